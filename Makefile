@@ -1,0 +1,62 @@
+# `make run` and `make test` set up what they need: a virtual environment in .venv and, for the tests, Prometheus.
+# Works with GNU make >= 3.81 (macOS) and a POSIX sh.
+
+BIN := .venv/bin
+PYTEST := $(BIN)/python -m pytest
+
+# $(call phase,NAME,COMMAND) runs one phase and says how long it took.
+phase = printf '\n== %s\n' '$(1)'; began=$$(date +%s); $(2) && echo "== $(1): ok after $$(($$(date +%s) - began)) s"
+
+.PHONY: help run test check format style types layers generated unit soak bench proto clean
+.DEFAULT_GOAL := help
+
+help: ## print this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+run: .venv/.installed ## count the words of Python's own sources in two containers
+	$(BIN)/ardea run examples/word_count.py --containers 2
+
+test: .venv/.installed .venv/.system style types layers generated ## lint, types, layers, and every test
+	@$(call phase,tests,$(PYTEST) --durations=10)
+
+check: .venv/.installed style types layers generated unit ## the quick part of the tests, under three minutes
+
+format: .venv/.installed ## format the code and apply ruff's safe fixes
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+style: .venv/.installed
+	@$(call phase,style,$(BIN)/ruff format --check . && $(BIN)/ruff check .)
+
+types: .venv/.installed
+	@$(call phase,types,$(BIN)/mypy)
+
+layers: .venv/.installed
+	@$(call phase,layers,$(BIN)/lint-imports --no-logo)
+
+generated: .venv/.installed
+	@$(call phase,generated code,scripts/proto.sh --check)
+
+unit: .venv/.installed
+	@$(call phase,unit tests,$(PYTEST) tests/unit --durations=10)
+
+soak: .venv/.installed ## the long tests at full size
+	ARDEA_SOAK=1 $(PYTEST) -m soak --timeout=0 --durations=0
+
+bench: .venv/.installed ## measure; options through ARGS="words --containers 1 -o json"
+	$(BIN)/python -m benchmarks $(ARGS)
+
+proto: .venv/.installed ## generate the protocol's code anew from ardea/protocol/*.proto
+	scripts/proto.sh
+
+clean: ## remove everything that make made
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.installed: pyproject.toml scripts/venv.sh
+	@scripts/venv.sh
+	@touch $@
+
+.venv/.system: .venv/.installed scripts/prometheus.sh
+	@scripts/prometheus.sh
+	@touch $@

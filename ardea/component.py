@@ -1,0 +1,354 @@
+"""Spouts and bolts: the classes that an author derives from, and what describes their place in a topology."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias
+
+from ardea.context import TopologyContext
+from ardea.errors import UserError
+from ardea.plan import GroupingPlan
+from ardea.tuples import Tuple
+
+DEFAULT_STREAM = "default"
+Values: TypeAlias = Sequence[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An output stream.  The rows of a ``direct`` one go to the task that each emit names (``direct_task=``)."""
+
+    fields: Sequence[str]
+    name: str = DEFAULT_STREAM
+    direct: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.fields, str):
+            raise UserError(f"Stream(fields={self.fields!r}): write a list, fields=[{self.fields!r}]")
+        object.__setattr__(self, "fields", tuple(self.fields))
+
+
+Outputs: TypeAlias = Sequence[str | Stream]
+
+
+class GlobalStreamId(NamedTuple):
+    """One stream of one component, as ``split["errors"]`` gives it.  ``component`` may be a name."""
+
+    component: Spec | str
+    stream: str = DEFAULT_STREAM
+
+
+Source: TypeAlias = "Spec | str | GlobalStreamId"
+Inputs: TypeAlias = Sequence[Source] | Mapping[Any, GroupingPlan]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spec:
+    """A component of a topology; :meth:`Component.spec` makes it and documents the attributes.
+
+    It is never changed, so that one may stand in several topologies.  ``spec["errors"]`` names another stream than the
+    default one.
+    """
+
+    cls: type[Component]
+    name: str | None
+    par: int
+    inputs: Inputs
+    config: Mapping[str, Any]
+    tasks: int | None
+    cpu: float | None
+    ram: int | str | None
+    disk: int | str | None
+    optional_outputs: Outputs
+
+    def __getitem__(self, stream: str) -> GlobalStreamId:
+        return GlobalStreamId(self, stream)
+
+    # With __getitem__ alone Python would take a spec for an endless sequence.
+    __iter__ = None
+
+
+class SpoutCollector(Protocol):
+    """What the engine installs in a spout."""
+
+    def emit(
+        self, values: Values, tup_id: Any, stream: str, direct_task: int | None, need_task_ids: bool
+    ) -> list[int] | None:
+        """See :meth:`Spout.emit`."""
+        ...
+
+    def finish(self) -> None:
+        """See :meth:`Spout.finish`."""
+        ...
+
+
+class BoltCollector(Protocol):
+    """What the engine installs in a bolt."""
+
+    def emit(
+        self,
+        values: Values,
+        stream: str,
+        anchors: Sequence[Tuple] | None,
+        direct_task: int | None,
+        need_task_ids: bool,
+    ) -> list[int] | None:
+        """See :meth:`Bolt.emit`."""
+        ...
+
+    def ack(self, tup: Tuple) -> None:
+        """See :meth:`Bolt.ack`."""
+        ...
+
+    def fail(self, tup: Tuple) -> None:
+        """See :meth:`Bolt.fail`."""
+        ...
+
+
+class _NotRunning:
+    """The collector of a component that no engine runs."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise UserError(
+            f"{name}() was called on a component that is not running in a topology",
+            hint="Emit, ack, fail and finish work from initialize() on; ardea.testing runs a topology in one process.",
+        )
+
+
+class Component:
+    """What spouts and bolts share.  The engine makes one object a task, without arguments.
+
+    All methods are called on the task's executor thread; ``emit``, ``ack``, ``fail`` and ``finish`` raise on any other
+    (see :meth:`TopologyContext.submit`).
+
+    Attributes:
+        outputs: the fields of the default stream, for example ``["word", "count"]``, or :class:`Stream` objects, or
+            both.
+        config: configuration that the component brings along; that of ``spec(config=)`` wins over it.
+        rescalable: the author's word that changing the number of tasks loses no state, although rows are grouped by
+            fields.
+        logger: the standard library's, named after the component.
+    """
+
+    outputs: Outputs = ()
+    config: Mapping[str, Any] = MappingProxyType({})
+    rescalable: bool = False
+    logger: logging.Logger = logging.getLogger("ardea")
+
+    @classmethod
+    def spec(
+        cls,
+        name: str | None = None,
+        par: int = 1,
+        inputs: Inputs | None = None,
+        config: Mapping[str, Any] | None = None,
+        *,
+        tasks: int | None = None,
+        cpu: float | None = None,
+        ram: int | str | None = None,
+        disk: int | str | None = None,
+        optional_outputs: Outputs = (),
+    ) -> Spec:
+        """Places the component in a topology.  Everything is checked when the topology is built, all at once.
+
+        Args:
+            name: by default the attribute's in the topology class.
+            par: the number of executors (Storm's parallelism hint).
+            inputs: what a bolt reads: a list of specs, each shuffled; or a dict, spec -> grouping.
+                ``spec["errors"]`` is a stream other than the default one; a component's name may stand for its spec.
+            config: configuration for this component only; it wins over the topology's.
+            tasks: the number of tasks, a process each; by default ``par``.
+            cpu: cores that one task needs; default 1.0.
+            ram: memory that one task needs, in bytes or like ``"512MiB"``; default 512 MiB.
+            disk: disk that one task needs, likewise; default 1 GiB.
+            optional_outputs: streams beyond ``outputs``, written alike.
+        """
+        return Spec(
+            cls,
+            name,
+            par,
+            () if inputs is None else inputs,
+            MappingProxyType({}) if config is None else config,
+            tasks,
+            cpu,
+            ram,
+            disk,
+            optional_outputs,
+        )
+
+    def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
+        """Called once, before anything else.
+
+        Args:
+            config: defaults, the topology's configuration and the component's, merged.
+            context: what the task knows of itself and its topology.
+        """
+
+    def update(self, context: TopologyContext) -> None:
+        """Called when the component, or one that it reads or feeds, has changed in a running topology."""
+
+    def close(self) -> None:
+        """Called last, when the topology ends or is told to stop; not when the process is killed."""
+
+
+class Spout(Component):
+    """Where tuples come from.
+
+    **Replaying.**  A row emitted with a ``tup_id`` is the root of a tree.  The executor keeps it until the tree is
+    acked, and emits it again, with the same ``tup_id``, when it failed, timed out or was lost, waiting a little longer
+    each time (0, 0.1 ... 30 s).  ``topology.max.tuple.replays`` bounds that.  A class that overrides :meth:`fail`
+    decides for itself instead.
+
+    **Pausing.**  ``next_tuple`` is not called while ``topology.max.spout.pending`` trees (or
+    ``topology.max.spout.pending.bytes``) are open, while readers have no room, or while the topology is inactive;
+    ``idle``, ``ack`` and ``fail`` are.
+    """
+
+    _collector: SpoutCollector = _NotRunning()
+
+    def next_tuple(self) -> None:
+        """Emits the next row, some rows, or none.  Should return soon: acks and fails wait meanwhile."""
+        raise NotImplementedError
+
+    def ack(self, tup_id: Any) -> None:
+        """The tree of that row is complete.  May emit, pending full or not."""
+
+    def fail(self, tup_id: Any) -> bool | None:  # noqa: ARG002
+        """The tree of that row failed, timed out or was lost.
+
+        The default leaves it to the executor to emit the row again.  A class that overrides it decides: returning True
+        says that the row was or will be emitted again, under whatever id; anything else gives it up, is counted, and
+        lets the topology end FAILED.  May emit, pending full or not.
+        """
+        return None
+
+    def idle(self) -> None:
+        """Called now and then while ``next_tuple`` is not, so that connections can be kept alive.  May emit."""
+
+    def activate(self) -> None:
+        """Called after ``initialize`` and whenever the topology is activated."""
+
+    def deactivate(self) -> None:
+        """Called when the topology is deactivated: ``next_tuple`` pauses until ``activate``."""
+
+    def emit(
+        self,
+        values: Values,
+        tup_id: Any = None,
+        stream: str = DEFAULT_STREAM,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+    ) -> list[int] | None:
+        """Emits a row.
+
+        Args:
+            values: one for each field of the stream.
+            tup_id: what ``ack`` and ``fail`` are called with; None: the row is not tracked.
+            stream: one that the class declares.
+            direct_task: the receiving task, for a direct stream and for no other.
+            need_task_ids: return the ids of the tasks that get the row, which costs a little.
+
+        Raises:
+            UserError: undeclared stream, wrong number of values, wrong thread, or more open trees than a task can have.
+            EncodingError: a value cannot be sent, or the row is larger than ``topology.max.tuple.bytes``.  Values are
+                encoded in batches, so that it may be raised by the executor after the call, naming stream and field.
+        """
+        return self._collector.emit(values, tup_id, stream, direct_task, need_task_ids)
+
+    def finish(self) -> None:
+        """Says that there is nothing new for now; ``next_tuple`` is not called any more.
+
+        A spout with the default ``fail`` stays finished, and replays by itself what fails.  For a class that overrides
+        ``fail``, a delivered fail ends the rest: ``next_tuple`` is called again until it calls ``finish`` again.  When
+        all spouts have finished, all trees have verdicts and all bolts rest, the topology ends.
+        """
+        self._collector.finish()
+
+
+class Bolt(Component):
+    """What reads tuples, and may emit others.
+
+    Each emit is anchored to the tuple being processed; that tuple is acked when ``process`` returns and failed when it
+    raises (:class:`ardea.FailedException` fails it without an error report).  The three attributes turn that off, for
+    joins and aggregations: a tuple may be held, anchored to, and acked or failed much later.
+
+    Attributes:
+        auto_anchor: anchor what is emitted in ``process`` to its tuple, unless ``anchors=`` says otherwise.
+        auto_ack: ack the tuple when ``process`` returns.
+        auto_fail: fail the tuple when ``process`` raises; if False, an exception ends the task.
+    """
+
+    auto_anchor: bool = True
+    auto_ack: bool = True
+    auto_fail: bool = True
+    _collector: BoltCollector = _NotRunning()
+
+    def process(self, tup: Tuple) -> None:
+        """One tuple."""
+        raise NotImplementedError
+
+    def process_batch(self, rows: Sequence[Tuple]) -> None:
+        """Tuples of one stream of one component that arrived together, in order; the default processes each.
+
+        A class that overrides it needs no ``process``.  The attributes then hold for the whole batch: an emit without
+        ``anchors=`` is anchored to all its tuples, and all are acked or failed together.  At most
+        ``topology.executor.batch.rows`` tuples.
+        """
+        for tup in rows:
+            self.process(tup)
+
+    def process_tick(self, tup: Tuple) -> None:
+        """A tick, each ``topology.tick.tuple.freq.secs`` while the bolt has input to expect."""
+
+    def flush(self) -> None:
+        """All that feeds this task rests: emit, and ack or fail, what is held.  Called each time that happens."""
+
+    def end_of_input(self) -> None:
+        """Nothing will come any more: emit final results.  Called once, before ``close``; its emits are untracked."""
+
+    def emit(
+        self,
+        values: Values,
+        stream: str = DEFAULT_STREAM,
+        anchors: Sequence[Tuple] | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+    ) -> list[int] | None:
+        """Emits a row.
+
+        Args:
+            values: one for each field of the stream.
+            stream: one that the class declares.
+            anchors: the tuples whose trees the row joins; None: with ``auto_anchor`` the tuple being processed, else
+                none.  An empty list: none.
+            direct_task: the receiving task, for a direct stream and for no other.
+            need_task_ids: return the ids of the tasks that get the row, which costs a little.
+
+        Raises:
+            UserError: undeclared stream, wrong number of values, or wrong thread.
+            EncodingError: as for :meth:`Spout.emit`.
+        """
+        return self._collector.emit(values, stream, anchors, direct_task, need_task_ids)
+
+    def ack(self, tup: Tuple) -> None:
+        """The tuple is done with.  A second ack of one tuple is ignored and counted."""
+        self._collector.ack(tup)
+
+    def fail(self, tup: Tuple) -> None:
+        """The trees of the tuple fail at once."""
+        self._collector.fail(tup)
+
+
+def install(component: Component, name: str, collector: SpoutCollector | BoltCollector) -> None:
+    """Puts a component to work: the engine's to call, before ``initialize``."""
+    component.logger = logging.getLogger(name)
+    component._collector = collector  # type: ignore[attr-defined]
+
+
+def overrides(cls: type, method: str) -> bool:
+    """Whether an author's class has its own ``method`` (``fail``, ``ack``, ``idle``, ``process_batch``, ``flush``)."""
+    base = Spout if issubclass(cls, Spout) else Bolt
+    return getattr(cls, method) is not getattr(base, method)

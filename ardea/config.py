@@ -1,0 +1,423 @@
+"""Every configuration key, declared once: name, type, unit, default, sentence, scope and the attribute of its value.
+
+Keys that begin with ``topology.``, ``heron.`` or ``spark.`` belong to the engine: an unknown one is an error.  All
+others are the author's and pass through as they are, provided that every process builds them equally.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import msgspec
+
+from ardea import units
+from ardea.errors import ConfigError
+from ardea.plan.resource import GIB, MIB
+
+Scope = Literal["topology", "component", "both", "system"]
+RESERVED = ("topology.", "heron.", "spark.")
+RELIABILITY_MODES = ("ATLEAST_ONCE", "ATMOST_ONCE")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A row of the table.
+
+    ``scope`` says where the key may stand: ``topology`` and ``system`` (the installation's, not the author's) in a
+    topology's configuration, ``component`` in a component's, ``both`` in either, the component's winning.
+    """
+
+    name: str
+    type: str
+    unit: str
+    default: Any
+    sentence: str
+    scope: Scope
+    check: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """Another name of a key; its value is multiplied by ``factor`` to give the key's."""
+
+    name: str
+    key: str
+    factor: float = 1
+
+
+ALIASES = {
+    alias.name: alias
+    for alias in (
+        Alias("topology.workers", "topology.stmgrs"),
+        Alias("topology.tick.tuple.freq.ms", "topology.tick.tuple.freq.secs", 0.001),
+    )
+}
+
+
+def _mode(value: Any) -> str:
+    if value == "EFFECTIVELY_ONCE":
+        raise ValueError(
+            "ATLEAST_ONCE or ATMOST_ONCE; for results that count each tuple exactly once use ardea.trident"
+        )
+    return units.choice(*RELIABILITY_MODES)(value)
+
+
+# type in the table -> (unit, what checks and normalises a value)
+_TYPES: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "bool": ("", units.boolean),
+    "text": ("", units.text),
+    "texts": ("", units.texts),
+    "count": ("", units.count),
+    "integer": ("", units.integer),
+    "bytes": ("bytes", units.size),
+    "seconds": ("s", units.positive),
+    "delay": ("s", units.number),
+    "milliseconds": ("ms", units.number),
+    "megabytes": ("MiB", units.count),
+    "cores": ("cores", units.positive),
+    "padding": ("cores", units.number),
+    "percent": ("%", units.number),
+    "slots": ("", units.slots),
+    "mode": ("", _mode),
+    "sorting": ("", units.choice("RAM_FIRST", "CPU_FIRST")),
+    "cores by component": ("cores", units.mapping(units.positive, "split:2,count:0.5")),
+    "bytes by component": ("bytes", units.mapping(units.size, "split:256MB,count:1GiB")),
+}
+
+
+def _key(name: str, kind: str, scope: Scope, default: Any, sentence: str) -> Any:
+    unit, check = _TYPES[kind]
+    key = Key(name, kind, unit, default, sentence, scope, check)
+    return dataclasses.field(default=default, metadata={"key": key})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The values of all keys, typed.  Durations are in seconds or, where the name says so, ms; sizes in bytes."""
+
+    # What the topology is, and how many tasks it gets.
+    name: str | None = _key("topology.name", "text", "topology", None, "The topology's name; unset: that of its class.")
+    tasks: int | None = _key(
+        "topology.tasks", "count", "both", None, "Tasks of a component; unset: as many as its parallelism."
+    )
+    max_task_parallelism: int | None = _key(
+        "topology.max.task.parallelism", "count", "both", None, "No component gets more tasks than this."
+    )
+    debug: bool = _key("topology.debug", "bool", "both", False, "Logs every tuple that is emitted and processed.")
+    task_hooks: Sequence[str] = _key(
+        "topology.auto.task.hooks", "texts", "topology", (), "Hooks that every task gets, each as module:Class."
+    )
+    pickle: bool = _key(
+        "topology.serializer.pickle",
+        "bool",
+        "topology",
+        False,
+        "Sends values that msgpack has no form for as pickles: whoever reaches the ports can then run code.",
+    )
+
+    # Reliability.
+    reliability_mode: Literal["ATLEAST_ONCE", "ATMOST_ONCE"] = _key(
+        "topology.reliability.mode",
+        "mode",
+        "topology",
+        "ATLEAST_ONCE",
+        "ATLEAST_ONCE tracks tuples emitted with an id; ATMOST_ONCE acks them at the emit and tracks nothing.",
+    )
+    message_timeout: float = _key(
+        "topology.message.timeout.secs",
+        "seconds",
+        "topology",
+        30.0,
+        "A tuple whose tree is not complete after this time fails.",
+    )
+    message_timeouts: bool = _key(
+        "topology.enable.message.timeouts", "bool", "topology", True, "Whether trees time out at all."
+    )
+    ackers: int | None = _key(
+        "topology.acker.executors",
+        "integer",
+        "topology",
+        None,
+        "0 acks every tuple as it is emitted; other numbers change nothing: ledgers grow with spouts' containers.",
+    )
+    max_tuple_replays: int | None = _key(
+        "topology.max.tuple.replays",
+        "integer",
+        "both",
+        None,
+        "A row that failed more often than this goes to the spout's stream __dead_letter; unset: it is sent for ever.",
+    )
+
+    # Limits.
+    max_spout_pending: int = _key(
+        "topology.max.spout.pending",
+        "count",
+        "both",
+        20_000,
+        "A spout task with this many open trees is not asked for more.",
+    )
+    max_spout_pending_bytes: int = _key(
+        "topology.max.spout.pending.bytes",
+        "bytes",
+        "both",
+        64 * MIB,
+        "A spout task whose open rows and rows to be sent again take this much is not asked for more.",
+    )
+    max_held_bytes: int = _key(
+        "topology.max.held.bytes",
+        "bytes",
+        "both",
+        32 * MIB,
+        "A call that has emitted this much to slow readers waits for them inside the emit.",
+    )
+    max_tuple_bytes: int = _key(
+        "topology.max.tuple.bytes", "bytes", "topology", 10 * MIB, "A larger tuple is refused at the emit."
+    )
+
+    # The executor.
+    tick: float | None = _key(
+        "topology.tick.tuple.freq.secs", "seconds", "both", None, "How often a bolt's task gets a tick; unset: never."
+    )
+    spout_wait_ms: float = _key(
+        "topology.spout.wait.ms", "milliseconds", "both", 10.0, "The longest sleep of a spout that emitted nothing."
+    )
+    batch_rows: int = _key(
+        "topology.executor.batch.rows", "count", "both", 1000, "Rows of the largest batch that is processed at once."
+    )
+    slice_ms: float = _key(
+        "topology.executor.slice.ms", "milliseconds", "both", 10.0, "What was emitted leaves at the latest after this."
+    )
+    drain: float = _key(
+        "topology.deactivate.drain.secs",
+        "delay",
+        "topology",
+        10.0,
+        "How long a topology that is told to stop waits for its open trees.",
+    )
+
+    # What a task needs, and packing.
+    containers: int = _key(
+        "topology.stmgrs", "count", "topology", 1, "The number of containers; topology.workers means the same."
+    )
+    cpu_map: Mapping[str, float] | None = _key(
+        "topology.component.cpumap",
+        "cores by component",
+        "topology",
+        None,
+        "What one task of a component needs; wins over spec(cpu=), so that it can be set at submit.",
+    )
+    ram_map: Mapping[str, int] | None = _key(
+        "topology.component.rammap", "bytes by component", "topology", None, "The same for memory."
+    )
+    disk_map: Mapping[str, int] | None = _key(
+        "topology.component.diskmap", "bytes by component", "topology", None, "The same for disk."
+    )
+    instance_cpu: float = _key(
+        "heron.resources.instance.cpu", "cores", "topology", 1.0, "What a task needs where nothing else says."
+    )
+    instance_ram: int = _key("heron.resources.instance.ram", "bytes", "topology", 512 * MIB, "The same for memory.")
+    instance_disk: int = _key("heron.resources.instance.disk", "bytes", "topology", GIB, "The same for disk.")
+    packing: str = _key(
+        "heron.class.packing.algorithm",
+        "text",
+        "topology",
+        "RoundRobin",
+        "How tasks are put into containers: RoundRobin, ResourceCompliantRR, FirstFitDecreasing, Even.",
+    )
+    sorting: Literal["RAM_FIRST", "CPU_FIRST"] = _key(
+        "topology.packing.ffd.sorting.strategy",
+        "sorting",
+        "topology",
+        "RAM_FIRST",
+        "What first fit decreasing sorts tasks by.",
+    )
+    max_instances: int | None = _key(
+        "topology.container.max.instances", "count", "topology", None, "A container holds at most so many tasks."
+    )
+    max_cpu: float | None = _key(
+        "topology.container.max.cpu.hint", "cores", "topology", None, "A container asks for at most so many cores."
+    )
+    max_ram: int | None = _key(
+        "topology.container.max.ram.hint", "bytes", "topology", None, "A container asks for at most so much memory."
+    )
+    max_disk: int | None = _key(
+        "topology.container.max.disk.hint", "bytes", "topology", None, "A container asks for at most so much disk."
+    )
+    padding_percentage: float = _key(
+        "topology.container.padding.percentage",
+        "percent",
+        "topology",
+        0.0,
+        "What a container asks for beyond its tasks' needs, where that is more than the paddings below.",
+    )
+    cpu_padding: float = _key(
+        "topology.container.cpu.padding", "padding", "topology", 1.0, "Cores for a container's managers."
+    )
+    ram_padding: int = _key(
+        "topology.container.ram.padding", "bytes", "topology", 0, "Memory beyond the tasks' and the managers'."
+    )
+    disk_padding: int = _key(
+        "topology.container.disk.padding", "bytes", "topology", GIB, "Disk beyond the tasks', for logs."
+    )
+    stmgr_ram: int = _key("topology.stmgr.ram", "bytes", "topology", 256 * MIB, "Memory of a stream manager.")
+    metricsmgr_ram: int = _key(
+        "topology.metricsmgr.ram", "bytes", "topology", 128 * MIB, "Memory of a metrics manager."
+    )
+
+    # The installation.
+    slots: int | Sequence[int] = _key(
+        "supervisor.slots.ports", "slots", "system", 4, "Containers that the Even algorithm puts on one node."
+    )
+    drain_frequency_ms: float = _key(
+        "heron.streammgr.cache.drain.frequency.ms",
+        "milliseconds",
+        "system",
+        10.0,
+        "No tuple waits longer than this to be sent together with others.",
+    )
+    drain_size: int = _key(
+        "heron.streammgr.cache.drain.size.bytes", "bytes", "system", MIB, "Nor is more than this sent together."
+    )
+    high_watermark_mb: int = _key(
+        "heron.streammgr.network.backpressure.highwatermark.mb",
+        "megabytes",
+        "system",
+        100,
+        "When so much waits for a task, the spouts that can reach it pause.",
+    )
+    low_watermark_mb: int = _key(
+        "heron.streammgr.network.backpressure.lowwatermark.mb",
+        "megabytes",
+        "system",
+        50,
+        "They go on when no more than this waits.",
+    )
+    queue_bytes: int = _key(
+        "heron.instance.internal.queue.bytes",
+        "bytes",
+        "system",
+        8 * MIB,
+        "The largest that each queue between the two threads of an instance grows.",
+    )
+    metrics_interval: float = _key(
+        "heron.metrics.export.interval.sec", "seconds", "system", 1.0, "How often metrics are collected."
+    )
+    metrics_port: int = _key(
+        "heron.metricsmgr.port", "integer", "system", 0, "Where /metrics is served; 0: a free port for each container."
+    )
+    log_size_mb: int = _key(
+        "heron.logging.maximum.size.mb", "megabytes", "system", 100, "A log file that reaches this size is rotated."
+    )
+    log_files: int = _key(
+        "heron.logging.maximum.files", "count", "system", 5, "How many log files of a process are kept."
+    )
+
+    @classmethod
+    def of(cls, *layers: Mapping[str, Any]) -> Self:
+        """The settings that validated configurations give; later layers win, what none sets has its default."""
+        merged = merge(*layers)
+        return cls(**{attribute: merged[key.name] for attribute, key in _BY_ATTRIBUTE.items()})
+
+
+_BY_ATTRIBUTE: dict[str, Key] = {field.name: field.metadata["key"] for field in dataclasses.fields(Settings)}
+KEYS: dict[str, Key] = {key.name: key for key in _BY_ATTRIBUTE.values()}
+
+
+def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """What user code sees as its configuration: every key's default, and what the layers set, later ones winning."""
+    merged = {name: key.default for name, key in KEYS.items()}
+    for layer in layers:
+        merged.update(layer)
+    return merged
+
+
+def check(config: Any, where: str, *, component: bool = False) -> tuple[dict[str, Any], list[str]]:
+    """Like :func:`validate`, but returns what is right and a sentence for each thing that is wrong."""
+    if not isinstance(config, Mapping):
+        return {}, [f"{where}: a configuration is a dict of keys and values, not {config!r}"]
+    normal: dict[str, Any] = {}
+    written: dict[str, str] = {}
+    problems = []
+    for name, value in config.items():
+        try:
+            key, normal_value = _normalise(name, value, component)
+            if key in written and normal[key] != normal_value:
+                raise ValueError(f"{name!r} and {written[key]!r} mean the same, yet differ; set one of them")
+        except ValueError as error:
+            problems.append(f"{where}: {error}")
+        else:
+            normal[key] = normal_value
+            written[key] = name
+    return normal, problems
+
+
+def validate(config: Mapping[str, Any], where: str, *, component: bool = False) -> dict[str, Any]:
+    """The configuration in its normal form: aliases resolved, sizes as bytes, maps as dicts.
+
+    Args:
+        config: what an author or operator wrote.
+        where: begins each message, for example ``component 'split'``.
+        component: refuse the keys that only a whole topology can have.
+
+    Raises:
+        ConfigError: keys or values are wrong; the message has one line for each.
+    """
+    normal, problems = check(config, where, component=component)
+    if problems:
+        raise ConfigError("\n".join(problems), hint="`ardea config` prints every key with its type and default.")
+    return normal
+
+
+def parse(assignments: Iterable[str]) -> dict[str, Any]:
+    """``key=value`` texts, as the command line has them: JSON where that is what the key takes, else text.
+
+    Raises:
+        ConfigError: one of them has no ``=``.
+    """
+    config: dict[str, Any] = {}
+    for assignment in assignments:
+        name, equals, written = assignment.partition("=")
+        if not equals or not name:
+            raise ConfigError(f"--set takes key=value, not {assignment!r}")
+        try:
+            value = msgspec.json.decode(written)
+        except msgspec.DecodeError:
+            value = written
+        known = KEYS.get(name)
+        config[name] = written if known is not None and known.type == "text" else value
+    return config
+
+
+def _normalise(name: Any, value: Any, component: bool) -> tuple[str, Any]:
+    if not isinstance(name, str):
+        raise ValueError(f"configuration keys are texts, not {name!r}")
+    alias = ALIASES.get(name)
+    key = KEYS.get(alias.key if alias else name)
+    if key is None:
+        if name.startswith(RESERVED):
+            raise ValueError(f"unknown configuration key {name!r}{_suggestion(name)}")
+        return name, _accept(units.plain, name, value)
+    if component and key.scope not in ("component", "both"):
+        raise ValueError(f"{name!r} belongs to the topology's configuration and cannot be set for one component")
+    if not component and key.scope == "component":
+        raise ValueError(f"{name!r} belongs to the configuration of a component, not of the topology")
+    if value is None and key.default is None:
+        return key.name, None
+    accepted = _accept(key.check, name, value)
+    return key.name, accepted * alias.factor if alias else accepted
+
+
+def _accept(accept: Callable[[Any], Any], name: str, value: Any) -> Any:
+    try:
+        return accept(value)
+    except ValueError as error:
+        raise ValueError(f"{name!r} takes {error}, not {value!r} ({type(value).__name__})") from None
+
+
+def _suggestion(name: str) -> str:
+    nearest = difflib.get_close_matches(name, [*KEYS, *ALIASES], n=1)
+    return f"; did you mean {nearest[0]!r}?" if nearest else "; `ardea config` prints every key"

@@ -1,0 +1,114 @@
+"""Every error that Ardea raises on purpose, and the exit code of each.
+
+    ArdeaError
+     +-- UserError            the author of a topology, or the caller of a verb, must act
+     |    +-- TopologyError   the topology is wrong; ``problems`` lists all that is
+     |    +-- ConfigError     a configuration key or value is wrong
+     |    +-- EncodingError   a value cannot travel
+     |    +-- FailedException raised by user code to fail a tuple quietly
+     +-- StateError           the state manager's contents or storage are at fault
+     |    +-- NotFound        no such topology or path
+     |    +-- Conflict        somebody else changed it, or it exists already
+     +-- ClusterError         processes, ports, disks: whoever runs the machine must act
+     |    +-- Unreachable     nobody answers within the deadline
+     +-- ProtocolError        two processes disagree; ``code`` says how (docs/protocol.md)
+
+A message says what happened, where, what happens next, and what to do.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+
+
+class ExitCode(enum.IntEnum):
+    """What a process or a verb ends with; stable, documented in docs/cli.md."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    TIMED_OUT = 4
+    UNREACHABLE = 5
+    INVALID = 6
+    CONFLICT = 7
+    TEMPORARY = 75
+    PERMANENT = 78
+    INTERRUPTED = 130
+
+
+class ArdeaError(Exception):
+    """The root.  ``hint`` is what the reader can do about it, if anything."""
+
+    exit_code = ExitCode.FAILED
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UserError(ArdeaError):
+    """The author of the topology, or the caller of the command, must act."""
+
+    exit_code = ExitCode.INVALID
+
+
+class TopologyError(UserError):
+    """A topology that cannot run.  All problems are reported at once."""
+
+    def __init__(self, problems: Sequence[str], *, hint: str | None = None) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems), hint=hint)
+
+
+class ConfigError(UserError):
+    """An unknown or ill-typed configuration key."""
+
+
+class EncodingError(UserError):
+    """A value that cannot be sent: unencodable, or larger than its limit."""
+
+
+class FailedException(UserError):  # noqa: N818 -- Storm's name, which its users know
+    """Raised by a bolt to fail the current tuple without an error report."""
+
+    def __init__(self, message: str = "", *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+
+
+class StateError(ArdeaError):
+    """The state manager cannot read or write what it must."""
+
+
+class NotFound(StateError):  # noqa: N818
+    """There is no such topology, or no such path in the state."""
+
+    exit_code = ExitCode.NOT_FOUND
+
+
+class Conflict(StateError):  # noqa: N818
+    """A versioned write lost, or the thing exists already."""
+
+    exit_code = ExitCode.CONFLICT
+
+
+class ClusterError(ArdeaError):
+    """The machine or its processes are at fault: ports, disks, signals."""
+
+
+class Unreachable(ClusterError):  # noqa: N818
+    """Nobody answered within the deadline."""
+
+    exit_code = ExitCode.UNREACHABLE
+
+
+class ProtocolError(ArdeaError):
+    """A peer refused us, or we refused it.  ``code`` is a row of docs/protocol.md."""
+
+    exit_code = ExitCode.TEMPORARY
+
+    def __init__(self, code: str, message: str, *, hint: str | None = None) -> None:
+        super().__init__(f"{code}: {message}", hint=hint)
+        self.code = code

@@ -1,0 +1,65 @@
+"""The child's half of the supervisor: beats, a reason to end, and never outliving the parent.
+
+Every ``__main__`` that a supervisor may start calls ``attach()`` first, ``beat()`` about once a second from its I/O
+loop, and ``report()`` before it exits with an error.  Without a supervisor all three do nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from ardea.errors import ExitCode
+from ardea.supervision.records import write_reason
+
+_beat_fd: int | None = None
+
+
+def attach() -> None:
+    """Bind this process to its supervisor: it ends when the supervisor does, however that ends."""
+    global _beat_fd  # a process has one parent
+    fds = os.environ.pop("ARDEA_LEASH", None)
+    if fds is None:
+        return
+    leash_fd, _beat_fd, lock_fd = map(int, fds.split(","))
+    for fd in (leash_fd, _beat_fd, lock_fd):
+        os.set_inheritable(fd, False)  # what this process starts is not this process
+    faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True)
+    threading.Thread(target=_end_with_parent, args=(leash_fd,), name="leash", daemon=True).start()
+    beat(in_user_code=True)  # until the I/O loop runs, imports of the user's files may hold the interpreter lock
+
+
+def beat(in_user_code: bool) -> None:
+    """Tell the supervisor that the I/O loop is alive, and whether the executor is inside a user's method now.
+
+    Never blocks; from any thread.
+    """
+    if _beat_fd is not None:
+        # BlockingIOError: the supervisor has 64 Ki beats to read first.  BrokenPipeError: it is gone, and so are we.
+        with contextlib.suppress(BlockingIOError, BrokenPipeError):
+            os.write(_beat_fd, b"u" if in_user_code else b"i")
+
+
+def life() -> int:
+    """Which restart in place this is, counted from 1; 1 without a supervisor."""
+    return int(os.environ.get("ARDEA_LIFE", "1"))
+
+
+def report(reason: str) -> None:
+    """Leave one line, what and where, that the supervisor writes beside this process' exit code."""
+    folder = os.environ.get("ARDEA_FOLDER")
+    if folder is not None:
+        with contextlib.suppress(OSError):  # a full disk must not hide the error itself
+            write_reason(Path(folder), os.environ["ARDEA_NAME"], reason)
+
+
+def _end_with_parent(leash_fd: int) -> None:
+    os.read(leash_fd, 1)  # nobody writes: this returns when the supervisor is gone
+    if os.getpgrp() == os.getpid():
+        os.killpg(0, signal.SIGKILL)  # with whatever user code has started
+    os._exit(ExitCode.TEMPORARY)

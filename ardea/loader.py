@@ -1,0 +1,125 @@
+"""Finds the topology in an author's file, as every process does."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import sysconfig
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from ardea.errors import NotFound, UserError
+from ardea.topology import Topology
+
+_loaded: set[str] = set()
+_NOT_THE_AUTHORS = (
+    Path(__file__).resolve().parent,
+    *(Path(sysconfig.get_paths()[name]).resolve() for name in ("stdlib", "platstdlib", "purelib")),
+)
+
+
+def load(target: str) -> type[Topology]:
+    """The topology that ``FILE`` or ``FILE:Class`` names.
+
+    The file is imported under its own name, with its folder (for a file of a package: the folder of the outermost
+    package) in front of the import path, as ``python FILE`` would have it.
+
+    Raises:
+        NotFound: there is no such file.
+        UserError: it does not import (the message begins with the cause and shows the author's lines), it has no
+            topology, or several and ``target`` does not say which.
+    """
+    path, wanted = _split(target)
+    if not path.is_file():
+        raise NotFound(
+            f"there is no topology file {path}", hint="Give FILE or FILE:Class, for example wc.py:WordCount."
+        )
+    module = _import(path.resolve())
+    found = dict(_topologies(module))
+    if wanted is not None:
+        chosen = getattr(module, wanted, None)
+        if isinstance(chosen, type) and issubclass(chosen, Topology) and chosen is not Topology:
+            return chosen
+        raise UserError(f"{path} has no topology {wanted!r}; it has {_names(found)}")
+    if not found:
+        raise UserError(
+            f"{path} has no topology",
+            hint="Derive a class from ardea.Topology, or keep what TopologyBuilder.build() returns in a variable.",
+        )
+    if len(found) > 1:
+        raise UserError(f"{path} has {len(found)} topologies: {_names(found)}", hint=f"Say which: {path}:{min(found)}.")
+    return next(iter(found.values()))
+
+
+def _split(target: str) -> tuple[Path, str | None]:
+    file, colon, name = target.rpartition(":")
+    return (Path(file), name) if colon and name.isidentifier() else (Path(target), None)
+
+
+def _names(found: dict[str, type[Topology]]) -> str:
+    return ", ".join(sorted(found)) or "none"
+
+
+def _topologies(module: ModuleType) -> Iterator[tuple[str, type[Topology]]]:
+    """Those that the file itself defines, by variable, each once; what a builder made belongs to ardea.topology."""
+    seen: set[int] = set()
+    for name, entry in vars(module).items():
+        if isinstance(entry, type) and issubclass(entry, Topology) and entry is not Topology and id(entry) not in seen:
+            seen.add(id(entry))
+            if entry.__module__ in (module.__name__, Topology.__module__):
+                yield name, entry
+
+
+def _import(path: Path) -> ModuleType:
+    root, name = path.parent, path.stem
+    while (root / "__init__.py").is_file():
+        root, name = root.parent, f"{root.name}.{name}"
+    if (present := sys.modules.get(name)) is not None:
+        if Path(present.__file__ or "").resolve() == path:
+            return present
+        if name not in _loaded:
+            raise UserError(
+                f"{path} cannot be imported as {name!r}: that module is {present.__file__ or 'built into Python'}",
+                hint="Give the file another name.",
+            )
+        del sys.modules[name]
+    if str(root) not in sys.path:
+        sys.path.insert(0, str(root))
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise UserError(f"{path} is no Python file", hint="The name of a topology's file ends in .py.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    _loaded.add(name)
+    try:
+        if "." in name:
+            importlib.import_module(name.rpartition(".")[0])
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise UserError(
+            f"{_account(error)}\nwhile {path} was imported", hint="Correct the file; nothing was started."
+        ) from error
+    return module
+
+
+def _account(error: BaseException) -> str:
+    """The first cause, with the author's lines that led to it, then what followed from it."""
+    chain: list[BaseException] = []
+    following: BaseException | None = error
+    while following is not None and following not in chain:
+        chain.append(following)
+        following = following.__cause__ or (None if following.__suppress_context__ else following.__context__)
+    return "\nwhich led to\n".join("\n".join(_lines(each)) for each in reversed(chain))
+
+
+def _lines(error: BaseException) -> Iterator[str]:
+    yield from (line.rstrip("\n") for line in traceback.format_exception_only(error))
+    for frame in traceback.extract_tb(error.__traceback__):
+        path = Path(frame.filename).resolve()
+        if path.is_file() and not any(path.is_relative_to(folder) for folder in _NOT_THE_AUTHORS):
+            yield f"  {frame.filename}:{frame.lineno}, in {frame.name}"
+            yield f"    {frame.line}"

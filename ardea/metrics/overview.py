@@ -1,0 +1,263 @@
+"""Sums that never go backwards: over the lives of a process, and over the processes of a topology.
+
+A metrics manager sends the master a :class:`Summary`; the master keeps an :class:`Overview`, which ``ardea top``
+and the progress line read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from ardea.metrics.series import SERIES, Kind, quantile
+
+Values = tuple[float, ...]
+"""A counter: (value,).  A histogram: the buckets, then the sum."""
+
+K = TypeVar("K", bound=Hashable)
+
+SUMMARY_COUNTERS = (
+    "ardea_instance_tuples_emitted_total",
+    "ardea_instance_tuples_executed_total",
+    "ardea_instance_tuples_acked_total",
+    "ardea_instance_tuples_failed_total",
+    "ardea_instance_tuples_timed_out_total",
+    "ardea_instance_tuples_lost_total",
+    "ardea_instance_tuples_given_up_total",
+    "ardea_instance_busy_seconds_total",
+    "ardea_instance_backpressured_seconds_total",
+    "ardea_user_exceptions_total",
+    "ardea_process_cpu_seconds_total",
+    "ardea_instance_execute_duration_seconds",
+    "ardea_spout_complete_latency_seconds",
+)
+SUMMARY_GAUGES = (
+    "ardea_spout_pending_tuples",
+    "ardea_process_resident_memory_bytes",
+    "ardea_process_threads",
+)
+
+
+def add(a: Values, b: Values) -> Values:
+    """Element by element."""
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+class Lives(Generic[K]):
+    """Totals of one process whose counters begin again with each life.
+
+    Whatever arrives, in whatever order, a total never falls.
+    """
+
+    __slots__ = ("current", "former", "life")
+
+    def __init__(self) -> None:
+        self.life: Any = None
+        self.former: dict[K, Values] = {}
+        self.current: dict[K, Values] = {}
+
+    def accept(self, life: Any, current: Mapping[K, Values], former: Mapping[K, Values] | None = None) -> bool:
+        """Takes the cumulative values of a life, and what somebody else knows of the lives before it.
+
+        Args:
+            life: anything that orders; higher means later.
+            current: values since that life began; what is missing keeps its last value.
+            former: a lower bound for the sum of all lives before.
+
+        Returns:
+            False if that life is over; nothing changes then.
+        """
+        if self.life is not None and life < self.life:
+            return False
+        if self.life is not None and life > self.life:
+            self.former = self.totals()
+            self.current = {}
+        self.life = life
+        _raise(self.current, current)
+        _raise(self.former, former or {})
+        return True
+
+    def totals(self) -> dict[K, Values]:
+        """Sums over all lives."""
+        totals = self.former.copy()
+        for key, values in self.current.items():
+            totals[key] = add(totals[key], values) if key in totals else values
+        return totals
+
+
+def _raise(known: dict[K, Values], news: Mapping[K, Values]) -> None:
+    for key, values in news.items():
+        old = known.get(key)
+        known[key] = values if old is None else tuple(map(max, old, values))
+
+
+class TaskSummary(msgspec.Struct, frozen=True, array_like=True):
+    """One process of a container; series summed over their own labels."""
+
+    process: str
+    component: str
+    task: int
+    life: int
+    former: dict[str, Values]
+    current: dict[str, Values]
+    gauges: dict[str, float]
+
+
+class Summary(msgspec.Struct, frozen=True, array_like=True):
+    """What a metrics manager tells the master.  ``admission`` of its container orders before any life."""
+
+    container: int
+    admission: int
+    processes: list[TaskSummary]
+
+
+class Totals(msgspec.Struct):
+    """What one process, or all tasks of a component, did since the topology began.
+
+    Latencies are buckets of ``ardea.metrics.SECONDS`` followed by the sum in seconds.
+    """
+
+    tasks: int = 0
+    emitted: int = 0
+    executed: int = 0
+    acked: int = 0
+    failed: int = 0
+    timed_out: int = 0
+    lost: int = 0
+    given_up: int = 0
+    exceptions: int = 0
+    busy_seconds: float = 0.0
+    backpressured_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    execute_duration: Values = ()
+    complete_latency: Values = ()
+    pending: int = 0
+    resident_memory_bytes: int = 0
+    threads: int = 0
+
+    def plus(self, other: Totals) -> Totals:
+        """Both together."""
+        return self._combine(other, 1)
+
+    def since(self, earlier: Totals) -> Totals:
+        """What happened after ``earlier``; ``tasks``, pending, memory and threads stay as they are now."""
+        return self._combine(earlier, -1)
+
+    def quantile(self, q: float, of: str = "complete_latency") -> float | None:
+        """Seconds; None when nothing was observed.  ``of``: complete_latency or execute_duration."""
+        values: Values = getattr(self, of)
+        return quantile(SERIES[_SERIES_OF[of]].buckets, values[:-1], q)
+
+    def mean(self, of: str = "complete_latency") -> float | None:
+        """Seconds; None when nothing was observed."""
+        values: Values = getattr(self, of)
+        count = sum(values[:-1])
+        return values[-1] / count if count else None
+
+    def _combine(self, other: Totals, sign: int) -> Totals:
+        combined: dict[str, Any] = {}
+        for field in self.__struct_fields__:
+            mine, its = getattr(self, field), getattr(other, field)
+            if isinstance(mine, tuple):
+                its = tuple(sign * value for value in its)
+                combined[field] = add(mine, its) if mine and its else mine or its
+            else:
+                combined[field] = mine if sign < 0 and field in _NOW else mine + sign * its
+        return Totals(**combined)
+
+
+_SERIES_OF = {
+    "emitted": "ardea_instance_tuples_emitted_total",
+    "executed": "ardea_instance_tuples_executed_total",
+    "acked": "ardea_instance_tuples_acked_total",
+    "failed": "ardea_instance_tuples_failed_total",
+    "timed_out": "ardea_instance_tuples_timed_out_total",
+    "lost": "ardea_instance_tuples_lost_total",
+    "given_up": "ardea_instance_tuples_given_up_total",
+    "exceptions": "ardea_user_exceptions_total",
+    "busy_seconds": "ardea_instance_busy_seconds_total",
+    "backpressured_seconds": "ardea_instance_backpressured_seconds_total",
+    "cpu_seconds": "ardea_process_cpu_seconds_total",
+    "execute_duration": "ardea_instance_execute_duration_seconds",
+    "complete_latency": "ardea_spout_complete_latency_seconds",
+    "pending": "ardea_spout_pending_tuples",
+    "resident_memory_bytes": "ardea_process_resident_memory_bytes",
+    "threads": "ardea_process_threads",
+}
+_NOW = {"tasks", "pending", "resident_memory_bytes", "threads"}
+
+
+class ProcessTotals(msgspec.Struct, frozen=True):
+    """A row of ``ardea top``."""
+
+    container: int
+    process: str
+    component: str
+    task: int
+    totals: Totals
+
+
+class _Process:
+    __slots__ = ("component", "gauges", "lives", "seen")
+
+    def __init__(self) -> None:
+        self.component = ""
+        self.lives: Lives[str] = Lives()
+        self.gauges: dict[str, float] = {}
+        self.seen = 0.0
+
+
+class Overview:
+    """All processes of a topology, as far as their metrics managers told."""
+
+    def __init__(self, expiry: float = 60.0) -> None:
+        """``expiry``: seconds after which a silent process has no pending tuples, memory or threads."""
+        self._expiry = expiry
+        self._processes: dict[tuple[int, str, int], _Process] = {}
+
+    def accept(self, summary: bytes, now: float) -> None:
+        """Takes a metrics manager's summary; ``now`` in seconds of any steady clock.
+
+        Raises:
+            msgspec.MsgspecError: it is not one.
+        """
+        told = msgspec.msgpack.decode(summary, type=Summary)
+        for report in told.processes:
+            process = self._processes.setdefault((told.container, report.process, report.task), _Process())
+            if process.lives.accept((told.admission, report.life), report.current, report.former):
+                process.component, process.gauges, process.seen = report.component, report.gauges, now
+
+    def expire(self, now: float) -> None:
+        """Clears the gauges of whoever is silent; counters stay, for they are history."""
+        for process in self._processes.values():
+            if now - process.seen >= self._expiry:
+                process.gauges = {}
+
+    def processes(self) -> list[ProcessTotals]:
+        """Every process, by container, kind and task."""
+        return [
+            ProcessTotals(container, kind, process.component, task, _totals(process))
+            for (container, kind, task), process in sorted(self._processes.items())
+        ]
+
+    def components(self) -> dict[str, Totals]:
+        """Every component, summed over its tasks."""
+        found: dict[str, Totals] = {}
+        for row in self.processes():
+            if row.component:
+                found[row.component] = found.get(row.component, Totals()).plus(row.totals)
+        return found
+
+
+def _totals(process: _Process) -> Totals:
+    values = process.lives.totals()
+    fields: dict[str, Any] = {"tasks": 1 if process.gauges else 0}
+    for field, name in _SERIES_OF.items():
+        kind = SERIES[name].kind
+        if kind is Kind.GAUGE:
+            fields[field] = int(process.gauges.get(name, 0))
+        elif name in values:
+            fields[field] = values[name] if kind is Kind.HISTOGRAM else values[name][0]
+    return Totals(**fields)

@@ -1,0 +1,171 @@
+"""Every series that Ardea exports, declared once; docs/metrics.md is this table in prose.
+
+A series carries the labels of its scope first, then its own.  Counters end in ``_total`` and only grow, units
+are base units (seconds, bytes), latencies are histograms, so that sums over tasks and containers mean something.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+
+class Kind(enum.StrEnum):
+    """Prometheus's types."""
+
+    COUNTER = "counter"
+    GAUGE = "gauge"
+    HISTOGRAM = "histogram"
+
+
+class Scope(enum.Enum):
+    """Whose numbers a series holds; the value is the labels which tell them apart."""
+
+    TASK = ("topology", "container", "component", "task")
+    CONTAINER = ("topology", "container")
+    PROCESS = ("topology", "container", "process", "component", "task")
+
+
+SECONDS = tuple(float(f"{digit}e{power}") for power in range(-6, 2) for digit in (1, 2, 5))
+"""1 µs, 2 µs, 5 µs … 50 s: three buckets a decade."""
+
+TUPLES = tuple(float(1 << power) for power in range(17))
+"""1, 2, 4 … 65536."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One row.  ``buckets`` are the upper bounds (inclusive) of a histogram, without infinity."""
+
+    name: str
+    kind: Kind
+    scope: Scope
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+
+    @property
+    def all_labels(self) -> tuple[str, ...]:
+        """The scope's labels, then the series' own."""
+        return (*self.scope.value, *self.labels)
+
+
+def _counter(scope: Scope, name: str, text: str, *labels: str) -> Series:
+    return Series(name, Kind.COUNTER, scope, text, labels)
+
+
+def _gauge(scope: Scope, name: str, text: str, *labels: str) -> Series:
+    return Series(name, Kind.GAUGE, scope, text, labels)
+
+
+def _histogram(scope: Scope, name: str, text: str, buckets: tuple[float, ...] = SECONDS) -> Series:
+    return Series(name, Kind.HISTOGRAM, scope, text, (), buckets)
+
+
+_T, _C, _P = Scope.TASK, Scope.CONTAINER, Scope.PROCESS
+
+SERIES: dict[str, Series] = {
+    series.name: series
+    for series in (
+        _counter(_T, "ardea_instance_tuples_emitted_total", "Tuples emitted by user code.", "stream"),
+        _counter(
+            _T,
+            "ardea_instance_tuples_executed_total",
+            "Tuples that a bolt has processed.",
+            "source_component",
+            "stream",
+        ),
+        _counter(_T, "ardea_instance_tuples_acked_total", "Spout: trees completed. Bolt: tuples acked."),
+        _counter(_T, "ardea_instance_tuples_failed_total", "Spout: trees failed by a bolt. Bolt: tuples failed."),
+        _counter(_T, "ardea_instance_tuples_timed_out_total", "Trees of a spout that met the message timeout."),
+        _counter(_T, "ardea_instance_tuples_lost_total", "Trees of a spout that a death of a process broke."),
+        _counter(_T, "ardea_instance_tuples_given_up_total", "Trees of a spout that will not be sent again."),
+        _counter(_T, "ardea_instance_tuples_dropped_total", "Tuples that an instance threw away.", "reason"),
+        _counter(_T, "ardea_instance_late_acks_total", "Verdicts for trees that were settled already."),
+        _counter(_T, "ardea_instance_double_acks_total", "Second acks or fails of one tuple, ignored."),
+        _histogram(_T, "ardea_instance_execute_duration_seconds", "Time in user code, a tuple processed."),
+        _histogram(_T, "ardea_spout_next_tuple_duration_seconds", "Time in user code, a call of next_tuple."),
+        _histogram(_T, "ardea_spout_complete_latency_seconds", "From a spout's emit to the ack of its tree."),
+        _gauge(_T, "ardea_spout_pending_tuples", "Open trees and rows waiting to be sent again."),
+        _counter(_T, "ardea_instance_busy_seconds_total", "Executor time in user code, encoding and decoding."),
+        _counter(_T, "ardea_instance_idle_seconds_total", "Executor time with nothing to do."),
+        _counter(
+            _T,
+            "ardea_instance_backpressured_seconds_total",
+            "Executor time with input, waiting for credit, for pending trees or for the end of a pause.",
+        ),
+        _counter(
+            _T,
+            "ardea_instance_emit_blocked_seconds_total",
+            "Time that emits waited inside one call for credit; a part of the busy time.",
+        ),
+        _gauge(_T, "ardea_queue_depth", "Messages in a queue between gateway and executor.", "queue"),
+        _gauge(_T, "ardea_queue_capacity", "Messages which that queue may hold at present.", "queue"),
+        _gauge(_T, "ardea_queue_bytes", "Bytes in that queue.", "queue"),
+        _gauge(_T, "ardea_instance_held_bytes", "Encoded rows that wait for credit in an instance."),
+        _gauge(_T, "ardea_instance_credit_bytes", "Bytes that may still be sent.", "direction"),
+        _counter(_T, "ardea_user_exceptions_total", "Exceptions raised by user code, by type.", "exception"),
+        _counter(_T, "ardea_user_counts_total", "CountMetric and MultiCountMetric of user code.", "metric", "key"),
+        _gauge(_T, "ardea_user_value", "AssignableMetric and ReducedMetric of user code.", "metric"),
+        _counter(_C, "ardea_stmgr_bytes_total", "Bytes through a link.", "direction", "peer"),
+        _counter(_C, "ardea_stmgr_frames_total", "Messages through a link.", "direction", "peer"),
+        _histogram(_C, "ardea_stmgr_batch_tuples", "Tuples in a routed batch.", TUPLES),
+        _gauge(_C, "ardea_stmgr_connections", "Processes connected.", "peer_kind"),
+        _gauge(_C, "ardea_stmgr_links", "Links to other stream managers.", "state"),
+        _counter(_C, "ardea_stmgr_reconnects_total", "Times a link was made again.", "peer"),
+        _counter(_C, "ardea_stmgr_resends_total", "Messages sent again after a reconnect.", "peer"),
+        _counter(_C, "ardea_stmgr_tuples_dropped_total", "Tuples that a stream manager threw away.", "reason"),
+        _gauge(_C, "ardea_stmgr_held_bytes", "Bytes that wait for credit, by destination task.", "destination"),
+        _gauge(_C, "ardea_stmgr_credit_bytes", "Bytes that may be sent, by destination task.", "destination"),
+        _gauge(_C, "ardea_stmgr_backpressure_active", "1 while a task of this container pauses spouts."),
+        _counter(
+            _C,
+            "ardea_stmgr_backpressure_seconds_total",
+            "Time that a task paused spouts; initiator is component-index.",
+            "initiator",
+        ),
+        _counter(_C, "ardea_stmgr_backpressure_events_total", "Pauses begun."),
+        _gauge(_C, "ardea_ack_tree_entries", "Open trees of the spouts in this container."),
+        _counter(_C, "ardea_ack_tree_evictions_total", "Trees settled by the message timeout."),
+        _counter(_C, "ardea_ack_tree_lost_total", "Trees settled as lost."),
+        _counter(_C, "ardea_ack_tree_late_total", "Inits, acks and fails for trees that were not open."),
+        _gauge(_C, "ardea_tm_containers", "Containers.", "state"),
+        _gauge(_C, "ardea_tm_plan_version", "Epoch of the physical plan."),
+        _gauge(_C, "ardea_tm_heartbeat_age_seconds", "Since a stream manager's last heartbeat.", "peer"),
+        _counter(_C, "ardea_tm_restarts_total", "Processes started again.", "component", "reason"),
+        _histogram(_C, "ardea_metrics_manager_flush_duration_seconds", "Time to collect and hand to all sinks."),
+        _counter(_C, "ardea_metrics_manager_snapshots_total", "Snapshots received.", "result"),
+        _counter(_C, "ardea_metrics_manager_sink_errors_total", "Failures to open or write a sink.", "sink"),
+        _counter(_C, "ardea_metrics_manager_sink_dropped_total", "Batches a slow or failing sink missed.", "sink"),
+        _gauge(_C, "ardea_build_info", "Always 1; the labels say what runs.", "version", "python"),
+        _counter(_P, "ardea_process_cpu_seconds_total", "User and system time."),
+        _gauge(_P, "ardea_process_resident_memory_bytes", "Resident memory (macOS: its peak)."),
+        _gauge(_P, "ardea_process_threads", "Threads, native ones included (macOS: Python's only)."),
+        _gauge(_P, "ardea_process_open_fds", "Open file descriptors."),
+        _counter(_P, "ardea_process_gc_collections_total", "Runs of Python's collector.", "generation"),
+        _gauge(_P, "ardea_process_life", "Counts the starts of a process in place, from 1."),
+        _histogram(_P, "ardea_process_loop_lag_seconds", "How late the I/O loop came to a timer."),
+    )
+}
+
+
+def quantile(bounds: tuple[float, ...], buckets: tuple[float, ...], q: float) -> float | None:
+    """Estimates a quantile as Prometheus's ``histogram_quantile`` does: linear within the bucket.
+
+    Args:
+        bounds: upper bounds of all buckets but the last, which is open.
+        buckets: how many fell into each, not cumulative; one more than bounds.
+        q: 0 to 1.
+
+    Returns:
+        In the unit of the bounds; the highest bound for what lies beyond it; None when nothing was observed.
+    """
+    rank = q * sum(buckets)
+    if not any(buckets):
+        return None
+    seen, lower = 0.0, 0.0
+    for bound, count in zip(bounds, buckets, strict=False):
+        if count and seen + count >= rank:
+            return lower + (bound - lower) * (rank - seen) / count
+        seen, lower = seen + count, bound
+    return lower

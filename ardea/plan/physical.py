@@ -1,0 +1,59 @@
+"""The physical plan: the routing content that every process works from.
+
+It changes only when components, groupings or placement change, and its ``epoch`` with it; addresses,
+keys and incarnations live in a record of their own (design: an address does not raise the epoch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ardea.plan.logical import LogicalPlan
+from ardea.plan.packing import PackingPlan
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPlan:
+    """Where a task is.  ``container`` counts from 1."""
+
+    task: int
+    component: str
+    index: int
+    container: int
+
+    @property
+    def name(self) -> str:
+        """What a person types: ``count-1``."""
+        return f"{self.component}-{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalPlan:
+    """Tasks by id, and the tasks of each component in ascending order."""
+
+    epoch: int
+    logical: LogicalPlan
+    tasks: Mapping[int, TaskPlan]
+    component_tasks: Mapping[str, tuple[int, ...]]
+
+    @classmethod
+    def build(cls, logical: LogicalPlan, packing: PackingPlan, epoch: int) -> PhysicalPlan:
+        """Joins what the author wrote with where packing put it."""
+        tasks = {
+            i.task: TaskPlan(i.task, i.component, i.index, c.number) for c in packing.containers for i in c.instances
+        }
+        by_component: dict[str, tuple[int, ...]] = {
+            component.name: tuple(sorted(t for t, p in tasks.items() if p.component == component.name))
+            for component in logical
+        }
+        return cls(epoch, logical, dict(sorted(tasks.items())), by_component)
+
+    @property
+    def containers(self) -> tuple[int, ...]:
+        """Numbers of the containers that hold tasks."""
+        return tuple(sorted({task.container for task in self.tasks.values()}))
+
+    def tasks_in(self, container: int) -> tuple[TaskPlan, ...]:
+        """The tasks of one container, by id."""
+        return tuple(task for task in self.tasks.values() if task.container == container)

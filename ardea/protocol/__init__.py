@@ -1,0 +1,1 @@
+"""What travels: messages, ids, keys, values, flow counters.  No sockets, no clocks."""

@@ -1,0 +1,70 @@
+"""Record batches on the wire: one Arrow IPC stream of a schema and a batch, read without copying.
+
+pyarrow is an extra (``ardea[arrow]``), imported where a topology first uses it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ardea.errors import ConfigError, EncodingError, ProtocolError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def encode_batch(batch: pa.RecordBatch) -> memoryview:
+    """The batch and its schema as the bytes of one IPC stream.
+
+    Raises:
+        EncodingError: not a record batch.
+        ConfigError: pyarrow is not installed.
+    """
+    arrow = _pyarrow()
+    if not isinstance(batch, arrow.RecordBatch):
+        raise EncodingError(
+            f"a {type(batch).__qualname__} was emitted as an Arrow batch",
+            hint="Emit a pyarrow.RecordBatch; a table has to_batches().",
+        )
+    sink = arrow.BufferOutputStream()
+    with arrow.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return memoryview(sink.getvalue())
+
+
+def decode_batch(buffer: bytes | bytearray | memoryview) -> pa.RecordBatch:
+    """The batch, whose columns are views of ``buffer``.
+
+    Raises:
+        ProtocolError: ``malformed-rows``, these are not bytes that :func:`encode_batch` writes.
+        ConfigError: pyarrow is not installed.
+    """
+    arrow = _pyarrow()
+    try:
+        with arrow.ipc.open_stream(arrow.py_buffer(buffer)) as stream:
+            return stream.read_next_batch()
+    except (arrow.ArrowException, OSError, StopIteration) as error:
+        raise ProtocolError(
+            "malformed-rows",
+            f"{len(buffer)} bytes are not an Arrow batch: {str(error) or 'the stream is empty'}",
+            hint="Run the same version of Ardea in every container.",
+        ) from error
+
+
+def rows_of(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
+    """The rows of a batch as Python values, which meet the same rows sent one by one."""
+    if not batch.num_columns:
+        return [()] * batch.num_rows
+    return list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+def _pyarrow() -> Any:
+    try:
+        import pyarrow
+        import pyarrow.ipc
+    except ImportError as error:
+        raise ConfigError(
+            "Arrow batches need pyarrow, which is not installed here",
+            hint="pip install 'ardea[arrow]'",
+        ) from error
+    return pyarrow

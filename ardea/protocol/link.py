@@ -1,0 +1,175 @@
+"""A link to one peer: two lanes, the incarnations at both ends, and the repair of whatever the network loses.
+
+Pure: messages go out through ``port``, arrive through :meth:`Link.accept`, and time passes in
+:meth:`Link.heartbeat`.  Who the peer is, and what the messages mean, its owner knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ardea.protocol.ids import describe
+from ardea.protocol.lane import Arrival, Lane, LaneState, Message
+from ardea.protocol.wire_pb2 import HEARTBEAT, HELLO, REFUSED, RESEND, Header, Kind
+
+CONFIRM_AFTER = 256 * 1024
+CONTROL_ROOM = 1024 * 1024
+UNSEQUENCED = frozenset({HELLO, REFUSED, HEARTBEAT, RESEND})
+
+Port = Callable[["Link", Lane, Message], None]
+
+
+@dataclass(slots=True)
+class LinkStatistics:
+    """Counters only grow."""
+
+    sent: int = 0
+    received: int = 0
+    sent_bytes: int = 0
+    received_bytes: int = 0
+    duplicates: int = 0
+    gaps: int = 0
+    resent: int = 0
+    stale: int = 0
+
+
+class Link:
+    """What one process knows about its connection to another.
+
+    ``me`` and ``peer`` are incarnations; ``peer`` is 0 until the peer was heard.  ``key`` is whatever the owner
+    routes by.
+    """
+
+    def __init__(self, key: Any, name: str, me: int, port: Port) -> None:
+        self.key = key
+        self.name = name
+        self.me = me
+        self.peer = 0
+        self.lanes = (LaneState(), LaneState())
+        self.statistics = LinkStatistics()
+        self.last_heard = 0.0
+        self._port = port
+        self._unconfirmed_in = 0
+        self._asked = [0, 0]
+        self._seen = [0, 0]
+
+    @property
+    def up(self) -> bool:
+        """Whether the peer has been heard in its present incarnation."""
+        return self.peer != 0
+
+    @property
+    def control_room(self) -> bool:
+        """Whether the control lane may take more: at most 1 MiB is sent and unconfirmed."""
+        return self.peer != 0 and self.lanes[Lane.CONTROL].unconfirmed_bytes < CONTROL_ROOM
+
+    def send(self, lane: Lane, header: Header, frames: Sequence[bytes] = (), size: int = 0) -> None:
+        """Numbers, keeps and sends a message; ``size`` is its payload in bytes."""
+        state = self.lanes[lane]
+        state.sent += 1
+        header.sequence = state.sent
+        message = [self._stamp(header), *frames]
+        state.keep(message, size + len(message[0]))
+        self._transmit(lane, message, size)
+
+    def signal(self, header: Header, frames: Sequence[bytes] = (), lane: Lane = Lane.CONTROL) -> None:
+        """Sends a message outside the sequence; it may be lost."""
+        self._transmit(lane, [self._stamp(header), *frames], 0)
+
+    def meet(self, incarnation: int) -> list[Message] | None:
+        """The peer was heard as ``incarnation``.
+
+        None: nothing new.  Otherwise it is new or has risen, both lanes start again, and the returned data
+        messages were never confirmed by the former one.
+        """
+        if incarnation <= self.peer:
+            return None
+        self.peer = incarnation
+        self.lanes[Lane.CONTROL].restart()
+        self._asked, self._seen = [0, 0], [0, 0]
+        self._unconfirmed_in = 0
+        return self.lanes[Lane.DATA].restart()
+
+    def accept(self, lane: Lane, header: Header, size: int) -> bool:
+        """Judges an arrived message; False: it was a duplicate, too early, stale, or only the link's business."""
+        if header.sender != self.peer or (header.receiver != self.me and header.kind != HELLO):
+            self.statistics.stale += 1
+            return False
+        self.lanes[Lane.DATA].confirm(header.confirmed_data)
+        self.lanes[Lane.CONTROL].confirm(header.confirmed_control)
+        if header.kind in UNSEQUENCED:
+            return self._own_business(header)
+        verdict = self.lanes[lane].arrive(header.sequence)
+        statistics = self.statistics
+        if verdict is Arrival.NEXT:
+            statistics.received += 1
+            statistics.received_bytes += size
+            self._unconfirmed_in += size + 64
+            if self._unconfirmed_in > CONFIRM_AFTER:
+                self.signal(Header(kind=HEARTBEAT))
+            return True
+        if verdict is Arrival.DUPLICATE:
+            statistics.duplicates += 1
+        else:
+            statistics.gaps += 1
+            self._ask(lane)
+        return False
+
+    def heartbeat(self, header: Header | None = None) -> None:
+        """Once a second: says what was sent and received, so that a lost tail or counter heals."""
+        header = header or Header()
+        header.kind = HEARTBEAT
+        header.sequence_data = self.lanes[Lane.DATA].sent
+        header.sequence_control = self.lanes[Lane.CONTROL].sent
+        self._asked = [0, 0]
+        self.signal(header)
+
+    def describe(self) -> str:
+        """For messages: who it is and in which life."""
+        return f"{self.name} ({describe(self.peer)})"
+
+    def _own_business(self, header: Header) -> bool:
+        if header.kind == RESEND:
+            for lane, start in ((Lane.DATA, header.sequence_data), (Lane.CONTROL, header.sequence_control)):
+                for message in self.lanes[lane].since(start) if start else ():
+                    self.statistics.resent += 1
+                    self._port(self, lane, message)
+            return False
+        if header.kind == HEARTBEAT:
+            # Behind at two heartbeats with no progress between them: the tail is lost, not late.
+            for lane, sent in ((Lane.DATA, header.sequence_data), (Lane.CONTROL, header.sequence_control)):
+                received = self.lanes[lane].received
+                if received < sent and self._seen[lane] == received + 1:
+                    self._ask(lane)
+                self._seen[lane] = received + 1
+        return True
+
+    def _ask(self, lane: Lane) -> None:
+        start = self.lanes[lane].received + 1
+        if self._asked[lane] == start:
+            return  # asked already; the next heartbeat allows another try
+        self._asked[lane] = start
+        if lane is Lane.DATA:
+            self.signal(Header(kind=RESEND, sequence_data=start))
+        else:
+            self.signal(Header(kind=RESEND, sequence_control=start))
+
+    def _stamp(self, header: Header) -> bytes:
+        header.sender = self.me
+        header.receiver = self.peer
+        header.confirmed_data = self.lanes[Lane.DATA].received
+        header.confirmed_control = self.lanes[Lane.CONTROL].received
+        self._unconfirmed_in = 0
+        return header.SerializeToString()
+
+    def _transmit(self, lane: Lane, message: Message, size: int) -> None:
+        self.statistics.sent += 1
+        self.statistics.sent_bytes += size
+        self._port(self, lane, message)
+
+
+def kind_name(kind: int) -> str:
+    """``ROWS``, for messages."""
+    return str(Kind.Name(kind)) if kind in Kind.values() else f"kind {kind}"

@@ -1,0 +1,388 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    KIND_UNSET: _ClassVar[Kind]
+    HELLO: _ClassVar[Kind]
+    REFUSED: _ClassVar[Kind]
+    HEARTBEAT: _ClassVar[Kind]
+    RESEND: _ClassVar[Kind]
+    INIT: _ClassVar[Kind]
+    ROWS: _ClassVar[Kind]
+    MARKER: _ClassVar[Kind]
+    ACKS: _ClassVar[Kind]
+    VERDICTS: _ClassVar[Kind]
+    CREDITS: _ClassVar[Kind]
+    PAUSE: _ClassVar[Kind]
+    PLAN: _ClassVar[Kind]
+    TASKS: _ClassVar[Kind]
+    REPORT: _ClassVar[Kind]
+    ORDER: _ClassVar[Kind]
+    REGISTER: _ClassVar[Kind]
+    ADMITTED: _ClassVar[Kind]
+    ASK: _ClassVar[Kind]
+    ANSWER: _ClassVar[Kind]
+    SUMMARY: _ClassVar[Kind]
+
+class Codec(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    MSGPACK: _ClassVar[Codec]
+    ARROW: _ClassVar[Codec]
+
+class Ids(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    UNTRACKED: _ClassVar[Ids]
+    ONE: _ClassVar[Ids]
+    MANY: _ClassVar[Ids]
+
+class TaskState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ACTIVE: _ClassVar[TaskState]
+    RESTING: _ClassVar[TaskState]
+    DONE: _ClassVar[TaskState]
+    ENDED: _ClassVar[TaskState]
+
+class OrderKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ORDER_UNSET: _ClassVar[OrderKind]
+    ACTIVATE: _ClassVar[OrderKind]
+    DEACTIVATE: _ClassVar[OrderKind]
+    END: _ClassVar[OrderKind]
+    EXIT: _ClassVar[OrderKind]
+    DRAIN: _ClassVar[OrderKind]
+KIND_UNSET: Kind
+HELLO: Kind
+REFUSED: Kind
+HEARTBEAT: Kind
+RESEND: Kind
+INIT: Kind
+ROWS: Kind
+MARKER: Kind
+ACKS: Kind
+VERDICTS: Kind
+CREDITS: Kind
+PAUSE: Kind
+PLAN: Kind
+TASKS: Kind
+REPORT: Kind
+ORDER: Kind
+REGISTER: Kind
+ADMITTED: Kind
+ASK: Kind
+ANSWER: Kind
+SUMMARY: Kind
+MSGPACK: Codec
+ARROW: Codec
+UNTRACKED: Ids
+ONE: Ids
+MANY: Ids
+ACTIVE: TaskState
+RESTING: TaskState
+DONE: TaskState
+ENDED: TaskState
+ORDER_UNSET: OrderKind
+ACTIVATE: OrderKind
+DEACTIVATE: OrderKind
+END: OrderKind
+EXIT: OrderKind
+DRAIN: OrderKind
+
+class Credit(_message.Message):
+    __slots__ = ("task", "task_life", "container", "container_life", "rows", "bytes", "window_rows", "window_bytes", "high_rows", "pace")
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    TASK_LIFE_FIELD_NUMBER: _ClassVar[int]
+    CONTAINER_FIELD_NUMBER: _ClassVar[int]
+    CONTAINER_LIFE_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_ROWS_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_BYTES_FIELD_NUMBER: _ClassVar[int]
+    HIGH_ROWS_FIELD_NUMBER: _ClassVar[int]
+    PACE_FIELD_NUMBER: _ClassVar[int]
+    task: int
+    task_life: int
+    container: int
+    container_life: int
+    rows: int
+    bytes: int
+    window_rows: int
+    window_bytes: int
+    high_rows: int
+    pace: int
+    def __init__(self, task: _Optional[int] = ..., task_life: _Optional[int] = ..., container: _Optional[int] = ..., container_life: _Optional[int] = ..., rows: _Optional[int] = ..., bytes: _Optional[int] = ..., window_rows: _Optional[int] = ..., window_bytes: _Optional[int] = ..., high_rows: _Optional[int] = ..., pace: _Optional[int] = ...) -> None: ...
+
+class Pace(_message.Message):
+    __slots__ = ("task", "rows")
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    task: int
+    rows: int
+    def __init__(self, task: _Optional[int] = ..., rows: _Optional[int] = ...) -> None: ...
+
+class Demand(_message.Message):
+    __slots__ = ("task", "held_rows", "held_bytes")
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    HELD_ROWS_FIELD_NUMBER: _ClassVar[int]
+    HELD_BYTES_FIELD_NUMBER: _ClassVar[int]
+    task: int
+    held_rows: int
+    held_bytes: int
+    def __init__(self, task: _Optional[int] = ..., held_rows: _Optional[int] = ..., held_bytes: _Optional[int] = ...) -> None: ...
+
+class Header(_message.Message):
+    __slots__ = ("kind", "sequence", "confirmed_data", "confirmed_control", "sender", "receiver", "epoch", "source", "target", "stream", "rows", "codec", "ids", "source_life", "target_life", "container", "container_life", "round", "end", "paused", "sequence_data", "sequence_control", "credits", "paces", "demands")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    CONFIRMED_DATA_FIELD_NUMBER: _ClassVar[int]
+    CONFIRMED_CONTROL_FIELD_NUMBER: _ClassVar[int]
+    SENDER_FIELD_NUMBER: _ClassVar[int]
+    RECEIVER_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
+    CODEC_FIELD_NUMBER: _ClassVar[int]
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_LIFE_FIELD_NUMBER: _ClassVar[int]
+    TARGET_LIFE_FIELD_NUMBER: _ClassVar[int]
+    CONTAINER_FIELD_NUMBER: _ClassVar[int]
+    CONTAINER_LIFE_FIELD_NUMBER: _ClassVar[int]
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_DATA_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_CONTROL_FIELD_NUMBER: _ClassVar[int]
+    CREDITS_FIELD_NUMBER: _ClassVar[int]
+    PACES_FIELD_NUMBER: _ClassVar[int]
+    DEMANDS_FIELD_NUMBER: _ClassVar[int]
+    kind: Kind
+    sequence: int
+    confirmed_data: int
+    confirmed_control: int
+    sender: int
+    receiver: int
+    epoch: int
+    source: int
+    target: int
+    stream: int
+    rows: int
+    codec: Codec
+    ids: Ids
+    source_life: int
+    target_life: int
+    container: int
+    container_life: int
+    round: int
+    end: bool
+    paused: bool
+    sequence_data: int
+    sequence_control: int
+    credits: _containers.RepeatedCompositeFieldContainer[Credit]
+    paces: _containers.RepeatedCompositeFieldContainer[Pace]
+    demands: _containers.RepeatedCompositeFieldContainer[Demand]
+    def __init__(self, kind: _Optional[_Union[Kind, str]] = ..., sequence: _Optional[int] = ..., confirmed_data: _Optional[int] = ..., confirmed_control: _Optional[int] = ..., sender: _Optional[int] = ..., receiver: _Optional[int] = ..., epoch: _Optional[int] = ..., source: _Optional[int] = ..., target: _Optional[int] = ..., stream: _Optional[int] = ..., rows: _Optional[int] = ..., codec: _Optional[_Union[Codec, str]] = ..., ids: _Optional[_Union[Ids, str]] = ..., source_life: _Optional[int] = ..., target_life: _Optional[int] = ..., container: _Optional[int] = ..., container_life: _Optional[int] = ..., round: _Optional[int] = ..., end: bool = ..., paused: bool = ..., sequence_data: _Optional[int] = ..., sequence_control: _Optional[int] = ..., credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., paces: _Optional[_Iterable[_Union[Pace, _Mapping]]] = ..., demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ...) -> None: ...
+
+class Hello(_message.Message):
+    __slots__ = ("protocol", "topology", "digest", "digests", "task", "container", "tasks", "holder")
+    class DigestsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    class TasksEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: int
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    DIGESTS_FIELD_NUMBER: _ClassVar[int]
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    CONTAINER_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    HOLDER_FIELD_NUMBER: _ClassVar[int]
+    protocol: int
+    topology: str
+    digest: str
+    digests: _containers.ScalarMap[str, str]
+    task: int
+    container: int
+    tasks: _containers.ScalarMap[int, int]
+    holder: str
+    def __init__(self, protocol: _Optional[int] = ..., topology: _Optional[str] = ..., digest: _Optional[str] = ..., digests: _Optional[_Mapping[str, str]] = ..., task: _Optional[int] = ..., container: _Optional[int] = ..., tasks: _Optional[_Mapping[int, int]] = ..., holder: _Optional[str] = ...) -> None: ...
+
+class Refusal(_message.Message):
+    __slots__ = ("code", "message", "definite")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    DEFINITE_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    message: str
+    definite: bool
+    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., definite: bool = ...) -> None: ...
+
+class Address(_message.Message):
+    __slots__ = ("container", "host", "data_port", "control_port", "incarnation")
+    CONTAINER_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    DATA_PORT_FIELD_NUMBER: _ClassVar[int]
+    CONTROL_PORT_FIELD_NUMBER: _ClassVar[int]
+    INCARNATION_FIELD_NUMBER: _ClassVar[int]
+    container: int
+    host: str
+    data_port: int
+    control_port: int
+    incarnation: int
+    def __init__(self, container: _Optional[int] = ..., host: _Optional[str] = ..., data_port: _Optional[int] = ..., control_port: _Optional[int] = ..., incarnation: _Optional[int] = ...) -> None: ...
+
+class Plan(_message.Message):
+    __slots__ = ("epoch", "packing", "addresses", "tasks", "active", "term")
+    class TasksEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: int
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    PACKING_FIELD_NUMBER: _ClassVar[int]
+    ADDRESSES_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    ACTIVE_FIELD_NUMBER: _ClassVar[int]
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    epoch: int
+    packing: bytes
+    addresses: _containers.RepeatedCompositeFieldContainer[Address]
+    tasks: _containers.ScalarMap[int, int]
+    active: bool
+    term: int
+    def __init__(self, epoch: _Optional[int] = ..., packing: _Optional[bytes] = ..., addresses: _Optional[_Iterable[_Union[Address, _Mapping]]] = ..., tasks: _Optional[_Mapping[int, int]] = ..., active: bool = ..., term: _Optional[int] = ...) -> None: ...
+
+class Tasks(_message.Message):
+    __slots__ = ("lives", "again")
+    class LivesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: int
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
+    LIVES_FIELD_NUMBER: _ClassVar[int]
+    AGAIN_FIELD_NUMBER: _ClassVar[int]
+    lives: _containers.ScalarMap[int, int]
+    again: bool
+    def __init__(self, lives: _Optional[_Mapping[int, int]] = ..., again: bool = ...) -> None: ...
+
+class TaskReport(_message.Message):
+    __slots__ = ("task", "life", "state", "round", "seen", "given_up", "version", "failure", "error", "open")
+    class SeenEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: int
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    LIFE_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    ROUND_FIELD_NUMBER: _ClassVar[int]
+    SEEN_FIELD_NUMBER: _ClassVar[int]
+    GIVEN_UP_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    FAILURE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FIELD_NUMBER: _ClassVar[int]
+    task: int
+    life: int
+    state: TaskState
+    round: int
+    seen: _containers.ScalarMap[int, int]
+    given_up: int
+    version: int
+    failure: str
+    error: str
+    open: int
+    def __init__(self, task: _Optional[int] = ..., life: _Optional[int] = ..., state: _Optional[_Union[TaskState, str]] = ..., round: _Optional[int] = ..., seen: _Optional[_Mapping[int, int]] = ..., given_up: _Optional[int] = ..., version: _Optional[int] = ..., failure: _Optional[str] = ..., error: _Optional[str] = ..., open: _Optional[int] = ...) -> None: ...
+
+class Order(_message.Message):
+    __slots__ = ("kind", "term", "version")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    kind: OrderKind
+    term: int
+    version: int
+    def __init__(self, kind: _Optional[_Union[OrderKind, str]] = ..., term: _Optional[int] = ..., version: _Optional[int] = ...) -> None: ...
+
+class Registration(_message.Message):
+    __slots__ = ("topology", "digest", "container", "holder", "address", "tasks")
+    class TasksEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: int
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
+    TOPOLOGY_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    CONTAINER_FIELD_NUMBER: _ClassVar[int]
+    HOLDER_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    TASKS_FIELD_NUMBER: _ClassVar[int]
+    topology: str
+    digest: str
+    container: int
+    holder: str
+    address: Address
+    tasks: _containers.ScalarMap[int, int]
+    def __init__(self, topology: _Optional[str] = ..., digest: _Optional[str] = ..., container: _Optional[int] = ..., holder: _Optional[str] = ..., address: _Optional[_Union[Address, _Mapping]] = ..., tasks: _Optional[_Mapping[int, int]] = ...) -> None: ...
+
+class Admission(_message.Message):
+    __slots__ = ("admission", "term")
+    ADMISSION_FIELD_NUMBER: _ClassVar[int]
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    admission: int
+    term: int
+    def __init__(self, admission: _Optional[int] = ..., term: _Optional[int] = ...) -> None: ...
+
+class Ask(_message.Message):
+    __slots__ = ("verb", "token", "arguments")
+    class ArgumentsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    VERB_FIELD_NUMBER: _ClassVar[int]
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
+    verb: str
+    token: str
+    arguments: _containers.ScalarMap[str, str]
+    def __init__(self, verb: _Optional[str] = ..., token: _Optional[str] = ..., arguments: _Optional[_Mapping[str, str]] = ...) -> None: ...
+
+class Answer(_message.Message):
+    __slots__ = ("ok", "code", "message", "body")
+    OK_FIELD_NUMBER: _ClassVar[int]
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    BODY_FIELD_NUMBER: _ClassVar[int]
+    ok: bool
+    code: str
+    message: str
+    body: bytes
+    def __init__(self, ok: bool = ..., code: _Optional[str] = ..., message: _Optional[str] = ..., body: _Optional[bytes] = ...) -> None: ...

@@ -1,0 +1,121 @@
+"""What the nodes hold: JSON of a frozen record, under the record's name."""
+
+from __future__ import annotations
+
+import enum
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from ardea.errors import StateError
+
+R = TypeVar("R")
+
+
+class RunState(enum.StrEnum):
+    """How a topology is doing."""
+
+    RUNNING = "RUNNING"
+    PAUSED = "PAUSED"
+    ENDING = "ENDING"
+    SUCCEEDED = "SUCCEEDED"
+    FAILED = "FAILED"
+    KILLED = "KILLED"
+
+    @property
+    def final(self) -> bool:
+        """Whether nothing comes after it: whoever starts and finds it exits with it."""
+        return self in (RunState.SUCCEEDED, RunState.FAILED, RunState.KILLED)
+
+
+class TopologyRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Who submitted what, when and from where.
+
+    ``location`` is the topology's file, or the bundle it came in; ``config`` what the submitter overrides;
+    ``components`` the digest of each, so that a process that built another plan can name the first difference.
+    """
+
+    id: str
+    name: str
+    location: str
+    topology_class: str
+    config: dict[str, Any]
+    submitted_by: str
+    submitted_at: datetime
+    submitted_from: str
+    ardea_version: str
+    digest: str
+    components: dict[str, str]
+
+
+class ExecutionState(msgspec.Struct, frozen=True):
+    """``reason`` is a sentence for people; empty while all is well."""
+
+    state: RunState
+    reason: str = ""
+
+
+class SchedulerLocation(msgspec.Struct, frozen=True, kw_only=True):
+    """Who keeps the topology's processes: ``scheduler`` is ``local`` with its host and process id."""
+
+    scheduler: str
+    host: str
+    pid: int
+
+
+class MasterLocation(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the acting master listens, and under which term it acts."""
+
+    host: str
+    port: int
+    term: int
+    pid: int
+
+
+class Admission(msgspec.Struct, frozen=True, kw_only=True):
+    """Who holds a container's index.
+
+    ``admission`` rises whenever another ``holder`` (a pod's UID, locally its supervisor's random id) is admitted;
+    ``host`` and ``port`` are its stream manager's.
+    """
+
+    admission: int
+    holder: str
+    host: str
+    port: int
+
+
+class Incarnations(msgspec.Struct, frozen=True):
+    """The admission of each container, by number."""
+
+    containers: dict[int, Admission] = {}
+
+
+class _Named(msgspec.Struct, frozen=True):
+    record: str
+    value: msgspec.Raw
+
+
+def encode(record: Any) -> bytes:
+    """The bytes for a node: a record of this module, a packing plan, or any other frozen value of plain ones."""
+    return msgspec.json.encode(_Named(type(record).__name__, msgspec.Raw(msgspec.json.encode(record))))
+
+
+def decode(data: bytes, kind: type[R], path: str) -> R:
+    """The inverse of :func:`encode`.  Unknown fields, of a newer Ardea, are passed over.
+
+    Raises:
+        StateError: the node at ``path`` holds something else.
+    """
+    try:
+        named = msgspec.json.decode(data, type=_Named)
+        if named.record == kind.__name__:
+            return msgspec.json.decode(named.value, type=kind)
+        reason = f"it is a {named.record}"
+    except msgspec.DecodeError as error:
+        reason = str(error)
+    raise StateError(
+        f"{path} does not hold a {kind.__name__}: {reason}; it is left as it is",
+        hint="if another version of Ardea wrote it, use that one; else `ardea kill` the topology and submit it again",
+    )

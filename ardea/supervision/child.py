@@ -1,0 +1,112 @@
+"""A process and the supervisor's ends of its three pipes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from ardea.supervision import kernel
+
+_CHUNK = 1 << 16
+_LAST_CHUNKS = 16  # a pipe holds at most 1 MiB
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A running process, leader of its own session and process group.
+
+    ``leash_fd``: closing it ends the group; ``beat_fd``: a byte a beat; ``output_fd``: its stdout and stderr.
+    """
+
+    popen: subprocess.Popen[bytes]
+    leash_fd: int
+    beat_fd: int
+    output_fd: int
+
+    @classmethod
+    def spawn(cls, argv: Sequence[str], env: Mapping[str, str], lock_fd: int) -> Self:
+        """Start it; its leash, its beats and ``lock_fd`` are the three numbers of ARDEA_LEASH.
+
+        Raises:
+            OSError: it cannot be started, for example because there is no such command.
+        """
+        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+            leash_theirs, leash_ours = _pipe(theirs, ours)
+            beat_ours, beat_theirs = _pipe(ours, theirs)
+            output_ours, output_theirs = _pipe(ours, theirs)
+            for fd in (beat_ours, beat_theirs, output_ours):
+                os.set_blocking(fd, False)
+            given = (leash_theirs, beat_theirs, lock_fd)
+            popen = subprocess.Popen(
+                argv,
+                env={**env, "ARDEA_LEASH": ",".join(map(str, given))},
+                stdin=subprocess.DEVNULL,
+                stdout=output_theirs,
+                stderr=output_theirs,
+                pass_fds=given,
+                start_new_session=True,  # a terminal's Ctrl-C is the supervisor's alone, and the group dies as one
+            )
+            with contextlib.suppress(ProcessLookupError):  # it may have ended already
+                kernel.arm_leash(leash_theirs, popen.pid)
+            ours.pop_all()
+        return cls(popen, leash_ours, beat_ours, output_ours)
+
+    @property
+    def pid(self) -> int:
+        """Its process id, and its group's."""
+        return self.popen.pid
+
+    def beats(self) -> bytes:
+        """The beats since the last call; empty at the end."""
+        return _read(self.beat_fd)
+
+    def output(self) -> bytes:
+        """Some of what it has printed; empty at the end."""
+        return _read(self.output_fd)
+
+    def last_output(self) -> bytes:
+        """All that is left of it once the process has ended."""
+        return b"".join(_read(self.output_fd) for _ in range(_LAST_CHUNKS))
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal; SIGKILL goes to all that it has started, too."""
+        if number == signal.SIGKILL:
+            self.kill_group()
+        else:
+            self.popen.send_signal(number)
+
+    def kill_group(self) -> None:
+        """Also right after the process was reaped: a pid is not given again while its group has members."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):  # macOS: EPERM for a group of zombies
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Give up our ends of the pipes."""
+        for fd in (self.leash_fd, self.beat_fd, self.output_fd):
+            os.close(fd)
+
+
+def reap_orphans(ours: set[int]) -> None:
+    """What PID 1 owes to the orphans of its container: take every dead child that is not among ``ours``."""
+    with contextlib.suppress(ChildProcessError):
+        while (dead := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and dead.si_pid not in ours:
+            os.waitpid(dead.si_pid, 0)
+
+
+def _pipe(readers: contextlib.ExitStack, writers: contextlib.ExitStack) -> tuple[int, int]:
+    read, write = os.pipe()
+    readers.callback(os.close, read)
+    writers.callback(os.close, write)
+    return read, write
+
+
+def _read(fd: int) -> bytes:
+    try:
+        return os.read(fd, _CHUNK)
+    except BlockingIOError:
+        return b""

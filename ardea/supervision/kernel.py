@@ -1,0 +1,38 @@
+"""What the kernel tells of a process, and what it does for us when the supervisor dies."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import sys
+from pathlib import Path
+
+from ardea.supervision.machine import Look
+
+_TICK = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def look(pid: int) -> Look | None:
+    """Memory, CPU time and state of a process; None where there is no /proc (macOS) or no such process."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    # The name, in parentheses, may hold anything; the fields are numbered from 3 behind it (proc_pid_stat(5)).
+    fields = text[text.rindex(b")") + 2 :].split()
+    cpu = (int(fields[14 - 3]) + int(fields[15 - 3])) / _TICK
+    return Look(resident=int(fields[24 - 3]) * _PAGE, cpu=cpu, stopped=fields[0] in (b"T", b"t"))
+
+
+def arm_leash(fd: int, group: int) -> None:
+    """Have the kernel kill a process group when the pipe behind ``fd`` loses its last writer (Linux).
+
+    The thread of ``ardea.leash`` does the same everywhere, but needs the interpreter lock, which code in C may hold
+    for ever.  The arrangement belongs to the open pipe, not to ``fd``: it stays when only the child has it.
+    """
+    if sys.platform == "linux":
+        fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(fd, fcntl.F_SETOWN, -group)
+        fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_ASYNC)

@@ -1,0 +1,94 @@
+"""The log file of one process: whole lines, rotated by size, one writer."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from pathlib import Path
+
+
+class LogFile:
+    """Appends to ``path``; ``path.1`` is the file before, and so on.
+
+    A line is never cut in two, so a file is larger than ``limit`` only by a line that is.  A disk that is full costs
+    the lines that do not fit, and the log says how many bytes; it never raises.
+    """
+
+    def __init__(self, path: Path, limit: int, files: int) -> None:
+        self.path = path
+        self._limit = limit
+        self._files = files
+        self._lost = 0
+        self._fd = -1
+        self._size = 0
+        self._whole = True  # the last byte written ended a line
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._open()
+
+    def write(self, data: bytes) -> None:
+        """Append the output of the process."""
+        if self._lost and not self._told():
+            self._lost += len(data)
+            return
+        while data:
+            cut = self._cut(data)
+            if cut:
+                self._lost += cut - self._append(data[:cut])
+                data = data[cut:]
+            else:
+                self._rotate()
+
+    def mark(self, text: str) -> None:
+        """Append a line of the supervisor's own."""
+        self.write(b"%s--- %s ---\n" % (b"" if self._whole else b"\n", text.encode()))
+
+    def close(self) -> None:
+        """Close the file; no more writes."""
+        os.close(self._fd)
+
+    def _cut(self, data: bytes) -> int:
+        """How much of ``data`` goes into the present file; 0: it is full."""
+        room = self._limit - self._size
+        if len(data) <= room:
+            return len(data)
+        cut = data.rfind(b"\n", 0, max(room, 0)) + 1
+        if cut or (self._whole and self._size):
+            return cut
+        return data.find(b"\n") + 1 or len(data)  # a line is under way, or longer than a file: finish it
+
+    def _told(self) -> bool:
+        """Say how much was lost, if there is room again."""
+        end = b"" if self._whole else b"\n"
+        notice = b"%s--- %d bytes of output lost: the log could not be written ---\n" % (end, self._lost)
+        if self._append(notice) < len(notice):
+            return False
+        self._lost = 0
+        return True
+
+    def _append(self, data: bytes) -> int:
+        """How many bytes went to the disk."""
+        try:
+            written = os.write(self._fd, data)
+        except OSError:
+            return 0
+        self._size += written
+        self._whole = data[written - 1 : written] == b"\n"
+        return written
+
+    def _rotate(self) -> None:
+        full = self._fd
+        try:
+            names = [self.path, *(self.path.with_name(f"{self.path.name}.{n}") for n in range(1, self._files))]
+            used = itertools.takewhile(Path.exists, names[:-1])
+            for newer, older in reversed([*zip(used, names[1:], strict=False)]):
+                newer.rename(older)
+            self.path.unlink(missing_ok=True)  # if one file is kept, nothing was renamed
+            self._open()
+            os.close(full)
+        except OSError:
+            self._fd, self._size = full, 0  # goes on in the full file, and tries again a file later
+
+    def _open(self) -> None:
+        self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        self._size = os.fstat(self._fd).st_size
+        self._whole = not self._size or os.pread(self._fd, 1, self._size - 1) == b"\n"

@@ -1,0 +1,327 @@
+"""What a supervisor decides: events in, instructions out; no processes, pipes or clocks here.
+
+    WAITING --Start--> STARTING --Started--> RUNNING --Exited--> WAITING (after a back-off) or DONE
+
+A process is started only from WAITING and leaves RUNNING only by ``Exited``, so there are never two of one name.
+"""
+
+from __future__ import annotations
+
+import enum
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from ardea.errors import ExitCode
+from ardea.supervision.spec import Policy, ProcessSpec
+
+BACKOFF = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
+"""Seconds before the first, second ... restart in a row."""
+SETTLED = 60.0
+"""A process that lived so long starts again at the beginning of BACKOFF."""
+REPORT_EVERY = 30.0
+"""Seconds between two stack reports of one stuck process."""
+IDLE = 0.01
+"""Below this share of a core a silent process is idle."""
+
+_MIB = 1 << 20
+
+
+class Phase(enum.StrEnum):
+    """Where a process is in its life."""
+
+    WAITING = "waiting"
+    STARTING = "starting"
+    RUNNING = "running"
+    DONE = "done"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the kernel says of a process: resident bytes, CPU seconds so far, stopped by a signal or debugger."""
+
+    resident: int
+    cpu: float
+    stopped: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The process of that name runs."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """Its I/O loop is alive; ``in_user_code``: its executor is inside a user's method."""
+
+    name: str
+    in_user_code: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A look at a running process."""
+
+    name: str
+    look: Look
+
+
+@dataclass(frozen=True, slots=True)
+class Exited:
+    """It ended, or could not be started.  ``code`` is negative for a signal; ``said``: what it left as its reason."""
+
+    name: str
+    code: int
+    said: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequested:
+    """Everything has to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Time has passed; all beats that have arrived were handed in before."""
+
+
+Event = Started | Beat | Observed | Exited | StopRequested | Tick
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Start that process, then hand in ``Started`` or ``Exited``."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """Send it that signal; SIGKILL goes to all it has started as well."""
+
+    name: str
+    signal: signal.Signals
+
+
+@dataclass(frozen=True, slots=True)
+class ReportStuck:
+    """Have it write its stack into its log."""
+
+    name: str
+    silent: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Write down that it ended and why; ``again``: seconds until it is started again, None for never."""
+
+    name: str
+    code: int
+    reason: str
+    again: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """All have ended: the supervisor ends with ``code``."""
+
+    code: ExitCode
+
+
+Instruction = Start | Kill | ReportStuck | Ended | Finish
+
+
+@dataclass(slots=True)
+class Process:
+    """One process as the supervisor knows it; times are the injected clock's."""
+
+    spec: ProcessSpec
+    phase: Phase = Phase.WAITING
+    due: float = 0.0
+    failures: int = 0
+    restarts: int = 0
+    code: int | None = None
+    reason: str | None = None
+    # of the present life
+    started: float = 0.0
+    heard: float = 0.0
+    beaten: bool = False
+    in_user_code: bool = False
+    look: Look | None = None
+    window: tuple[float, float] | None = None  # (time, CPU seconds) since which its work is measured
+    reported: float | None = None
+    killed: str | None = None
+
+    def begin(self, now: float) -> None:
+        """A new life."""
+        self.phase = Phase.STARTING
+        self.started = self.heard = now
+        self.beaten = self.in_user_code = False
+        self.look = self.window = self.reported = self.killed = None
+
+    @property
+    def state(self) -> str:
+        """For people: waiting, starting, running, stuck, ending, finished or failed."""
+        if self.phase is Phase.DONE:
+            return "finished" if self.code == ExitCode.OK else "failed"
+        if self.phase is Phase.RUNNING and (self.killed or self.reported is not None):
+            return "ending" if self.killed else "stuck"
+        return self.phase.value
+
+
+class Machine:
+    """The decisions of one supervisor.
+
+    Call ``handle`` with every event in turn, beats before the ``Tick`` of the same moment, and follow what it returns.
+    The first ``Tick`` starts everything.  ``cause``: the process, and why, whose end stopped the others.
+    """
+
+    def __init__(self, specs: Sequence[ProcessSpec], policy: Policy, now: float) -> None:
+        self.policy = policy
+        self.processes = {spec.name: Process(spec, due=now) for spec in specs}
+        self.stopping = False
+        self.finished = False
+        self.cause: str | None = None
+        self._ticked = now
+        self._kill_at = float("inf")
+
+    def handle(self, event: Event, now: float) -> list[Instruction]:
+        """The instructions that follow from ``event`` at ``now`` (seconds, never falling)."""
+        match event:
+            case Tick():
+                return self._tick(now)
+            case StopRequested():
+                return [*self._stop(now), *self._finish()]
+            case Exited():
+                return [*self._exited(self.processes[event.name], event, now), *self._finish()]
+            case Started() | Beat() | Observed():
+                return self._news(self.processes[event.name], event, now)
+            case _:
+                assert_never(event)
+
+    def wakeup(self) -> float:
+        """When a ``Tick`` will start or kill something at the latest, beats and looks apart."""
+        if self.stopping:
+            living = any(p.phase is Phase.RUNNING and not p.killed for p in self.processes.values())
+            return self._kill_at if living else float("inf")
+        return min((p.due for p in self.processes.values() if p.phase is Phase.WAITING), default=float("inf"))
+
+    def _news(self, process: Process, event: Started | Beat | Observed, now: float) -> list[Instruction]:
+        name = process.spec.name
+        if isinstance(event, Started):
+            process.phase = Phase.RUNNING
+            process.heard = now
+            return [Kill(name, signal.SIGTERM)] if self.stopping else []
+        if process.phase is not Phase.RUNNING:
+            return []
+        if isinstance(event, Beat):
+            process.heard, process.beaten, process.in_user_code = now, True, event.in_user_code
+            process.window = process.reported = None
+            return []
+        process.look = event.look
+        if process.window is None:
+            process.window = (now, event.look.cpu)
+        limit = process.spec.ram
+        if limit is None or event.look.resident <= limit:
+            return []
+        return self._kill(
+            process, f"memory limit {limit / _MIB:.0f} MiB exceeded: {event.look.resident / _MIB:.0f} MiB resident"
+        )
+
+    def _tick(self, now: float) -> list[Instruction]:
+        # Time in which the supervisor itself did not run (stopped, frozen, no CPU) is nobody's silence.
+        unobserved = max(0.0, now - self._ticked - self.policy.silence / 2)
+        self._ticked = now
+        instructions: list[Instruction] = []
+        for process in self.processes.values():
+            process.heard = min(now, process.heard + unobserved)
+            if self.stopping:
+                if now >= self._kill_at and process.phase is Phase.RUNNING:
+                    instructions += self._kill(process, f"did not end within {self.policy.grace:g} s of SIGTERM")
+            elif process.phase is Phase.WAITING and now >= process.due:
+                process.begin(now)
+                instructions.append(Start(process.spec.name))
+            elif process.phase is Phase.RUNNING:
+                instructions += self._silent(process, now)
+        return instructions
+
+    def _silent(self, process: Process, now: float) -> list[Instruction]:
+        """Ten seconds without a beat: dead, unless user code is at work (and may hold the interpreter lock)."""
+        silent = now - process.heard
+        if silent < self.policy.silence or process.killed:
+            return []
+        said = f"silent for {silent:.1f} s"
+        if process.look is not None and process.look.stopped:
+            return self._kill(process, f"{said}: it is stopped")
+        if process.beaten and not process.in_user_code:
+            return self._kill(process, said)
+        if process.look is not None and process.window is not None:
+            since, cpu = process.window
+            if now - since < self.policy.silence / 2:
+                return []
+            if process.look.cpu - cpu < IDLE * (now - since):
+                return self._kill(process, f"{said}: it is idle")
+            process.window = (now, process.look.cpu)
+        if not process.beaten:
+            return self._kill(process, f"{said}: it never beat") if silent >= self.policy.startup else []
+        if process.reported is not None and now - process.reported < REPORT_EVERY:
+            return []
+        process.reported = now
+        return [ReportStuck(process.spec.name, silent)]
+
+    def _kill(self, process: Process, why: str) -> list[Instruction]:
+        if process.killed:
+            return []
+        process.killed = why
+        return [Kill(process.spec.name, signal.SIGKILL)]
+
+    def _stop(self, now: float) -> list[Instruction]:
+        if self.stopping:
+            return []
+        self.stopping = True
+        self._kill_at = now + self.policy.grace
+        running = []
+        for process in self.processes.values():
+            if process.phase is Phase.WAITING:
+                process.phase = Phase.DONE
+            elif process.phase is Phase.RUNNING and not process.killed:
+                running.append(process.spec.name)
+        return [Kill(name, signal.SIGTERM) for name in running]
+
+    def _exited(self, process: Process, event: Exited, now: float) -> list[Instruction]:
+        if now - process.started >= SETTLED:
+            process.failures = 0
+        process.code, process.reason = event.code, _reason(event, process.killed)
+        over = self.stopping or event.code in (ExitCode.OK, ExitCode.PERMANENT) or process.spec.restart == "never"
+        if over:
+            process.phase = Phase.DONE
+            ended = Ended(event.name, event.code, process.reason, None)
+            if event.code == ExitCode.OK or self.stopping:
+                return [ended]
+            self.cause = f"{event.name}: {process.reason}"
+            return [ended, *self._stop(now)]
+        again = BACKOFF[min(process.failures, len(BACKOFF) - 1)]
+        process.phase, process.due = Phase.WAITING, now + again
+        process.failures += 1
+        process.restarts += 1
+        return [Ended(event.name, event.code, process.reason, again)]
+
+    def _finish(self) -> list[Instruction]:
+        if self.finished or any(p.phase is not Phase.DONE for p in self.processes.values()):
+            return []
+        self.finished = True
+        codes = {p.code for p in self.processes.values()}
+        if ExitCode.PERMANENT in codes:
+            return [Finish(ExitCode.PERMANENT)]
+        return [Finish(ExitCode.OK if codes <= {ExitCode.OK} else ExitCode.TEMPORARY)]
+
+
+def _reason(event: Exited, killed: str | None) -> str:
+    how = f"exit {event.code}" if event.code >= 0 else f"killed by {signal.Signals(-event.code).name}"
+    why = killed or event.said
+    if why is None and event.code == -signal.SIGKILL:
+        why = "not by its supervisor: by the kernel, which does that when memory runs out, or by hand"
+    return f"{how} ({why})" if why else how

@@ -1,0 +1,102 @@
+"""What a supervisor is asked to run: the processes and the policy, as values and as a JSON file."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from ardea.errors import ConfigError
+
+_NAME = re.compile(r"[^/\0\s.][^/\0\s]*")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSpec:
+    """One process.
+
+    Attributes:
+        name: unique, without ``/`` or blanks, such as ``count-1``; names its log, life and records.
+        argv: the command; ``argv[0]`` is looked up in PATH.
+        env: added to the supervisor's own environment.
+        ram: resident bytes above which it is killed and started again; None: not watched.
+        restart: ``always`` unless it exits 0 or 78; ``never``: any end but exit 0 stops the rest too.
+    """
+
+    name: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    ram: int | None = None
+    restart: Literal["always", "never"] = "always"
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise ConfigError(f"process name {self.name!r}: must be non-empty, without '/', blanks or a leading '.'")
+        if not self.argv:
+            raise ConfigError(f"process {self.name}: argv is empty")
+        if self.ram is not None and self.ram <= 0:
+            raise ConfigError(f"process {self.name}: ram is {self.ram} bytes; must be above 0, or null")
+        if self.restart not in ("always", "never"):
+            raise ConfigError(f"process {self.name}: restart is {self.restart!r}; must be 'always' or 'never'")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How patient a supervisor is (seconds), and how much log it keeps of each process.
+
+    Attributes:
+        silence: without a beat for so long, a process is killed, or reported if its user code is at work.
+        startup: what a process has for its first beat, as long as it is at work.
+        grace: from SIGTERM to SIGKILL.
+        log_bytes: a log file that would grow beyond is rotated.
+        log_files: how many are kept, the current one included.
+    """
+
+    silence: float = 10.0
+    startup: float = 30.0
+    grace: float = 10.0
+    log_bytes: int = 100 << 20
+    log_files: int = 5
+
+    def __post_init__(self) -> None:
+        for setting in dataclasses.fields(self):
+            value = getattr(self, setting.name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+                raise ConfigError(f"policy.{setting.name} is {value!r}; must be a number above 0")
+
+
+def dump(processes: Sequence[ProcessSpec], policy: Policy) -> str:
+    """The JSON text that ``python -m ardea.supervisor --spec`` reads."""
+    rows = [dataclasses.asdict(process) for process in processes]
+    return json.dumps({"policy": dataclasses.asdict(policy), "processes": rows}, indent=1)
+
+
+def load(path: Path) -> tuple[list[ProcessSpec], Policy]:
+    """What ``dump`` wrote; keys with a default may be left out.
+
+    Raises:
+        ConfigError: the file is unreadable, not JSON, or says something unknown.
+    """
+    try:
+        document = json.loads(path.read_text())
+        unknown = document.keys() - {"policy", "processes"}
+        if unknown:
+            raise ConfigError(f"unknown key {min(unknown)!r}")
+        processes = [_process(row) for row in document["processes"]]
+        return processes, Policy(**document.get("policy", {}))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, ConfigError) as error:
+        what = f"no key {error}" if isinstance(error, KeyError) else str(error)
+        raise ConfigError(
+            f"supervisor: the specification {path} cannot be used: {what}; nothing was started",
+            hint="write it with ardea.supervision.spec.dump; its keys are in docs/supervisor.md",
+        ) from error
+
+
+def _process(row: dict[str, Any]) -> ProcessSpec:
+    if isinstance(row["argv"], str):
+        raise ConfigError(f"process {row.get('name')}: argv must be a list of strings")
+    return ProcessSpec(**{**row, "argv": tuple(row["argv"])})

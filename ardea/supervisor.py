@@ -1,0 +1,360 @@
+"""The parent of processes: starts, watches, restarts and ends them, and leaves none behind (docs/supervisor.md).
+
+``python -m ardea.supervisor --folder FOLDER --spec FILE`` is PID 1 of a Kubernetes container and, locally, the
+supervisor of one container, itself on the leash of ``ardea run``.  It exits with
+
+    0   every process ended by itself with 0: the work is done
+    75  stopped, or a process is not to be restarted: start the supervisor again
+    78  a process exited with 78 (its configuration is wrong), or this one's is: starting again will not help
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import logging
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import assert_never
+
+from ardea import leash
+from ardea.errors import ArdeaError, ClusterError, ConfigError, ExitCode
+from ardea.supervision import kernel, records
+from ardea.supervision.child import Child, reap_orphans
+from ardea.supervision.logfile import LogFile
+from ardea.supervision.machine import (
+    Beat,
+    Ended,
+    Event,
+    Exited,
+    Finish,
+    Instruction,
+    Kill,
+    Machine,
+    Observed,
+    ReportStuck,
+    Start,
+    Started,
+    StopRequested,
+    Tick,
+)
+from ardea.supervision.spec import Policy, ProcessSpec, load
+
+logger = logging.getLogger("ardea.supervisor")
+
+_LOCK_PATIENCE = 15.0
+_STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Supervisor:
+    """Runs processes until they have ended.
+
+    Args:
+        processes: what to run; names are unique.
+        folder: logs, lives, exits and status; made if missing; one supervisor at a time.
+        policy: patience and log sizes; None: the defaults.
+        clock: seconds, monotonic.
+        wall: Unix seconds, for the exit records.
+
+    Attributes:
+        id: random; its processes see it as ARDEA_SUPERVISOR_ID.
+        cause: the process and the reason that stopped the others; None if none did.
+
+    Raises:
+        ConfigError: no process, or two of one name.
+    """
+
+    def __init__(
+        self,
+        processes: Sequence[ProcessSpec],
+        folder: Path,
+        policy: Policy | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        names = [process.name for process in processes]
+        if not names or len(set(names)) < len(names):
+            raise ConfigError(f"supervisor of {folder}: needs processes of different names, got {names}")
+        self.id = uuid.uuid4().hex
+        self._folder = folder.absolute()
+        self._policy = policy or Policy()
+        self._clock, self._wall = clock, wall
+        self._machine = Machine(processes, self._policy, clock())
+        self._children: dict[str, Child] = {}
+        self._logs: dict[str, LogFile] = {}
+        self._lives: dict[str, int] = {}
+        self._selector = selectors.DefaultSelector()
+        self._waker, self._wake = socket.socketpair()
+        self._lock_fd: int | None = None
+        self._result: ExitCode | None = None
+        self._shown: object = None
+
+    @property
+    def cause(self) -> str | None:
+        """The process and the reason that stopped the others; None if none did."""
+        return self._machine.cause
+
+    def run(self) -> ExitCode:
+        """Supervise until everything has ended; once, in the main thread, whose signals it handles meanwhile.
+
+        Raises:
+            ClusterError: another supervisor, or a process of a former one, holds the folder.
+            OSError: the folder cannot be written.
+        """
+        try:
+            with self._signals():
+                self._take_folder()
+                return self._supervise()
+        finally:
+            self._leave_nothing()
+
+    def stop(self) -> None:
+        """What SIGTERM does; from any thread."""
+        self._wake.send(bytes([signal.SIGTERM]))
+
+    # -- the loop
+
+    def _supervise(self) -> ExitCode:
+        look_every = min(1.0, self._policy.silence / 8)
+        look_at = self._clock()
+        while self._result is None:
+            self._wait(min(look_at, self._machine.wakeup()) - self._clock())
+            self._reap()
+            now = self._clock()
+            if now >= look_at:
+                look_at = now + look_every
+                self._look()
+                leash.beat(in_user_code=False)
+            self._handle(Tick())
+            self._show_status()
+        return self._result
+
+    def _wait(self, seconds: float) -> None:
+        for key, _ in self._selector.select(max(0.0, seconds)):
+            key.data()
+
+    def _handle(self, event: Event) -> None:
+        self._follow(self._machine.handle(event, self._clock()))
+
+    def _follow(self, instructions: Iterable[Instruction]) -> None:
+        for instruction in instructions:
+            match instruction:
+                case Start(name):
+                    self._start(name)
+                case Kill(name, number):
+                    self._children[name].signal(number)
+                case ReportStuck(name, silent):
+                    self._logs[name].mark(f"silent for {silent:.1f} s inside user code; its stack follows")
+                    logger.warning("%s: silent for %.1f s inside user code; its stack is in its log", name, silent)
+                    self._children[name].signal(signal.SIGUSR1)
+                case Ended():
+                    self._write_down(instruction)
+                case Finish(code):
+                    self._result = code
+                case _:
+                    assert_never(instruction)
+
+    def _look(self) -> None:
+        for name, child in self._children.items():
+            if (seen := kernel.look(child.pid)) is not None:
+                self._handle(Observed(name, seen))
+
+    def _on_beat(self, name: str, child: Child) -> None:
+        if beats := child.beats():
+            self._handle(Beat(name, in_user_code=beats.endswith(b"u")))
+        else:
+            self._selector.unregister(child.beat_fd)
+
+    def _on_output(self, name: str, child: Child) -> None:
+        if output := child.output():
+            self._logs[name].write(output)
+        else:
+            self._selector.unregister(child.output_fd)
+
+    def _on_wake(self) -> None:
+        if not {*self._waker.recv(4096)}.isdisjoint(_STOPS):
+            self._handle(StopRequested())
+
+    # -- starting and ending
+
+    def _start(self, name: str) -> None:
+        try:
+            child = self._spawn(self._machine.processes[name].spec)
+        except (OSError, ClusterError) as error:
+            permanent = isinstance(error, ClusterError | FileNotFoundError | PermissionError)
+            code = ExitCode.PERMANENT if permanent else ExitCode.TEMPORARY
+            self._handle(Exited(name, code, f"could not be started: {_with_hint(error)}"))
+        else:
+            self._children[name] = child
+            self._selector.register(child.beat_fd, selectors.EVENT_READ, lambda: self._on_beat(name, child))
+            self._selector.register(child.output_fd, selectors.EVENT_READ, lambda: self._on_output(name, child))
+            self._logs[name].mark(f"life {self._lives[name]} started, pid {child.pid}")
+            self._handle(Started(name))
+
+    def _spawn(self, spec: ProcessSpec) -> Child:
+        assert self._lock_fd is not None
+        name = spec.name
+        if name not in self._logs:
+            path = self._folder / "logs" / f"{name}.log"
+            self._logs[name] = LogFile(path, self._policy.log_bytes, self._policy.log_files)
+        records.take_reason(self._folder, name)
+        self._lives[name] = records.raise_life(self._folder, name)
+        env = {
+            **os.environ,
+            "PYTHONUNBUFFERED": "1",  # stdout and stderr in the order of printing
+            **spec.env,
+            "ARDEA_NAME": name,
+            "ARDEA_LIFE": str(self._lives[name]),
+            "ARDEA_FOLDER": str(self._folder),
+            "ARDEA_SUPERVISOR_ID": self.id,
+        }
+        return Child.spawn(spec.argv, env, self._lock_fd)
+
+    def _reap(self) -> None:
+        for name, child in list(self._children.items()):
+            code = child.popen.poll()
+            if code is not None:
+                self._bury(name, child, code)
+        if os.getpid() == 1:
+            reap_orphans({child.pid for child in self._children.values()})
+
+    def _bury(self, name: str, child: Child, code: int) -> None:
+        child.kill_group()
+        self._logs[name].write(child.last_output())
+        for fd in (child.beat_fd, child.output_fd):
+            with contextlib.suppress(KeyError):
+                self._selector.unregister(fd)
+        child.close()
+        said = None
+        with self._bearing("the reason that it left could not be read", name):
+            said = records.take_reason(self._folder, name)
+        self._handle(Exited(name, code, said))
+
+    def _write_down(self, ended: Ended) -> None:
+        name, life = ended.name, self._lives.get(ended.name, 0)
+        child = self._children.pop(name, None)
+        then = "not started again" if ended.again is None else f"starts again in {ended.again:g} s"
+        level = logging.INFO if ended.code == ExitCode.OK else logging.WARNING
+        logger.log(level, "%s: life %d ended: %s; %s", name, life, ended.reason, then)
+        if name in self._logs:
+            self._logs[name].mark(f"life {life} ended: {ended.reason}; {then}")
+        number = signal.Signals(-ended.code).name if ended.code < 0 else None
+        code = None if number else ended.code
+        record = records.Exit(name, life, child.pid if child else None, code, number, ended.reason, self._wall())
+        with self._bearing("its exit could not be recorded", name):
+            records.write_exit(self._folder, record)
+
+    # -- the folder
+
+    def _take_folder(self) -> None:
+        """Wait for the last process of a former supervisor: each holds the lock until it has ended."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._lock_fd = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        deadline = self._clock() + _LOCK_PATIENCE
+        while self._result is None:
+            try:
+                return fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if self._clock() >= deadline:
+                    raise ClusterError(
+                        f"supervisor of {self._folder}: the folder is still in use after {_LOCK_PATIENCE:g} s, by "
+                        "another supervisor or a process of a former one; nothing was started",
+                        hint=f"lsof {self._folder / 'lock'} shows who it is",
+                    ) from None
+            leash.beat(in_user_code=False)
+            self._wait(0.05)
+        return None
+
+    def _show_status(self) -> None:
+        processes = {
+            name: {
+                "state": process.state,
+                "pid": self._children[name].pid if name in self._children else None,
+                "life": self._lives.get(name, 0),
+                "restarts": process.restarts,
+                "reason": process.reason,
+            }
+            for name, process in self._machine.processes.items()
+        }
+        state = "ended" if self._result is not None else "stopping" if self._machine.stopping else "running"
+        status = {"supervisor": self.id, "pid": os.getpid(), "state": state, "processes": processes}
+        if status != self._shown:
+            self._shown = status
+            with self._bearing("could not be written", "status.json"):
+                records.write_status(self._folder, status)
+
+    @contextlib.contextmanager
+    def _bearing(self, what: str, name: str) -> Iterator[None]:
+        """A full disk costs records, not processes."""
+        try:
+            yield
+        except OSError as error:
+            logger.warning("%s: %s: %s; the processes go on", name, what, error)
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        for end in (self._waker, self._wake):
+            end.setblocking(False)
+        self._selector.register(self._waker, selectors.EVENT_READ, self._on_wake)
+        former_fd = signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
+        wanted = [number for number in _STOPS if signal.getsignal(number) is not signal.SIG_IGN]  # nohup
+        former = {number: signal.signal(number, lambda *_: None) for number in (*wanted, signal.SIGCHLD)}
+        try:
+            yield
+        finally:
+            for number, handler in former.items():
+                signal.signal(number, handler)
+            signal.set_wakeup_fd(former_fd)
+
+    def _leave_nothing(self) -> None:
+        for child in self._children.values():  # only if an error ended the loop
+            child.kill_group()
+            child.popen.wait()
+            child.close()
+        for log in self._logs.values():
+            log.close()
+        self._selector.close()
+        self._waker.close()
+        self._wake.close()
+        if self._lock_fd is not None:
+            os.close(self._lock_fd)
+
+
+def _with_hint(error: Exception) -> str:
+    hint = error.hint if isinstance(error, ArdeaError) else None
+    return f"{error}; {hint}" if hint else str(error)
+
+
+def main() -> int:
+    """The command; returns its exit code."""
+    leash.attach()
+    parser = argparse.ArgumentParser(prog="python -m ardea.supervisor", description="Runs processes until they end.")
+    parser.add_argument("--folder", type=Path, required=True, help="where logs, lives, exits and status go")
+    parser.add_argument("--spec", type=Path, required=True, help="the processes and the policy, as JSON")
+    arguments = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        processes, policy = load(arguments.spec)
+        supervisor = Supervisor(processes, arguments.folder, policy)
+        code = supervisor.run()
+    except (ArdeaError, OSError) as error:
+        reason = _with_hint(error)
+        logger.error("%s", reason)
+        leash.report(reason)
+        return ExitCode.PERMANENT if isinstance(error, ConfigError) else ExitCode.TEMPORARY
+    if supervisor.cause is not None:
+        leash.report(supervisor.cause)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

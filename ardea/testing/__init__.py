@@ -1,0 +1,1 @@
+"""A topology in one process, on simulated time."""

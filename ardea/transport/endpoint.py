@@ -1,0 +1,195 @@
+"""ZeroMQ sockets as this project uses them: never blocking, bounded by the flow above them.
+
+High-water marks are off on purpose: what may wait in a socket is bounded by credit (data) and by the megabyte of
+unconfirmed control messages, and a socket that drops or blocks behind those would only hide a mistake.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import zmq
+
+from ardea.errors import ClusterError
+
+LINGER_MS = 1000
+RECONNECT_MS, RECONNECT_MAX_MS = 50, 1000
+
+
+@dataclass(slots=True)
+class EndpointStatistics:
+    """Counters only grow."""
+
+    sent: int = 0
+    received: int = 0
+    unroutable: int = 0
+
+
+def context() -> zmq.Context[zmq.Socket[bytes]]:
+    """One for the process; closed by :meth:`zmq.Context.destroy` at the end."""
+    return zmq.Context(io_threads=1)
+
+
+def ipc_address(folder: Path, name: str) -> str:
+    """An address for processes of one container.
+
+    On Linux in the abstract namespace, which leaves no file behind whoever is killed; elsewhere a file in ``folder``.
+    """
+    abstract = sys.platform.startswith("linux")
+    return f"ipc://@ardea-{name}" if abstract else f"ipc://{folder / name}"
+
+
+class Bound:
+    """A socket that others dial; each peer has an identity."""
+
+    def __init__(self, ctx: zmq.Context[zmq.Socket[bytes]]) -> None:
+        self.statistics = EndpointStatistics()
+        self._socket = ctx.socket(zmq.ROUTER)
+        _configure(self._socket)
+        self._socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
+        self._socket.setsockopt(zmq.ROUTER_HANDOVER, 1)
+
+    def bind(self, address: str) -> int:
+        """Binds; for ``tcp://host:0`` returns the port that was free, otherwise 0 or the port.
+
+        Raises ClusterError if the address is taken or may not be used.
+        """
+        try:
+            self._socket.bind(address.replace(":0", ":*") if address.endswith(":0") else address)
+        except zmq.ZMQError as error:
+            raise ClusterError(
+                f"cannot listen on {address}: {os.strerror(error.errno or 0)}",
+                hint="another process has it; choose another port, or 0 for a free one",
+            ) from error
+        endpoint = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
+        return int(endpoint.rsplit(":", 1)[1]) if endpoint.startswith("tcp://") else 0
+
+    def receive(self, limit: int) -> Iterator[tuple[bytes, list[bytes]]]:
+        """Up to ``limit`` messages that wait, as (identity, frames)."""
+        for _ in range(limit):
+            try:
+                identity, *frames = self._socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            self.statistics.received += 1
+            yield identity, frames
+
+    def send(self, identity: bytes, frames: list[bytes]) -> bool:
+        """False: that peer is not connected; the link's resend repairs it when it is."""
+        try:
+            self._socket.send_multipart([identity, *frames], zmq.NOBLOCK, copy=False)
+        except zmq.ZMQError as error:
+            if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
+                raise
+            self.statistics.unroutable += 1
+            return False
+        self.statistics.sent += 1
+        return True
+
+    def close(self) -> None:
+        """Sends what waits for up to a second."""
+        self._socket.close(LINGER_MS)
+
+    @property
+    def pollable(self) -> zmq.Socket[bytes]:
+        """For :class:`Poller`."""
+        return self._socket
+
+
+class Dialled:
+    """A socket that dials one peer."""
+
+    def __init__(self, ctx: zmq.Context[zmq.Socket[bytes]], identity: bytes, address: str) -> None:
+        self.statistics = EndpointStatistics()
+        self.address = address
+        self._socket = ctx.socket(zmq.DEALER)
+        _configure(self._socket)
+        self._socket.setsockopt(zmq.IDENTITY, identity)
+        self._socket.connect(address)
+
+    def receive(self, limit: int) -> Iterator[list[bytes]]:
+        """Up to ``limit`` messages that wait."""
+        for _ in range(limit):
+            try:
+                frames = self._socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            self.statistics.received += 1
+            yield frames
+
+    def send(self, frames: list[bytes]) -> bool:
+        """False: nothing is connected and the socket takes no more."""
+        try:
+            self._socket.send_multipart(frames, zmq.NOBLOCK, copy=False)
+        except zmq.Again:
+            self.statistics.unroutable += 1
+            return False
+        self.statistics.sent += 1
+        return True
+
+    def close(self) -> None:
+        """Sends what waits for up to a second."""
+        self._socket.close(LINGER_MS)
+
+    @property
+    def pollable(self) -> zmq.Socket[bytes]:
+        """For :class:`Poller`."""
+        return self._socket
+
+
+class Poller:
+    """Waits for sockets, and for wake-ups from another thread."""
+
+    def __init__(self) -> None:
+        self._poller = zmq.Poller()
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._read, False)
+        os.set_blocking(self._write, False)
+        self._poller.register(self._read, zmq.POLLIN)
+        self._asleep = False
+
+    def watch(self, endpoint: Bound | Dialled) -> None:
+        """Wakes when the endpoint has a message."""
+        self._poller.register(endpoint.pollable, zmq.POLLIN)
+
+    def forget(self, endpoint: Bound | Dialled) -> None:
+        """Watches it no longer."""
+        self._poller.unregister(endpoint.pollable)
+
+    def wait(self, seconds: float, ready: Callable[[], bool] = lambda: False) -> None:
+        """Until a message, a wake-up, or the time has passed; at once if ``ready``, asked after wake-ups count."""
+        self._asleep = True
+        if ready():
+            seconds = 0.0
+        found = dict(self._poller.poll(max(0, int(seconds * 1000 + 0.999))))
+        self._asleep = False
+        if self._read in found:
+            with contextlib.suppress(BlockingIOError):
+                os.read(self._read, 4096)
+
+    def wake(self) -> None:
+        """From any thread."""
+        if self._asleep:
+            self._asleep = False
+            with contextlib.suppress(BlockingIOError):
+                os.write(self._write, b".")
+
+    def close(self) -> None:
+        """Closes the wake-up pipe."""
+        os.close(self._read)
+        os.close(self._write)
+
+
+def _configure(socket: zmq.Socket[bytes]) -> None:
+    socket.setsockopt(zmq.SNDHWM, 0)
+    socket.setsockopt(zmq.RCVHWM, 0)
+    socket.setsockopt(zmq.LINGER, LINGER_MS)
+    socket.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
+    socket.setsockopt(zmq.RECONNECT_IVL_MAX, RECONNECT_MAX_MS)
+    socket.setsockopt(zmq.HEARTBEAT_IVL, 5000)
+    socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 15000)

@@ -1,0 +1,110 @@
+"""What a bolt receives: one row, and a reference to the batch that says where it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+SYSTEM_COMPONENT = "__system"
+TICK_STREAM = "__tick"
+TICK_FIELDS = ("rate_secs",)
+SYSTEM_TASK = -1
+
+
+class Batch(Protocol):
+    """What a tuple reads its origin from; the engine's, one for many tuples."""
+
+    @property
+    def component(self) -> str:
+        """Who emitted the rows."""
+
+    @property
+    def stream(self) -> str:
+        """On which stream."""
+
+    @property
+    def task(self) -> int:
+        """The emitting task's id."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The stream's field names."""
+
+    def id_of(self, index: int) -> str:
+        """A name for the row at ``index``, the same as long as the row lives."""
+
+
+class Tuple(msgspec.Struct, gc=False, eq=False):
+    """One row of a stream.
+
+    Values are read by position (``tup[0]``) or by field (``tup["line"]``); iterating gives the values, ``in`` asks
+    for a field name, as Storm's ``contains`` does.  Equality and hash are identity, so that a tuple which is held can
+    be a key.
+    """
+
+    values: tuple[Any, ...]
+    _index: int
+    _batch: Any
+
+    @property
+    def component(self) -> str:
+        """The name of the component that emitted the tuple; ``__system`` for ticks."""
+        return self._batch.component  # type: ignore[no-any-return]
+
+    @property
+    def stream(self) -> str:
+        """The stream it was emitted on; ``__tick`` for ticks."""
+        return self._batch.stream  # type: ignore[no-any-return]
+
+    @property
+    def task(self) -> int:
+        """The id of the task that emitted it; -1 for ticks."""
+        return self._batch.task  # type: ignore[no-any-return]
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The stream's field names, in the order of the values."""
+        return self._batch.fields  # type: ignore[no-any-return]
+
+    @property
+    def id(self) -> str:
+        """A name for logs; the same as long as the tuple lives, another after a replay."""
+        return self._batch.id_of(self._index)  # type: ignore[no-any-return]
+
+    def fields_index(self, name: str) -> int:
+        """The position of a field; KeyError if the stream has no such field."""
+        try:
+            return self._batch.fields.index(name)  # type: ignore[no-any-return]
+        except ValueError:
+            batch = self._batch
+            raise KeyError(
+                f"a tuple of stream {batch.stream!r} of component {batch.component!r} has no field {name!r};"
+                f" its fields are {', '.join(batch.fields) or '(none)'}"
+            ) from None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Field name -> value."""
+        return dict(zip(self._batch.fields, self.values, strict=True))
+
+    def select(self, names: Sequence[str]) -> tuple[Any, ...]:
+        """The values of some fields, in the order asked for."""
+        return tuple(self.values[self.fields_index(name)] for name in names)
+
+    def __getitem__(self, key: int | str) -> Any:
+        return self.values[self.fields_index(key) if isinstance(key, str) else key]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._batch.fields
+
+
+def is_tick(tup: Tuple) -> bool:
+    """Whether the tuple is a tick (see ``topology.tick.tuple.freq.secs``); its one field is ``rate_secs``."""
+    return tup.stream == TICK_STREAM and tup.component == SYSTEM_COMPONENT

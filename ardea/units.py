@@ -1,0 +1,137 @@
+"""Values of configuration keys: what is accepted, and what it becomes.
+
+Each function takes what an author or operator wrote and returns the normal form, or raises ValueError with what was
+expected ("a number of bytes ...").
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+_POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B\s*", re.IGNORECASE)
+
+
+def size(value: Any) -> int:
+    """Bytes: an int, or a text with a unit.  KB, MB, GB, TB are powers of 1000, KiB, MiB, GiB, TiB of 1024."""
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    match = _SIZE.fullmatch(value) if isinstance(value, str) else None
+    if match is None or (match[3] and not match[2]):
+        raise ValueError("a number of bytes, or a text like '256MB' (millions) or '512MiB' (2^20)")
+    base = 1024.0 if match[3] else 1000.0
+    return round(float(match[1]) * base ** _POWERS[match[2].upper()])
+
+
+def integer(value: Any) -> int:
+    """A whole number, not below zero."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError("a whole number, 0 or more")
+    return value
+
+
+def count(value: Any) -> int:
+    """A whole number from 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError("a whole number, 1 or more")
+    return value
+
+
+def number(value: Any) -> float:
+    """A finite number, not below zero."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+        raise ValueError("a number, 0 or more")
+    return float(value)
+
+
+def positive(value: Any) -> float:
+    """A finite number above zero."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+        raise ValueError("a number above 0")
+    return float(value)
+
+
+def boolean(value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise ValueError("true or false")
+    return value
+
+
+def text(value: Any) -> str:
+    """A text that is not empty."""
+    if not isinstance(value, str) or not value:
+        raise ValueError("a text")
+    return value
+
+
+def texts(value: Any) -> list[str]:
+    """A list of texts; one text with commas is split."""
+    parts = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+    if not isinstance(parts, list | tuple) or not all(isinstance(part, str) and part for part in parts):
+        raise ValueError("a list of texts")
+    return list(parts)
+
+
+def slots(value: Any) -> int | list[int]:
+    """A number of slots, or their ports."""
+    if isinstance(value, list | tuple) and value:
+        return [count(port) for port in value]
+    return count(value)
+
+
+def choice(*options: str) -> Callable[[Any], str]:
+    """One of the options."""
+
+    def check(value: Any) -> str:
+        if value not in options:
+            raise ValueError("one of " + ", ".join(options))
+        return str(value)
+
+    return check
+
+
+def mapping(unit: Callable[[Any], Any], example: str) -> Callable[[Any], dict[str, Any]]:
+    """Component -> value, as a dict or as ``"split:2,count:0.5"``."""
+
+    def check(value: Any) -> dict[str, Any]:
+        try:
+            if isinstance(value, str):
+                entries = [entry.rpartition(":") for entry in value.split(",")]
+                pairs = {name.strip(): unit(_plain(amount.strip())) for name, _, amount in entries}
+            elif isinstance(value, Mapping):
+                pairs = {text(name): unit(amount) for name, amount in value.items()}
+            else:
+                raise ValueError
+            if "" in pairs:
+                raise ValueError
+        except ValueError:
+            raise ValueError(f"component to value, as a dict or as a text like {example!r}") from None
+        return pairs
+
+    return check
+
+
+def plain(value: Any) -> Any:
+    """A value that every process builds equally: None, bool, number, text, bytes, and lists and dicts of them."""
+    if value is None or isinstance(value, bool | int | float | str | bytes):
+        return value
+    if isinstance(value, tuple):
+        return tuple(plain(entry) for entry in value)
+    if isinstance(value, list):
+        return [plain(entry) for entry in value]
+    if isinstance(value, Mapping):
+        return {text(key): plain(entry) for key, entry in value.items()}
+    raise ValueError("a plain value (None, bool, number, text, bytes, or lists and dicts of them)")
+
+
+def _plain(amount: str) -> int | float | str:
+    for read in (int, float):
+        try:
+            return read(amount)
+        except ValueError:
+            continue
+    return amount

@@ -1,0 +1,175 @@
+"""What makes a topology impossible to run.
+
+The checks work on a plan that is complete but perhaps wrong, and return a sentence for each problem, so that the author
+sees all of them at once.  The words are Storm's where Storm has them.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
+from typing import TypeVar
+
+from ardea.component import Bolt, Spout, overrides
+from ardea.grouping import CustomStreamGrouping
+from ardea.plan import ComponentPlan, InputPlan, LogicalPlan, StreamPlan
+from ardea.plan.logical import ComponentKind
+
+T = TypeVar("T")
+
+MAX_TASKS = (1 << 16) - 1
+"""A task id has 16 bits, and the ids begin at 1."""
+
+SYSTEM_STREAM = StreamPlan("__system", ("event",))
+DEAD_LETTER_STREAM = StreamPlan("__dead_letter", ("tup_id", "stream", "values"))
+IMPLICIT_STREAMS: Mapping[ComponentKind, tuple[StreamPlan, ...]] = {
+    "spout": (SYSTEM_STREAM, DEAD_LETTER_STREAM),
+    "bolt": (SYSTEM_STREAM,),
+}
+"""Streams that a component has without declaring them; a plan holds them where somebody reads them."""
+
+# Names end up in paths, in "split:2" and in log lines.
+_NAME = re.compile(r"[^\s/\\:,]{1,128}")
+
+
+def problems_of(plan: LogicalPlan) -> list[str]:
+    """Everything that is wrong with the plan's names, classes, streams, inputs and size; empty if nothing is."""
+    declared = {component.name: component for component in plan}
+    found = [*_topology_name(plan.name), *_duplicates(plan)]
+    for component in plan:
+        found += _component_name(component)
+        found += _class(component)
+        found += _streams(component)
+        found += _inputs(component, declared)
+    return [*found, *_shape(plan), *_cycles(plan), *_size(plan)]
+
+
+def stream_of(component: ComponentPlan, name: str) -> StreamPlan | None:
+    """The stream of that name, declared or implicit; None if there is none."""
+    streams = (*component.streams, *IMPLICIT_STREAMS[component.kind])
+    return next((stream for stream in streams if stream.name == name), None)
+
+
+def _topology_name(name: str) -> Iterator[str]:
+    if _NAME.fullmatch(name) is None or "." in name:
+        yield (
+            f"{name!r} is not a valid topology name: it has 1 to 128 characters, none of them '.', '/', '\\', ':', ','"
+            " or white space"
+        )
+
+
+def _component_name(component: ComponentPlan) -> Iterator[str]:
+    if component.name.startswith("__"):
+        yield f"{component.name} is not a valid component id: names that begin with '__' are reserved"
+    elif _NAME.fullmatch(component.name) is None:
+        yield (
+            f"{component.name!r} is not a valid component id: it has 1 to 128 characters, none of them '/', '\\', ':',"
+            " ',' or white space"
+        )
+
+
+def _duplicates(plan: LogicalPlan) -> Iterator[str]:
+    if twice := _repeated(component.name for component in plan):
+        yield f"Duplicate component ids: [{', '.join(twice)}]"
+
+
+def _class(component: ComponentPlan) -> Iterator[str]:
+    cls, where = component.cls, f"Component: [{component.name}]"
+    if issubclass(cls, Spout) and not overrides(cls, "next_tuple"):
+        yield f"{where}: {cls.__qualname__} has no next_tuple()"
+    if issubclass(cls, Bolt) and not overrides(cls, "process") and not overrides(cls, "process_batch"):
+        yield f"{where}: {cls.__qualname__} has no process(tup)"
+    try:
+        inspect.signature(cls).bind()
+    except TypeError as error:
+        yield f"{where}: the engine calls {cls.__qualname__}() without arguments, and that fails: {error}"
+
+
+def _streams(component: ComponentPlan) -> Iterator[str]:
+    where = f"Component: [{component.name}]"
+    for name in _repeated(stream.name for stream in component.streams):
+        yield f"{where} declares stream: [{name}] twice"
+    for stream in component.streams:
+        if stream.name.startswith("__"):
+            yield f"{where}: {stream.name} is not a valid stream id: names that begin with '__' are reserved"
+        for field in _repeated(stream.fields):
+            yield f"{where} stream: [{stream.name}]: duplicate field '{field}'"
+
+
+def _inputs(component: ComponentPlan, declared: Mapping[str, ComponentPlan]) -> Iterator[str]:
+    where = f"Component: [{component.name}]"
+    if component.kind == "spout" and component.inputs:
+        yield f"{where}: May not declare inputs for a spout"
+        return
+    for source, name in _repeated((entry.component, entry.stream) for entry in component.inputs):
+        yield f"{where} subscribes twice from stream: [{name}] of component [{source}]; one grouping has to do"
+    for entry in component.inputs:
+        if entry.component not in declared:
+            yield f"{where} subscribes from non-existent component [{entry.component}]"
+        elif (stream := stream_of(declared[entry.component], entry.stream)) is None:
+            names = ", ".join(each.name for each in declared[entry.component].streams)
+            yield (
+                f"{where} subscribes from non-existent stream: [{entry.stream}] of component [{entry.component}],"
+                f" which has [{names}]"
+            )
+        else:
+            yield from _grouping(f"{where} subscribes from stream: [{entry.stream}] of component", entry, stream)
+
+
+def _grouping(where: str, entry: InputPlan, stream: StreamPlan) -> Iterator[str]:
+    grouping, source = entry.grouping, entry.component
+    where = f"{where} [{source}]"
+    if missing := [field for field in grouping.fields if field not in stream.fields]:
+        yield f"{where} with non-existent fields: [{', '.join(missing)}]; it has [{', '.join(stream.fields)}]"
+    if grouping.kind in ("fields", "partial_key") and not grouping.fields:
+        yield f"{where} by {grouping.kind}, but names no field"
+    for field in _repeated(grouping.fields):
+        yield f"{where} by {grouping.kind}: duplicate field '{field}'"
+    if grouping.kind == "direct" and not stream.direct:
+        yield f"{where} directly, yet the stream is not declared with direct=True"
+    if grouping.kind != "direct" and stream.direct:
+        yield f"{where} by {grouping.kind}, yet the stream is direct: use Grouping.DIRECT"
+    if grouping.kind == "custom" and not isinstance(grouping.custom, CustomStreamGrouping):
+        yield f"{where} with {grouping.custom!r}, which is no CustomStreamGrouping"
+
+
+def _shape(plan: LogicalPlan) -> Iterator[str]:
+    if not plan.spouts:
+        yield f"topology {plan.name!r} has no spout"
+    read = {entry.component for component in plan for entry in component.inputs}
+    for component in plan:
+        if component.kind == "spout" and not component.streams:
+            yield f"Component: [{component.name}] is a spout without output: say outputs = [...] in its class"
+        elif component.kind == "spout" and component.name not in read:
+            yield f"Component: [{component.name}] is a spout that nobody reads"
+
+
+def _cycles(plan: LogicalPlan) -> Iterator[str]:
+    sources = {component.name: {entry.component for entry in component.inputs} for component in plan}
+    while True:
+        try:
+            TopologicalSorter(sources).prepare()
+        except CycleError as error:
+            # Each node of the cycle feeds the next one; without its last edge the search goes on for others.
+            cycle: list[str] = error.args[1]
+            yield f"cycle: {' -> '.join(cycle)}; acknowledgements and the end of the data could not get through it"
+            sources[cycle[-1]].discard(cycle[-2])
+        else:
+            return
+
+
+def _size(plan: LogicalPlan) -> Iterator[str]:
+    tasks = sum(component.tasks for component in plan)
+    if tasks > MAX_TASKS:
+        largest = max(plan, key=lambda component: component.tasks)
+        yield (
+            f"topology {plan.name!r} has {tasks} tasks, and at most {MAX_TASKS} are possible, because a task id has 16"
+            f" bits; most of them, {largest.tasks}, are those of component [{largest.name}]"
+        )
+
+
+def _repeated(values: Iterable[T]) -> list[T]:
+    return [value for value, times in Counter(values).items() if times > 1]

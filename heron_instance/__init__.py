@@ -1,0 +1,1 @@
+"""The instance: one task, a gateway thread and an executor thread."""

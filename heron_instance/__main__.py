@@ -1,0 +1,54 @@
+"""``python -m heron_instance``: one task of a topology, started by a container's supervisor."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from ardea import leash, loader, logs
+from ardea.errors import ArdeaError, ExitCode, UserError
+from ardea.plan.definition import Definition
+from heron_instance.process import Addresses, InstanceProcess
+
+
+def main() -> int:
+    """Loads the topology's file, checks that it builds what was submitted, and runs the task."""
+    leash.attach()
+    logs.configure()
+    parser = argparse.ArgumentParser(prog="heron_instance", description=__doc__)
+    parser.add_argument("--definition", type=Path, required=True)
+    parser.add_argument("--container", type=int, required=True)
+    parser.add_argument("--task", type=int, required=True)
+    parser.add_argument("--control", required=True)
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--metrics", required=True)
+    args = parser.parse_args()
+    try:
+        definition = Definition.read(args.definition)
+        plan = loader.load(definition.location).plan(definition.config)
+        _compare(definition, plan.digests(), plan.digest())
+        addresses = Addresses(args.control, args.data, args.metrics)
+        return InstanceProcess(definition, plan, args.task, args.container, addresses).run()
+    except ArdeaError as error:
+        print(f"error: {error.message}", *([f"hint: {error.hint}"] if error.hint else []), sep="\n", file=sys.stderr)  # noqa: T201
+        leash.report(error.message.splitlines()[0])
+        return ExitCode.PERMANENT
+
+
+def _compare(definition: Definition, digests: dict[str, str], digest: str) -> None:
+    """Every process must build the same topology."""
+    submitted = definition.shape
+    if digest == submitted.digest:
+        return
+    names = sorted({*digests, *submitted.digests})
+    first = next((n for n in names if digests.get(n) != submitted.digests.get(n)), None)
+    where = f"component {first}" if first else "the topology's configuration"
+    raise UserError(
+        f"{definition.location} builds another topology here than was submitted: {where} differs",
+        hint="building must be deterministic: no random values, no reading of clocks or of the environment",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,132 @@
+"""Which trees a bolt's rows belong to: the marks that emits leave, and the edges that hang on them.
+
+A mark is the index of the input tuple that a row is anchored to, ``UNANCHORED``, or several tuples, perhaps of former
+batches; spans say which input batch the plain indexes belong to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from ardea.protocol.ids import U64, distinct
+from ardea.tuples import Tuple
+from heron_instance.inlet import InputBatch, Int
+from heron_instance.outlet import StreamBuffer, Trees
+
+UNANCHORED = -1
+Anchors = tuple[Tuple, ...]
+Span = tuple[InputBatch | None, int, int]
+
+
+class Anchoring:
+    """The origins of all rows since the last flush; ``mixed``: some mark is not a plain index."""
+
+    def __init__(self) -> None:
+        self.mixed = False
+        self._spans: dict[int, list[tuple[InputBatch, int]]] = {}
+
+    def begin(self, batch: InputBatch, buffers: Iterable[StreamBuffer]) -> None:
+        """What is emitted from now on is marked by indexes into ``batch``."""
+        for buffer in buffers:
+            spans = self._spans.setdefault(buffer.number, [])
+            if not spans or spans[-1][0] is not batch:
+                spans.append((batch, len(buffer.rows)))
+
+    def restart(self, batch: InputBatch | None, buffers: Iterable[StreamBuffer]) -> None:
+        """After a flush, in the middle of ``batch`` or of none."""
+        self._spans.clear()
+        self.mixed = False
+        if batch is not None:
+            self.begin(batch, buffers)
+
+    def take_out(self, buffer: StreamBuffer, row: int) -> list[tuple[InputBatch, int]]:
+        """A row is about to be removed; returns the tracked tuples it was anchored to."""
+        spans = self._spans.get(buffer.number, [])
+        owner = next((batch for batch, start in reversed(spans) if start <= row), None)
+        self._spans[buffer.number] = [(batch, start - (start > row)) for batch, start in spans]
+        return _anchors_of(buffer.marks[row], owner)
+
+    def trees(self, buffer: StreamBuffer) -> Trees | None:
+        """The trees of the rows' anchors."""
+        spans = self._spans_of(buffer)
+        if self.mixed:
+            return self._mixed_trees(buffer, spans)
+        if not any(batch is not None and batch.tracked for batch, _, _ in spans):
+            return None
+        total = len(buffer.rows)
+        marks = np.array(buffer.marks, dtype=np.intp)
+        xors = np.zeros(total, dtype=np.uint64)
+        roots: list[U64] = []
+        counts = np.zeros(total, dtype=np.intp)
+        for batch, start, end in spans:
+            known = np.flatnonzero(marks[start:end] >= 0)
+            if batch is None or not batch.tracked or not len(known):
+                continue
+            part, each = batch.roots_of(marks[start:end][known])
+            roots.append(part)
+            counts[known + start] = 1 if each is None else each
+        if not roots:
+            return None
+        one_each = bool((counts == 1).all())
+        return Trees(np.concatenate(roots), None if one_each else counts, xors)
+
+    def _mixed_trees(self, buffer: StreamBuffer, spans: list[Span]) -> Trees | None:
+        """Some rows name their anchors: several, or tuples of former batches."""
+        parts: list[U64] = []
+        counts = np.zeros(len(buffer.rows), dtype=np.intp)
+        for batch, start, end in spans:
+            for place in range(start, end):
+                roots = [b.roots_of(one(i))[0] for b, i in _anchors_of(buffer.marks[place], batch)]
+                if roots:
+                    # A root that two anchors share counts once: the row has one edge in each tree.
+                    row = distinct(np.sort(np.concatenate(roots)))
+                    parts.append(row)
+                    counts[place] = len(row)
+        if not parts:
+            return None
+        return Trees(np.concatenate(parts), counts, np.zeros(len(buffer.rows), dtype=np.uint64))
+
+    def anchored(self, buffer: StreamBuffer, trees: Trees) -> None:
+        """The new edges hang on the anchors."""
+        for batch, start, end in self._spans_of(buffer):
+            if self.mixed:
+                for place in range(start, end):
+                    self._hang(_anchors_of(buffer.marks[place], batch), trees.xors[place : place + 1])
+            elif batch is not None and batch.tracked:
+                marks = np.array(buffer.marks[start:end], dtype=np.intp)
+                known = marks >= 0
+                if known.any():
+                    batch.anchor(marks[known], trees.xors[start:end][known])
+
+    @staticmethod
+    def _hang(anchors: list[tuple[InputBatch, int]], edge: U64) -> None:
+        """The edge goes into exactly one anchor for each root, so that it stands once in each tree."""
+        seen: set[int] = set()
+        for batch, index in anchors:
+            roots = batch.roots_of(one(index))[0].tolist()
+            fresh = [root for root in roots if root not in seen]
+            seen.update(fresh)
+            if len(fresh) == len(roots):
+                batch.anchor(one(index), edge)
+            elif fresh:
+                batch.anchor_part(index, fresh, int(edge[0]))
+
+    def _spans_of(self, buffer: StreamBuffer) -> list[Span]:
+        """(input batch, first row, end) in order; rows before the first batch have none."""
+        spans: list[tuple[InputBatch | None, int]] = [(None, 0), *self._spans.get(buffer.number, [])]
+        ends = [start for _, start in spans[1:]] + [len(buffer.rows)]
+        return [(batch, start, end) for (batch, start), end in zip(spans, ends, strict=True) if end > start]
+
+
+def one(index: int) -> Int:
+    """An index array of one."""
+    return np.array([index], dtype=np.intp)
+
+
+def _anchors_of(mark: int | Anchors, batch: InputBatch | None) -> list[tuple[InputBatch, int]]:
+    """The tracked tuples that a row is anchored to."""
+    if isinstance(mark, tuple):
+        return [(t._batch, t._index) for t in mark if t._batch.tracked]
+    return [(batch, mark)] if mark >= 0 and batch is not None and batch.tracked else []

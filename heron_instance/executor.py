@@ -1,0 +1,355 @@
+"""What both executors share: the loop, flushing, markers, reports, orders.
+
+An executor runs on one thread and touches no socket.  :meth:`Executor.handle` takes one message of the input queue,
+:meth:`Executor.advance` does what is due and says when it wants to be called again; :meth:`Executor.run` is the loop
+of the real thread, and a simulated cluster calls the same two methods.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ardea.component import Bolt, Spout
+from ardea.config import Settings
+from ardea.context import TopologyContext
+from ardea.errors import EncodingError, UserError
+from ardea.plan.physical import PhysicalPlan, TaskPlan
+from ardea.protocol.flow import Window
+from ardea.protocol.values import RowCodec
+from ardea.protocol.wire_pb2 import (
+    ACTIVATE,
+    ACTIVE,
+    CREDITS,
+    DEACTIVATE,
+    DRAIN,
+    END,
+    ENDED,
+    EXIT,
+    MARKER,
+    ORDER,
+    REPORT,
+    RESTING,
+    TASKS,
+    Header,
+    Order,
+    TaskReport,
+    Tasks,
+    TaskState,
+)
+from heron_instance.instruments import Instruments
+from heron_instance.markers import Markers
+from heron_instance.outlet import Outlet, OutMessage
+from heron_instance.queues import BoundedQueue
+
+Item = tuple[Header, Sequence[bytes]] | Callable[[], None]
+FLUSH_AFTER = 0.002
+FLUSH_SHARE = 10.0  # flushing takes no more than a tenth of the time, while the drain setting allows
+
+
+class Stopping(BaseException):
+    """Unwinds user code when the process ends; nothing of the author's catches it by accident."""
+
+
+class Output(Protocol):
+    """The way out, as the executor sees it."""
+
+    @property
+    def held(self) -> bool:
+        """Whether something waits for credit: take no more input."""
+
+    @property
+    def held_bytes(self) -> int:
+        """How much waits."""
+
+    def put(self, message: OutMessage) -> None:
+        """Hands one message to the gateway, on the lane of its kind."""
+
+    def wait_room(self, below: int, timeout: float) -> bool:
+        """Waits until less than ``below`` bytes are held; False: not yet.  Raises Stopping if the process ends."""
+
+    def taken(self, container: int, life: int, rows: int, size: int) -> None:
+        """The executor took a batch that this manager's credit paid for."""
+
+
+@dataclass(slots=True)
+class Environment:
+    """All that an executor works with."""
+
+    plan: PhysicalPlan
+    task: TaskPlan
+    component: Spout | Bolt
+    settings: Settings
+    config: Mapping[str, Any]
+    context: TopologyContext
+    inbox: BoundedQueue[Item]
+    output: Output
+    window: Window
+    instruments: Instruments
+    clock: Callable[[], float]
+    rng: np.random.Generator
+
+
+class Executor(ABC):
+    """One task's executor."""
+
+    def __init__(self, env: Environment, upstream: frozenset[int]) -> None:
+        self.env = env
+        self.clock = env.clock
+        self.instruments = env.instruments
+        self.settings = env.settings
+        component = env.plan.logical[env.task.component]
+        self.codec = RowCodec(env.settings.pickle)
+        self.outlet = Outlet(
+            env.plan,
+            env.task,
+            {stream.name: stream for stream in component.streams},
+            lambda source, stream: [(c.name, g) for c, g in env.plan.logical.consumers(source, stream)],
+            env.context,
+            self.codec,
+            env.rng,
+            self._put,
+            env.settings.max_tuple_bytes,
+            env.settings.drain_size,
+        )
+        self.markers = Markers(upstream, self.outlet.feeds)
+        self.active = False
+        self.initialized = False
+        self.ending = False
+        self.draining = False
+        self.finished = False
+        self.in_user_code = False
+        self.refused_rows = 0
+        self.error = ""
+        self.thread: int | None = None
+        self._last_flush = -math.inf
+        self._flush_cost = 0.0
+        self._report: tuple[Any, ...] = ()
+        self._version = 0
+
+    # --- the loop ---------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Until the topology, or the process, ends."""
+        self.thread = threading.get_ident()
+        inbox, output = self.env.inbox, self.env.output
+        while not self.finished:
+            wake = self.advance(self.clock())
+            pause = max(0.0, min(wake - self.clock(), 1.0))
+            if self.waits_for_room:
+                started = self.clock()
+                output.wait_room(1, pause or 0.05)
+                self.instruments.backpressured.value += self.clock() - started
+                continue
+            item = inbox.take() if not pause else None
+            if item is None and pause:
+                started = self.clock()
+                item = inbox.take(pause)
+                self.waited(self.clock() - started)
+            while item is not None:
+                self.handle(item)
+                item = None if self.waits_for_room or self.busy else inbox.take()
+        self.close()
+
+    def waited(self, seconds: float) -> None:
+        """The executor had nothing to do, or was not allowed to, for so long."""
+        self.instruments.idle.value += seconds
+
+    @property
+    def waits_for_room(self) -> bool:
+        """Whether nothing may be taken from the input queue now."""
+        return False
+
+    @property
+    def busy(self) -> bool:
+        """Whether work taken from the input queue is unfinished."""
+        return False
+
+    @abstractmethod
+    def advance(self, now: float) -> float:
+        """Does what is due; returns when there is more to do (``now``: at once)."""
+
+    def handle(self, item: Item) -> None:
+        """One item of the input queue."""
+        if callable(item):
+            item()
+            return
+        header, frames = item
+        kind = header.kind
+        if kind == ORDER:
+            self._ordered(Order.FromString(frames[0]))
+        elif kind == CREDITS:
+            for pace in header.paces:
+                self.outlet.paces[pace.task] = pace.rows
+        elif kind == TASKS:
+            told = Tasks.FromString(frames[0])
+            for task, life in told.lives.items():
+                if self.markers.risen(task, life, again=told.again):
+                    self._send_marker(task)
+        else:
+            self.received(header, frames)
+
+    @abstractmethod
+    def received(self, header: Header, frames: Sequence[bytes]) -> None:
+        """A message that only one kind of executor knows."""
+
+    def manager_reborn(self) -> None:
+        """The stream manager has a new life: what it knew of this task is said again."""
+        for task in self.markers.feeds:
+            if self.markers.resting or self.markers.closed:
+                self._send_marker(task)
+        self._report = ()
+        self.report()
+
+    def learn(self, lives: Mapping[int, int]) -> None:
+        """The incarnations that came with the plan."""
+        for task, life in lives.items():
+            self.markers.lives[task] = max(life, self.markers.lives.get(task, 0))
+
+    # --- orders -----------------------------------------------------------------------------------------------
+
+    def _ordered(self, order: Order) -> None:
+        if order.kind == ACTIVATE:
+            self.set_active(active=True)
+        elif order.kind == DEACTIVATE:
+            self.set_active(active=False)
+        elif order.kind == END:
+            self.ending = True
+        elif order.kind == DRAIN:
+            self.draining = True
+        elif order.kind == EXIT:
+            self.finished = True
+
+    def set_active(self, *, active: bool) -> None:
+        """Initialises the component the first time; a spout then hears activate and deactivate."""
+        if active and not self.initialized:
+            self.initialized = True
+            self.env.component.initialize(dict(self.env.config), self.env.context)
+        self.active = active
+
+    # --- output -----------------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def unsent(self) -> bool:
+        """Whether rows or acks wait for a flush."""
+
+    @abstractmethod
+    def send(self) -> None:
+        """Sends all of it."""
+
+    def flush(self, now: float, *, force: bool = False) -> float:
+        """Flushes if it is time to; returns when it will be (infinity: nothing waits)."""
+        if not self.unsent:
+            return math.inf
+        longest = self.settings.drain_frequency_ms / 1000
+        due = self._last_flush + min(max(FLUSH_AFTER, self._flush_cost * FLUSH_SHARE), longest)
+        if now < due and not force:
+            return due
+        self.send()
+        self._last_flush = self.clock()
+        self._flush_cost += 0.2 * (self._last_flush - now - self._flush_cost)
+        return math.inf
+
+    def _put(self, message: OutMessage) -> None:
+        self.env.output.put(message)
+
+    def overflow(self) -> None:
+        """Inside one long call: sends what was emitted, and waits while too much is held."""
+        self.send()
+        self._last_flush = self.clock()
+        started = self._last_flush
+        limit = self.settings.max_held_bytes
+        while self.env.output.held_bytes > limit and not self.env.output.wait_room(limit, 1.0):
+            pass
+        waited = self.clock() - started
+        if waited > 0.0:
+            self.instruments.emit_blocked.value += waited
+
+    # --- markers and reports ----------------------------------------------------------------------------------
+
+    def rest(self) -> None:
+        """Marks the rest behind all that was emitted."""
+        self.markers.rest()
+        for task in self.markers.feeds:
+            self._send_marker(task)
+
+    def end(self) -> None:
+        """Passes the end on and closes the component."""
+        self.markers.closed = True
+        for task in self.markers.feeds:
+            self._send_marker(task)
+        self.close()
+
+    def _send_marker(self, task: int) -> None:
+        markers = self.markers
+        header = Header(kind=MARKER, source=self.env.task.task, target=task, round=markers.round, end=markers.closed)
+        self._put(OutMessage(header, [], 0, 0))
+
+    @property
+    def state(self) -> TaskState:
+        """What the master is told."""
+        if self.markers.closed:
+            return ENDED
+        return RESTING if self.markers.resting else ACTIVE
+
+    def report(self, failure: str = "") -> None:
+        """Tells the master what it does not know yet."""
+        markers = self.markers
+        seen = tuple(sorted(markers.seen.items())) if markers.resting else ()
+        told = (self.state, markers.round, seen, self.given_up, failure, self.error, self.open_rows)
+        if told == self._report:
+            return
+        self._report = told
+        self._version += 1
+        report = TaskReport(
+            task=self.env.task.task,
+            state=self.state,
+            round=markers.round,
+            given_up=self.given_up,
+            version=self._version,
+            failure=failure,
+            error=self.error,
+            open=self.open_rows,
+        )
+        report.seen.update(dict(seen))
+        self._put(OutMessage(Header(kind=REPORT), [report.SerializeToString()], 0, 0))
+
+    @property
+    def open_rows(self) -> int:
+        """What a resting spout still waits for; 0 for a bolt."""
+        return 0
+
+    @property
+    def given_up(self) -> int:
+        """Rows that will never be sent, or sent again."""
+        return self.refused_rows
+
+    # --- errors and the end -----------------------------------------------------------------------------------
+
+    def refuse(self, error: EncodingError, origin: str) -> None:
+        """A row that cannot be sent: counted, logged with its origin."""
+        self.refused_rows += 1
+        self.error = f"{error.message} ({origin})"
+        self.instruments.exception(error)
+        self.env.component.logger.error("%s (%s)%s", error.message, origin, f"; {error.hint}" if error.hint else "")
+
+    def check_thread(self) -> None:
+        """Raises UserError on any thread but the executor's."""
+        if self.thread is not None and threading.get_ident() != self.thread:
+            raise UserError(
+                f"{self.env.task.name}: emit, ack and fail belong to the executor thread",
+                hint="hand the work over with context.submit(fn)",
+            )
+
+    def close(self) -> None:
+        """Closes the component, once."""
+        if self.initialized:
+            self.initialized = False
+            self.env.component.close()

@@ -1,0 +1,264 @@
+"""The gateway's state: one link to the stream manager, credit for what goes out, counters for what comes in.
+
+Pure: the thread in :mod:`heron_instance.process` moves messages in and out, and so does a simulated cluster.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ardea.errors import ProtocolError
+from ardea.protocol.flow import Channel, Window
+from ardea.protocol.lane import Lane
+from ardea.protocol.link import Link, Port
+from ardea.protocol.wire_pb2 import (
+    CREDITS,
+    HEARTBEAT,
+    HELLO,
+    INIT,
+    MARKER,
+    ORDER,
+    PAUSE,
+    PLAN,
+    REFUSED,
+    REPORT,
+    ROWS,
+    TASKS,
+    VERDICTS,
+    Credit,
+    Header,
+    Hello,
+    Plan,
+    Refusal,
+)
+from heron_instance.outlet import OutMessage
+
+PROTOCOL = 1
+HEARTBEAT_EVERY = 1.0
+HELLO_EVERY = 0.2
+DATA_KINDS = frozenset({INIT, ROWS, MARKER})
+TO_EXECUTOR = frozenset({ROWS, MARKER, VERDICTS, PAUSE, TASKS, ORDER})
+Deliver = Callable[[Header, Sequence[bytes], int], None]
+
+
+@dataclass(slots=True)
+class Taken:
+    """What the executor took of one sending manager's batches; cumulative within its life."""
+
+    life: int = 0
+    rows: int = 0
+    bytes: int = 0
+    told_rows: int = 0
+    told_bytes: int = 0
+
+
+class Gateway:
+    """One instance's side of the link to its manager.
+
+    ``deliver`` hands a message to the executor; ``planned`` gets each plan; ``reborn`` is called when the manager
+    has a new life.
+    """
+
+    def __init__(
+        self,
+        task: int,
+        life: int,
+        topology: str,
+        digest: str,
+        digests: dict[str, str],
+        window: Window,
+        port: Port,
+        deliver: Deliver,
+        planned: Callable[[Plan], None],
+        reborn: Callable[[], None],
+    ) -> None:
+        self.task = task
+        self.link = Link(task, "stream manager", life, port)
+        self.channel: Channel[OutMessage] = Channel()
+        self.window = window
+        self._hello = Hello(protocol=PROTOCOL, topology=topology, digest=digest, digests=digests, task=task)
+        self._digests = digests
+        self._deliver = deliver
+        self._planned = planned
+        self._reborn = reborn
+        self._taken: dict[int, Taken] = {}
+        self._told_window = (0, 0)
+        self._next_heartbeat = 0.0
+        self._next_hello = 0.0
+        self._waiting_control: list[OutMessage] = []
+        self._last_report: OutMessage | None = None
+
+    # --- from the manager -------------------------------------------------------------------------------------
+
+    def received(self, lane: Lane, header: Header, frames: Sequence[bytes], now: float) -> None:
+        """One message from the manager; ProtocolError if it refuses this instance for good."""
+        self.link.last_heard = now
+        kind = header.kind
+        if kind == HELLO:
+            self._met(header, Hello.FromString(frames[0]))
+            return
+        if kind == REFUSED:
+            refusal = Refusal.FromString(frames[0])
+            raise ProtocolError(refusal.code, refusal.message)
+        size = sum(map(len, frames))
+        if not self.link.accept(lane, header, size):
+            return
+        for credit in header.credits:
+            self.channel.credit(credit.rows, credit.bytes, credit.window_rows, credit.window_bytes)
+        if header.credits:
+            self._release()
+        if kind in TO_EXECUTOR or header.paces:
+            self._deliver(header, frames, size)
+        elif kind == PLAN:
+            self._planned(Plan.FromString(frames[0]))
+
+    def _met(self, header: Header, hello: Hello) -> None:
+        if hello.digest != self._hello.digest:
+            ours, theirs = self._digests, hello.digests
+            first = next((c for c in sorted({*ours, *theirs}) if ours.get(c) != theirs.get(c)), "the configuration")
+            raise ProtocolError(
+                "PLAN_DIFFERS",
+                f"this process built another topology than was submitted; the first difference is in {first}",
+                hint="building must be deterministic: no random names, no reading of the environment",
+            )
+        former = self.link.peer
+        if self.link.meet(header.sender) is None:
+            return
+        self.channel.restart()
+        self.channel.open = True
+        self._taken.clear()
+        if former:
+            self._reborn()
+        if self._last_report is not None:
+            self._send(self._last_report)
+        self._release()
+
+    # --- from the executor ------------------------------------------------------------------------------------
+
+    def offer(self, message: OutMessage) -> None:
+        """A message of the executor, in order; data waits for credit."""
+        kind = message.header.kind
+        if kind in DATA_KINDS:
+            if self.channel.offer(message, message.rows, message.size):
+                self._send(message)
+            return
+        if kind == REPORT:
+            self._last_report = message
+        if self._waiting_control or not self.link.control_room:
+            self._waiting_control.append(message)
+        else:
+            self._send(message)
+
+    @property
+    def held_bytes(self) -> int:
+        """Output that waits for credit, or for room on the control lane."""
+        return self.channel.held_bytes + sum(m.size for m in self._waiting_control)
+
+    @property
+    def held(self) -> bool:
+        """Whether the executor must take no more input."""
+        return bool(self.channel.held or self._waiting_control)
+
+    def taken(self, container: int, life: int, rows: int, size: int) -> None:
+        """The executor took a batch."""
+        taken = self._taken.get(container)
+        if taken is None or taken.life < life:
+            taken = self._taken[container] = Taken(life)
+        taken.rows += rows
+        taken.bytes += size
+
+    def _release(self) -> None:
+        while self._waiting_control and self.link.control_room:
+            self._send(self._waiting_control.pop(0))
+        for message in self.channel.release():
+            self._send(message)
+
+    def _send(self, message: OutMessage) -> None:
+        header = message.header
+        lane = Lane.DATA if header.kind in DATA_KINDS else Lane.CONTROL
+        if lane is Lane.CONTROL:
+            del header.credits[:]
+            header.credits.extend(self._credits())
+        self.link.send(lane, header, message.frames, message.size)
+
+    # --- time -------------------------------------------------------------------------------------------------
+
+    def tick(self, now: float) -> float:
+        """Hellos until the manager answers, credits that are due, heartbeats; returns when to call again."""
+        if not self.link.up:
+            if now >= self._next_hello:
+                self._next_hello = now + HELLO_EVERY
+                self.hello()
+            return self._next_hello
+        self._release()
+        if self.credit_due:
+            self._send(OutMessage(Header(kind=CREDITS), [], 0, 0))
+        if now >= self._next_heartbeat:
+            self._next_heartbeat = now + HEARTBEAT_EVERY
+            header = Header(kind=HEARTBEAT)
+            header.credits.extend(self._credits(everything=True))
+            self.link.heartbeat(header)
+        return self._next_heartbeat
+
+    def hello(self) -> None:
+        """Says who this is."""
+        self.link.signal(Header(kind=HELLO), [self._hello.SerializeToString()])
+
+    @property
+    def credit_due(self) -> bool:
+        """Whether senders should hear of a quarter window consumed, or of a changed window."""
+        window = self.window
+        if not self._taken:
+            return False
+        if (window.rows, window.bytes) != self._told_window:
+            return True
+        return any(
+            (t.rows - t.told_rows) * 4 >= window.rows or (t.bytes - t.told_bytes) * 4 >= window.bytes
+            for t in self._taken.values()
+        )
+
+    def _credits(self, *, everything: bool = False) -> list[Credit]:
+        window = self.window
+        shape = (window.rows, window.bytes)
+        changed = everything or shape != self._told_window
+        out: list[Credit] = []
+        for container, taken in list(self._taken.items()):
+            if not changed and taken.rows == taken.told_rows:
+                continue
+            taken.told_rows, taken.told_bytes = taken.rows, taken.bytes
+            out.append(
+                Credit(
+                    task=self.task,
+                    task_life=self.link.me,
+                    container=container,
+                    container_life=taken.life,
+                    rows=taken.rows,
+                    bytes=taken.bytes,
+                    window_rows=window.rows,
+                    window_bytes=window.bytes,
+                    high_rows=window.watermark[0],
+                    pace=window.pace,
+                )
+            )
+        if out:
+            self._told_window = shape
+        return out
+
+
+class Room:
+    """Lets the executor thread wait until the gateway holds less; the two threads' only shared lock."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+
+    def notify(self) -> None:
+        """The gateway sent something that was held, or the process ends."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def wait(self, enough: Callable[[], bool], timeout: float) -> bool:
+        """Waits for ``enough``, up to ``timeout`` seconds."""
+        with self._changed:
+            return self._changed.wait_for(enough, timeout)

@@ -1,0 +1,130 @@
+"""Input batches: decoded rows, the trees they belong to, and what their processing adds to those trees."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ardea.plan.logical import StreamPlan
+from ardea.protocol.ids import NO_IDS, U64, column, fold, offsets_column
+from ardea.protocol.wire_pb2 import MANY, UNTRACKED, Header
+
+Int = NDArray[np.intp]
+
+
+class InputBatch:
+    """One arrived batch, alive as long as a tuple of it is held.
+
+    ``counts`` roots belong to each row (None: one each); ``xors`` collects, for each row, the edges of what was
+    emitted anchored to it, so that its ack is one value for each of its roots.
+    """
+
+    __slots__ = (
+        "acked_below",
+        "component",
+        "counts",
+        "edges",
+        "fields",
+        "header",
+        "partial",
+        "roots",
+        "rows",
+        "settled",
+        "size",
+        "starts",
+        "stream",
+        "task",
+        "xors",
+    )
+
+    def __init__(
+        self, header: Header, frames: Sequence[bytes], rows: list[tuple[Any, ...]], component: str, stream: StreamPlan
+    ) -> None:
+        self.header = header
+        self.rows = rows
+        self.component = component
+        self.stream = stream.name
+        self.fields = stream.fields
+        self.task = header.source
+        self.counts: Int | None = None
+        self.starts: Int | None = None
+        self.xors: U64 | None = None
+        self.partial: dict[int, dict[int, int]] = {}  # row -> root -> edges that hang on this root only
+        self.settled: set[int] = set()
+        self.acked_below = 0
+        self.size = sum(map(len, frames))
+        if header.ids == UNTRACKED:
+            self.roots = self.edges = NO_IDS
+            return
+        self.roots, self.edges = column(frames[-2]), column(frames[-1])
+        if header.ids == MANY:
+            offsets = offsets_column(frames[1]).astype(np.intp)
+            self.starts, self.counts = offsets[:-1], np.diff(offsets)
+
+    @property
+    def tracked(self) -> bool:
+        """Whether any row belongs to a tree."""
+        return len(self.roots) > 0
+
+    def id_of(self, index: int) -> str:
+        """A name for one tuple, for logs: source task, lane sequence, place in the batch."""
+        return f"{self.task}:{self.header.sequence}:{index}"
+
+    def roots_of(self, rows: Int) -> tuple[U64, Int | None]:
+        """The roots of those rows, and how many each has (None: one each)."""
+        if self.counts is None or self.starts is None:
+            return self.roots[rows], None
+        counts = self.counts[rows]
+        return self.roots[ranges(self.starts[rows], counts)], counts
+
+    def anchor(self, rows: Int, edges: U64) -> None:
+        """New edges hang on those rows; a row may appear more than once."""
+        if self.xors is None:
+            self.xors = np.zeros(len(self.rows), dtype=np.uint64)
+        if len(rows) > 1 and not bool((rows[1:] > rows[:-1]).all()):
+            rows64, edges = fold(rows.astype(np.uint64), edges)
+            rows = rows64.astype(np.intp)
+        self.xors[rows] ^= edges
+
+    def anchor_part(self, row: int, roots: Sequence[int], edge: int) -> None:
+        """A new edge hangs on some of the row's trees only: another anchor carries it for the others."""
+        part = self.partial.setdefault(row, {})
+        for root in roots:
+            part[root] = part.get(root, 0) ^ edge
+
+    def acks(self, rows: Int | None) -> tuple[U64, U64]:
+        """(roots, values) that acking those rows sends; None: all rows."""
+        roots, values = self._plain_acks(rows)
+        if self.partial:
+            values = values.copy()
+            for row, part in self.partial.items():
+                if rows is None or row in rows:
+                    for root, edge in part.items():
+                        values[np.flatnonzero(roots == root)[0]] ^= np.uint64(edge)
+        return roots, values
+
+    def _plain_acks(self, rows: Int | None) -> tuple[U64, U64]:
+        if rows is None:
+            if self.counts is None:
+                return self.roots, self.edges if self.xors is None else self.edges ^ self.xors
+            rows = np.arange(len(self.rows), dtype=np.intp)
+        if self.counts is None or self.starts is None:
+            values = self.edges[rows]
+            return self.roots[rows], values if self.xors is None else values ^ self.xors[rows]
+        counts = self.counts[rows]
+        flat = ranges(self.starts[rows], counts)
+        values = self.edges[flat]
+        if self.xors is not None:
+            values = values ^ np.repeat(self.xors[rows], counts)
+        return self.roots[flat], values
+
+
+def ranges(starts: Int, counts: Int) -> Int:
+    """Concatenated ranges: [starts[i], starts[i] + counts[i]) for each i."""
+    total = int(counts.sum())
+    ends = np.cumsum(counts)
+    out: Int = np.arange(total, dtype=np.intp) + np.repeat(starts - (ends - counts), counts)
+    return out

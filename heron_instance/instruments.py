@@ -1,0 +1,41 @@
+"""An instance's counters: plain numbers that the executor adds to."""
+
+from __future__ import annotations
+
+from ardea.metrics.registry import Counter, Registry
+
+
+class Instruments:
+    """Declared once, read by the metrics snapshot."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self.acked = registry.counter("ardea_instance_tuples_acked_total")
+        self.failed = registry.counter("ardea_instance_tuples_failed_total")
+        self.timed_out = registry.counter("ardea_instance_tuples_timed_out_total")
+        self.lost = registry.counter("ardea_instance_tuples_lost_total")
+        self.given_up = registry.counter("ardea_instance_tuples_given_up_total")
+        self.late = registry.counter("ardea_instance_late_acks_total")
+        self.double_acks = registry.counter("ardea_instance_double_acks_total")
+        self.execute = registry.histogram("ardea_instance_execute_duration_seconds")
+        self.next_tuple = registry.histogram("ardea_spout_next_tuple_duration_seconds")
+        self.complete = registry.histogram("ardea_spout_complete_latency_seconds")
+        self.pending = registry.gauge("ardea_spout_pending_tuples")
+        self.busy = registry.counter("ardea_instance_busy_seconds_total")
+        self.idle = registry.counter("ardea_instance_idle_seconds_total")
+        self.backpressured = registry.counter("ardea_instance_backpressured_seconds_total")
+        self.emit_blocked = registry.counter("ardea_instance_emit_blocked_seconds_total")
+        self._executed: dict[tuple[str, str], Counter] = {}
+
+    def executed(self, component: str, stream: str) -> Counter:
+        """Tuples processed, by where they came from."""
+        counter = self._executed.get((component, stream))
+        if counter is None:
+            counter = self._executed[component, stream] = self.registry.counter(
+                "ardea_instance_tuples_executed_total", source_component=component, stream=stream
+            )
+        return counter
+
+    def exception(self, error: BaseException) -> None:
+        """An exception of user code."""
+        self.registry.counter("ardea_user_exceptions_total", exception=type(error).__name__).value += 1

@@ -1,0 +1,65 @@
+"""Rest and end markers: when a task rests, when it ends, and whom to tell (docs/end-of-topology.md).
+
+A marker is state, not a message: it is sent again to a task whose incarnation rose, and forgotten when that of its
+sender rose.  Rounds count a task's rests, so that the master can tell a report about this rest from one about an
+earlier one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Markers:
+    """One task's view.  ``upstream`` and ``feeds`` are task ids."""
+
+    upstream: frozenset[int]
+    feeds: tuple[int, ...]
+    lives: dict[int, int] = field(default_factory=dict)
+    seen: dict[int, int] = field(default_factory=dict)
+    ended: set[int] = field(default_factory=set)
+    resting: bool = False
+    round: int = 0
+    closed: bool = False
+
+    def arrived(self, source: int, life: int, round_: int, *, end: bool) -> None:
+        """A marker of ``source``; one of a former incarnation says nothing."""
+        if source not in self.upstream or life < self.lives.get(source, 0):
+            return
+        self.lives[source] = life
+        if end:
+            self.ended.add(source)
+        else:
+            self.seen[source] = round_
+
+    def data(self, source: int) -> None:
+        """Data behind a marker cancels it, and this task's own rest."""
+        self.seen.pop(source, None)
+        self.resting = False
+
+    def risen(self, task: int, life: int, *, again: bool) -> bool:
+        """A task's incarnation; True if it must be told this task's marker again."""
+        known = self.lives.get(task, 0)
+        if life < known or (life == known and not again):
+            return False
+        self.lives[task] = life
+        if task in self.upstream and task in self.seen:
+            del self.seen[task]
+            self.resting = False
+        return task in self.feeds and (self.resting or self.closed)
+
+    @property
+    def may_rest(self) -> bool:
+        """Whether all tasks upstream rest and this one does not yet."""
+        return not self.resting and not self.closed and self.upstream <= self.seen.keys()
+
+    @property
+    def may_end(self) -> bool:
+        """Whether all tasks upstream have ended and this one has not."""
+        return not self.closed and self.upstream <= self.ended
+
+    def rest(self) -> None:
+        """This task rests, behind all it emitted."""
+        self.resting = True
+        self.round += 1

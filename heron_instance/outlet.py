@@ -1,0 +1,408 @@
+"""What a component emits, until it leaves: rows by stream, routed and encoded once for each destination task.
+
+An emit only appends.  :meth:`Outlet.flush` does everything else, a batch at a time: routes the rows of each stream,
+hangs new edges on the trees of their anchors, encodes, and puts one message a destination and run into the output
+queue, in the order of emission towards each task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+
+from ardea.errors import EncodingError, UserError
+from ardea.plan.logical import GroupingPlan, StreamPlan
+from ardea.plan.physical import PhysicalPlan, TaskPlan
+from ardea.protocol.flow import START_ROWS
+from ardea.protocol.ids import U64
+from ardea.protocol.values import RowCodec
+from ardea.protocol.wire_pb2 import MANY, ONE, ROWS, Header
+from heron_instance.inlet import Int, ranges
+from heron_instance.routing import Router, make_router
+
+Rows = list[Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class OutMessage:
+    """One message for the gateway."""
+
+    header: Header
+    frames: list[bytes]
+    rows: int
+    size: int
+
+
+@dataclass(slots=True)
+class Trees:
+    """The trees of a buffer's rows: ``roots`` flat, ``counts`` for each row (None: one each)."""
+
+    roots: U64
+    counts: Int | None
+    xors: U64  # for each row, the edges emitted so far
+
+
+class Origins(Protocol):
+    """Where the rows of a flush come from: a spout makes their roots, a bolt takes those of their anchors."""
+
+    def trees(self, buffer: StreamBuffer, size: int) -> Trees | None:
+        """The trees of all rows of the buffer, ``size`` bytes encoded; None: nothing is tracked."""
+
+    def anchored(self, buffer: StreamBuffer, trees: Trees) -> None:
+        """All edges of the buffer's rows are known."""
+
+    def refused(self, buffer: StreamBuffer, row: int, error: EncodingError) -> None:
+        """That row cannot be sent, and was taken out."""
+
+
+@dataclass(slots=True)
+class Consumer:
+    """One component that reads the stream."""
+
+    component: str
+    router: Router | None  # None: direct
+    targets: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class StreamBuffer:
+    """Rows of one stream since the last flush.
+
+    ``marks`` say where each comes from (a spout's message id or a bolt's anchors), ``chosen`` the tasks picked at emit.
+    """
+
+    number: int
+    plan: StreamPlan
+    consumers: list[Consumer]
+    rows: Rows = field(default_factory=list)
+    marks: list[Any] = field(default_factory=list)
+    chosen: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    emitted: int = 0
+    transferred: int = 0
+
+    def clear(self) -> None:
+        """After a flush."""
+        self.emitted += len(self.rows)
+        self.rows.clear()
+        self.marks.clear()
+        self.chosen.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Encoded rows of one stream for one task; ``picked`` None: all rows of the buffer."""
+
+    target: int
+    buffer: StreamBuffer
+    picked: Int | None
+    values: bytes
+    count: int
+
+
+class _UnsendableError(Exception):
+    """Some row of the buffer cannot be sent."""
+
+    def __init__(self, buffer: StreamBuffer) -> None:
+        self.buffer = buffer
+
+
+class Outlet:
+    """All output streams of one task.  ``put`` takes finished messages; ``pace`` rows fit a batch to a task."""
+
+    def __init__(
+        self,
+        plan: PhysicalPlan,
+        task: TaskPlan,
+        streams: Mapping[str, StreamPlan],
+        groupings: Callable[[str, str], Sequence[tuple[str, GroupingPlan]]],
+        context: Any,
+        codec: RowCodec,
+        rng: np.random.Generator,
+        put: Callable[[OutMessage], None],
+        max_tuple_bytes: int,
+        max_batch_bytes: int,
+    ) -> None:
+        self.task = task
+        self.codec = codec
+        self.paces: dict[int, int] = {}
+        self.buffers: dict[str, StreamBuffer] = {}
+        self.runs: list[tuple[StreamBuffer, int]] = []
+        self._rng = rng
+        self._put = put
+        self._max_tuple = max_tuple_bytes
+        self._max_batch = max_batch_bytes
+        local = frozenset(t.task for t in plan.tasks_in(task.container))
+        for number, stream in enumerate(streams.values()):
+            consumers = []
+            for reader, grouping in groupings(task.component, stream.name):
+                targets = plan.component_tasks[reader]
+                router = None
+                if grouping.kind != "direct":
+                    router = make_router(
+                        grouping, stream.fields, targets, local, rng, context, task.component, stream.name
+                    )
+                consumers.append(Consumer(reader, router, targets))
+            self.buffers[stream.name] = StreamBuffer(number, stream, consumers)
+
+    @property
+    def feeds(self) -> tuple[int, ...]:
+        """Every task that this one can send to."""
+        return tuple(sorted({t for b in self.buffers.values() for c in b.consumers for t in c.targets}))
+
+    @property
+    def waiting(self) -> int:
+        """Rows emitted and not yet flushed."""
+        return sum(len(buffer.rows) for buffer in self.buffers.values())
+
+    def buffer(self, stream: str) -> StreamBuffer:
+        """The buffer of a declared stream, noting a change of stream for the order of emission."""
+        try:
+            buffer = self.buffers[stream]
+        except KeyError:
+            known = ", ".join(self.buffers) or "none"
+            raise UserError(
+                f"Unknown stream ID: {stream}: component {self.task.component} declares {known}",
+                hint="declare it in `outputs`",
+            ) from None
+        if not self.runs or self.runs[-1][0] is not buffer:
+            self.runs.append((buffer, len(buffer.rows)))
+        return buffer
+
+    def emit_direct(self, buffer: StreamBuffer, values: Sequence[Any], task: int, mark: Any) -> None:
+        """To one task that reads the stream with a direct grouping; to nobody if it does not."""
+        if not buffer.plan.direct:
+            raise UserError(
+                f"Cannot emitDirect to a task expecting a regular grouping: stream {buffer.plan.name} of "
+                f"{self.task.component} is not declared direct"
+            )
+        known = any(task in c.targets for c in buffer.consumers if c.router is None)
+        buffer.chosen[len(buffer.rows)] = (task,) if known else ()
+        buffer.rows.append(values)
+        buffer.marks.append(mark)
+
+    def emit_chosen(self, buffer: StreamBuffer, values: Sequence[Any], mark: Any) -> tuple[int, ...]:
+        """Routes one row at once, because the emitter wants to know its tasks."""
+        tasks = tuple(t for c in buffer.consumers if c.router is not None for t in c.router.route_one(values))
+        buffer.chosen[len(buffer.rows)] = tasks
+        buffer.rows.append(values)
+        buffer.marks.append(mark)
+        return tasks
+
+    def check(self, buffer: StreamBuffer) -> None:
+        """The emit rules that need no routing; raises UserError."""
+        if buffer.plan.direct:
+            raise UserError(
+                f"Cannot do regular emit to direct stream {buffer.plan.name} of {self.task.component}",
+                hint="pass direct_task=",
+            )
+
+    def flush(self, origins: Origins) -> None:
+        """Sends everything emitted since the last flush."""
+        used = [b for b in self.buffers.values() if b.rows]
+        if not used:
+            return
+        batches = self._encoded(used, origins)
+        sizes = {id(buffer): 0 for buffer in used}
+        for batch in batches:
+            sizes[id(batch.buffer)] += len(batch.values)
+        trees = {id(buffer): origins.trees(buffer, sizes[id(buffer)]) for buffer in used if buffer.rows}
+        messages = [self._message(batch, trees[id(batch.buffer)]) for batch in batches]
+        for buffer in used:
+            known = trees.get(id(buffer))
+            if known is not None:
+                origins.anchored(buffer, known)
+        for message in messages:
+            self._put(message)
+        for buffer in used:
+            buffer.clear()
+        self.runs.clear()
+
+    def _encoded(self, used: list[StreamBuffer], origins: Origins) -> list[Batch]:
+        """All batches of the flush, in the order in which they leave; rows that cannot be sent are taken out."""
+        while True:
+            try:
+                return [
+                    batch
+                    for target, buffer, picked in self._runs(used)
+                    for batch in self._batches(target, buffer, picked)
+                ]
+            except _UnsendableError as unsendable:
+                self._refuse(unsendable.buffer, origins)
+
+    def _runs(self, used: list[StreamBuffer]) -> Iterator[tuple[int, StreamBuffer, Int | None]]:
+        """(task, buffer, rows): runs of one stream each, for each task in the order of emission."""
+        parcels: dict[int, list[tuple[StreamBuffer, Int | None]]] = {}
+        for buffer in used:
+            if buffer.rows and {len(buffer.rows[0]), len(buffer.rows[-1])} != {len(buffer.plan.fields)}:
+                raise _UnsendableError(buffer)
+            try:
+                destinations = self._destinations(buffer)
+            except EncodingError:
+                raise _UnsendableError(buffer) from None
+            for target, picked in destinations:
+                parcels.setdefault(target, []).append((buffer, picked))
+        order = self._emission_order() if len(self.runs) > 1 else {}
+        for target, parts in parcels.items():
+            if len(parts) == 1:
+                yield target, *parts[0]
+            else:
+                yield from self._interleaved(target, parts, order)
+
+    def _destinations(self, buffer: StreamBuffer) -> list[tuple[int, Int | None]]:
+        """(task, rows) pairs in row order; None: all rows."""
+        out: list[tuple[int, Int | None]] = []
+        rows = buffer.rows
+        if not rows:
+            return out
+        places: Int | None = None
+        if buffer.chosen:
+            by_task: dict[int, list[int]] = {}
+            for row, tasks in buffer.chosen.items():
+                for task in tasks:
+                    by_task.setdefault(task, []).append(row)
+            out.extend((task, np.array(picked, dtype=np.intp)) for task, picked in by_task.items())
+            if len(buffer.chosen) == len(rows):
+                return out
+            kept = [i for i in range(len(rows)) if i not in buffer.chosen]
+            rows, places = [rows[i] for i in kept], np.array(kept, dtype=np.intp)
+        for consumer in buffer.consumers:
+            if consumer.router is None:
+                continue
+            if consumer.router.fixed is not None:
+                out.append((consumer.targets[consumer.router.fixed], places))
+                continue
+            routed = consumer.router.route(rows)
+            for number in np.unique(routed.targets).tolist():
+                picked = np.flatnonzero(routed.targets == number)
+                if routed.rows is not None:
+                    picked = routed.rows[picked]
+                out.append((consumer.targets[number], picked if places is None else places[picked]))
+        return out
+
+    def _emission_order(self) -> dict[int, Int]:
+        """For each stream number, the place of each of its rows among all rows emitted."""
+        places: dict[int, list[Int]] = {}
+        clock = 0
+        ends = {id(b): len(b.rows) for b in self.buffers.values()}
+        following: dict[int, int] = {}
+        lengths = [0] * len(self.runs)
+        for i in range(len(self.runs) - 1, -1, -1):
+            buffer, start = self.runs[i]
+            lengths[i] = following.get(id(buffer), ends[id(buffer)]) - start
+            following[id(buffer)] = start
+        for (buffer, _), length in zip(self.runs, lengths, strict=True):
+            places.setdefault(buffer.number, []).append(np.arange(clock, clock + length, dtype=np.intp))
+            clock += length
+        return {number: np.concatenate(parts) for number, parts in places.items()}
+
+    def _interleaved(
+        self, target: int, parts: list[tuple[StreamBuffer, Int | None]], order: dict[int, Int]
+    ) -> Iterator[tuple[int, StreamBuffer, Int | None]]:
+        clock = [order[b.number] if picked is None else order[b.number][picked] for b, picked in parts]
+        owner = np.repeat(np.arange(len(parts)), [len(c) for c in clock])
+        place = np.concatenate([np.arange(len(c), dtype=np.intp) for c in clock])
+        sequence = np.argsort(np.concatenate(clock), kind="stable")
+        owner, place = owner[sequence], place[sequence]
+        cuts = [0, *(np.flatnonzero(owner[1:] != owner[:-1]) + 1).tolist(), len(owner)]
+        for start, end in pairwise(cuts):
+            buffer, picked = parts[int(owner[start])]
+            run = place[start:end]
+            yield target, buffer, run if picked is None else picked[run]
+
+    def _batches(self, target: int, buffer: StreamBuffer, picked: Int | None) -> Iterator[Batch]:
+        """Batches no larger than a second of the task's work, nor than the byte setting (but for a single row)."""
+        total = len(buffer.rows) if picked is None else len(picked)
+        limit = self.paces.get(target, START_ROWS)
+        if total > limit:
+            picked = np.arange(total, dtype=np.intp) if picked is None else picked
+            for start in range(0, total, limit):
+                yield from self._batches(target, buffer, picked[start : start + limit])
+            return
+        rows = buffer.rows if picked is None else [buffer.rows[i] for i in picked.tolist()]
+        try:
+            values = self.codec.encode(rows)
+        except EncodingError:
+            raise _UnsendableError(buffer) from None
+        if len(values) <= self._max_batch:
+            yield Batch(target, buffer, picked, values, total)
+        elif total > 1:
+            picked = np.arange(total, dtype=np.intp) if picked is None else picked
+            for part in (picked[: total // 2], picked[total // 2 :]):
+                yield from self._batches(target, buffer, part)
+        elif len(values) > self._max_tuple:
+            raise _UnsendableError(buffer)
+        else:
+            yield Batch(target, buffer, picked, values, total)
+
+    def _message(self, batch: Batch, trees: Trees | None) -> OutMessage:
+        """Hangs a new random edge on the trees of each row, and adds the columns of ids."""
+        buffer, picked = batch.buffer, batch.picked
+        header = Header(kind=ROWS, source=self.task.task, target=batch.target, stream=buffer.number, rows=batch.count)
+        frames = [batch.values]
+        if trees is not None:
+            edges = self._rng.integers(1, 1 << 63, size=batch.count, dtype=np.uint64)
+            if picked is None:
+                trees.xors ^= edges
+            else:
+                trees.xors[picked] ^= edges
+            frames += self._columns(header, picked, trees, edges)
+        buffer.transferred += batch.count
+        return OutMessage(header, frames, batch.count, sum(map(len, frames)))
+
+    def _columns(self, header: Header, picked: Int | None, trees: Trees, edges: U64) -> list[bytes]:
+        if trees.counts is None:
+            header.ids = ONE
+            return [(trees.roots if picked is None else trees.roots[picked]).tobytes(), edges.tobytes()]
+        header.ids = MANY
+        counts = trees.counts if picked is None else trees.counts[picked]
+        if picked is None:
+            roots = trees.roots
+        else:
+            starts = np.cumsum(trees.counts) - trees.counts
+            roots = trees.roots[ranges(starts[picked], counts)]
+        offsets = np.concatenate(([0], np.cumsum(counts))).astype("<u4")
+        return [offsets.tobytes(), roots.tobytes(), np.repeat(edges, counts).tobytes()]
+
+    def _refuse(self, buffer: StreamBuffer, origins: Origins) -> None:
+        """Takes out rows that cannot be sent, so that one bad value does not fail its neighbours."""
+        bad: list[tuple[int, EncodingError]] = []
+        for place, row in enumerate(buffer.rows):
+            error = self._explain(buffer, row)
+            if error is not None:
+                bad.append((place, error))
+        for place, error in reversed(bad):
+            origins.refused(buffer, place, error)
+            del buffer.rows[place], buffer.marks[place]
+            buffer.chosen = {row - (row > place): tasks for row, tasks in buffer.chosen.items() if row != place}
+            self.runs = [(b, start - (b is buffer and start > place)) for b, start in self.runs]
+
+    def _explain(self, buffer: StreamBuffer, row: Sequence[Any]) -> EncodingError | None:
+        where = f"component {self.task.component}, stream {buffer.plan.name}"
+        if len(row) != len(buffer.plan.fields):
+            return EncodingError(
+                f"{where}: a tuple has {len(row)} values, the stream declares {len(buffer.plan.fields)} "
+                f"({', '.join(buffer.plan.fields)})"
+            )
+        try:
+            for consumer in buffer.consumers:
+                if consumer.router is not None:
+                    consumer.router.route([row])
+        except EncodingError as error:
+            return EncodingError(f"{where}: {error.message}", hint=error.hint)
+        try:
+            size = len(self.codec.encode([row]))
+        except EncodingError:
+            refusal = self.codec.explain([row])
+            return EncodingError(
+                f"{where}, field {buffer.plan.fields[refusal.field]}: a {refusal.type} cannot be sent: {refusal.reason}"
+            )
+        if size > self._max_tuple:
+            return EncodingError(
+                f"{where}: a tuple of {size:,} bytes is larger than topology.max.tuple.bytes ({self._max_tuple:,})",
+                hint="send a reference to the data, or raise the limit",
+            )
+        return None

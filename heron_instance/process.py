@@ -1,0 +1,312 @@
+"""The instance as a process: the gateway on the main thread, the executor on its own, three queues between them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ardea import leash
+from ardea.component import Bolt, Spout
+from ardea.config import Settings
+from ardea.context import TopologyContext
+from ardea.errors import ArdeaError, ExitCode
+from ardea.metrics import Identity, Registry, observe_process
+from ardea.plan.definition import Definition
+from ardea.plan.logical import LogicalPlan
+from ardea.plan.physical import PhysicalPlan
+from ardea.plan.wire import packing_from_bytes
+from ardea.protocol.flow import Window
+from ardea.protocol.lane import Lane, Message
+from ardea.protocol.link import Link
+from ardea.protocol.wire_pb2 import Header, Plan
+from ardea.transport import Dialled, Poller, context
+from heron_instance.bolt import BoltExecutor
+from heron_instance.executor import Environment, Executor, Item, Stopping
+from heron_instance.gateway import Gateway, Room
+from heron_instance.instruments import Instruments
+from heron_instance.outlet import OutMessage
+from heron_instance.queues import BoundedQueue
+from heron_instance.spout import SpoutExecutor
+
+MESSAGES_A_ROUND = 64
+QUEUE_MESSAGES = 4096
+CLOSE_WITHIN = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where the container's other processes listen."""
+
+    control: str
+    data: str
+    metrics: str
+
+
+class InstanceProcess:
+    """Wires one task; :meth:`run` returns the exit code."""
+
+    def __init__(
+        self, definition: Definition, plan: LogicalPlan, task: int, container: int, addresses: Addresses
+    ) -> None:
+        self.definition = definition
+        self.logical = plan
+        packing = packing_from_bytes(definition.packing)
+        instance = next(i for i in packing.instances if i.task == task)
+        self.component = plan[instance.component]
+        config = {**plan.config, **self.component.config}
+        self.config = config
+        self.settings = settings = Settings.of(plan.config, self.component.config)
+        self.task = task
+        self.name = instance.name
+        self.life = leash.life()
+        self.registry = Registry(
+            Identity(
+                topology=definition.topology,
+                container=container,
+                process=instance.name,
+                component=instance.component,
+                task=task,
+                life=self.life,
+            )
+        )
+        self.instruments = Instruments(self.registry)
+        observe_process(self.registry)
+        self.window = Window(settings.queue_bytes, settings.message_timeout / 6)
+        self.poller = Poller()
+        self.inbox: BoundedQueue[Item] = BoundedQueue("data_in", QUEUE_MESSAGES, settings.queue_bytes)
+        self.outbox: BoundedQueue[OutMessage] = BoundedQueue(
+            "data_out", QUEUE_MESSAGES, settings.queue_bytes, self.poller.wake
+        )
+        self.metrics_out: BoundedQueue[bytes] = BoundedQueue("metrics_out", 8, 1 << 20)
+        self.room = Room()
+        self.executor: Executor | None = None
+        self.stopping = False
+        self.failure: BaseException | None = None
+        self.gateway = Gateway(
+            task,
+            self.life,
+            definition.topology,
+            plan.digest(),
+            plan.digests(),
+            self.window,
+            self._transmit,
+            self._deliver,
+            self._planned,
+            self._reborn,
+        )
+        ctx = self._context = context()
+        identity = f"t{task}".encode()
+        self._lanes = {
+            Lane.CONTROL: Dialled(ctx, identity, addresses.control),
+            Lane.DATA: Dialled(ctx, identity, addresses.data),
+        }
+        self._metrics = Dialled(ctx, identity, addresses.metrics)
+        for dialled in self._lanes.values():
+            self.poller.watch(dialled)
+        self._thread: threading.Thread | None = None
+        self._queues()
+
+    # --- the executor's view of the gateway ------------------------------------------------------------------
+
+    @property
+    def held(self) -> bool:
+        """Whether output waits."""
+        return self.gateway.held or self.outbox.full
+
+    @property
+    def held_bytes(self) -> int:
+        """How much output waits."""
+        return self.gateway.held_bytes + self.outbox.statistics().bytes
+
+    def put(self, message: OutMessage) -> None:
+        """From the executor thread."""
+        self.outbox.put(message, message.size)
+
+    def wait_room(self, below: int, timeout: float) -> bool:
+        """From the executor thread."""
+        enough = self.room.wait(lambda: self.stopping or (self.held_bytes < below and not self.held), timeout)
+        if self.stopping:
+            raise Stopping
+        return enough
+
+    def taken(self, container: int, life: int, rows: int, size: int) -> None:
+        """From the executor thread."""
+        self.gateway.taken(container, life, rows, size)
+        if self.gateway.credit_due:
+            self.poller.wake()
+
+    # --- the gateway ------------------------------------------------------------------------------------------
+
+    def run(self) -> ExitCode:
+        """Until the topology ends, the process is told to stop, or the executor fails."""
+        signal.signal(signal.SIGTERM, lambda *_: self._stop())
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        next_second = 0.0
+        due = 0.0
+        while not self.stopping:
+            self.poller.wait(min(1.0, max(0.0, due - time.monotonic())), lambda: not self.outbox.empty or self.stopping)
+            now = time.monotonic()
+            held = self.gateway.held
+            for lane, dialled in self._lanes.items():
+                for frames in dialled.receive(MESSAGES_A_ROUND):
+                    self.gateway.received(lane, Header.FromString(frames[0]), frames[1:], now)
+            while (message := self.outbox.take()) is not None:
+                self.gateway.offer(message)
+            due = min(self.gateway.tick(now), next_second)
+            if held or self.gateway.held:
+                self.room.notify()
+                if held and not self.gateway.held:
+                    self.inbox.put(_nothing)
+            if now >= next_second:
+                next_second = now + self.settings.metrics_interval
+                self._second()
+            if self._thread is not None and not self._thread.is_alive():
+                break
+        return self._end()
+
+    def _second(self) -> None:
+        executor = self.executor
+        leash.beat(in_user_code=executor is not None and executor.in_user_code)
+        self.inbox.capacity_bytes = self.window.bytes
+        self.outbox.capacity_bytes = max(self.gateway.channel.window_bytes, self.settings.drain_size)
+        self._count_emits()
+        self.metrics_out.put(self.registry.snapshot())
+        while (snapshot := self.metrics_out.take()) is not None:
+            self._metrics.send([snapshot])
+
+    def _transmit(self, _link: Link, lane: Lane, message: Message) -> None:
+        self._lanes[lane].send(message)
+
+    def _deliver(self, header: Header, frames: Sequence[bytes], size: int) -> None:
+        self.inbox.put((header, frames), size)
+
+    def _reborn(self) -> None:
+        if self.executor is not None:
+            self.inbox.put(self.executor.manager_reborn)
+
+    def _planned(self, message: Plan) -> None:
+        """The first plan starts the executor; a later one of the same epoch brings incarnations."""
+        if self.executor is not None:
+            self.inbox.put(partial(self.executor.learn, message.tasks))
+            return
+        plan = PhysicalPlan.build(self.logical, packing_from_bytes(message.packing), message.epoch)
+        self._thread = threading.Thread(
+            target=self._execute, args=(plan, message), name=f"executor {self.name}", daemon=True
+        )
+        self._thread.start()
+
+    def _stop(self) -> None:
+        self.stopping = True
+        self.poller.wake()
+
+    def _end(self) -> ExitCode:
+        """Ends the executor, sends what is left, closes the sockets."""
+        self.stopping = True
+        self.room.notify()
+        executor, thread = self.executor, self._thread
+        if executor is not None and thread is not None:
+            self.inbox.put(lambda: setattr(executor, "finished", True))
+            thread.join(CLOSE_WITHIN)
+        while (message := self.outbox.take()) is not None:
+            self.gateway.offer(message)
+        self._second()
+        for dialled in (*self._lanes.values(), self._metrics):
+            dialled.close()
+        self._context.destroy(linger=1000)
+        if self.failure is not None:
+            return ExitCode.PERMANENT if isinstance(self.failure, ArdeaError) else ExitCode.TEMPORARY
+        return ExitCode.OK
+
+    # --- the executor thread ----------------------------------------------------------------------------------
+
+    def _execute(self, plan: PhysicalPlan, message: Plan) -> None:
+        try:
+            executor = self.executor = self._make_executor(plan)
+            executor.learn(message.tasks)
+            executor.thread = threading.get_ident()
+            executor.set_active(active=message.active)
+            executor.report()
+            executor.run()
+        except Stopping:
+            pass
+        except BaseException as error:
+            self.failure = error
+            text = "".join(traceback.format_exception(error)).rstrip()
+            self._logger.error("%s ends: %s", self.name, text)
+            self.instruments.exception(error)
+            leash.report(_one_line(self.name, error))
+        finally:
+            self.poller.wake()
+
+    def _make_executor(self, plan: PhysicalPlan) -> Executor:
+        cls: type[Spout | Bolt] = self.component.cls
+        user = cls()
+        topology_context = TopologyContext(plan, self.task, self.config)
+        env = Environment(
+            plan=plan,
+            task=plan.tasks[self.task],
+            component=user,
+            settings=self.settings,
+            config=self.config,
+            context=topology_context,
+            inbox=self.inbox,
+            output=self,
+            window=self.window,
+            instruments=self.instruments,
+            clock=time.monotonic,
+            rng=np.random.default_rng(),
+        )
+        return SpoutExecutor(env) if self.component.kind == "spout" else BoltExecutor(env)
+
+    # --- metrics ----------------------------------------------------------------------------------------------
+
+    @property
+    def _logger(self) -> logging.Logger:
+        return logging.getLogger(self.component.name)
+
+    def _queues(self) -> None:
+        for each in (self.inbox, self.outbox, self.metrics_out):
+            self.registry.gauge("ardea_queue_depth", partial(_depth, each), queue=each.name)
+            self.registry.gauge("ardea_queue_bytes", partial(_bytes, each), queue=each.name)
+            self.registry.gauge("ardea_queue_capacity", partial(_capacity, each), queue=each.name)
+        self.registry.gauge("ardea_instance_held_bytes", lambda: self.held_bytes)
+
+    def _count_emits(self) -> None:
+        if self.executor is not None:
+            for name, buffer in self.executor.outlet.buffers.items():
+                counter = self.registry.counter("ardea_instance_tuples_emitted_total", stream=name)
+                counter.value = buffer.emitted
+
+
+def _depth(queue: BoundedQueue[Any]) -> int:
+    return queue.statistics().depth
+
+
+def _bytes(queue: BoundedQueue[Any]) -> int:
+    return queue.statistics().bytes
+
+
+def _capacity(queue: BoundedQueue[Any]) -> int:
+    return queue.capacity
+
+
+def _nothing() -> None:
+    """Wakes an executor that sleeps on its input queue."""
+
+
+def _one_line(name: str, error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    text = str(error).strip().splitlines()
+    return f"{name}: {type(error).__name__}: {text[0] if text else ''}{where} (pid {os.getpid()})"

@@ -1,0 +1,301 @@
+"""Which tasks get each row: the sender's side of the ten groupings, a batch at a time.
+
+Routers are pure but for what they count and the generator they are given.  They speak of a target by its *place*
+among the reading component's task ids in ascending order; :meth:`Router.route_one` gives task ids.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ardea.errors import EncodingError, TopologyError
+from ardea.plan.logical import GroupingPlan
+from ardea.protocol.keys import KeyCache, encode_key, partition
+
+Places = NDArray[np.intp]
+Row = Sequence[Any]
+T = TypeVar("T")
+
+FULL_WEIGHT = 100
+CLOSE_TO_LEAST = 0.05
+WIDEN_ABOVE = 0.8  # Storm's topology.localityaware.higher.bound and ...lower.bound
+NARROW_BELOW = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """``targets[i]`` gets row ``rows[i]``; without ``rows`` every row, in order, has exactly one target.
+
+    ``rows`` ascends; a row may be in it any number of times, or not at all.
+    """
+
+    targets: Places
+    rows: Places | None = None
+
+
+class Router(ABC):
+    """Sends rows to places among ``targets`` (task ids, ascending).
+
+    ``fixed`` is the place of all rows if it is always the same; nobody needs to call :meth:`route` then.
+    """
+
+    fixed: int | None = None
+
+    def __init__(self, targets: tuple[int, ...]) -> None:
+        self.targets = targets
+
+    @abstractmethod
+    def route(self, rows: Sequence[Row]) -> Routed:
+        """The places of a batch.  It counts as sent: routing it again may give others.
+
+        Raises:
+            EncodingError: a value cannot be part of a key.
+            TopologyError: a custom grouping chose what is no target.
+        """
+
+    def route_one(self, values: Row) -> tuple[int, ...]:
+        """The task ids of one row; errors as for :meth:`route`."""
+        return tuple([self.targets[place] for place in self.route([values]).targets.tolist()])
+
+
+def make_router(
+    grouping: GroupingPlan,
+    fields: tuple[str, ...],
+    targets: tuple[int, ...],
+    local: frozenset[int],
+    rng: np.random.Generator,
+    context: Any,
+    component: str,
+    stream: str,
+) -> Router:
+    """The router of one emitting task for one reading component.
+
+    Args:
+        grouping: how the reader shares the stream.
+        fields: of the stream.
+        targets: the reader's task ids, ascending.
+        local: tasks of the emitter's container.
+        rng: where shuffles begin.
+        context: of the emitting task, for a custom grouping.
+        component: who emits.
+        stream: on which stream.
+    """
+    kind = grouping.kind
+    origin = f"component {component}, stream {stream}"
+    near = np.array([place for place, task in enumerate(targets) if task in local], dtype=np.intp)
+    everywhere = np.arange(len(targets), dtype=np.intp)
+    key = grouping.fields or fields[:1]  # Storm's partial key without fields takes the first value
+    # The emitter names the tasks of a direct stream.
+    if not targets or kind == "direct" or (kind == "partial_key" and not key):
+        return NowhereRouter(targets)
+    if kind == "custom":
+        chooser = copy.deepcopy(grouping.custom)
+        chooser.prepare(context, component, stream, targets)
+        return CustomRouter(targets, chooser, origin)
+    if kind == "global" or len(targets) == 1:
+        return FixedRouter(targets, 0)
+    if kind == "fields":
+        return FieldsRouter(targets, key, fields, origin)
+    if kind == "partial_key":
+        return PartialKeyRouter(targets, key, fields, origin)
+    if kind == "all":
+        return AllRouter(targets)
+    if kind == "load_aware":
+        return LoadAwareRouter(targets, near, rng)
+    chosen = near if kind == "local_or_shuffle" and len(near) else everywhere
+    return ShuffleRouter(targets, chosen, rng) if len(chosen) > 1 else FixedRouter(targets, int(chosen[0]))
+
+
+class NowhereRouter(Router):
+    """No target gets anything: there is none, or the emitter names it."""
+
+    def route(self, rows: Sequence[Row]) -> Routed:  # noqa: ARG002
+        """No pairs of row and place."""
+        nothing = np.empty(0, dtype=np.intp)
+        return Routed(nothing, nothing)
+
+
+class FixedRouter(Router):
+    """Everything to one place."""
+
+    def __init__(self, targets: tuple[int, ...], place: int) -> None:
+        super().__init__(targets)
+        self.fixed = place
+
+    def route(self, rows: Sequence[Row]) -> Routed:
+        """The same place for each row."""
+        return Routed(np.full(len(rows), self.fixed, dtype=np.intp))
+
+
+class AllRouter(Router):
+    """Every row to every place."""
+
+    def route(self, rows: Sequence[Row]) -> Routed:
+        """Each row with each place."""
+        n = len(self.targets)
+        return Routed(
+            np.tile(np.arange(n, dtype=np.intp), len(rows)), np.repeat(np.arange(len(rows), dtype=np.intp), n)
+        )
+
+
+class ShuffleRouter(Router):
+    """Round robin over ``places`` in random order, from batch to batch: exactly even."""
+
+    def __init__(self, targets: tuple[int, ...], places: Places, rng: np.random.Generator) -> None:
+        super().__init__(targets)
+        self._ring = rng.permutation(places)
+        self._next = 0
+
+    def route(self, rows: Sequence[Row]) -> Routed:
+        """Goes on from where the last batch ended."""
+        start, end = self._next, self._next + len(rows)
+        self._next = end % len(self._ring)
+        return Routed(self._ring[np.arange(start, end) % len(self._ring)])
+
+
+class LoadAwareRouter(ShuffleRouter):
+    """Round robin over a ring in which each place has a share by its weight, which falls ten times as fast as it grows.
+
+    Keeps to the places of the emitter's container, ``near``, until these are busy on average.
+    """
+
+    def __init__(self, targets: tuple[int, ...], near: Places, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self._near = near
+        self._everywhere = np.arange(len(targets), dtype=np.intp)
+        self._scope = near if len(near) else self._everywhere
+        self._weights = np.full(len(targets), FULL_WEIGHT)
+        super().__init__(targets, self._shares(), rng)
+
+    def refresh(self, loads: Mapping[int, float]) -> None:
+        """Adapts to how full the queues of the tasks are: task id -> 0 to 1 (0 if missing).  Call it once a second."""
+        load = np.array([loads.get(task, 0.0) for task in self.targets])
+        self._rescope(load)
+        least = load[self._scope].min()
+        relaxed = load <= least + CLOSE_TO_LEAST
+        change = np.where(relaxed, 1, -10)
+        self._weights[self._scope] = (self._weights + change).clip(0, FULL_WEIGHT)[self._scope]
+        self._ring = self._rng.permutation(self._shares())
+        self._next %= len(self._ring)
+
+    def _rescope(self, load: NDArray[np.float64]) -> None:
+        if not len(self._near):
+            return
+        busy = load[self._near].mean()
+        if self._scope is self._near and busy > WIDEN_ABOVE:
+            self._scope = self._everywhere
+        elif self._scope is self._everywhere and busy < NARROW_BELOW:
+            self._scope = self._near
+        else:
+            return
+        self._weights[:] = FULL_WEIGHT
+
+    def _shares(self) -> Places:
+        """Each place of the scope as often as its weight says; what rounding leaves goes to the largest remainders."""
+        capacity = max(1000, 5 * len(self._weights))
+        exact = self._weights[self._scope] * capacity / self._weights[self._scope].sum()
+        counts = exact.astype(np.intp)
+        missing = capacity - int(counts.sum())
+        counts[np.argsort(counts - exact, kind="stable")[:missing]] += 1
+        return np.repeat(self._scope, counts)
+
+
+class FieldsRouter(Router):
+    """Equal keys to the same place."""
+
+    def __init__(self, targets: tuple[int, ...], key: tuple[str, ...], fields: tuple[str, ...], origin: str) -> None:
+        super().__init__(targets)
+        n = len(targets)
+        self._keys = _Keys(key, fields, origin, lambda hashed: partition(hashed, n))
+
+    def route(self, rows: Sequence[Row]) -> Routed:
+        """By the key alone, however the rows are cut into batches."""
+        return Routed(np.fromiter(self._keys.of(rows), np.intp, len(rows)))
+
+
+class PartialKeyRouter(Router):
+    """Each key has two places, the same in every emitter; a row goes to the one that got less from this emitter."""
+
+    def __init__(self, targets: tuple[int, ...], key: tuple[str, ...], fields: tuple[str, ...], origin: str) -> None:
+        super().__init__(targets)
+        self._keys = _Keys(key, fields, origin, self._candidates)
+        self._sent = [0] * len(targets)
+
+    def route(self, rows: Sequence[Row]) -> Routed:
+        """On a tie the first candidate; one row after another, since each choice counts for the next."""
+        sent = self._sent
+        places = []
+        for first, second in self._keys.of(rows):
+            place = second if sent[second] < sent[first] else first
+            sent[place] += 1
+            places.append(place)
+        return Routed(np.array(places, dtype=np.intp))
+
+    def _candidates(self, hashed: int) -> tuple[int, int]:
+        n = len(self.targets)
+        first = partition(hashed, n)
+        return first, (first + 1 + partition(hashed // n, n - 1)) % n
+
+
+class CustomRouter(Router):
+    """Where the author's object says: ``choose_tasks(values)`` gives task ids."""
+
+    def __init__(self, targets: tuple[int, ...], chooser: Any, origin: str) -> None:
+        super().__init__(targets)
+        self._chooser = chooser
+        self._origin = origin
+        self._places = {task: place for place, task in enumerate(targets)}
+
+    def route(self, rows: Sequence[Row]) -> Routed:
+        """What the author's object chooses, in its order."""
+        choose = self._chooser.choose_tasks
+        chosen: list[int] = []
+        counts = []
+        for values in rows:
+            tasks = choose(values)
+            try:
+                chosen.extend([self._places[task] for task in tasks])
+            except (KeyError, TypeError):
+                raise self._wrong(tasks) from None
+            counts.append(len(tasks))
+        return Routed(np.array(chosen, dtype=np.intp), np.repeat(np.arange(len(rows), dtype=np.intp), counts))
+
+    def _wrong(self, tasks: Any) -> TopologyError:
+        problem = (
+            f"{self._origin}: the grouping {type(self._chooser).__qualname__} chose {tasks!r}, which is not a list "
+            f"of its targets {self.targets}; the rows were not sent"
+        )
+        return TopologyError([problem], hint="Return ids out of the target_tasks that prepare() got.")
+
+
+class _Keys(Generic[T]):
+    """What ``place`` makes of the hash of each row's key."""
+
+    def __init__(self, key: tuple[str, ...], fields: tuple[str, ...], origin: str, place: Callable[[int], T]) -> None:
+        self._fields = {name: fields.index(name) for name in key}
+        self._select = itemgetter(*self._fields.values())
+        self._cache: KeyCache[T] = KeyCache(place, single=len(self._fields) == 1)
+        self._origin = origin
+
+    def of(self, rows: Sequence[Row]) -> list[T]:
+        try:
+            return self._cache.find_all(lambda: map(self._select, rows))
+        except EncodingError as error:
+            raise self._located(rows, error) from error
+
+    def _located(self, rows: Sequence[Row], error: EncodingError) -> EncodingError:
+        for row in rows:
+            for name, index in self._fields.items():
+                try:
+                    encode_key([row[index]])
+                except EncodingError as found:
+                    return EncodingError(f"{self._origin}, field {name}: {found.message}", hint=found.hint)
+        return error

@@ -1,0 +1,385 @@
+"""The spout executor: asks for tuples, tracks their trees, sends failed rows again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from ardea.component import Spout, overrides
+from ardea.errors import EncodingError
+from ardea.protocol.ids import U64, column
+from ardea.protocol.wire_pb2 import DONE, INIT, PAUSE, VERDICTS, Header, TaskState
+from heron_instance.executor import Environment, Executor
+from heron_instance.outlet import OutMessage, StreamBuffer, Trees
+from heron_instance.trees import OpenTrees, Replays, Row
+
+PAUSE_LAPSES = 3.0
+IDLE_EVERY = 0.1
+FIRST_WAIT = 0.001
+
+
+class SpoutExecutor(Executor):
+    """Runs one spout task.
+
+    A mark in a stream's buffer is the author's message id (None: untracked), or the :class:`Row` that is sent again.
+    """
+
+    def __init__(self, env: Environment) -> None:
+        super().__init__(env, frozenset())
+        self.spout = cast("Spout", env.component)
+        self.trees_open = OpenTrees(env.task.task, env.rng)
+        self.replays = Replays()
+        cls = type(self.spout)
+        self._tells_ack = overrides(cls, "ack")
+        self._decides_fail = overrides(cls, "fail")
+        self._tells_idle = overrides(cls, "idle")
+        self._tracked = env.settings.reliability_mode != "ATMOST_ONCE" and env.settings.ackers != 0
+        self._resting = False  # finish() was called
+        self._given_up = 0
+        self._paused_until = -math.inf
+        self._wait = 0.0
+        self._next_call = 0.0
+        self._last_idle = 0.0
+        self._per_call = 1e-4
+        self._replaying = False
+        self._at_once: list[Any] = []
+        self._ask = self._install()
+
+    # --- user code --------------------------------------------------------------------------------------------
+
+    def _install(self) -> Callable[[int], int]:
+        """Gives the spout its emit, and returns the loop that calls ``next_tuple`` up to so many rows."""
+        outlet = self.outlet
+        next_tuple = self.spout.next_tuple
+        buffers = list(outlet.buffers.values())
+        rows: list[Any] | None = None
+        marks: list[Any] | None = None
+        if len(buffers) == 1 and buffers[0].plan.name == "default" and not buffers[0].plan.direct:
+            rows, marks = buffers[0].rows, buffers[0].marks
+        limit = self.settings.batch_rows * 4
+
+        def emit(
+            values: Sequence[Any],
+            tup_id: Any = None,
+            stream: str = "default",
+            direct_task: int | None = None,
+            need_task_ids: bool = False,
+        ) -> list[int] | None:
+            if (
+                rows is not None
+                and marks is not None
+                and direct_task is None
+                and stream == "default"
+                and not need_task_ids
+            ):
+                rows.append(values)
+                marks.append(tup_id)
+                if len(rows) >= limit:
+                    self._overflow()
+                return None
+            return self._emit(values, tup_id, stream, direct_task, need_task_ids)
+
+        def ask(budget: int) -> int:
+            """Calls until ``budget`` rows wait, nothing is emitted, or finish() is called; returns the calls."""
+            calls = 0
+            waiting = outlet.waiting if rows is None else len(rows)
+            while waiting < budget and not self._resting:
+                next_tuple()
+                calls += 1
+                now_waiting = outlet.waiting if rows is None else len(rows)
+                if now_waiting == waiting:
+                    return -calls
+                waiting = now_waiting
+            return calls
+
+        self.spout._collector = _Collector(emit, self.finish)
+        if not overrides(type(self.spout), "emit"):
+            self.spout.emit = emit  # type: ignore[method-assign]
+        return ask
+
+    def _emit(
+        self, values: Sequence[Any], tup_id: Any, stream: str, direct_task: int | None, need_task_ids: bool
+    ) -> list[int] | None:
+        """The emits that are not the plain one."""
+        self.check_thread()
+        buffer = self.outlet.buffer(stream)
+        tasks: list[int] | None = None
+        if direct_task is not None:
+            self.outlet.emit_direct(buffer, values, direct_task, tup_id)
+        else:
+            self.outlet.check(buffer)
+            if need_task_ids:
+                tasks = list(self.outlet.emit_chosen(buffer, values, tup_id))
+            else:
+                buffer.rows.append(values)
+                buffer.marks.append(tup_id)
+        if len(buffer.rows) >= self.settings.batch_rows * 4:
+            self._overflow()
+        return tasks
+
+    def finish(self) -> None:
+        """Nothing new for now."""
+        self.check_thread()
+        self._resting = True
+
+    def _overflow(self) -> None:
+        self.check_thread()
+        self.overflow()
+
+    def set_active(self, *, active: bool) -> None:
+        """Tells the spout, when it changed."""
+        changed = active != self.active
+        super().set_active(active=active)
+        if changed:
+            (self.spout.activate if active else self.spout.deactivate)()
+
+    # --- messages ---------------------------------------------------------------------------------------------
+
+    def received(self, header: Header, frames: Sequence[bytes]) -> None:
+        """Verdicts and pauses."""
+        if header.kind == VERDICTS:
+            self._verdicts([column(frame) for frame in frames])
+        elif header.kind == PAUSE:
+            self._paused_until = self.clock() + PAUSE_LAPSES if header.paused else -math.inf
+
+    def _verdicts(self, columns: list[U64]) -> None:
+        acked, failed, timed_out, lost = columns
+        now = self.clock()
+        entries, latencies = self.trees_open.close(acked, now)
+        self.instruments.acked.value += len(entries)
+        self.instruments.late.value += len(acked) - len(entries)
+        if len(latencies):
+            self.instruments.complete.observe_many(latencies)
+        if self._tells_ack:
+            ack = self.spout.ack
+            for entry in entries:
+                ack(entry.tup_id if type(entry) is Row else entry[0])
+        for roots, counter in (
+            (failed, self.instruments.failed),
+            (timed_out, self.instruments.timed_out),
+            (lost, self.instruments.lost),
+        ):
+            entries, _ = self.trees_open.close(roots, now)
+            counter.value += len(entries)
+            for entry in entries:
+                self._failed(entry if type(entry) is Row else Row(entry[0], entry[1], "default"), now)
+        self._wait = 0.0
+
+    def _failed(self, row: Row, now: float) -> None:
+        """The executor sends it again, or the author decides."""
+        if not self._decides_fail:
+            self.replays.add(row, now)
+            return
+        if self.spout.fail(row.tup_id) is not True:
+            self._give_up()
+        self._resting = False  # a delivered fail ends the rest
+
+    def _give_up(self) -> None:
+        self._given_up += 1
+        self.instruments.given_up.value += 1
+
+    def manager_reborn(self) -> None:
+        """The manager's ledger is empty: every open tree is lost."""
+        now = self.clock()
+        entries, _ = self.trees_open.close(self.trees_open.all_open(), now)
+        self.instruments.lost.value += len(entries)
+        for entry in entries:
+            self._failed(entry if type(entry) is Row else Row(entry[0], entry[1], "default"), now)
+        super().manager_reborn()
+
+    # --- the loop ---------------------------------------------------------------------------------------------
+
+    def advance(self, now: float) -> float:
+        """Replays, new tuples, flushes, markers."""
+        if not self.initialized:
+            if self.active:
+                self.set_active(active=True)
+            return now + 1.0
+        if self.markers.closed:
+            return now + 1.0
+        if self.ending:
+            self.send()
+            self.end()
+            self.report()
+            return now + 1.0
+        wake = now + 1.0
+        allowed = self.active and now >= self._paused_until and not self.env.output.held
+        if allowed and not self.draining:
+            wake = min(wake, self._send_again(now))
+            wake = min(wake, self._ask_for_more(now))
+        elif now < self._paused_until:
+            wake = min(wake, self._paused_until)
+        if self._tells_idle and now - self._last_idle >= IDLE_EVERY:
+            self._last_idle = now
+            self.spout.idle()
+            wake = min(wake, now + IDLE_EVERY)
+        now = self.clock()
+        full = self.outlet.waiting >= self.settings.batch_rows
+        wake = min(wake, self.flush(now, force=full))
+        if (self._resting or self.draining) and not self.unsent and not self.markers.resting:
+            self.rest()
+        self.report()
+        self.instruments.pending.value = self.open_rows
+        return wake
+
+    def waited(self, seconds: float) -> None:
+        """Idle, or held back by pending trees, credit or a pause."""
+        held_back = not self._resting and (self._budget() <= 0 or self.clock() < self._paused_until)
+        (self.instruments.backpressured if held_back else self.instruments.idle).value += seconds
+
+    def _budget(self) -> int:
+        """How many more rows may be open."""
+        settings, trees = self.settings, self.trees_open
+        if not self._tracked:
+            return settings.batch_rows
+        room = settings.max_spout_pending - trees.pending - len(self.replays)
+        if trees.pending:
+            size = max(1, trees.pending_bytes // trees.pending)
+            room = min(room, (settings.max_spout_pending_bytes - trees.pending_bytes) // size)
+        return min(room, trees.room, settings.batch_rows)
+
+    def _ask_for_more(self, now: float) -> float:
+        if self._resting:
+            return now + 1.0
+        if now < self._next_call:
+            return self._next_call
+        waiting = self.outlet.waiting
+        budget = min(self._budget(), waiting + int(0.002 / self._per_call) + 1)
+        if budget <= waiting:
+            return now + 1.0  # a verdict wakes the executor
+        self.in_user_code = True
+        try:
+            calls = self._ask(budget)
+        finally:
+            self.in_user_code = False
+        ended = self.clock()
+        count = abs(calls)
+        if count:
+            per_call = (ended - now) / count
+            self._per_call += 0.3 * (max(per_call, 1e-8) - self._per_call)
+            self.instruments.next_tuple.observe(per_call, count)
+            self.instruments.busy.value += ended - now
+        if not self._tracked:
+            self._ack_at_once()
+        if calls > 0:
+            self._wait = 0.0
+            return ended
+        # Nothing emitted: sleep a little, and longer each time.
+        self._wait = min(max(self._wait * 2, FIRST_WAIT), self.settings.spout_wait_ms / 1000)
+        self._next_call = ended + self._wait
+        return self._next_call
+
+    def _ack_at_once(self) -> None:
+        """At most once: acked as it is emitted."""
+        ids = [m for b in self.outlet.buffers.values() for m in b.marks if m is not None]
+        for buffer in self.outlet.buffers.values():
+            buffer.marks[:] = [None] * len(buffer.marks)
+        self.instruments.acked.value += len(ids)
+        if self._tells_ack:
+            for tup_id in ids:
+                self.spout.ack(tup_id)
+
+    def _send_again(self, now: float) -> float:
+        """Rows whose back-off is over."""
+        while (row := self.replays.take(now)) is not None:
+            self._replaying = True
+            self.markers.resting = False
+            buffer = self.outlet.buffer(row.stream)
+            if row.direct_task is not None:
+                self.outlet.emit_direct(buffer, row.values, row.direct_task, row)
+            else:
+                buffer.rows.append(row.values)
+                buffer.marks.append(row)
+            if self.outlet.waiting >= self.settings.batch_rows:
+                self.send()
+        return self.replays.next_due or now + 1.0
+
+    # --- markers ----------------------------------------------------------------------------------------------
+
+    @property
+    def open_rows(self) -> int:
+        """Open trees, and rows waiting to be sent again."""
+        return self.trees_open.pending + len(self.replays)
+
+    @property
+    def given_up(self) -> int:
+        """Rows that will never be sent again."""
+        return self._given_up + self.refused_rows
+
+    @property
+    def state(self) -> TaskState:
+        """Done: finished, nothing open, nothing in back-off."""
+        if self.markers.resting and not self.markers.closed:
+            waiting = self.trees_open.pending + (0 if self.draining else len(self.replays))
+            return DONE if not waiting else super().state
+        return super().state
+
+    # --- output -----------------------------------------------------------------------------------------------
+
+    @property
+    def unsent(self) -> bool:
+        """Rows emitted."""
+        return self.outlet.waiting > 0
+
+    def send(self) -> None:
+        """Data cancels a rest."""
+        if self.outlet.waiting:
+            self.markers.resting = False
+        self.outlet.flush(self)
+        self._replaying = False
+
+    # --- origins ----------------------------------------------------------------------------------------------
+
+    def trees(self, buffer: StreamBuffer, size: int) -> Trees | None:
+        """A new tree for each row that has an id."""
+        if not self._tracked:
+            return None
+        marks, total = buffer.marks, len(buffer.rows)
+        untracked = marks.count(None)
+        if untracked == total:
+            return None
+        if not untracked and not self._replaying and buffer.plan.name == "default" and not buffer.chosen:
+            roots = self.trees_open.open(list(zip(marks, buffer.rows, strict=True)), size, self.clock())
+            return Trees(roots, None, np.zeros(total, dtype=np.uint64))
+        places = [i for i, mark in enumerate(marks) if mark is not None]
+        entries = [self._entry(buffer, i) for i in places]
+        roots = self.trees_open.open(entries, size, self.clock())
+        xors = np.zeros(total, dtype=np.uint64)
+        if not untracked:
+            return Trees(roots, None, xors)
+        counts = np.zeros(total, dtype=np.intp)
+        counts[places] = 1
+        return Trees(roots, counts, xors)
+
+    @staticmethod
+    def _entry(buffer: StreamBuffer, place: int) -> Row:
+        mark = buffer.marks[place]
+        if type(mark) is Row:
+            return mark
+        chosen = buffer.chosen.get(place)
+        direct = chosen[0] if chosen and buffer.plan.direct else None
+        return Row(mark, buffer.rows[place], buffer.plan.name, direct)
+
+    def anchored(self, buffer: StreamBuffer, trees: Trees) -> None:  # noqa: ARG002
+        """The init goes ahead of the rows, on the same lane."""
+        xors = trees.xors if trees.counts is None else trees.xors[trees.counts == 1]
+        frames = [trees.roots.tobytes(), xors.tobytes()]
+        header = Header(kind=INIT, source=self.env.task.task)
+        self._put(OutMessage(header, frames, 0, sum(map(len, frames))))
+
+    def refused(self, buffer: StreamBuffer, row: int, error: EncodingError) -> None:
+        """It can never be sent: given up."""
+        mark = buffer.marks[row]
+        tup_id = mark.tup_id if type(mark) is Row else mark
+        self.refuse(error, f"tup_id {tup_id!r}" if tup_id is not None else "no tup_id")
+        self.instruments.given_up.value += 1
+
+
+class _Collector:
+    """What the base class's methods reach when the author overrides them."""
+
+    def __init__(self, emit: Callable[..., Any], finish: Callable[[], None]) -> None:
+        self.emit, self.finish = emit, finish

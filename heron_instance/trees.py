@@ -1,0 +1,157 @@
+"""A spout task's open trees: which slot stands for which row, and the rows that wait to be sent again.
+
+A slot is used again only after its verdict, oldest first, under the next generation.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ardea.errors import UserError
+from ardea.protocol.ids import GENERATIONS, SLOTS, U64, generations_of, make_roots, slots_of
+from heron_instance.inlet import Int
+
+FIRST_SLOTS = 1024
+BACKOFF = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
+
+
+@dataclass(slots=True)
+class Row:
+    """A tracked row: what the author emitted, and how often it was sent."""
+
+    tup_id: Any
+    values: Sequence[Any]
+    stream: str
+    direct_task: int | None = None
+    attempt: int = 0
+
+
+class OpenTrees:
+    """The table of one life of a spout task."""
+
+    def __init__(self, task: int, rng: np.random.Generator) -> None:
+        self.task = task
+        self._rng = rng
+        self._entries: list[Any] = []
+        self._sizes = np.zeros(0, dtype=np.uint32)
+        self._emitted_at = np.zeros(0, dtype=np.float64)
+        self._generation = np.zeros(0, dtype=np.uint32)
+        self._free: deque[Int] = deque()
+        self._free_count = 0
+        self.pending = 0
+        self.pending_bytes = 0
+
+    def open(self, entries: list[Any], size: int, now: float) -> U64:
+        """Takes a slot for each entry, of ``size`` bytes together; returns the roots.
+
+        Raises UserError when the table of 2^20 slots is exhausted.
+        """
+        count = len(entries)
+        slots = self._take(count)
+        for slot, entry in zip(slots.tolist(), entries, strict=True):
+            self._entries[slot] = entry
+        self._sizes[slots] = size // max(1, count)
+        self._emitted_at[slots] = now
+        self.pending += count
+        self.pending_bytes += int(self._sizes[slots].sum())
+        return make_roots(self.task, slots, self._generation[slots])
+
+    def close(self, roots: U64, now: float) -> tuple[list[Any], np.ndarray[tuple[int], np.dtype[np.float64]]]:
+        """A verdict for each root: the entries, and how many seconds each took.  Unknown roots are passed over."""
+        slots = slots_of(roots)
+        if len(slots) and int(slots.max()) >= len(self._generation):
+            slots, roots = slots[slots < len(self._generation)], roots[slots < len(self._generation)]
+        known = self._generation[slots] == generations_of(roots)
+        if not known.all():
+            slots = slots[known]
+        self._generation[slots] = (self._generation[slots] + np.uint32(1)) % np.uint32(GENERATIONS)
+        self.pending -= len(slots)
+        self.pending_bytes -= int(self._sizes[slots].sum())
+        self._sizes[slots] = 0
+        self._give(slots)
+        table = self._entries
+        return [table[slot] for slot in slots.tolist()], now - self._emitted_at[slots]
+
+    def all_open(self) -> U64:
+        """The roots of every open tree."""
+        taken = np.ones(len(self._generation), dtype=bool)
+        for part in self._free:
+            taken[part] = False
+        slots = np.flatnonzero(taken)
+        return make_roots(self.task, slots, self._generation[slots])
+
+    @property
+    def room(self) -> int:
+        """How many trees could still be opened."""
+        return SLOTS - self.pending
+
+    def _take(self, count: int) -> Int:
+        if count > self.room:
+            raise UserError(
+                f"spout task {self.task} has {self.pending:,} open trees and one call emits {count:,} more: "
+                f"the table holds {SLOTS:,} (topology.max.spout.pending gates next_tuple, not one call's emits)",
+                hint="emit less in one call of next_tuple, or emit without tup_id",
+            )
+        while self._free_count < count:
+            self._grow()
+        parts, missing = [], count
+        while missing:
+            part = self._free.popleft()
+            if len(part) > missing:
+                self._free.appendleft(part[missing:])
+                part = part[:missing]
+            parts.append(part)
+            missing -= len(part)
+        self._free_count -= count
+        return parts[0] if len(parts) == 1 else np.concatenate(parts) if parts else np.empty(0, dtype=np.intp)
+
+    def _give(self, slots: Int) -> None:
+        if len(slots):
+            self._free.append(slots)
+            self._free_count += len(slots)
+
+    def _grow(self) -> None:
+        """Doubles the table: memory follows what is pending."""
+        before = len(self._generation)
+        extra = max(FIRST_SLOTS, min(before, SLOTS - before))
+        fresh = self._rng.integers(0, GENERATIONS, size=extra, dtype=np.uint32)
+        self._generation = np.concatenate((self._generation, fresh))
+        self._sizes = np.concatenate((self._sizes, np.zeros(extra, dtype=np.uint32)))
+        self._emitted_at = np.concatenate((self._emitted_at, np.zeros(extra)))
+        self._entries.extend([None] * extra)
+        self._give(np.arange(before, before + extra, dtype=np.intp))
+
+
+class Replays:
+    """Rows of failed trees, until they are sent again: at once the first time, then backing off per row."""
+
+    def __init__(self) -> None:
+        self._due: list[tuple[float, int, Row]] = []
+        self._count = 0
+
+    def add(self, row: Row, now: float) -> None:
+        """Schedules the row's next attempt."""
+        delay = BACKOFF[min(row.attempt, len(BACKOFF) - 1)]
+        self._count += 1
+        row.attempt += 1
+        heapq.heappush(self._due, (now + delay, self._count, row))
+
+    def take(self, now: float) -> Row | None:
+        """A row that is due, the one due longest first."""
+        if self._due and self._due[0][0] <= now:
+            return heapq.heappop(self._due)[2]
+        return None
+
+    @property
+    def next_due(self) -> float | None:
+        """When the next row is due."""
+        return self._due[0][0] if self._due else None
+
+    def __len__(self) -> int:
+        return len(self._due)

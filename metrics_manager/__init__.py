@@ -1,0 +1,1 @@
+"""The metrics manager: one /metrics for a container, and further sinks."""

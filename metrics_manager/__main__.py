@@ -1,0 +1,36 @@
+"""``python -m metrics_manager``: the metrics manager of one container."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from ardea import leash, logs
+from ardea.errors import ArdeaError
+from ardea.plan.definition import Definition
+from metrics_manager.process import MetricsManagerProcess
+
+
+def main() -> int:
+    """Runs the metrics manager."""
+    leash.attach()
+    logs.configure()
+    parser = argparse.ArgumentParser(prog="metrics_manager", description=__doc__)
+    parser.add_argument("--definition", type=Path, required=True)
+    parser.add_argument("--container", type=int, required=True)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--address", required=True)
+    parser.add_argument("--host", default="127.0.0.1")
+    args = parser.parse_args()
+    try:
+        definition = Definition.read(args.definition)
+        return MetricsManagerProcess(definition, args.container, args.folder, args.address, args.host).run()
+    except ArdeaError as error:
+        print(f"error: {error.message}", file=sys.stderr)  # noqa: T201
+        leash.report(error.message.splitlines()[0])
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

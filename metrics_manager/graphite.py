@@ -1,0 +1,68 @@
+"""Graphite's plaintext protocol over TCP, with tags (Graphite 1.1 and later)."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from metrics_manager.sinks import convert_config
+from metrics_manager.state import Sample
+
+_ODD = re.compile(r"[;~\s!^=]")
+
+
+class GraphiteConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``timeout`` in seconds, for connecting and for sending a batch's parts; ``prefix`` goes before each name."""
+
+    host: str
+    port: int = 2003
+    prefix: str = ""
+    timeout: float = 5.0
+
+
+class GraphiteSink:
+    """Writes ``prefix + name;label=value;… value timestamp`` lines.
+
+    A histogram becomes ``name_count``, ``name_sum`` and one ``name_bucket`` a bound, with the tag ``le``.
+    """
+
+    def __init__(self) -> None:
+        self._prefix = ""
+        self._socket: socket.socket | None = None
+
+    def open(self, config: Mapping[str, Any]) -> None:
+        """Connects."""
+        parsed = convert_config("graphite", config, GraphiteConfig)
+        self._prefix = parsed.prefix
+        self._socket = socket.create_connection((parsed.host, parsed.port), parsed.timeout)
+
+    def write(self, timestamp: float, samples: Sequence[Sample]) -> None:
+        """Sends one line a value."""
+        assert self._socket is not None
+        lines = (
+            f"{self._prefix}{line} {int(timestamp)}\n".encode() for sample in samples for line in plaintext(sample)
+        )
+        self._socket.sendall(b"".join(lines))
+
+    def close(self) -> None:
+        """Disconnects."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+def plaintext(sample: Sample) -> Iterator[str]:
+    """``name;tag=value value`` for each number in a sample."""
+    # Graphite refuses empty tag values; a missing tag means the same.
+    tags = "".join(f";{name}={_ODD.sub('_', value)}" for name, value in sample.labels.items() if value)
+    if sample.buckets is None:
+        yield f"{sample.name}{tags} {sample.value}"
+        return
+    yield f"{sample.name}_count{tags} {sample.value}"
+    yield f"{sample.name}_sum{tags} {sample.sum}"
+    for bound, count in sample.buckets.items():
+        yield f"{sample.name}_bucket{tags};le={bound} {count}"

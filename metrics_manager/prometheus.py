@@ -1,0 +1,120 @@
+"""``/metrics`` for Prometheus, made from the state at each scrape, and ``/healthz``."""
+
+from __future__ import annotations
+
+import errno
+import socketserver
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
+
+import structlog
+from prometheus_client import CollectorRegistry, make_wsgi_app
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from ardea.errors import ClusterError
+from ardea.metrics import SERIES, Kind
+from metrics_manager.state import Sample
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIEnvironment
+
+_log = structlog.get_logger(__name__)
+
+
+class SampleCollector(Collector):
+    """Gives prometheus_client the samples of the moment; nothing is kept in between."""
+
+    def __init__(self, samples: Callable[[], Sequence[Sample]]) -> None:
+        self._samples = samples
+
+    def collect(self) -> Iterable[Metric]:
+        """One family a series.  Without ``_created`` series, which would double the number."""
+        for name, samples in groupby(self._samples(), key=lambda sample: sample.name):
+            yield _family(name, list(samples))
+
+
+def _family(name: str, samples: list[Sample]) -> Metric:
+    series = SERIES[name]
+    if series.kind is Kind.HISTOGRAM:
+        histogram = HistogramMetricFamily(name, series.help, labels=series.all_labels)
+        for sample in samples:
+            histogram.add_metric(list(sample.labels.values()), list((sample.buckets or {}).items()), sample.sum)
+        return histogram
+    kind = CounterMetricFamily if series.kind is Kind.COUNTER else GaugeMetricFamily
+    family = kind(name, series.help, labels=series.all_labels)
+    for sample in samples:
+        family.add_metric(list(sample.labels.values()), sample.value)
+    return family
+
+
+class _Handler(WSGIRequestHandler):
+    timeout = 10  # seconds that a client may take to send its request
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 -- the base class names it so
+        """Scrapes are not logged."""
+
+
+class _Server(socketserver.ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+    def server_bind(self) -> None:
+        socketserver.TCPServer.server_bind(self)  # HTTPServer would ask the name service who we are
+        self.server_name, self.server_port = str(self.server_address[0]), self.server_address[1]
+        self.setup_environ()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 -- socketserver calls it so
+        """A client that went away or sent nonsense is its own affair."""
+        _log.debug("request to /metrics broke off", client=str(client_address), exc_info=True)
+
+
+class MetricsServer:
+    """An HTTP server in a thread of its own."""
+
+    def __init__(self, samples: Callable[[], Sequence[Sample]], port: int, host: str = "127.0.0.1") -> None:
+        """Binds and starts.
+
+        Args:
+            samples: called at each scrape, in the server's thread.
+            port: 0 picks a free one; ``self.port`` tells which.
+            host: ``0.0.0.0`` for all interfaces.
+
+        Raises:
+            ClusterError: the port cannot be bound.
+        """
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(SampleCollector(samples))
+        metrics = make_wsgi_app(registry)
+
+        def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+            path = environ["PATH_INFO"]
+            if path == "/metrics":
+                return metrics(environ, start_response)  # type: ignore[no-any-return]
+            status, body = ("200 OK", b"ok\n") if path == "/healthz" else ("404 Not Found", b"see /metrics\n")
+            start_response(status, [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))])
+            return [body]
+
+        try:
+            self._server = _Server((host, port), _Handler)
+        except (OSError, OverflowError) as error:
+            taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+            reason = "another process listens there" if taken else str(error)
+            raise ClusterError(
+                f"the metrics manager cannot serve /metrics on {host}:{port}: {reason}",
+                hint="choose another port for metrics, or 0 for any free one",
+            ) from error
+        self._server.set_app(application)
+        self.port = int(self._server.server_address[1])
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.5}, name="metrics-http", daemon=True
+        )
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stops serving and frees the port; takes at most the half second of a poll."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()

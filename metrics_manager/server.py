@@ -1,0 +1,153 @@
+"""The metrics manager of one container, without its sockets: ``__main__`` brings snapshots and the clock."""
+
+from __future__ import annotations
+
+import platform
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import msgspec
+import structlog
+
+from ardea import __version__
+from ardea.metrics import Identity, Registry, observe_process
+from metrics_manager.prometheus import MetricsServer
+from metrics_manager.sinks import Batch, SinkStatistics, SinkWorker
+from metrics_manager.state import MetricsState, Result, Sample
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Snapshots by result, processes exported, and each sink."""
+
+    snapshots: dict[str, int]
+    processes: int
+    sinks: dict[str, SinkStatistics]
+
+
+class MetricsManager:
+    """Collects snapshots; serves Prometheus, feeds sinks, sums up for the master.
+
+    ``accept``, ``expire``, ``flush`` and ``summary`` never wait for a reader or a sink.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        sinks: Sequence[SinkWorker] = (),
+        *,
+        expiry: float = 60.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Starts nothing.
+
+        Args:
+            identity: of this process; its container is the one it speaks for.
+            sinks: from ``load_sinks``; closed by :meth:`close`.
+            expiry: seconds of silence after which a process' series go.
+            clock: seconds, steady; measures flushes.
+        """
+        self._identity = identity
+        self._sinks = {worker.name: worker for worker in sinks}
+        self._clock = clock
+        self._state = MetricsState(expiry)
+        self._lock = threading.Lock()  # scrapes come in threads of their own
+        self._server: MetricsServer | None = None
+        self._registry = Registry(identity)
+        observe_process(self._registry)
+        self._registry.gauge("ardea_build_info", version=__version__, python=platform.python_version()).value = 1
+        self._flushes = self._registry.histogram("ardea_metrics_manager_flush_duration_seconds")
+        self._results = {
+            result: self._registry.counter("ardea_metrics_manager_snapshots_total", result=result) for result in Result
+        }
+        for worker in sinks:
+            live = worker.statistics()
+            for field in ("errors", "dropped"):
+                name = f"ardea_metrics_manager_sink_{field}_total"
+                self._registry.counter(name, partial(getattr, live, field), sink=worker.name)
+
+    def accept(self, snapshot: bytes, now: float) -> None:
+        """Takes a process' snapshot; a malformed or outdated one is counted, logged and left.
+
+        Args:
+            snapshot: from ``Registry.snapshot()``.
+            now: seconds, steady.
+        """
+        with self._lock:
+            result = self._state.accept(snapshot, now)
+        self._results[result].value += 1
+        if result is Result.INVALID:
+            _log.warning("metrics snapshot unreadable; it is ignored", bytes=len(snapshot))
+
+    def expire(self, now: float) -> None:
+        """Stops exporting processes that have been silent for too long."""
+        with self._lock:
+            gone = self._state.expire(now)
+        for who in gone:
+            _log.info("metrics of a silent process removed", process=who.process, task=who.task)
+
+    def flush(self, now: float, timestamp: float) -> None:
+        """Takes this process' own snapshot and hands everything to the sinks.  To be called at start and regularly.
+
+        Args:
+            now: seconds, steady.
+            timestamp: seconds since 1970.
+        """
+        begun = self._clock()
+        self.accept(self._registry.snapshot(), now)
+        if self._sinks:
+            batch = Batch(timestamp, self.samples())
+            for worker in self._sinks.values():
+                worker.offer(batch)
+        self._flushes.observe(self._clock() - begun)
+
+    def serve(self, port: int, host: str = "127.0.0.1") -> int:
+        """Serves ``/metrics`` and ``/healthz`` from a thread.
+
+        Args:
+            port: 0 picks a free one.
+            host: the interface.
+
+        Returns:
+            The port.
+
+        Raises:
+            ClusterError: the port cannot be bound.
+        """
+        self._server = MetricsServer(self.samples, port, host)
+        return self._server.port
+
+    def samples(self) -> list[Sample]:
+        """What is exported now; safe in any thread."""
+        with self._lock:
+            return self._state.samples()
+
+    def summary(self, admission: int) -> bytes:
+        """For the master's ``Overview.accept``; ``admission`` is the one that this container holds."""
+        with self._lock:
+            return msgspec.msgpack.encode(self._state.summary(self._identity.container, admission))
+
+    def statistics(self) -> Statistics:
+        """For logs and tests."""
+        return Statistics(
+            {str(result): int(counter.value) for result, counter in self._results.items()},
+            self._state.exported,
+            {name: worker.statistics() for name, worker in self._sinks.items()},
+        )
+
+    def close(self, timeout: float = 2.0) -> None:
+        """Stops serving, lets sinks write what they have for at most ``timeout`` seconds in all."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for worker in self._sinks.values():
+            worker.finish()
+        deadline = self._clock() + timeout
+        for worker in self._sinks.values():
+            if not worker.join(max(0.0, deadline - self._clock())):
+                _log.warning("metrics sink hangs; it is abandoned", sink=worker.name)

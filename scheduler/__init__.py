@@ -1,0 +1,1 @@
+"""Packing, and the schedulers that start what was packed."""

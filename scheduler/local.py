@@ -1,0 +1,91 @@
+"""The local scheduler: containers are supervisors on this machine, each the parent of its processes.
+
+ardea run, or the daemon of submit local
+  supervisor of the topology
+    supervisor of container 0: topology-master, metrics-manager
+    supervisor of container N: stream-manager, metrics-manager, one process an instance
+"""
+
+from __future__ import annotations
+
+import secrets
+import sys
+from pathlib import Path
+
+from ardea.config import Settings
+from ardea.plan.definition import Definition
+from ardea.plan.packing import ContainerPlan
+from ardea.plan.wire import packing_from_bytes
+from ardea.supervision.spec import Policy, ProcessSpec, dump
+from ardea.transport import ipc_address
+
+MASTER_CONTAINER = 0
+
+
+class LocalScheduler:
+    """Writes what the supervisors of one topology are to run."""
+
+    def __init__(self, definition: Definition, folder: Path) -> None:
+        """``folder`` is the topology's own; logs, lives and definitions lie in it."""
+        self._definition = definition
+        self._folder = folder
+        self._settings = Settings.of(definition.shape.config)
+        self._policy = Policy(log_bytes=self._settings.log_size_mb << 20, log_files=self._settings.log_files)
+
+    def prepare(self) -> list[str]:
+        """Writes all files; returns the command of the topology's supervisor."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        token = self._folder / "token"
+        token.touch(mode=0o600, exist_ok=True)
+        token.write_text(secrets.token_hex(16))
+        self._definition.write(self._folder / "definition")
+        containers = [self._container(MASTER_CONTAINER, self._master())]
+        plans = packing_from_bytes(self._definition.packing).containers
+        containers += [self._container(plan.number, self._workers(plan)) for plan in plans]
+        return self._supervisor(self._folder, containers)
+
+    def _container(self, number: int, processes: list[ProcessSpec]) -> ProcessSpec:
+        folder = self.container_folder(number)
+        return ProcessSpec(f"container-{number}", tuple(self._supervisor(folder, processes)))
+
+    def container_folder(self, number: int) -> Path:
+        """Where a container's logs and lives are."""
+        return self._folder / f"container-{number}"
+
+    def _supervisor(self, folder: Path, processes: list[ProcessSpec]) -> list[str]:
+        folder.mkdir(parents=True, exist_ok=True)
+        spec = folder / "spec.json"
+        spec.write_text(dump(processes, self._policy))
+        return [sys.executable, "-m", "ardea.supervisor", "--folder", str(folder), "--spec", str(spec)]
+
+    def _module(self, name: str, *args: str) -> tuple[str, ...]:
+        return (sys.executable, "-m", name, "--definition", str(self._folder / "definition"), *args)
+
+    def _address(self, container: int, what: str) -> str:
+        return ipc_address(self.container_folder(container), f"{self._definition.topology}-{container}-{what}")
+
+    def _metrics(self, number: int) -> ProcessSpec:
+        folder = self.container_folder(number)
+        argv = self._module(
+            "metrics_manager",
+            "--container", str(number), "--folder", str(folder), "--address", self._address(number, "metrics"),
+        )  # fmt: skip
+        return ProcessSpec("metrics-manager", argv)
+
+    def _master(self) -> list[ProcessSpec]:
+        argv = self._module(
+            "topology_master",
+            "--folder", str(self._folder), "--metrics", self._address(MASTER_CONTAINER, "metrics"),
+        )  # fmt: skip
+        return [ProcessSpec("topology-master", argv), self._metrics(MASTER_CONTAINER)]
+
+    def _workers(self, plan: ContainerPlan) -> list[ProcessSpec]:
+        number = plan.number
+        common: tuple[str, ...] = ("--container", str(number), "--control", self._address(number, "control"))
+        common += ("--data", self._address(number, "data"), "--metrics", self._address(number, "metrics"))
+        manager = self._module("stream_manager", *common, "--folder", str(self.container_folder(number)))
+        processes = [ProcessSpec("stream-manager", manager), self._metrics(number)]
+        for instance in plan.instances:
+            argv = self._module("heron_instance", *common, "--task", str(instance.task))
+            processes.append(ProcessSpec(instance.name, argv, ram=instance.resource.ram))
+        return processes

@@ -1,0 +1,55 @@
+"""Heron's round robin packing: a fixed number of containers, each component dealt over all of them."""
+
+from __future__ import annotations
+
+from ardea.plan import LogicalPlan, PackingPlan
+from scheduler.packing.bins import Bin, add_bin, check, finish, no_room, spread
+from scheduler.packing.executors import Executor, executors_of
+from scheduler.packing.repack import Repack, executors_after
+from scheduler.packing.settings import Settings, read_settings
+
+
+def largest_first(executor: Executor) -> tuple[int, str, int]:
+    """Heron's order: components by the memory of a task, descending, then by name."""
+    return -executor.resource.ram, executor.component, executor.number
+
+
+class RoundRobinPacking:
+    """Deals executors over ``topology.stmgrs`` containers; a container asks for what its own instances need."""
+
+    name = "RoundRobin"
+
+    def pack(self, plan: LogicalPlan) -> PackingPlan:
+        """Deals each component in turn, the one with the largest tasks first, past containers that are full."""
+        settings = read_settings(plan.config)
+        rules, executors = settings.rules(), sorted(executors_of(plan), key=largest_first)
+        check(plan, executors, rules, containers=settings.containers)
+        bins = [Bin(number, rules) for number in range(1, settings.containers + 1)]
+        if left := spread(executors, bins):
+            raise no_room(plan, left[0], len(bins))
+        return finish(self.name, bins)
+
+    def repack(self, current: PackingPlan, plan: LogicalPlan, *, highest: int = 0) -> PackingPlan:
+        """Keeps what can stay and moves only what would leave a component unevenly spread."""
+        return repack_evenly(self.name, current, plan, read_settings(plan.config), highest=highest)
+
+
+def repack_evenly(
+    name: str,
+    current: PackingPlan,
+    plan: LogicalPlan,
+    settings: Settings,
+    *,
+    highest: int,
+    slots: int | None = None,
+) -> PackingPlan:
+    """Repacks into exactly ``settings.containers`` containers; TopologyError if they cannot hold the topology."""
+    rules, executors = settings.rules(), executors_after(current, plan, highest)
+    check(plan, executors, rules, containers=settings.containers, slots=slots)
+    work = Repack(current, executors, rules)
+    work.keep(settings.containers)
+    opened = [add_bin(work.bins, rules).number for _ in range(settings.containers - len(work.bins))]
+    if left := spread(work.pending, work.bins):
+        raise no_room(plan, left[0], len(work.bins))
+    work.level(opened)
+    return finish(name, work.bins)

@@ -1,0 +1,1 @@
+"""The stream manager: routes batches by their header and judges tuple trees."""

@@ -1,0 +1,38 @@
+"""``python -m stream_manager``: the stream manager of one container."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from ardea import leash, logs
+from ardea.errors import ArdeaError
+from ardea.plan.definition import Definition
+from stream_manager.process import Place, StreamManagerProcess
+
+
+def main() -> int:
+    """Runs the manager."""
+    leash.attach()
+    logs.configure()
+    parser = argparse.ArgumentParser(prog="stream_manager", description=__doc__)
+    parser.add_argument("--definition", type=Path, required=True)
+    parser.add_argument("--container", type=int, required=True)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--control", required=True)
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--metrics", required=True)
+    parser.add_argument("--host", default="127.0.0.1")
+    args = parser.parse_args()
+    try:
+        place = Place(args.container, args.folder, args.control, args.data, args.metrics, args.host)
+        return StreamManagerProcess(Definition.read(args.definition), place).run()
+    except ArdeaError as error:
+        print(f"error: {error.message}", file=sys.stderr)  # noqa: T201
+        leash.report(error.message.splitlines()[0])
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""What waits for room on a control lane: acks and losses folded per root, and the newest of everything else.
+
+The control lane is never withheld, so it is bounded here: at most 1 MiB is sent and unconfirmed (then byte for
+byte the same on a resend), and what is not yet sent is folded, at most one entry for each open root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ardea.protocol.ids import NO_IDS, U64, column, distinct, fold
+from ardea.protocol.lane import Lane
+from ardea.protocol.link import Link
+from ardea.protocol.wire_pb2 import ACKS, Header
+
+COMPACT_AFTER = 64
+
+
+@dataclass(slots=True)
+class PendingAcks:
+    """Unsent entries of one spout task."""
+
+    since: float
+    roots: list[U64] = field(default_factory=list)
+    xors: list[U64] = field(default_factory=list)
+    failed: list[U64] = field(default_factory=list)
+    lost: list[U64] = field(default_factory=list)
+
+    def add(self, columns: Sequence[U64]) -> None:
+        """(roots, xors, failed, lost) of one message."""
+        for column_list, values in zip((self.roots, self.xors, self.failed, self.lost), columns, strict=True):
+            if len(values):
+                column_list.append(values)
+        if len(self.roots) > COMPACT_AFTER or len(self.failed) + len(self.lost) > COMPACT_AFTER:
+            roots, xors, failed, lost = self.folded()
+            self.roots, self.xors, self.failed, self.lost = [roots], [xors], [failed], [lost]
+
+    def folded(self) -> tuple[U64, U64, U64, U64]:
+        """One entry a root in each column."""
+        roots, xors = fold(_join(self.roots), _join(self.xors))
+        return roots, xors, distinct(np.sort(_join(self.failed))), distinct(np.sort(_join(self.lost)))
+
+
+class ControlOutbox:
+    """Everything that waits for one link's control lane."""
+
+    def __init__(self, link: Link, timeout: float) -> None:
+        """``timeout``: acks unsent for longer are dropped and counted; their trees time out."""
+        self._link = link
+        self._timeout = timeout
+        self._acks: dict[int, PendingAcks] = {}
+        self._newest: dict[object, tuple[Header, Sequence[bytes]]] = {}
+        self.dropped = 0
+
+    def acks(self, spout: int, frames: Sequence[bytes], now: float) -> None:
+        """Frames of an ACKS message for ``spout``; sent untouched if nothing waits before them."""
+        if self._link.control_room and spout not in self._acks:
+            self._link.send(Lane.CONTROL, Header(kind=ACKS, target=spout), frames, sum(map(len, frames)))
+            return
+        pending = self._acks.setdefault(spout, PendingAcks(now))
+        pending.add([column(frame) for frame in frames])
+
+    def newest(self, key: object, header: Header, frames: Sequence[bytes] = ()) -> None:
+        """A message of which only the newest under ``key`` matters."""
+        if self._link.control_room and not self._acks and not self._newest:
+            self._link.send(Lane.CONTROL, header, frames, sum(map(len, frames)))
+        else:
+            self._newest[key] = (header, frames)
+
+    def flush(self, now: float) -> None:
+        """Sends what has room, oldest kind first."""
+        while self._newest and self._link.control_room:
+            key = next(iter(self._newest))
+            header, frames = self._newest.pop(key)
+            self._link.send(Lane.CONTROL, header, frames, sum(map(len, frames)))
+        for spout in list(self._acks):
+            if now - self._acks[spout].since > self._timeout:
+                self.dropped += sum(len(c) for c in self._acks.pop(spout).folded())
+            elif self._link.control_room:
+                frames = [c.tobytes() for c in self._acks.pop(spout).folded()]
+                self._link.send(Lane.CONTROL, Header(kind=ACKS, target=spout), frames, sum(map(len, frames)))
+
+    def clear(self) -> None:
+        """The peer has a new life: its trees are gone; newest things are sent anew by their owner."""
+        self._acks.clear()
+        self._newest.clear()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether anything is unsent."""
+        return bool(self._acks or self._newest)
+
+
+def _join(columns: list[U64]) -> U64:
+    return np.concatenate(columns) if columns else NO_IDS

@@ -1,0 +1,212 @@
+"""The stream manager as a process: sockets, the master's link, the plan on disk, one loop."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from ardea import leash
+from ardea.config import Settings
+from ardea.errors import ExitCode
+from ardea.metrics import Identity, Registry, observe_process
+from ardea.plan.definition import Definition
+from ardea.plan.wire import packing_from_bytes
+from ardea.protocol.ids import admission_of, incarnation
+from ardea.protocol.lane import Lane, Message
+from ardea.protocol.link import Link
+from ardea.protocol.wire_pb2 import EXIT, Header, Order, Plan
+from ardea.state import open_state
+from ardea.transport import Bound, Dialled, Poller, context
+from stream_manager.gauges import Gauges
+from stream_manager.registration import Registrar
+from stream_manager.state import FlowSettings, StreamManager
+
+MESSAGES_A_ROUND = 256
+log = structlog.get_logger("stream-manager")
+
+
+class Remembered(msgspec.Struct, frozen=True):
+    """What lies beside the life counter, so that a restarted manager comes back without the master."""
+
+    holder: str
+    admission: int
+    data_port: int
+    control_port: int
+    plan: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which container, where its instances dial, where its files are."""
+
+    container: int
+    folder: Path
+    control: str
+    data: str
+    metrics: str
+    host: str
+
+
+class StreamManagerProcess:
+    """Wires one manager; :meth:`run` returns the exit code."""
+
+    def __init__(self, definition: Definition, place: Place) -> None:
+        self.definition = definition
+        self.place = place
+        self.logical = definition.shape.plan()
+        self.settings = Settings.of(self.logical.config)
+        self.holder = os.environ.get("ARDEA_SUPERVISOR_ID", f"pid-{os.getppid()}")
+        self.life = leash.life()
+        self.manager: StreamManager | None = None
+        self.exit_code: ExitCode | None = None
+        self.registry = Registry(
+            Identity(topology=definition.topology, container=place.container, process="stream-manager", life=self.life)
+        )
+        observe_process(self.registry)
+        self.gauges = Gauges(self.registry)
+        ctx = self._context = context()
+        self.poller = Poller()
+        self._remembered = self._recall()
+        known = self._remembered
+        self._instances = {Lane.CONTROL: Bound(ctx), Lane.DATA: Bound(ctx)}
+        self._instances[Lane.CONTROL].bind(place.control)
+        self._instances[Lane.DATA].bind(place.data)
+        self._peers_in = {Lane.CONTROL: Bound(ctx), Lane.DATA: Bound(ctx)}
+        self._ports = {
+            Lane.CONTROL: self._peers_in[Lane.CONTROL].bind(f"tcp://{place.host}:{known.control_port if known else 0}"),
+            Lane.DATA: self._peers_in[Lane.DATA].bind(f"tcp://{place.host}:{known.data_port if known else 0}"),
+        }
+        self._peers_out: dict[tuple[int, Lane], Dialled] = {}
+        self._metrics = Dialled(ctx, b"stream-manager", place.metrics)
+        for endpoint in (*self._instances.values(), *self._peers_in.values()):
+            self.poller.watch(endpoint)
+        self.registrar = Registrar(
+            open_state(definition.state),
+            definition,
+            place.container,
+            self.holder,
+            self.life,
+            (place.host, self._ports[Lane.DATA], self._ports[Lane.CONTROL]),
+            ctx,
+            self.poller,
+        )
+        if known is not None:
+            self.registrar.admission = known.admission
+            self._planned(Plan.FromString(known.plan))
+
+    # --- the loop ---------------------------------------------------------------------------------------------
+
+    def run(self) -> ExitCode:
+        """Until the topology ends, the process is told to stop, or another holder has its place."""
+        signal.signal(signal.SIGTERM, lambda *_: self._stop(ExitCode.OK))
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        next_second = due = 0.0
+        while self.exit_code is None:
+            self.poller.wait(min(1.0, max(0.0, due - time.monotonic())), lambda: self.exit_code is not None)
+            now = time.monotonic()
+            for order in self.registrar.receive(now):
+                self._from_master(order)
+            if self.manager is not None:
+                self._receive(self.manager, now)
+                due = min(self.manager.tick(now), next_second)
+            due = min(due, self.registrar.tick(now), next_second)
+            if now >= next_second:
+                next_second = now + self.settings.metrics_interval
+                leash.beat(in_user_code=False)
+                if self.manager is not None:
+                    self.gauges.read(self.manager, now)
+                self._metrics.send([self.registry.snapshot()])
+        self._close()
+        return self.exit_code
+
+    def _receive(self, manager: StreamManager, now: float) -> None:
+        for lane in (Lane.CONTROL, Lane.DATA):
+            for endpoint, table in ((self._instances[lane], manager.instances), (self._peers_in[lane], manager.peers)):
+                for identity, frames in endpoint.receive(MESSAGES_A_ROUND):
+                    link = table.get(int(identity[1:]))
+                    if link is not None:
+                        manager.received(link, lane, Header.FromString(frames[0]), frames[1:], now)
+
+    def _transmit(self, link: Link, lane: Lane, message: Message) -> None:
+        manager = self.manager
+        assert manager is not None
+        if manager.instances.get(link.key) is link:
+            self._instances[lane].send(b"t%d" % link.key, message)
+        else:
+            self._peers_out[link.key, lane].send(message)
+
+    # --- the master -------------------------------------------------------------------------------------------
+
+    def _from_master(self, message: Plan | Order) -> None:
+
+        if isinstance(message, Plan):
+            self._planned(message)
+            self._remember(message)
+        elif self.manager is not None:
+            self.manager.ordered(message)
+            if message.kind == EXIT:
+                self.manager.flush(time.monotonic())
+                self.registrar.confirm()
+                self._stop(ExitCode.OK)
+
+    def _planned(self, message: Plan) -> None:
+        """Makes the manager at the first plan; dials whoever is new."""
+        if self.manager is None:
+            me = incarnation(self.registrar.admission, self.life)
+            flow = FlowSettings(self.settings.queue_bytes, self.settings.high_watermark_mb << 20)
+            self.manager = StreamManager(
+                self.place.container, me, self.logical, flow, self._transmit, self.registrar.report
+            )
+            shape = self.definition.shape
+            self.manager.identify(self.definition.topology, shape.digest, shape.digests)
+            log.info("plan received", epoch=message.epoch, admission=admission_of(me), life=self.life)
+        identity = b"m%d" % self.place.container
+        for address in message.addresses:
+            for lane, port in ((Lane.DATA, address.data_port), (Lane.CONTROL, address.control_port)):
+                key, where = (address.container, lane), f"tcp://{address.host}:{port}"
+                known = self._peers_out.get(key)
+                if address.container != self.place.container and (known is None or known.address != where):
+                    if known is not None:
+                        known.close()
+                    self._peers_out[key] = Dialled(self._context, identity, where)
+        self.manager.planned(message, packing_from_bytes(message.packing))
+
+    # --- what survives a restart in place ---------------------------------------------------------------------
+
+    def _recall(self) -> Remembered | None:
+        try:
+            known = msgspec.msgpack.decode((self.place.folder / "manager.plan").read_bytes(), type=Remembered)
+        except (OSError, msgspec.DecodeError):
+            return None
+        return known if known.holder == self.holder else None
+
+    def _remember(self, plan: Plan) -> None:
+        known = Remembered(
+            self.holder,
+            self.registrar.admission,
+            self._ports[Lane.DATA],
+            self._ports[Lane.CONTROL],
+            plan.SerializeToString(),
+        )
+        path = self.place.folder / "manager.plan"
+        temporary = path.with_suffix(".tmp")
+        temporary.write_bytes(msgspec.msgpack.encode(known))
+        temporary.replace(path)
+
+    def _stop(self, code: ExitCode) -> None:
+        self.exit_code = code
+        self.poller.wake()
+
+    def _close(self) -> None:
+        for bound in (*self._instances.values(), *self._peers_in.values()):
+            bound.close()
+        for dialled in (*self._peers_out.values(), self._metrics):
+            dialled.close()
+        self.registrar.close()
+        self._context.destroy(linger=1000)

@@ -1,0 +1,169 @@
+"""The manager's link to the master: found through the state manager, registered with, reported to."""
+
+from __future__ import annotations
+
+from ardea.errors import NotFound, StateError
+from ardea.plan.definition import Definition
+from ardea.protocol.lane import Lane, Message
+from ardea.protocol.link import Link
+from ardea.protocol.wire_pb2 import (
+    ADMITTED,
+    HELLO,
+    ORDER,
+    PLAN,
+    REGISTER,
+    REPORT,
+    Address,
+    Admission,
+    Header,
+    Hello,
+    Order,
+    Plan,
+    Registration,
+    TaskReport,
+)
+from ardea.state import StateManager, paths, records
+from ardea.transport import Dialled, Poller
+from stream_manager.acks import ControlOutbox
+
+LOOK_EVERY = 0.2
+BEAT_EVERY = 1.0
+
+
+class Registrar:
+    """Keeps one link to whichever master acts; what it knows is said again to each new one."""
+
+    def __init__(
+        self,
+        state: StateManager,
+        definition: Definition,
+        container: int,
+        holder: str,
+        life: int,
+        address: tuple[str, int, int],
+        ctx: object,
+        poller: Poller,
+    ) -> None:
+        self.admission = 0
+        self._state = state
+        self._definition = definition
+        self._container = container
+        self._holder = holder
+        self._life = life
+        self._host, self._data_port, self._control_port = address
+        self._context = ctx
+        self._poller = poller
+        self._dialled: Dialled | None = None
+        self._link: Link | None = None
+        self._outbox: ControlOutbox | None = None
+        self._term = 0
+        self._reports: dict[int, TaskReport] = {}
+        self._next_look = self._next_beat = 0.0
+
+    # --- to the master ----------------------------------------------------------------------------------------
+
+    def report(self, report: TaskReport) -> None:
+        """A task's newest report."""
+        self._reports[report.task] = report
+        if self._outbox is not None:
+            self._outbox.newest(("report", report.task), Header(kind=REPORT), [report.SerializeToString()])
+
+    def tick(self, now: float) -> float:
+        """Looks for the master until there is one, then beats; returns when to be called again."""
+        if now >= self._next_look:
+            self._next_look = now + (LOOK_EVERY if self._link is None or not self._link.up else BEAT_EVERY)
+            self._look()
+        link, outbox = self._link, self._outbox
+        if link is None or outbox is None:
+            return self._next_look
+        outbox.flush(now)
+        if now >= self._next_beat:
+            self._next_beat = now + (BEAT_EVERY if link.up else LOOK_EVERY)
+            if link.up:
+                link.heartbeat()
+            else:
+                self._hello(link)
+        return min(self._next_look, self._next_beat)
+
+    def _look(self) -> None:
+        try:
+            data = self._state.get(paths.master(self._definition.topology)).data
+            location = records.decode(data, records.MasterLocation, "master")
+        except (NotFound, StateError):
+            return
+        address = f"tcp://{location.host}:{location.port}"
+        if self._dialled is not None and self._dialled.address == address and self._term == location.term:
+            return
+        self.close()
+        self._term = location.term
+        self._dialled = Dialled(self._context, f"m{self._container}".encode(), address)  # type: ignore[arg-type]
+        self._poller.watch(self._dialled)
+        self._link = Link("master", "topology master", self._life, self._transmit)
+        self._outbox = ControlOutbox(self._link, 60.0)
+        self._hello(self._link)
+
+    def _hello(self, link: Link) -> None:
+        hello = Hello(
+            topology=self._definition.topology,
+            digest=self._definition.shape.digest,
+            container=self._container,
+            holder=self._holder,
+        )
+        link.signal(Header(kind=HELLO), [hello.SerializeToString()])
+
+    def _register(self) -> None:
+        assert self._outbox is not None
+        registration = Registration(
+            topology=self._definition.topology,
+            digest=self._definition.shape.digest,
+            container=self._container,
+            holder=self._holder,
+            address=Address(
+                container=self._container,
+                host=self._host,
+                data_port=self._data_port,
+                control_port=self._control_port,
+            ),
+        )
+        self._outbox.newest("register", Header(kind=REGISTER), [registration.SerializeToString()])
+        for report in self._reports.values():
+            self.report(report)
+
+    def _transmit(self, _link: Link, _lane: Lane, message: Message) -> None:
+        assert self._dialled is not None
+        self._dialled.send(message)
+
+    # --- from the master --------------------------------------------------------------------------------------
+
+    def receive(self, now: float) -> list[Plan | Order]:
+        """What the master sent since the last call."""
+        out: list[Plan | Order] = []
+        link = self._link
+        if link is None or self._dialled is None:
+            return out
+        for frames in self._dialled.receive(64):
+            header = Header.FromString(frames[0])
+            link.last_heard = now
+            if header.kind == HELLO:
+                if link.meet(header.sender) is not None:
+                    self._register()
+            elif link.accept(Lane.CONTROL, header, sum(map(len, frames[1:]))):
+                if header.kind == ADMITTED:
+                    self.admission = Admission.FromString(frames[1]).admission
+                elif header.kind == PLAN:
+                    out.append(Plan.FromString(frames[1]))
+                elif header.kind == ORDER:
+                    out.append(Order.FromString(frames[1]))
+        return out
+
+    def confirm(self) -> None:
+        """Lets the master know that its last order arrived."""
+        if self._link is not None:
+            self._link.heartbeat()
+
+    def close(self) -> None:
+        """Leaves the master."""
+        if self._dialled is not None:
+            self._poller.forget(self._dialled)
+            self._dialled.close()
+            self._dialled = self._link = self._outbox = None

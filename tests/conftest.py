@@ -1,0 +1,171 @@
+"""What every test gets: leak checks, a private folder for temporary files, hypothesis profiles, deadlines."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from hypothesis import settings
+
+T = TypeVar("T")
+
+# Whatever a test starts inherits this variable, so that a process that lost its parent is still recognised as ours.
+MARK = "ARDEA_TEST_RUN"
+
+# Lives as long as the interpreter that first used shared memory.
+HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
+
+settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("dev", deadline=None)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def pytest_configure() -> None:
+    os.environ[MARK] = f"{os.getpid()}.{time.time_ns()}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Unit tests come first: they are quick, and say more precisely what is wrong."""
+    unit = Path(__file__).parent / "unit"
+    items.sort(key=lambda item: not item.path.is_relative_to(unit))
+
+
+class Deadline:
+    """Waits for a condition: ``deadline(lambda: log.exists(), "the log appears")``."""
+
+    def __call__(self, condition: Callable[[], T], what: str, *, seconds: float = 20.0) -> T:
+        """Returns the first true value of ``condition``; after ``seconds`` fails, naming ``what`` and the last one."""
+        pause = threading.Event()
+        end = time.monotonic() + seconds
+        while not (value := condition()):
+            if time.monotonic() > end:
+                pytest.fail(f"waited {seconds:g} s in vain until {what}; the last value was {value!r}")
+            pause.wait(0.01)
+        return value
+
+
+@dataclass(frozen=True)
+class Leaks:
+    """What a test has left behind.  ``temporary`` is the folder that ``tempfile`` uses in this run."""
+
+    temporary: Path
+
+    def processes(self) -> dict[int, str]:
+        """Command lines by pid: children of this process, dead ones too, and all that descend from this run."""
+        found = _linux_processes() if sys.platform == "linux" else _other_processes()
+        return {pid: line for pid, line in found.items() if not any(helper in line for helper in HELPERS)}
+
+    def files(self, *folders: Path) -> list[Path]:
+        """Everything of Ardea's among the temporary files, and sockets there or anywhere below ``folders``."""
+        of_ardea = self.temporary.glob("ardea-*")
+        sockets = (path for folder in (self.temporary, *folders) for path in _tree(folder) if _is_socket(path))
+        return sorted({*of_ardea, *sockets})
+
+
+def _tree(folder: Path) -> Iterator[Path]:
+    for parent, _, names in os.walk(folder):
+        yield from (Path(parent, name) for name in names)
+
+
+def _is_socket(path: Path) -> bool:
+    try:
+        return stat.S_ISSOCK(path.lstat().st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def _linux_processes() -> dict[int, str]:
+    mine, mark = str(os.getpid()), f"{MARK}={os.environ[MARK]}".encode()
+    found = {}
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdecimal() or folder.name == mine:
+            continue
+        try:
+            # The name of the command, in parentheses, may hold anything; state and parent follow the last one.
+            parent = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]
+            if parent == mine or mark in (folder / "environ").read_bytes().split(b"\0"):
+                line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                found[int(folder.name)] = line or "(dead, but nobody waited for it)"
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue  # gone meanwhile, or another user's
+    return found
+
+
+def _other_processes() -> dict[int, str]:
+    mark = f"{MARK}={os.environ[MARK]}"
+    with subprocess.Popen(["ps", "-A", "-E", "-o", "pid=,ppid=,command="], stdout=subprocess.PIPE, text=True) as ps:
+        lines = [line.split(None, 2) for line in ps.communicate()[0].splitlines()]
+    mine = str(os.getpid())
+    return {
+        int(pid): command
+        for pid, parent, command in (line for line in lines if len(line) == 3)
+        if int(pid) not in (os.getpid(), ps.pid) and (parent == mine or mark in command)
+    }
+
+
+@pytest.fixture(scope="session")
+def leaks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Leaks]:
+    """Gives the run a temporary folder of its own, so that nobody else's files there are mistaken for ours."""
+    tmp_path_factory.getbasetemp()  # stays where it was: pytest keeps it for whoever looks into a failure
+    former = os.environ.get("TMPDIR")
+    # Short: the path of an ipc socket may have 103 bytes on macOS, 107 on Linux.
+    temporary = Path(tempfile.mkdtemp(prefix="ardea-t-", dir="/tmp"))
+    os.environ["TMPDIR"], tempfile.tempdir = str(temporary), None
+    yield Leaks(temporary)
+    if former is None:
+        del os.environ["TMPDIR"]
+    else:
+        os.environ["TMPDIR"] = former
+    tempfile.tempdir = None
+    shutil.rmtree(temporary, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def leaves_nothing_behind(request: pytest.FixtureRequest, leaks: Leaks) -> Iterator[None]:
+    """Fails the test that leaves a process, an ipc socket or a temporary file of Ardea's, and removes it."""
+    folders = [request.getfixturevalue("tmp_path")] if "tmp_path" in request.fixturenames else []
+    processes_before, files_before = leaks.processes().keys(), set(leaks.files(*folders))
+    yield
+    processes = {pid: line for pid, line in leaks.processes().items() if pid not in processes_before}
+    files = [path for path in leaks.files(*folders) if path not in files_before]
+    for pid in processes:
+        _end(pid)
+    for path in files:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    if processes or files:
+        pytest.fail(f"the test left behind: processes {processes}, files {[str(path) for path in files]}")
+
+
+def _end(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    except (ProcessLookupError, ChildProcessError):
+        pass  # gone by itself, or not a child of this process
+
+
+@pytest.fixture(scope="session")
+def deadline() -> Deadline:
+    """``deadline(condition, what, seconds=20)`` returns the condition's first true value or fails the test."""
+    return Deadline()
+
+
+@pytest.fixture(scope="session")
+def prometheus_binary() -> Path:
+    """A real Prometheus server: the one of ``make .venv/.system`` or the machine's."""
+    here = Path(sys.executable).parent
+    if (found := shutil.which("prometheus", path=f"{here}{os.pathsep}{os.environ['PATH']}")) is None:
+        pytest.fail("no prometheus in .venv/bin or on the PATH: run `make .venv/.system`")
+    return Path(found)

@@ -1,0 +1,30 @@
+"""Waiting for a condition with a deadline, and knowing whether a process is gone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def eventually(condition: Callable[[], T], seconds: float = 10.0, what: str | Callable[[], str] = "") -> T:
+    """The first truthy result of ``condition``; AssertionError after ``seconds``, saying ``what`` was awaited."""
+    deadline = time.monotonic() + seconds
+    while not (result := condition()):
+        if time.monotonic() >= deadline:
+            detail = what() if callable(what) else what
+            raise AssertionError(f"not within {seconds:g} s: {detail or condition}; last result: {result!r}")
+        time.sleep(0.01)
+    return result
+
+
+def alive(pid: int) -> bool:
+    """Whether the process runs; one that only waits to be reaped does not."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return text[text.rindex(")") + 2] not in "ZX"

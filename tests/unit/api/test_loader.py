@@ -1,0 +1,216 @@
+"""Finding the topology in an author's file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import ardea
+from ardea import UserError
+from ardea.errors import NotFound
+from ardea.loader import load
+
+GOOD = """
+from ardea import Bolt, Spout, Topology, TopologyBuilder
+
+class Lines(Spout):
+    outputs = ["line"]
+    def next_tuple(self): ...
+
+class Count(Bolt):
+    def process(self, tup): ...
+
+class Words(Topology):
+    lines = Lines.spec()
+    count = Count.spec(inputs=[lines])
+"""
+BUILT = """
+builder = TopologyBuilder("built")
+builder.add_bolt("count", Count, inputs=[builder.add_spout("lines", Lines)])
+topology = builder.build()
+"""
+
+
+@pytest.fixture(autouse=True)
+def import_state(monkeypatch):
+    """Puts the module table and the import path back."""
+    before = dict(sys.modules)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield
+    for name in sys.modules.keys() - before.keys():
+        del sys.modules[name]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(text, name="topology_file.py"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def failure(target) -> UserError:
+    with pytest.raises(UserError) as caught:
+        load(str(target))
+    return caught.value
+
+
+def test_the_only_topology_of_a_file(write):
+    topology = load(str(write(GOOD)))
+    assert (topology.__name__, len(topology.plan().components)) == ("Words", 2)
+
+
+def test_a_topology_by_its_name(write):
+    path = write(GOOD + BUILT)
+    assert load(f"{path}:Words").plan().name == "Words"
+    assert load(f"{path}:topology").plan().name == "built"
+
+
+def test_what_a_builder_made_is_found(write):
+    assert load(str(write(GOOD.partition("class Words")[0] + BUILT))).plan().name == "built"
+
+
+def test_imported_topologies_do_not_count(write):
+    write(GOOD, "base.py")
+    path = write("from base import Words\nclass Mine(Words):\n    pass\nalso = Mine\n")
+    assert load(str(path)).__name__ == "Mine"
+    assert load(f"{path}:Words").__name__ == "Words"
+
+
+def test_two_topologies(write):
+    path = write(GOOD + BUILT)
+    error = failure(path)
+    assert "has 2 topologies: Words, topology" in error.message
+    assert error.hint == f"Say which: {path}:Words."
+
+
+def test_no_topology(write):
+    assert "has no topology" in failure(write("x = 1")).message
+
+
+def test_a_name_that_is_no_topology(write):
+    path = write(GOOD)
+    for name in ("Lines", "Nothing", "Topology"):
+        assert failure(f"{path}:{name}").message == f"{path} has no topology {name!r}; it has Words"
+
+
+def test_a_missing_file(tmp_path):
+    for target in (tmp_path / "none.py", f"{tmp_path / 'none.py'}:Words", tmp_path):
+        with pytest.raises(NotFound, match="there is no topology file"):
+            load(str(target))
+
+
+def test_a_file_that_raises_shows_the_cause_and_the_authors_lines_only(write):
+    path = write("def read():\n    return {}['key']\n\nvalue = read()\n")
+    assert failure(path).message.splitlines() == [
+        "KeyError: 'key'",
+        f"  {path}:4, in <module>",
+        "    value = read()",
+        f"  {path}:2, in read",
+        "    return {}['key']",
+        f"while {path} was imported",
+    ]
+
+
+def test_the_first_cause_comes_first(write):
+    lines = failure(
+        write("try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise ValueError('no rate') from e\n")
+    ).message.splitlines()
+    assert lines[0] == "ZeroDivisionError: division by zero"
+    assert lines[3:5] == ["which led to", "ValueError: no rate"]
+
+
+def test_ardeas_own_frames_are_not_shown(write):
+    message = failure(write("from ardea import Stream\nStream(fields='word')\n")).message
+    assert "UserError: Stream(fields='word')" in message
+    assert "component.py" not in message
+
+
+def test_a_syntax_error_shows_its_place(write):
+    path = write("def f(:\n")
+    message = failure(path).message
+    assert f'File "{path}", line 1' in message
+    assert "SyntaxError" in message
+
+
+def test_a_missing_module_and_an_exit(write):
+    assert failure(write("import no_such_module_anywhere")).message.startswith("ModuleNotFoundError: No module named")
+    assert failure(write("raise SystemExit('bye')", "other.py")).message.startswith("SystemExit: bye")
+
+
+def test_a_failed_import_leaves_no_half_module(write):
+    failure(write("x = 1\n1 / 0\n"))
+    assert "topology_file" not in sys.modules
+    assert load(str(write(GOOD))).__name__ == "Words"
+
+
+def test_a_file_is_imported_once_and_another_of_its_name_replaces_it(write):
+    first = load(str(write(GOOD, "a/same.py")))
+    assert load(str(write(GOOD, "a/same.py"))) is first
+    assert load(str(write(GOOD, "b/same.py"))) is not first
+
+
+def test_a_file_named_like_a_module_is_refused(write):
+    error = failure(write(GOOD, "json.py"))
+    assert "cannot be imported as 'json'" in error.message
+    assert error.hint == "Give the file another name."
+
+
+def test_a_file_of_a_package_imports_its_siblings(write):
+    write("", "house/__init__.py")
+    write("", "house/rooms/__init__.py")
+    write(GOOD, "house/parts.py")
+    path = write("from ..parts import Words\nclass Kitchen(Words): ...\n", "house/rooms/kitchen.py")
+    assert load(str(path)).__module__ == "house.rooms.kitchen"
+
+
+def test_a_file_that_is_no_python(write):
+    assert "is no Python file" in failure(write("x", "notes.txt")).message
+
+
+def test_two_processes_agree_on_the_digest(write):
+    """With different hash seeds, and whatever the folder they are started in."""
+    path = write(GOOD)
+    code = "import sys; from ardea.loader import load; print(load(sys.argv[1]).plan().digest())"
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", code, path],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert digests == {load(str(path)).plan().digest() + "\n"}
+
+
+def test_every_public_name_can_be_imported():
+    for name in ardea.__all__:
+        assert getattr(ardea, name).__name__ == name
+    with pytest.raises(AttributeError, match="no attribute 'Nope'"):
+        _ = ardea.Nope
+
+
+def test_the_public_api_loads_nothing_heavy():
+    """Every task of a topology pays for these imports, in memory and in start-up."""
+    code = (
+        "import sys, ardea, ardea.loader\n"
+        "for name in ardea.__all__: getattr(ardea, name)\n"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"pydantic", "rich", "typer", "zmq", "prometheus_client", "starlette", "uvicorn", "numpy", "kubernetes"}
+    assert heavy & set(run.stdout.split()) == set()
+    assert "ardea" in run.stdout.split()
+
+
+def test_importing_ardea_alone_loads_the_standard_library_only():
+    code = "import sys, ardea; print(*{name.partition('.')[0] for name in sys.modules} - sys.stdlib_module_names)"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "msgspec" not in run.stdout.split()

@@ -1,0 +1,257 @@
+"""Topologies that cannot run: each problem names component, stream and field, and all come at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from ardea import Bolt, Grouping, Spout, Stream, Topology, TopologyBuilder, TopologyError
+
+
+class Lines(Spout):
+    outputs = ("line", Stream(["text"], name="errors"), Stream(["n"], name="to", direct=True))
+
+    def next_tuple(self): ...
+
+
+class Count(Bolt):
+    outputs = ("word",)
+
+    def process(self, tup): ...
+
+
+def problems(build, overrides=None) -> list[str]:
+    """What is wrong with a topology of a spout, a bolt that reads it, and what ``build(builder, lines)`` adds."""
+    builder = TopologyBuilder("t")
+    lines = builder.add_spout("lines", Lines)
+    builder.add_bolt("reader", Count, inputs=[lines])
+    build(builder, lines)
+    with pytest.raises(TopologyError) as caught:
+        builder.plan(overrides or {})
+    return list(caught.value.problems)
+
+
+def bolt(**options):
+    return lambda builder, lines: builder.add_bolt("b", Count, **{"inputs": [lines], **options})
+
+
+def reading(grouping, stream="default"):
+    return lambda builder, lines: builder.add_bolt("b", Count, inputs={lines[stream]: grouping})
+
+
+def also(name, cls, **options):
+    def build(builder, lines):
+        add = builder.add_spout if issubclass(cls, Spout) else builder.add_bolt
+        add(name, cls, **({"inputs": [lines]} if issubclass(cls, Bolt) else {}), **options)
+
+    return build
+
+
+class NoOutput(Spout):
+    def next_tuple(self): ...
+
+
+class NoNext(Spout):
+    outputs = ("x",)
+
+
+class NoProcess(Bolt):
+    pass
+
+
+class NeedsArguments(Count):
+    def __init__(self, path): ...
+
+
+class Twice(Count):
+    outputs = ("a", "a", Stream(["x", "y", "y"], name="s"), Stream(["z"], name="s"))
+
+
+class Reserved(Count):
+    outputs = (Stream(["z"], name="__z"),)
+
+
+class BareText(Count):
+    outputs = "word"
+
+
+class Numbers(Count):
+    outputs = ("word", 5)
+
+
+class Empty(Count):
+    outputs = (Stream([""], name="s"),)
+
+
+WRONG = {
+    "Component: [b] subscribes from non-existent component [x]": bolt(inputs=["x"]),
+    "Component: [b] subscribes from non-existent component [Lines.spec(), which is not part of this topology]": bolt(
+        inputs=[Lines.spec()]
+    ),
+    "Component: [b] subscribes from non-existent stream: [s] of component [lines], which has [default, errors, to]": (
+        reading(Grouping.SHUFFLE, "s")
+    ),
+    "Component: [b] subscribes from stream: [errors] of component [lines] with non-existent fields: [line];"
+    " it has [text]": reading(Grouping.fields("text", "line"), "errors"),
+    "Component: [b] subscribes from stream: [default] of component [lines] with non-existent fields: [w];"
+    " it has [line]": reading(Grouping.partial_key("w")),
+    "Component: [b] subscribes from stream: [default] of component [lines] by fields, but names no field": reading(
+        Grouping.fields()
+    ),
+    "Component: [b] subscribes from stream: [default] of component [lines] by fields: duplicate field 'line'": reading(
+        Grouping.fields("line", "line")
+    ),
+    "Component: [b] subscribes from stream: [default] of component [lines] directly, yet the stream is not declared"
+    " with direct=True": reading(Grouping.DIRECT),
+    "Component: [b] subscribes from stream: [to] of component [lines] by shuffle, yet the stream is direct: use"
+    " Grouping.DIRECT": reading(Grouping.SHUFFLE, "to"),
+    "Component: [b] subscribes from stream: [default] of component [lines] with 5, which is no CustomStreamGrouping": (
+        reading(Grouping.custom(5))
+    ),
+    "Component: [b] subscribes twice from stream: [default] of component [lines]; one grouping has to do": (
+        lambda builder, lines: builder.add_bolt("b", Count, inputs={lines: Grouping.ALL, "lines": Grouping.NONE})
+    ),
+    "Component: [b] reads [lines] by 'shuffle', which is no Grouping": bolt(inputs={"lines": "shuffle"}),
+    "Component: [b]: 5 is no input: give a spec, or a component's name": bolt(inputs=[5]),
+    "Component: [b]: inputs are a list of specs, or a dict from specs to groupings": (
+        lambda builder, lines: builder.add_bolt("b", Count, inputs=lines["errors"])
+    ),
+    "Component: [b]: Parallelism must be positive. par=0": bolt(par=0),
+    "Component: [b]: Parallelism must be positive. par=1.5": bolt(par=1.5),
+    "Component: [b]: the number of tasks must be positive. tasks=-1": bolt(tasks=-1),
+    "Component: [b]: cpu= takes a number above 0, not 0": bolt(cpu=0),
+    "Component: [b]: disk= takes a number of bytes, or a text like '256MB' (millions) or '512MiB' (2^20), not 'a'": (
+        bolt(disk="a")
+    ),
+    "Component: [b]: unknown configuration key 'topology.debg'; did you mean 'topology.debug'?": bolt(
+        config={"topology.debg": True}
+    ),
+    "Component: [b]: 'topology.stmgrs' belongs to the topology's configuration and cannot be set for one component": (
+        bolt(config={"topology.stmgrs": 2})
+    ),
+    "Component: [b] is a bolt without inputs: nothing would reach it": bolt(inputs=[]),
+    "Component: [c] is a spout without output: say outputs = [...] in its class": also("c", NoOutput),
+    "Component: [c] is a spout that nobody reads": also("c", Lines),
+    "Component: [c]: May not declare inputs for a spout": lambda builder, lines: (
+        builder._add("Spout", "c", Lines.spec("c", inputs=[lines])),
+        builder.add_bolt("b", Count, inputs=["lines", "c"]),
+    ),
+    "Component: [c]: NoProcess has no process(tup)": also("c", NoProcess),
+    "Component: [c]: the engine calls NeedsArguments() without arguments, and that fails: missing a required argument:"
+    " 'path'": also("c", NeedsArguments),
+    "Component: [c]: __z is not a valid stream id: names that begin with '__' are reserved": also("c", Reserved),
+    "Component: [c]: outputs are a list of field names and Streams, not 'word'": also("c", BareText),
+    "Component: [c]: outputs are a list of field names and Streams, not ('word', 5)": also("c", Numbers),
+    "Component: [c] stream: [s]: '' is no field name": also("c", Empty),
+    "__c is not a valid component id: names that begin with '__' are reserved": also("__c", Count),
+    "'a/b' is not a valid component id: it has 1 to 128 characters, none of them '/', '\\', ':', ',' or white space": (
+        also("a/b", Count)
+    ),
+}
+
+
+@pytest.mark.parametrize("problem", WRONG)
+def test_the_one_problem_is(problem):
+    assert problems(WRONG[problem]) == [problem]
+
+
+def test_duplicates_of_streams_and_fields():
+    assert problems(also("c", Twice)) == [
+        "Component: [c] declares stream: [s] twice",
+        "Component: [c] stream: [default]: duplicate field 'a'",
+        "Component: [c] stream: [s]: duplicate field 'y'",
+    ]
+
+
+@pytest.mark.parametrize("name", ["a.b", "a/b", "", "a b", "a:b", "x" * 129])
+def test_topology_name(name):
+    if not name:
+        assert problems(bolt(), {"topology.name": name})[0].startswith("the overrides: 'topology.name' takes a text")
+    else:
+        [problem] = problems(bolt(), {"topology.name": name})
+        assert problem.startswith(f"{name!r} is not a valid topology name")
+
+
+def test_cycle_is_printed_in_the_direction_of_the_data():
+    def build(builder, lines):
+        builder.add_bolt("a", Count, inputs=[lines, "c"])
+        builder.add_bolt("b", Count, inputs=["a"])
+        builder.add_bolt("c", Count, inputs=["b"])
+        builder.add_bolt("loop", Count, inputs=["b", "loop"])
+
+    found = [p.removeprefix("cycle: ").partition(";")[0] for p in problems(build)]
+    rotations = {"a -> b -> c -> a", "b -> c -> a -> b", "c -> a -> b -> c"}
+    assert len(found) == 2
+    assert "loop -> loop" in found
+    assert rotations & set(found)
+
+
+def test_a_topology_without_spout():
+    builder = TopologyBuilder("t")
+    with pytest.raises(TopologyError, match="topology 't' has no spout"):
+        builder.plan()
+
+
+def test_task_ids_are_limited():
+    assert problems(bolt(par=65_534)) == [
+        (
+            "topology 't' has 65536 tasks, and at most 65535 are possible, because a task id has 16 bits;"
+            " most of them, 65534, are those of component [b]"
+        )
+    ]
+
+
+def test_names_in_maps_must_exist():
+    assert problems(bolt(), {"topology.component.rammap": "bb:1MB"}) == [
+        "topology.component.rammap names the non-existent component [bb]"
+    ]
+
+
+def test_hooks_must_exist():
+    [problem] = problems(bolt(), {"topology.auto.task.hooks": "no_such_module:Hook,ardea:TaskHook"})
+    assert problem.startswith("topology.auto.task.hooks: task hook 'no_such_module:Hook' cannot be found")
+
+
+def test_watermarks_must_be_in_order():
+    [problem] = problems(bolt(), {"heron.streammgr.network.backpressure.lowwatermark.mb": 100})
+    assert "must be below" in problem
+
+
+def test_a_name_is_taken_once():
+    builder = TopologyBuilder("t")
+    builder.add_spout("a", Lines)
+    builder.add_bolt("b", Count)
+    with pytest.raises(TopologyError, match="Spout has already been declared for id b"):
+        builder.add_spout("b", Lines)
+    with pytest.raises(TopologyError, match="Bolt has already been declared for id a"):
+        builder.add_bolt("a", Count)
+
+
+def declared(attributes) -> tuple[str, ...]:
+    with pytest.raises(TopologyError) as caught:
+        type("Declared", (Topology,), attributes).plan()
+    return caught.value.problems
+
+
+def test_names_given_twice_in_a_class():
+    one, two = Lines.spec(name="x"), Lines.spec(name="x")
+    found = declared({"a": one, "b": two, "c": Count.spec(inputs=[one])})
+    assert "Duplicate component ids: [x]" in found
+
+
+def test_one_spec_cannot_be_two_components():
+    one = Lines.spec()
+    found = declared({"a": one, "b": one, "c": Count.spec(inputs=[one])})
+    assert "Component: [a] shares its spec with another; call spec() twice" in found
+
+
+def test_a_class_is_no_spec():
+    assert declared({"lines": Lines})[0] == "Component: [lines] is a class; write lines = Lines.spec(...)"
+
+
+def test_all_problems_at_once():
+    def build(builder, lines):
+        builder.add_bolt("b", Count, 0, {lines: Grouping.fields("nope")}, {"topology.debug": 3})
+        builder.add_bolt("c", NoProcess)
+
+    found = problems(build, {"topology.stmgrs": 0, "topology.name": "a.b"})
+    assert len(found) == 7

@@ -1,0 +1,42 @@
+"""What the README promises of the two commands and of its example."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[3]
+
+
+def test_ci_runs_make_test_and_nothing_else():
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    assert script.read_text().splitlines()[-1] == "exec make test"
+
+
+def test_help_lists_the_targets_that_people_use():
+    run = subprocess.run(["make", "-s", "help"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    targets = re.findall(r"^  make (\w+) +\S", run.stdout, re.MULTILINE)
+    assert targets == ["help", "run", "test", "check", "format", "soak", "bench", "proto", "clean"]
+
+
+def test_make_test_checks_all_that_make_check_does():
+    text = (ROOT / "Makefile").read_text()
+    test, check = (set(re.search(rf"^{name}: (.*) ##", text, re.MULTILINE)[1].split()) for name in ("test", "check"))
+    assert check - test == {"unit"}
+
+
+def test_the_readmes_topology_builds():
+    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    names: dict[str, Any] = {"__name__": "readme"}
+    exec(example, names)
+    assert [component.name for component in names["WordCount"].plan().components] == ["count", "words"]
+
+
+def test_every_script_can_be_started():
+    scripts = sorted((ROOT / "scripts").glob("*.sh"))
+    assert scripts != []
+    assert [p.name for p in scripts if not os.access(p, os.X_OK) or not p.read_text().startswith("#!/bin/sh\n")] == []

@@ -1,0 +1,118 @@
+"""The import rules cover the whole house and bite.  ``make layers`` checks that the code keeps them."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+CONTRACT = "importlinter:contract:"
+PROCESSES = {"topology_master", "stream_manager", "heron_instance", "metrics_manager"}
+
+# For each contract of .importlinter, a module and an import that it must refuse there.
+OFFENCES = {
+    "layers": ("ardea.plan", "ardea.cli"),
+    "zmq": ("scheduler", "zmq"),
+    "kazoo": ("ardea.transport", "kazoo"),
+    "kubernetes": ("scheduler", "kubernetes"),
+    "pyspark": ("ardea.cli", "pyspark"),
+    "payloads": ("stream_manager", "pyarrow"),
+    "instances": ("heron_instance", "rich"),
+    "supervisor": ("ardea.leash", "numpy"),
+}
+
+
+@pytest.fixture(scope="module")
+def rules() -> configparser.ConfigParser:
+    rules = configparser.ConfigParser()
+    rules.read_string((ROOT / ".importlinter").read_text())
+    return rules
+
+
+@pytest.fixture(scope="module")
+def layers(rules) -> list[str]:
+    """The lines of the first contract, from the top layer down."""
+    return rules[f"{CONTRACT}layers"]["layers"].strip().splitlines()
+
+
+@pytest.fixture(scope="module")
+def modules(layers) -> set[str]:
+    return {name for line in layers for name in re.findall(r"[\w.]+", line)}
+
+
+@pytest.fixture
+def verdicts(tmp_path, rules, modules):
+    """Runs the real contracts on a house of empty modules, but for some imports."""
+    forbidden = {name for section in rules.values() for name in section.get("forbidden_modules", "").split()}
+    house = modules | {name for name in forbidden if name.startswith("ardea.") and "*" not in name}
+
+    def lint(*offences: tuple[str, str]) -> dict[str, str]:
+        for module in house:
+            folder = tmp_path.joinpath(*module.split("."))
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "__init__.py").touch()
+            (tmp_path / module.split(".")[0] / "__init__.py").touch()
+        for module, imported in offences:
+            tmp_path.joinpath(*module.split("."), "__init__.py").write_text(f"import {imported}\n")
+        command = [Path(sys.executable).with_name("lint-imports"), "--no-cache", "--config", ROOT / ".importlinter"]
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "COLUMNS": "200", "PYTHONUTF8": "1"}
+        run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
+        found = dict(re.findall(r"^(.+) (KEPT|BROKEN)$", run.stdout, re.MULTILINE))
+        return {contract: found.get(rules[f"{CONTRACT}{contract}"]["name"], run.stdout) for contract in OFFENCES}
+
+    return lint
+
+
+def test_every_module_of_ardea_has_a_layer(modules):
+    entries = (p for p in (ROOT / "ardea").iterdir() if p.suffix == ".py" or (p / "__init__.py").exists())
+    assert {f"ardea.{p.stem}" for p in entries if p.stem != "__init__"} - modules == set()
+
+
+def test_the_processes_share_a_layer_and_never_import_one_another(layers):
+    assert [set(line.split(" | ")) for line in layers if "stream_manager" in line] == [PROCESSES]
+
+
+def test_every_contract_is_tried(rules):
+    contracts = {name.removeprefix(CONTRACT) for name in rules.sections() if name.startswith(CONTRACT)}
+    assert contracts == OFFENCES.keys()
+
+
+def test_a_house_without_imports_keeps_every_contract(verdicts):
+    assert verdicts() == dict.fromkeys(OFFENCES, "KEPT")
+
+
+@pytest.mark.parametrize("contract", OFFENCES)
+def test_contract_refuses_its_offence_and_no_other_does(verdicts, contract):
+    assert verdicts(OFFENCES[contract]) == {**dict.fromkeys(OFFENCES, "KEPT"), contract: "BROKEN"}
+
+
+LOADED = """
+import importlib, pkgutil, sys
+before = set(sys.modules)
+for name in sys.argv[1:]:
+    package = importlib.import_module(name)
+    for module in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{name}."):
+        importlib.import_module(module.name)
+print(*{name.split(".")[0] for name in sys.modules.keys() - before})
+"""
+
+
+def loaded_by(*names: str) -> set[str]:
+    """Top-level names that a fresh interpreter holds after importing the packages with all their modules."""
+    command = [sys.executable, "-c", LOADED, *names]
+    return set(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=60).stdout.split())
+
+
+def test_instances_load_nothing_of_the_command_line():
+    heavy = {"prometheus_client", "pydantic", "rich", "starlette", "typer", "uvicorn"}
+    assert loaded_by("heron_instance") & heavy == set()
+
+
+def test_the_supervisor_loads_the_standard_library_only():
+    assert loaded_by("ardea.supervisor", "ardea.supervision") - sys.stdlib_module_names == {"ardea"}

@@ -1,0 +1,186 @@
+"""Totals over lives, containers and metrics managers never fall."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ardea.metrics import Identity, Lives, Overview, Registry, Summary, TaskSummary
+from metrics_manager.state import MetricsState
+
+ACKED = "ardea_instance_tuples_acked_total"
+LATENCY = "ardea_spout_complete_latency_seconds"
+
+
+class Task:
+    """A process with lives, and all it ever counted."""
+
+    def __init__(self, task: int = 1, component: str = "words", container: int = 1) -> None:
+        self.identity = Identity("t", container, "heron_instance", component, task)
+        self.acked = 0
+        self.start(1)
+
+    def start(self, life: int) -> None:
+        self.registry = Registry(msgspec.structs.replace(self.identity, life=life))
+        self.life = life
+
+    def count(self, number: int, latency: float = 0.01) -> bytes:
+        self.acked += number
+        self.registry.counter(ACKED).value += number
+        self.registry.histogram(LATENCY).observe(latency, number)
+        self.registry.gauge("ardea_spout_pending_tuples").value = number
+        self.registry.gauge("ardea_process_resident_memory_bytes").value = 1000
+        return self.registry.snapshot()
+
+
+def report(state: MetricsState, admission: int = 1, container: int = 1) -> bytes:
+    return msgspec.msgpack.encode(state.summary(container, admission))
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.dictionaries(st.sampled_from("ab"), st.integers(0, 99)))))
+def test_totals_of_lives_never_fall_whatever_comes_in_whatever_order(reports):
+    lives: Lives[str] = Lives()
+    before: dict[str, tuple[float, ...]] = {}
+    for life, values in reports:
+        lives.accept(life, {key: (value,) for key, value in values.items()})
+        totals = lives.totals()
+        assert all(totals[key] >= value for key, value in before.items())
+        before = totals
+
+
+@given(st.lists(st.lists(st.integers(0, 50), min_size=1), min_size=1))
+def test_totals_are_exact_when_the_last_of_each_life_arrived(lives_of_increments):
+    lives: Lives[str] = Lives()
+    for life, increments in enumerate(lives_of_increments, start=1):
+        counted = 0
+        for increment in increments:
+            counted += increment
+            assert lives.accept(life, {"n": (counted,)})
+    assert lives.totals()["n"] == (sum(map(sum, lives_of_increments)),)
+
+
+def test_a_life_that_is_over_changes_nothing():
+    lives: Lives[str] = Lives()
+    lives.accept(2, {"n": (5,)})
+    assert not lives.accept(1, {"n": (100,)})
+    assert lives.totals() == {"n": (5,)}
+
+
+class Machine:
+    """A task, its metrics manager and the master, each of which may start anew."""
+
+    def __init__(self) -> None:
+        self.task, self.state, self.overview = Task(), MetricsState(), Overview()
+
+    def step(self, what: str, number: int) -> None:
+        if what == "task":
+            self.task.start(self.task.life + 1)
+        elif what == "metrics manager":
+            self.state = MetricsState()
+        elif what == "master":
+            self.overview = Overview()
+        self.state.accept(self.task.count(number), 0)
+        self.overview.accept(report(self.state), 0)
+
+    @property
+    def acked(self) -> int:
+        return self.overview.components()["words"].acked
+
+
+@given(st.lists(st.tuples(st.sampled_from(["run", "task", "metrics manager"]), st.integers(0, 9)), min_size=1))
+def test_a_master_that_lives_is_exact_whoever_else_dies(steps):
+    machine = Machine()
+    for what, number in steps:
+        machine.step(what, number)
+        assert machine.acked == machine.task.acked
+
+
+@given(st.lists(st.tuples(st.sampled_from(["run", "task", "master"]), st.integers(0, 9)), min_size=1))
+def test_a_new_master_learns_of_former_lives_from_the_metrics_manager(steps):
+    machine = Machine()
+    for what, number in steps:
+        machine.step(what, number)
+        assert machine.acked == machine.task.acked
+
+
+def test_a_replaced_container_begins_with_life_one_again_and_still_adds_up():
+    overview, first, second = Overview(), MetricsState(), MetricsState()
+    first.accept(Task().count(10), 0)
+    overview.accept(report(first, admission=1), 0)
+    second.accept(Task().count(3), 0)
+    overview.accept(report(second, admission=2), 0)
+    overview.accept(report(first, admission=1), 0)
+    assert overview.components()["words"].acked == 13
+
+
+def test_components_sum_over_containers_and_managers_have_rows_of_their_own():
+    overview = Overview()
+    for container, tasks in {1: (1, 2), 2: (3,)}.items():
+        state = MetricsState()
+        for task in tasks:
+            state.accept(Task(task, "words", container).count(task, latency=0.01 * task), 0)
+        manager = Registry(Identity("t", container, "stream_manager"))
+        manager.counter("ardea_process_cpu_seconds_total").value = 2.5
+        state.accept(manager.snapshot(), 0)
+        overview.accept(report(state, container=container), 0)
+    words = overview.components()
+    assert list(words) == ["words"]
+    assert (words["words"].tasks, words["words"].acked, words["words"].pending) == (3, 6, 6)
+    assert words["words"].resident_memory_bytes == 3000
+    assert words["words"].mean() == pytest.approx((0.01 + 2 * 0.02 + 3 * 0.03) / 6)
+    assert 0.02 < words["words"].quantile(0.99) <= 0.05
+    rows = [(row.container, row.process, row.task, row.totals.cpu_seconds) for row in overview.processes()]
+    assert rows == [
+        (1, "heron_instance", 1, 0),
+        (1, "heron_instance", 2, 0),
+        (1, "stream_manager", -1, 2.5),
+        (2, "heron_instance", 3, 0),
+        (2, "stream_manager", -1, 2.5),
+    ]
+
+
+def test_what_happened_since_an_earlier_look():
+    task, state, overview = Task(), MetricsState(), Overview()
+    looks = []
+    for number, latency in ((100, 0.001), (10, 1.0)):
+        state.accept(task.count(number, latency), 0)
+        overview.accept(report(state), 0)
+        looks.append(overview.components()["words"])
+    recent = looks[1].since(looks[0])
+    assert (recent.acked, recent.pending, recent.tasks) == (10, 10, 1)
+    assert recent.quantile(0.5) > 0.5 > looks[1].quantile(0.5)
+    assert recent.quantile(0.5, "execute_duration") is None
+    assert looks[1].since(looks[1]).mean() is None
+
+
+def test_a_silent_container_has_nothing_pending_but_keeps_its_counts():
+    task, state, overview = Task(), MetricsState(), Overview(expiry=60)
+    state.accept(task.count(7), 0)
+    overview.accept(report(state), 0)
+    overview.expire(59)
+    assert overview.components()["words"].pending == 7
+    overview.expire(60)
+    totals = overview.components()["words"]
+    assert (totals.tasks, totals.pending, totals.acked) == (0, 0, 7)
+
+
+def test_a_silent_task_has_nothing_pending_either():
+    task, state, overview = Task(), MetricsState(expiry=60), Overview()
+    state.accept(task.count(7), 0)
+    state.expire(60)
+    overview.accept(report(state), 60)
+    totals = overview.components()["words"]
+    assert (totals.tasks, totals.pending, totals.acked) == (0, 0, 7)
+
+
+def test_a_summary_is_decodable_by_its_struct():
+    state = MetricsState()
+    state.accept(Task().count(7), 0)
+    told = msgspec.msgpack.decode(report(state), type=Summary)
+    assert (told.container, told.admission) == (1, 1)
+    assert isinstance(told.processes[0], TaskSummary)
+    assert told.processes[0].current[ACKED] == (7,)
+    with pytest.raises(msgspec.MsgspecError):
+        Overview().accept(b"\xc1", 0)

@@ -1,0 +1,127 @@
+"""The metrics manager as its shell uses it, over real HTTP."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from http.client import HTTPConnection
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from ardea import __version__
+from ardea.errors import ClusterError
+from ardea.metrics import Identity, Overview, Registry
+from metrics_manager.server import MetricsManager
+
+
+@pytest.fixture
+def manager() -> Iterator[MetricsManager]:
+    before = set(threading.enumerate())
+    manager = MetricsManager(Identity("words", 1, "metrics_manager"))
+    yield manager
+    manager.close()
+    assert [t for t in set(threading.enumerate()) - before if t.name == "metrics-http"] == []
+
+
+def get(port: int, path: str) -> tuple[int, str]:
+    connection = HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.status, response.read().decode()
+    finally:
+        connection.close()
+
+
+def test_scrapes_see_the_latest_of_every_process(manager):
+    port = manager.serve(0)
+    instance = Registry(Identity("words", 1, "heron_instance", "count", 1))
+    pending = instance.gauge("ardea_spout_pending_tuples")
+    for value in (3, 4):
+        pending.value = value
+        manager.accept(instance.snapshot(), 0)
+        status, text = get(port, "/metrics")
+        assert status == 200
+        (sample,) = next(text_string_to_metric_families(text)).samples
+        assert (sample.name, sample.value) == ("ardea_spout_pending_tuples", value)
+        assert sample.labels == {"topology": "words", "container": "1", "component": "count", "task": "1"}
+
+
+def test_types_and_help_come_from_the_table_and_no_created_series(manager):
+    port = manager.serve(0)
+    manager.flush(0, 0)
+    manager.flush(1, 1)
+    text = get(port, "/metrics")[1]
+    families = {family.name: family for family in text_string_to_metric_families(text)}
+    assert families["ardea_process_cpu_seconds"].type == "counter"
+    assert families["ardea_process_threads"].type == "gauge"
+    assert families["ardea_metrics_manager_flush_duration_seconds"].type == "histogram"
+    assert families["ardea_process_open_fds"].documentation == "Open file descriptors."
+    assert families["ardea_build_info"].samples[0].labels["version"] == __version__
+    assert "_created" not in text
+
+
+def test_label_values_are_escaped(manager):
+    port = manager.serve(0)
+    instance = Registry(Identity("words", 1, "heron_instance", "count", 1))
+    instance.counter("ardea_user_exceptions_total", exception='a"b\\c\nd').value = 1
+    manager.accept(instance.snapshot(), 0)
+    families = text_string_to_metric_families(get(port, "/metrics")[1])
+    labels = [s.labels for family in families for s in family.samples if s.name == "ardea_user_exceptions_total"]
+    assert [each["exception"] for each in labels] == ['a"b\\c\nd']
+
+
+def test_health_and_unknown_paths(manager):
+    port = manager.serve(0)
+    assert get(port, "/healthz") == (200, "ok\n")
+    assert get(port, "/nonsense")[0] == 404
+
+
+def test_a_port_in_use_is_an_error_that_says_which_and_what_to_do(manager):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(ClusterError, match=f"127.0.0.1:{port}: another process listens there") as caught:
+            manager.serve(port)
+    assert "another port" in caught.value.hint
+
+
+def test_a_port_that_does_not_exist_is_an_error_too(manager):
+    with pytest.raises(ClusterError, match=r"127\.0\.0\.1:70000"):
+        manager.serve(70000)
+
+
+def test_the_port_is_free_after_close(manager):
+    port = manager.serve(0)
+    manager.close()
+    assert manager.serve(port) == port
+
+
+def test_snapshots_are_counted_by_result(manager):
+    instance = Registry(Identity("words", 1, "heron_instance", "count", 1, life=2))
+    former = Registry(Identity("words", 1, "heron_instance", "count", 1, life=1))
+    for snapshot in (instance.snapshot(), instance.snapshot(), former.snapshot(), b"\xc1"):
+        manager.accept(snapshot, 0)
+    statistics = manager.statistics()
+    assert statistics.snapshots == {"accepted": 2, "stale": 1, "invalid": 1}
+    assert statistics.processes == 1
+    manager.expire(60)
+    assert manager.statistics().processes == 0
+
+
+def test_the_flush_is_timed_by_the_given_clock():
+    ticks = iter([10.0, 10.25])
+    manager = MetricsManager(Identity("words", 1, "metrics_manager"), clock=lambda: next(ticks))
+    manager.flush(0, 0)
+    assert manager._flushes.sum == 0.25
+
+
+def test_the_master_reads_the_summary(manager):
+    instance = Registry(Identity("words", 1, "heron_instance", "count", 1))
+    instance.counter("ardea_instance_tuples_executed_total", source_component="a", stream="x").value = 3
+    instance.counter("ardea_instance_tuples_executed_total", source_component="b", stream="x").value = 4
+    manager.accept(instance.snapshot(), 0)
+    overview = Overview()
+    overview.accept(manager.summary(admission=1), 0)
+    assert overview.components()["count"].executed == 7

@@ -1,0 +1,102 @@
+"""Records come back as they were stored, and say so when they do not; the state's address is understood."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ardea.errors import StateError, UserError
+from ardea.plan import ContainerPlan, InstancePlan, PackingPlan, Resource
+from ardea.state import FileState, open_state, records
+from ardea.state.records import Admission, ExecutionState, Incarnations, MasterLocation, RunState, TopologyRecord
+
+CONFIG = st.dictionaries(st.text(), st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text())
+RECORDS = st.one_of(
+    st.builds(
+        TopologyRecord,
+        config=CONFIG,
+        submitted_at=st.datetimes(timezones=st.just(UTC)),
+    ),
+    st.builds(ExecutionState),
+    st.builds(MasterLocation),
+    st.builds(Incarnations, st.dictionaries(st.integers(0, 9999), st.builds(Admission))),
+)
+
+
+@given(RECORDS)
+def test_a_record_comes_back(record):
+    assert records.decode(records.encode(record), type(record), "/here") == record
+
+
+def test_a_packing_plan_comes_back():
+    instance = InstancePlan(1, "count", 0, 0, Resource())
+    plan = PackingPlan("round_robin", (ContainerPlan(1, (instance,), Resource(0.5, 1, 2)),))
+    assert records.decode(records.encode(plan), PackingPlan, "/here") == plan
+
+
+def test_fields_of_a_newer_version_are_passed_over():
+    data = records.encode(ExecutionState(RunState.FAILED, "why"))
+    newer = data.replace(b'"reason"', b'"added":[1],"reason"')
+    assert newer != data
+    assert records.decode(newer, ExecutionState, "/here") == ExecutionState(RunState.FAILED, "why")
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (records.encode(MasterLocation(host="h", port=1, term=1, pid=1)), "it is a MasterLocation"),
+        (b"", "truncated"),
+        (b"\xff", "malformed"),
+        (records.encode(ExecutionState(RunState.FAILED)).replace(b"FAILED", b"DANCING"), "DANCING"),
+    ],
+)
+def test_something_else_names_the_path(data, says):
+    with pytest.raises(StateError, match="/here does not hold a ExecutionState") as caught:
+        records.decode(data, ExecutionState, "/here")
+    assert says in caught.value.message
+
+
+def test_final_states_are_those_that_nothing_follows():
+    assert {state for state in RunState if state.final} == {RunState.SUCCEEDED, RunState.FAILED, RunState.KILLED}
+
+
+def test_records_are_frozen():
+    with pytest.raises(AttributeError):
+        ExecutionState(RunState.RUNNING).reason = "changed"
+    assert msgspec.structs.replace(ExecutionState(RunState.RUNNING), reason="why").reason == "why"
+
+
+@pytest.mark.parametrize(
+    ("url", "root"),
+    [
+        ("/var/lib/ardea", Path("/var/lib/ardea")),
+        ("some/where", Path.cwd() / "some/where"),
+        ("~/ardea", Path.home() / "ardea"),
+        ("file:///var/lib/ardea", Path("/var/lib/ardea")),
+        ("FILE://localhost/with%20space", Path("/with space")),
+    ],
+)
+def test_an_address_names_a_directory(url, root):
+    state = open_state(url)
+    assert isinstance(state, FileState)
+    assert state.root == root
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("zookeeper://host:2181/ardea", "unknown scheme 'zookeeper'"),
+        ("file://relative/path", "no absolute path"),
+        ("file://", "no absolute path"),
+        ("", "empty"),
+    ],
+)
+def test_an_address_that_is_not_understood_says_why(url, says):
+    with pytest.raises(UserError, match=says) as caught:
+        open_state(url)
+    assert caught.value.hint

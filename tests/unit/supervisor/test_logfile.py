@@ -1,0 +1,85 @@
+"""The log file of a process."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ardea.supervision import logfile
+from ardea.supervision.logfile import LogFile
+
+
+def kept(path: Path) -> list[bytes]:
+    """Contents, oldest first."""
+    numbered = sorted(path.parent.glob(f"{path.name}.*"), key=lambda p: -int(p.suffix[1:]))
+    return [p.read_bytes() for p in [*numbered, path]]
+
+
+@given(st.lists(st.lists(st.sampled_from([b"a", b"\n", b"bcdefgh"]), max_size=8).map(b"".join), max_size=12))
+def test_nothing_is_lost_no_line_is_cut_no_file_too_long(chunks):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.log"
+        log = LogFile(path, limit=20, files=200)
+        for chunk in chunks:
+            log.write(chunk)
+        log.close()
+        files = kept(path)
+        assert b"".join(files) == b"".join(chunks)
+        assert all(text.endswith(b"\n") for text in files[:-1])
+        longest = max((len(line) + 1 for line in b"".join(chunks).split(b"\n")), default=0)
+        # a line that comes in pieces may have begun near the end of a file
+        assert all(len(text) < 20 + longest for text in files)
+
+
+def test_only_so_many_files_are_kept(tmp_path):
+    log = LogFile(tmp_path / "a.log", limit=10, files=3)
+    for number in range(10):
+        log.write(b"line %04d\n" % number)
+    log.close()
+    assert kept(tmp_path / "a.log") == [b"line 0007\n", b"line 0008\n", b"line 0009\n"]
+
+
+def test_a_single_file_starts_over(tmp_path):
+    log = LogFile(tmp_path / "a.log", limit=10, files=1)
+    log.write(b"line 0000\nline 0001\n")
+    log.close()
+    assert kept(tmp_path / "a.log") == [b"line 0001\n"]
+
+
+def test_a_mark_stands_on_its_own_line_also_after_a_restart(tmp_path):
+    log = LogFile(tmp_path / "a.log", limit=1000, files=2)
+    log.write(b"half")
+    log.close()
+    log = LogFile(tmp_path / "a.log", limit=1000, files=2)
+    log.mark("life 2 started, pid 1")
+    log.mark("life 2 ended: exit 0")
+    log.close()
+    assert kept(tmp_path / "a.log") == [b"half\n--- life 2 started, pid 1 ---\n--- life 2 ended: exit 0 ---\n"]
+
+
+def test_a_full_disk_costs_lines_and_the_log_says_how_many_bytes(tmp_path, monkeypatch):
+    room = 10
+
+    def write(fd, data):
+        nonlocal room
+        if not room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        taken, room = min(room, len(data)), max(0, room - len(data))
+        return real(fd, data[:taken])
+
+    real = os.write
+    monkeypatch.setattr(logfile.os, "write", write)
+    log = LogFile(tmp_path / "a.log", limit=1000, files=2)
+    log.write(b"line 0\nline 1\n")
+    log.write(b"line 2\n")
+    room = 1000
+    log.write(b"line 3\n")
+    log.write(b"line 4\n")
+    log.close()
+    notice = b"--- 11 bytes of output lost: the log could not be written ---"
+    assert kept(tmp_path / "a.log") == [b"line 0\nlin\n%s\nline 3\nline 4\n" % notice]

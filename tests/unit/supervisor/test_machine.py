@@ -1,0 +1,300 @@
+"""The supervisor's decisions."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from ardea.errors import ExitCode
+from ardea.supervision.machine import (
+    BACKOFF,
+    SETTLED,
+    Beat,
+    Ended,
+    Exited,
+    Finish,
+    Kill,
+    Look,
+    Machine,
+    Observed,
+    Phase,
+    ReportStuck,
+    Start,
+    Started,
+    StopRequested,
+    Tick,
+)
+from ardea.supervision.spec import Policy, ProcessSpec
+
+MIB = 1 << 20
+KILL, TERM = signal.SIGKILL, signal.SIGTERM
+
+
+class World(RuleBasedStateMachine):
+    """Processes that live, fall silent and die as they like, under one machine."""
+
+    @initialize(
+        restarts=st.lists(st.sampled_from(["always", "always", "never"]), min_size=1, max_size=3),
+        ram=st.sampled_from([None, 100 * MIB]),
+    )
+    def begin(self, restarts, ram):
+        self.now = 0.0
+        self.policy = Policy(silence=10, startup=30, grace=5)
+        specs = [ProcessSpec(f"p{i}", ("x",), ram=ram, restart=r) for i, r in enumerate(restarts)]
+        self.machine = Machine(specs, self.policy, self.now)
+        self.living: dict[str, dict] = {}
+        self.due = {spec.name: 0.0 for spec in specs}
+        self.streak = {spec.name: 0 for spec in specs}
+        self.codes: dict[str, int] = {}
+        self.stopped = False
+        self.result = None
+        self.feed(Tick())
+
+    def feed(self, event):
+        for instruction in self.machine.handle(event, self.now):
+            self.obey(instruction)
+
+    def obey(self, instruction):
+        assert self.result is None, "nothing follows the end"
+        match instruction:
+            case Start(name):
+                assert name not in self.living, "two of one name"
+                assert self.now >= self.due.pop(name), "before its back-off was over"
+                assert not self.stopped or not self.machine.stopping, "started after the stop"
+                self.living[name] = {"born": self.now, "heard": self.now, "user": False, "beaten": False, "doomed": 0}
+                self.feed(Started(name))
+            case Kill(name, number):
+                process = self.living[name]
+                assert process["doomed"] != KILL, "killed twice"
+                process["doomed"] = number
+            case ReportStuck(name):
+                process = self.living[name]
+                assert process["beaten"]
+                assert process["user"]
+                assert self.now - process["heard"] >= self.policy.silence
+            case Ended(name, code, _, again):
+                process = self.living.pop(name)
+                self.codes[name] = code
+                if self.now - process["born"] >= SETTLED:
+                    self.streak[name] = 0
+                if again is not None:
+                    assert code not in (0, 78)
+                    assert again == BACKOFF[min(self.streak[name], len(BACKOFF) - 1)]
+                    self.streak[name] += 1
+                    self.due[name] = self.now + again
+            case Finish(code):
+                assert not self.living
+                self.result = code
+
+    @rule(seconds=st.sampled_from([0, 0.1, 0.5, 1, 2, 4.9, 5, 9.9, 10, 30, 60, 1000]))
+    def pass_time(self, seconds):
+        self.now += seconds
+        self.feed(Tick())
+
+    @precondition(lambda self: self.living)
+    @rule(data=st.data(), user=st.booleans())
+    def beat(self, data, user):
+        name = data.draw(st.sampled_from(sorted(self.living)))
+        self.living[name].update(heard=self.now, user=user, beaten=True)
+        self.feed(Beat(name, user))
+
+    @precondition(lambda self: self.living)
+    @rule(data=st.data(), resident=st.integers(0, 200), cpu=st.floats(0, 1000), stopped=st.booleans())
+    def look(self, data, resident, cpu, stopped):
+        name = data.draw(st.sampled_from(sorted(self.living)))
+        self.feed(Observed(name, Look(resident * MIB, cpu, stopped)))
+        limit = self.machine.processes[name].spec.ram
+        assert limit is None or resident * MIB <= limit or self.living[name]["doomed"] == KILL
+
+    @precondition(lambda self: self.living)
+    @rule(data=st.data(), code=st.sampled_from([0, 1, 75, 78, -9, -11]))
+    def end(self, data, code):
+        self.feed(Exited(data.draw(st.sampled_from(sorted(self.living))), code))
+
+    @rule()
+    def stop(self):
+        self.feed(StopRequested())
+        self.stopped = True
+
+    @invariant()
+    def stopping_reaches_all(self):
+        if getattr(self, "machine", None) and self.machine.stopping:
+            assert all(process["doomed"] in (TERM, KILL) for process in self.living.values())
+            assert not any(p.phase is Phase.WAITING for p in self.machine.processes.values())
+
+    @invariant()
+    def what_is_due_is_started(self):
+        if getattr(self, "machine", None) and not self.machine.stopping:
+            assert self.machine.wakeup() == min(self.due.values(), default=float("inf"))
+
+    def teardown(self):
+        if not hasattr(self, "machine") or self.result is not None:
+            return
+        self.stop()
+        self.now += self.policy.grace
+        if self.result is None:
+            self.feed(Tick())
+        for name in list(self.living):
+            assert self.living[name]["doomed"] == KILL
+            self.feed(Exited(name, -KILL))
+        assert self.result is not None
+        everyone = [self.codes.get(name) for name in self.machine.processes]
+        expected = 78 if 78 in everyone else 0 if set(everyone) == {0} else 75
+        assert self.result == expected
+
+
+TestWorld = World.TestCase
+
+
+def running(*specs: ProcessSpec, **policy: float) -> Machine:
+    """A machine whose processes all run since 0."""
+    machine = Machine(specs or [ProcessSpec("a", ("x",))], Policy(**policy), 0.0)
+    for start in machine.handle(Tick(), 0.0):
+        assert machine.handle(Started(start.name), 0.0) == []
+    return machine
+
+
+def ticks(machine: Machine, start: float, end: float, *, cpu: float | None = None, stopped: bool = False) -> list:
+    """A look and a tick every second in (start, end]; ``cpu``: the share of a core that "a" uses."""
+    found = []
+    for now in range(int(start) + 1, int(end) + 1):
+        if cpu is not None:
+            found += machine.handle(Observed("a", Look(0, cpu * now, stopped)), now)
+        found += machine.handle(Tick(), now)
+    return found
+
+
+def test_the_back_off_grows_to_thirty_seconds_and_starts_again_after_a_minute_of_life():
+    machine, now, waits = running(), 0.0, []
+    for _ in range(10):
+        (ended,) = machine.handle(Exited("a", 1), now)
+        waits.append(ended.again)
+        if ended.again:
+            assert machine.handle(Tick(), now + ended.again - 0.01) == []
+        now += ended.again
+        assert machine.handle(Tick(), now) == [Start("a")]
+        machine.handle(Started("a"), now)
+    assert waits == [0, 0.5, 1, 2, 4, 8, 16, 30, 30, 30]
+    (ended,) = machine.handle(Exited("a", 1), now + 60)
+    assert ended.again == 0
+
+
+def test_ten_silent_seconds_in_the_io_loop_kill():
+    machine = running()
+    machine.handle(Beat("a", in_user_code=False), 0)
+    assert ticks(machine, 0, 9, cpu=1) == []
+    assert ticks(machine, 9, 11, cpu=1) == [Kill("a", KILL)]
+    (ended,) = machine.handle(Exited("a", -KILL), 12)
+    assert ended.reason == "killed by SIGKILL (silent for 10.0 s)"
+
+
+def test_busy_user_code_is_reported_every_thirty_seconds_and_never_killed():
+    machine = running()
+    machine.handle(Beat("a", in_user_code=True), 0)
+    found = ticks(machine, 0, 99, cpu=0.5)
+    assert [type(each) for each in found] == [ReportStuck] * 3
+    assert [each.silent for each in found] == [10, 40, 70]
+    assert machine.processes["a"].state == "stuck"
+    machine.handle(Beat("a", in_user_code=True), 100)
+    assert machine.processes["a"].state == "running"
+
+
+@pytest.mark.parametrize(("cpu", "stopped", "why"), [(0.001, False, "it is idle"), (0.5, True, "it is stopped")])
+def test_silent_user_code_that_is_idle_or_stopped_is_killed(cpu, stopped, why):
+    machine = running()
+    machine.handle(Beat("a", in_user_code=True), 0)
+    assert ticks(machine, 0, 10, cpu=cpu, stopped=stopped) == [Kill("a", KILL)]
+    assert why in machine.processes["a"].killed
+
+
+def test_user_code_that_stops_working_later_is_killed_later():
+    machine = running()
+    machine.handle(Beat("a", in_user_code=True), 0)
+    ticks(machine, 0, 20, cpu=1)
+    found = []
+    for now in range(21, 40):
+        found += machine.handle(Observed("a", Look(0, 20.0, stopped=False)), now)
+        found += machine.handle(Tick(), now)
+    assert found == [Kill("a", KILL)]
+
+
+def test_without_proc_user_code_is_assumed_to_work():
+    machine = running()
+    machine.handle(Beat("a", in_user_code=True), 0)
+    assert ticks(machine, 0, 20) == [ReportStuck("a", 10)]
+
+
+def test_a_busy_start_has_thirty_seconds_for_its_first_beat_and_an_idle_one_ten():
+    assert ticks(running(), 0, 29, cpu=1) == []
+    machine = running()
+    ticks(machine, 0, 29, cpu=1)
+    assert ticks(machine, 29, 40, cpu=1) == [Kill("a", KILL)]
+    assert ticks(running(), 0, 10, cpu=0) == [Kill("a", KILL)]
+
+
+def test_time_in_which_the_supervisor_itself_stood_still_is_nobodys_silence():
+    machine = running()
+    machine.handle(Beat("a", in_user_code=False), 1)
+    machine.handle(Tick(), 1)
+    assert machine.handle(Tick(), 1000) == []
+    assert ticks(machine, 1000, 1004) == []
+    assert ticks(machine, 1004, 1010) == [Kill("a", KILL)]
+
+
+def test_memory_over_the_limit_kills_once_and_says_both_numbers():
+    machine = running(ProcessSpec("a", ("x",), ram=256 * MIB))
+    assert machine.handle(Observed("a", Look(256 * MIB, 0, stopped=False)), 1) == []
+    assert machine.handle(Observed("a", Look(300 * MIB, 0, stopped=False)), 2) == [Kill("a", KILL)]
+    assert machine.handle(Observed("a", Look(400 * MIB, 0, stopped=False)), 3) == []
+    (ended,) = machine.handle(Exited("a", -KILL), 4)
+    assert ended.reason == "killed by SIGKILL (memory limit 256 MiB exceeded: 300 MiB resident)"
+    assert ended.again == 0
+
+
+def test_exit_78_stops_the_others_and_is_the_result():
+    machine = running(ProcessSpec("a", ("x",)), ProcessSpec("b", ("x",)))
+    ended, kill = machine.handle(Exited("a", 78, "no such topology"), 1)
+    assert ended == Ended("a", 78, "exit 78 (no such topology)", None)
+    assert kill == Kill("b", TERM)
+    assert machine.cause == "a: exit 78 (no such topology)"
+    assert machine.handle(Exited("b", 0), 2)[-1] == Finish(ExitCode.PERMANENT)
+
+
+def test_a_process_that_is_never_restarted_ends_the_others_unless_it_exits_zero():
+    specs = ProcessSpec("a", ("x",), restart="never"), ProcessSpec("b", ("x",))
+    machine = running(*specs)
+    assert len(machine.handle(Exited("a", 0), 1)) == 1
+    assert not machine.stopping
+    machine = running(*specs)
+    assert Kill("b", TERM) in machine.handle(Exited("a", 1), 1)
+    assert machine.handle(Exited("b", 0), 2)[-1] == Finish(ExitCode.TEMPORARY)
+
+
+def test_a_stop_cancels_a_restart_that_is_due_later():
+    machine = running()
+    for now in (1.0, 2.0):
+        machine.handle(Exited("a", 1), now)
+        if now == 1.0:
+            machine.handle(Tick(), now)
+            machine.handle(Started("a"), now)
+    assert machine.handle(StopRequested(), 2.1) == [Finish(ExitCode.TEMPORARY)]
+
+
+def test_a_process_that_starts_while_all_stop_is_told_at_once():
+    machine = Machine([ProcessSpec("a", ("x",))], Policy(), 0.0)
+    assert machine.handle(Tick(), 0) == [Start("a")]
+    assert machine.handle(StopRequested(), 0) == []
+    assert machine.handle(Started("a"), 0) == [Kill("a", TERM)]
+
+
+@given(st.lists(st.floats(0.01, 9.9), max_size=30), st.booleans())
+def test_whoever_beats_in_time_lives(gaps, user):
+    machine, now = running(), 0.0
+    for gap in gaps:
+        now += gap
+        assert machine.handle(Tick(), now) == []
+        machine.handle(Beat("a", user), now)

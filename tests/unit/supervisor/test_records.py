@@ -1,0 +1,83 @@
+"""The supervisor's files."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ardea.errors import ClusterError, ConfigError
+from ardea.supervision import records
+from ardea.supervision.spec import Policy, ProcessSpec, dump, load
+
+
+def test_a_life_counts_up_and_survives(tmp_path):
+    assert records.read_life(tmp_path, "a") == 0
+    assert [records.raise_life(tmp_path, "a") for _ in range(3)] == [1, 2, 3]
+    assert records.raise_life(tmp_path, "b") == 1
+    assert records.read_life(tmp_path, "a") == 3
+
+
+@pytest.mark.parametrize("text", ["", "-1", "1.5", "seven", "٣"])
+def test_a_life_that_is_no_number_is_an_error_that_names_the_file(tmp_path, text):
+    (tmp_path / "lives").mkdir()
+    (tmp_path / "lives" / "a").write_text(text)
+    with pytest.raises(ClusterError, match=r"lives/a holds .* cannot be started"):
+        records.raise_life(tmp_path, "a")
+
+
+def test_a_reason_is_one_line_and_taken_once(tmp_path):
+    assert records.take_reason(tmp_path, "a") is None
+    records.write_reason(tmp_path, "a", "what\n  and where\n")
+    assert records.take_reason(tmp_path, "a") == "what and where"
+    assert records.take_reason(tmp_path, "a") is None
+
+
+def test_the_last_twenty_ends_are_kept(tmp_path):
+    ends = [records.Exit("a", life, 1, 1, None, "exit 1", float(life)) for life in range(25)]
+    for end in ends:
+        records.write_exit(tmp_path, end)
+    assert records.read_exits(tmp_path, "a") == ends[5:]
+    assert records.read_exits(tmp_path, "b") == []
+
+
+def test_status_is_empty_before_there_was_a_supervisor(tmp_path):
+    assert records.read_status(tmp_path) == {}
+    records.write_status(tmp_path, {"state": "running"})
+    assert records.read_status(tmp_path) == {"state": "running"}
+
+
+def test_a_specification_comes_back_as_it_was(tmp_path):
+    processes = [
+        ProcessSpec("count-1", ("python", "-m", "heron_instance"), {"A": "b"}, 1 << 28, "never"),
+        ProcessSpec("$mastercoord-bg0-1", ("x",)),
+    ]
+    policy = Policy(silence=0.5, log_files=2)
+    (tmp_path / "spec.json").write_text(dump(processes, policy))
+    assert load(tmp_path / "spec.json") == (processes, policy)
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ("{", "Expecting"),
+        ("{}", "no key 'processes'"),
+        ({"processes": [], "polict": {}}, "unknown key 'polict'"),
+        ({"processes": [{"name": "a", "argv": "python"}]}, "a: argv must be a list"),
+        ({"processes": [{"name": "a", "argv": []}]}, "a: argv is empty"),
+        ({"processes": [{"name": "../a", "argv": ["x"]}]}, "without '/'"),
+        ({"processes": [{"name": "a", "argv": ["x"], "ram": 0}]}, "ram is 0 bytes"),
+        ({"processes": [{"name": "a", "argv": ["x"], "restart": "maybe"}]}, "restart is 'maybe'"),
+        ({"processes": [{"name": "a", "argv": ["x"], "argz": 1}]}, "argz"),
+        ({"processes": [], "policy": {"silence": 0}}, "policy.silence is 0"),
+        ({"processes": [], "policy": {"grace": "5"}}, "policy.grace is '5'"),
+        ([], "cannot be used"),
+    ],
+)
+def test_a_wrong_specification_says_where_and_what(tmp_path, document, message):
+    path = tmp_path / "spec.json"
+    path.write_text(document if isinstance(document, str) else json.dumps(document))
+    with pytest.raises(ConfigError, match=message) as caught:
+        load(path)
+    assert str(path) in str(caught.value)
+    assert caught.value.hint

@@ -1,0 +1,63 @@
+"""What of the supervisor and of the leash needs no second process."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from ardea import leash
+from ardea.errors import ConfigError
+from ardea.supervision import kernel
+from ardea.supervision.child import reap_orphans
+from ardea.supervision.spec import ProcessSpec
+from ardea.supervisor import Supervisor
+
+
+@pytest.mark.parametrize("names", [[], ["a", "a"]])
+def test_names_must_differ_and_there_must_be_one(tmp_path, names):
+    with pytest.raises(ConfigError, match="different names"):
+        Supervisor([ProcessSpec(name, ("x",)) for name in names], tmp_path)
+
+
+def test_pid_1_reaps_what_it_inherited_and_leaves_its_own_to_be_read():
+    orphan = os.fork()
+    if orphan == 0:
+        os._exit(3)
+    os.waitid(os.P_PID, orphan, os.WEXITED | os.WNOWAIT)
+    reap_orphans({orphan})
+    assert os.waitid(os.P_PID, orphan, os.WEXITED | os.WNOWAIT).si_status == 3
+    reap_orphans(set())
+    with pytest.raises(ChildProcessError):
+        os.waitpid(orphan, 0)
+
+
+def test_without_a_supervisor_the_leash_does_nothing(monkeypatch):
+    for name in ("ARDEA_LEASH", "ARDEA_FOLDER", "ARDEA_LIFE"):
+        monkeypatch.delenv(name, raising=False)
+    leash.attach()
+    leash.beat(in_user_code=True)
+    leash.report("nobody reads this")
+    assert leash.life() == 1
+
+
+def test_a_look_at_oneself_sees_memory_and_work():
+    seen = kernel.look(os.getpid())
+    assert seen.resident > 1 << 20
+    assert seen.cpu > 0
+    assert not seen.stopped
+
+
+def test_a_look_at_nobody_is_none():
+    assert kernel.look(2**22 + 1) is None
+
+
+def test_supervisor_and_leash_import_nothing_but_the_standard_library():
+    code = (
+        "import sys; import ardea.supervisor; "
+        "print(sorted({m.partition('.')[0] for m in sys.modules} - sys.stdlib_module_names - {'ardea', '__main__'}))"
+    )
+    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, timeout=30)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,1 @@
+"""The topology master: admits containers, makes the physical plan, decides the end."""

@@ -1,0 +1,35 @@
+"""``python -m topology_master``: the master of one topology."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from ardea import leash, logs
+from ardea.errors import ArdeaError
+from ardea.plan.definition import Definition
+from topology_master.process import MasterProcess, read_token
+
+
+def main() -> int:
+    """Runs the master."""
+    leash.attach()
+    logs.configure()
+    parser = argparse.ArgumentParser(prog="topology_master", description=__doc__)
+    parser.add_argument("--definition", type=Path, required=True)
+    parser.add_argument("--folder", type=Path, required=True, help="the topology's folder, which holds the token")
+    parser.add_argument("--metrics", required=True)
+    parser.add_argument("--host", default="127.0.0.1")
+    args = parser.parse_args()
+    try:
+        definition = Definition.read(args.definition)
+        return MasterProcess(definition, args.host, read_token(args.folder), args.metrics).run()
+    except ArdeaError as error:
+        print(f"error: {error.message}", file=sys.stderr)  # noqa: T201
+        leash.report(error.message.splitlines()[0])
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,130 @@
+"""How a topology ends: who rests, when nothing is on its way any more, and what the last word is.
+
+Pure.  The page is docs/end-of-topology.md.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from ardea.plan.physical import PhysicalPlan
+from ardea.protocol.wire_pb2 import ACTIVE, DONE, ENDED, RESTING, TaskReport
+
+
+class Phase(enum.Enum):
+    """Running: tuples may flow.  Ending: the end is declared.  Over: the final state is known."""
+
+    RUNNING = "running"
+    ENDING = "ending"
+    OVER = "over"
+
+
+@dataclass(slots=True)
+class Told:
+    """The newest report of one task."""
+
+    life: int = 0
+    version: int = 0
+    state: int = ACTIVE
+    round: int = 0
+    seen: dict[int, int] = field(default_factory=dict)
+    given_up: int = 0
+    former_given_up: int = 0
+    open: int = 0
+    error: str = ""
+
+
+class Ending:
+    """Collects reports; says when the end can be declared, and when everything has ended."""
+
+    def __init__(self, plan: PhysicalPlan) -> None:
+        self._plan = plan
+        self.phase = Phase.RUNNING
+        self.failure = ""
+        self.tasks = {task: Told() for task in plan.tasks}
+        logical = plan.logical
+        self._upstream = {
+            task.task: frozenset(
+                t for entry in logical[task.component].inputs for t in plan.component_tasks[entry.component]
+            )
+            for task in plan.tasks.values()
+        }
+        self._feeds: dict[int, set[int]] = {task: set() for task in plan.tasks}
+        for task, sources in self._upstream.items():
+            for source in sources:
+                self._feeds[source].add(task)
+
+    def reported(self, report: TaskReport) -> bool:
+        """Takes a report; False if a higher incarnation, or a later report, is known already."""
+        told = self.tasks.get(report.task)
+        if told is None or (report.life, report.version) <= (told.life, told.version):
+            return False
+        if report.life > told.life:
+            if told.life and self.phase is Phase.ENDING:
+                self._lost(report.task)
+            told.former_given_up += told.given_up
+        told.life, told.version = report.life, report.version
+        told.state, told.round, told.seen = report.state, report.round, dict(report.seen)
+        told.given_up, told.open = report.given_up, report.open
+        told.error = report.error or told.error
+        if report.failure:
+            self.failure = self.failure or report.failure
+        return True
+
+    @property
+    def quiet(self) -> bool:
+        """Whether every task rests, every spout is done, and each rest has been seen by all that it feeds.
+
+        The rounds make the reports one consistent cut: a task that got data after it reported its rest has a source
+        whose present round it has not seen.
+        """
+        if self.phase is not Phase.RUNNING:
+            return False
+        for task, told in self.tasks.items():
+            wanted = (DONE,) if not self._upstream[task] else (RESTING,)
+            if told.state not in wanted:
+                return False
+        return all(
+            told.seen.get(source) == self.tasks[source].round
+            for task, told in self.tasks.items()
+            for source in self._upstream[task]
+        )
+
+    def declared(self) -> None:
+        """The end is written down."""
+        self.phase = Phase.ENDING
+
+    @property
+    def all_ended(self) -> bool:
+        """Whether every task has reported its end."""
+        return self.phase is Phase.ENDING and all(told.state == ENDED for told in self.tasks.values())
+
+    @property
+    def given_up(self) -> int:
+        """Rows that will never be sent again, of all lives."""
+        return sum(told.given_up + told.former_given_up for told in self.tasks.values())
+
+    def verdict(self) -> tuple[bool, str]:
+        """(succeeded, reason) of a topology whose tasks have ended."""
+        if self.failure:
+            return False, self.failure
+        if self.given_up:
+            errors = [told.error for told in self.tasks.values() if told.error]
+            why = f"; the last error: {errors[-1]}" if errors else ""
+            tuples = "1 tuple was" if self.given_up == 1 else f"{self.given_up:,} tuples were"
+            return False, f"{tuples} given up{why}"
+        return True, ""
+
+    def errors(self) -> list[str]:
+        """The last exception of each task that had one."""
+        return [told.error for told in self.tasks.values() if told.error]
+
+    def _lost(self, task: int) -> None:
+        """A new life after the declaration: what the former one was to emit at the end may be gone."""
+        if not self._upstream[task]:
+            return  # a spout is told the end again, and closes
+        if self.tasks[task].state == ENDED and all(self.tasks[t].state == ENDED for t in self._feeds[task]):
+            return
+        name = self._plan.tasks[task].name
+        self.failure = self.failure or f"{name} died after the end was declared, before what it feeds had ended"

@@ -1,0 +1,251 @@
+"""The topology master as a process: lease and term, one socket for managers and callers, one loop."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import structlog
+
+from ardea import leash
+from ardea.config import Settings
+from ardea.errors import Conflict, ExitCode, NotFound
+from ardea.metrics import Identity, Overview, Registry, observe_process
+from ardea.plan.definition import Definition
+from ardea.plan.wire import packing_from_bytes
+from ardea.protocol.lane import Lane, Message
+from ardea.protocol.link import Link
+from ardea.protocol.wire_pb2 import ANSWER, ASK, SUMMARY, Answer, Ask, Header
+from ardea.state import Create, Fenced, Set, Term, open_state, paths, records
+from ardea.state.records import Admission, ExecutionState, Incarnations, MasterLocation, RunState
+from ardea.transport import Bound, Dialled, Poller, context
+from topology_master.state import Master
+
+LINGER_AFTER_END = 3.0
+log = structlog.get_logger("topology-master")
+
+
+class StateStore:
+    """The master's writes, under its term."""
+
+    def __init__(self, state: Any, topology: str, term: Term) -> None:
+        self._state, self._topology, self._term = state, topology, term
+
+    def admit(self, container: int, holder: str, host: str, port: int) -> int:
+        """See :class:`topology_master.state.Store`."""
+        path = paths.incarnations(self._topology)
+        try:
+            held = self._state.get(path)
+            known, version = records.decode(held.data, Incarnations, path).containers, held.version
+        except NotFound:
+            known, version = {}, 0
+        former = known.get(container)
+        number = 1 if former is None else former.admission + (former.holder != holder)
+        admission = Admission(admission=number, holder=holder, host=host, port=port)
+        if admission != former:
+            data = records.encode(Incarnations({**known, container: admission}))
+            self._term.transaction([Set(path, data, version) if version else Create(path, data)])
+        return number
+
+    def execution(self, state: RunState, reason: str) -> None:
+        """See :class:`topology_master.state.Store`."""
+        path = paths.execution_state(self._topology)
+        data = records.encode(ExecutionState(state, reason))
+        self._term.transaction([Set(path, data, self._state.get(path).version)])
+
+    def epoch(self, packing: bytes) -> int:
+        """Writes the routing content if it changed; its version is the epoch."""
+        path = paths.physical_plan(self._topology)
+        try:
+            held = self._state.get(path)
+        except NotFound:
+            return self._term.transaction([Create(path, packing)])[0]
+        if held.data == packing:
+            return int(held.version)
+        return self._term.transaction([Set(path, packing, held.version)])[0]
+
+
+class MasterProcess:
+    """Wires one master; :meth:`run` returns the exit code."""
+
+    def __init__(self, definition: Definition, host: str, token: str, metrics: str) -> None:
+        self.definition = definition
+        self.exit_code: ExitCode | None = None
+        self.overview = Overview()
+        self._token = token
+        self._state = open_state(definition.state)
+        self._context = context()
+        self.poller = Poller()
+        self._socket = Bound(self._context)
+        port = self._socket.bind(f"tcp://{host}:0")
+        self.poller.watch(self._socket)
+        self._metrics = Dialled(self._context, b"topology-master", metrics)
+        topology = definition.topology
+        self._lease = self._take_lease(host, port)
+        term = Term.take(self._state, topology, f"pid {os.getpid()} on {host}")
+        self._publish(host, port, term)
+        store = StateStore(self._state, topology, term)
+        logical = definition.shape.plan()
+        settings = Settings.of(logical.config)
+        self.master = Master(
+            topology,
+            definition.shape.digest,
+            logical,
+            packing_from_bytes(definition.packing),
+            definition.packing,
+            store.epoch(definition.packing),
+            term.number,
+            store,
+            self._transmit,
+            active=definition.active,
+            drain_secs=settings.drain,
+        )
+        self.registry = Registry(Identity(topology=topology, container=0, process="topology-master", life=leash.life()))
+        observe_process(self.registry)
+        self._identities: dict[Link, bytes] = {}
+
+    def _take_lease(self, host: str, port: int) -> Any:
+        location = MasterLocation(host=host, port=port, term=0, pid=os.getpid())
+        try:
+            return self._state.lease(paths.master(self.definition.topology), records.encode(location))
+        except Conflict as error:
+            raise Conflict(
+                f"another master of {self.definition.topology} is alive; this one ends",
+                hint="only one master acts; nothing to do",
+            ) from error
+
+    def _publish(self, host: str, port: int, term: Term) -> None:
+        location = MasterLocation(host=host, port=port, term=term.number, pid=os.getpid())
+        path = paths.master(self.definition.topology)
+        self._state.set(path, records.encode(location), self._state.get(path).version)
+
+    def run(self) -> ExitCode:
+        """Until the final state is stored and everybody knows it."""
+        signal.signal(signal.SIGTERM, lambda *_: self._stop(ExitCode.OK))
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        execution = records.decode(
+            self._state.get(paths.execution_state(self.definition.topology)).data, ExecutionState, "execution state"
+        )
+        if execution.state.final:
+            self._stop(_code_of(execution.state))
+        next_second = due = 0.0
+        over_since: float | None = None
+        while self.exit_code is None:
+            self.poller.wait(min(1.0, max(0.0, due - time.monotonic())), lambda: self.exit_code is not None)
+            now = time.monotonic()
+            try:
+                for identity, frames in self._socket.receive(256):
+                    self._received(identity, frames, now)
+                due = min(self.master.tick(now), next_second)
+            except Fenced as error:
+                log.error("this master's term is over", reason=error.message)
+                self._stop(ExitCode.TEMPORARY)
+            if now >= next_second:
+                next_second = now + 1.0
+                leash.beat(in_user_code=False)
+                self._gauges(now)
+            if self.master.over:
+                over_since = over_since or now
+                if self.master.told_everybody or now - over_since > LINGER_AFTER_END:
+                    self._stop(_code_of(self.master.state))
+                due = min(due, now + 0.05)
+        self._close()
+        return self.exit_code
+
+    def _received(self, identity: bytes, frames: list[bytes], now: float) -> None:
+        header = Header.FromString(frames[0])
+        if header.kind == ASK:
+            answer = self._answer(Ask.FromString(frames[1]), now)
+            self._socket.send(identity, [Header(kind=ANSWER).SerializeToString(), answer.SerializeToString()])
+        elif header.kind == SUMMARY:
+            try:
+                self.overview.accept(frames[1], now)
+            except msgspec.MsgspecError:
+                log.warning("a metrics summary cannot be read; it is passed over", peer=identity.decode())
+        else:
+            number = int(identity[1:])
+            self.master.received(number, header, frames[1:], now)
+            known = self.master.containers.get(number)
+            if known is not None:
+                self._identities[known.link] = identity
+
+    def _transmit(self, link: Link, _lane: Lane, message: Message) -> None:
+        self._socket.send(b"m%d" % link.key, message)
+
+    # --- callers ----------------------------------------------------------------------------------------------
+
+    def _answer(self, ask: Ask, now: float) -> Answer:
+        """The verbs of the control port; docs/protocol.md lists them."""
+        if not hmac.compare_digest(ask.token, self._token):
+            return Answer(ok=False, code="NOT_ALLOWED", message="the token is not this topology's")
+        master = self.master
+        if ask.verb == "activate":
+            master.set_active(active=True)
+        elif ask.verb == "deactivate":
+            master.set_active(active=False)
+        elif ask.verb == "drain":
+            wait = ask.arguments.get("wait")
+            master.drain(now, float(wait) if wait else None)
+        elif ask.verb == "fail":
+            master.fail(ask.arguments["reason"])
+        elif ask.verb != "status":
+            return Answer(ok=False, code="UNKNOWN_VERB", message=f"the master knows no verb {ask.verb!r}")
+        return Answer(ok=True, body=msgspec.json.encode(self._status(now)))
+
+    def _status(self, now: float) -> dict[str, Any]:
+        master = self.master
+        self.overview.expire(now)
+        return {
+            "topology": master.topology,
+            "state": master.state.value,
+            "reason": master.reason,
+            "term": master.term,
+            "epoch": master.plan.epoch,
+            "missing_containers": master.missing,
+            "silent_tasks": master.silent_tasks,
+            "given_up": master.ending.given_up,
+            "errors": master.ending.errors(),
+            "tasks": {
+                master.plan.tasks[t].name: {"state": told.state, "life": told.life, "open": told.open}
+                for t, told in master.ending.tasks.items()
+            },
+            "components": {name: msgspec.to_builtins(t) for name, t in self.overview.components().items()},
+            "processes": [msgspec.to_builtins(p) for p in self.overview.processes()],
+        }
+
+    def _gauges(self, now: float) -> None:
+        master, registry = self.master, self.registry
+        missing = len(master.missing)
+        registry.gauge("ardea_tm_containers", state="missing").value = missing
+        registry.gauge("ardea_tm_containers", state="registered").value = len(master.plan.containers) - missing
+        registry.gauge("ardea_tm_plan_version").value = master.plan.epoch
+        for number, container in master.containers.items():
+            age = registry.gauge("ardea_tm_heartbeat_age_seconds", peer=f"manager-{number}")
+            age.value = now - container.link.last_heard
+        self._metrics.send([registry.snapshot()])
+
+    def _stop(self, code: ExitCode) -> None:
+        self.exit_code = code
+        self.poller.wake()
+
+    def _close(self) -> None:
+        self._lease.release()
+        self._state.close()
+        self._socket.close()
+        self._metrics.close()
+        self._context.destroy(linger=1000)
+
+
+def _code_of(state: RunState) -> ExitCode:
+    """A final state is an orderly end of the process, whatever it says of the topology."""
+    return ExitCode.OK if state.final else ExitCode.TEMPORARY
+
+
+def read_token(folder: Path) -> str:
+    """The control port's token, from the topology's own folder."""
+    return (folder / "token").read_text().strip()

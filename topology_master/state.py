@@ -1,0 +1,269 @@
+"""The topology master: admits containers, makes the plan, gives orders, declares the end.
+
+Pure: messages come in through :meth:`Master.received`, writes to the state go out through ``Store``, and time
+passes in :meth:`Master.tick`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ardea.plan.logical import LogicalPlan
+from ardea.plan.packing import PackingPlan
+from ardea.plan.physical import PhysicalPlan
+from ardea.protocol.ids import incarnation
+from ardea.protocol.lane import Lane
+from ardea.protocol.link import Link, Port
+from ardea.protocol.wire_pb2 import (
+    ACTIVATE,
+    ADMITTED,
+    DEACTIVATE,
+    DRAIN,
+    END,
+    EXIT,
+    HEARTBEAT,
+    HELLO,
+    ORDER,
+    PLAN,
+    REFUSED,
+    REGISTER,
+    REPORT,
+    Address,
+    Admission,
+    Header,
+    Hello,
+    Order,
+    OrderKind,
+    Plan,
+    Refusal,
+    Registration,
+    TaskReport,
+)
+from ardea.state.records import RunState
+from topology_master.ending import Ending, Phase
+
+HEARTBEAT_EVERY = 1.0
+DRAIN_LASTS = 10.0
+
+
+class Store(Protocol):
+    """The master's writes; each is one transaction under its term, and raises Fenced when that is over."""
+
+    def admit(self, container: int, holder: str, host: str, port: int) -> int:
+        """The admission of that holder: its own, or a higher one."""
+
+    def execution(self, state: RunState, reason: str) -> None:
+        """The topology's state."""
+
+
+@dataclass(slots=True)
+class Container:
+    """One container that has said hello."""
+
+    link: Link
+    holder: str
+    address: Address | None = None
+    admission: int = 0
+    registered: bool = False
+
+
+class Master:
+    """One master's life."""
+
+    def __init__(
+        self,
+        topology: str,
+        digest: str,
+        logical: LogicalPlan,
+        packing: PackingPlan,
+        packing_bytes: bytes,
+        epoch: int,
+        term: int,
+        store: Store,
+        port: Port,
+        *,
+        active: bool = True,
+        drain_secs: float = DRAIN_LASTS,
+    ) -> None:
+        self.topology = topology
+        self.term = term
+        self.plan = PhysicalPlan.build(logical, packing, epoch)
+        self.ending = Ending(self.plan)
+        self.containers: dict[int, Container] = {}
+        self.active = active
+        self.state = RunState.RUNNING if active else RunState.PAUSED
+        self.reason = ""
+        self._digest = digest
+        self._packing = packing_bytes
+        self._store = store
+        self._port = port
+        self._orders: dict[int, Order] = {}
+        self._version = 0
+        self._planned = False
+        self._drain_secs = drain_secs
+        self._drain_until: float | None = None
+        self._next_heartbeat = 0.0
+
+    # --- messages ---------------------------------------------------------------------------------------------
+
+    def received(self, container: int, header: Header, frames: Sequence[bytes], now: float) -> None:
+        """One message of a container's manager."""
+        if header.kind == HELLO:
+            self._met(container, header, Hello.FromString(frames[0]))
+            return
+        known = self.containers.get(container)
+        if known is None or not known.link.accept(Lane.CONTROL, header, sum(map(len, frames))):
+            return
+        known.link.last_heard = now
+        if header.kind == REGISTER:
+            self._register(container, known, Registration.FromString(frames[0]))
+        elif header.kind == REPORT:
+            if self.ending.reported(TaskReport.FromString(frames[0])):
+                self._consider(now)
+        elif header.kind == HEARTBEAT:
+            return
+
+    def _met(self, number: int, header: Header, hello: Hello) -> None:
+        known = self.containers.get(number)
+        if known is None or known.holder != hello.holder:
+            link = Link(number, f"manager {number}", self.term, self._port)
+            known = self.containers[number] = Container(link, hello.holder)
+        link = known.link
+        if hello.topology != self.topology or hello.digest != self._digest or number not in self.plan.containers:
+            refusal = Refusal(
+                code="WRONG_TOPOLOGY",
+                message=f"this is the master of {self.topology}, plan {self._digest}; "
+                f"container {number} of {hello.topology}, plan {hello.digest}, does not belong to it",
+                definite=True,
+            )
+            link.signal(Header(kind=REFUSED), [refusal.SerializeToString()])
+            return
+        if link.meet(header.sender) is not None:
+            known.registered = False
+        link.signal(Header(kind=HELLO), [Hello(topology=self.topology, digest=self._digest).SerializeToString()])
+
+    def _register(self, number: int, known: Container, registration: Registration) -> None:
+        address = registration.address
+        known.admission = self._store.admit(number, registration.holder, address.host, address.data_port)
+        known.address = address
+        known.registered = True
+        address.incarnation = incarnation(known.admission, known.link.peer)
+        body = Admission(admission=known.admission, term=self.term).SerializeToString()
+        known.link.send(Lane.CONTROL, Header(kind=ADMITTED), [body], len(body))
+        if self._planned:
+            self._send_plan(known)
+        elif all(c in self.containers and self.containers[c].registered for c in self.plan.containers):
+            self._planned = True
+            for container in self.containers.values():
+                self._send_plan(container)
+
+    def _send_plan(self, container: Container) -> None:
+        plan = Plan(epoch=self.plan.epoch, packing=self._packing, active=self.active, term=self.term)
+        plan.addresses.extend(c.address for c in self.containers.values() if c.address is not None)
+        body = plan.SerializeToString()
+        container.link.send(Lane.CONTROL, Header(kind=PLAN), [body], len(body))
+        for order in self._orders.values():
+            self._send_order(container, order)
+
+    # --- orders -----------------------------------------------------------------------------------------------
+
+    def set_active(self, *, active: bool) -> None:
+        """Activates or deactivates the topology."""
+        if self.ending.phase is not Phase.RUNNING or active == self.active:
+            return
+        self.active = active
+        self._write(RunState.RUNNING if active else RunState.PAUSED)
+        self._orders.pop(DEACTIVATE if active else ACTIVATE, None)
+        self._order(ACTIVATE if active else DEACTIVATE)
+
+    def drain(self, now: float, wait: float | None = None) -> None:
+        """Stops the spouts, waits for what is open, then ends as KILLED; repeated with less time, it hurries."""
+        until = now + (self._drain_secs if wait is None else wait)
+        self._drain_until = until if self._drain_until is None else min(until, self._drain_until)
+        if DRAIN not in self._orders:
+            self._order(DRAIN)
+        self._consider(now)
+
+    def fail(self, reason: str) -> None:
+        """Ends the topology as FAILED."""
+        self._finish(RunState.FAILED, reason)
+
+    def _order(self, kind: OrderKind) -> None:
+        self._version += 1
+        order = self._orders[kind] = Order(kind=kind, term=self.term, version=self._version)
+        for container in self.containers.values():
+            if container.registered:
+                self._send_order(container, order)
+
+    @staticmethod
+    def _send_order(container: Container, order: Order) -> None:
+        body = order.SerializeToString()
+        container.link.send(Lane.CONTROL, Header(kind=ORDER), [body], len(body))
+
+    # --- the end ----------------------------------------------------------------------------------------------
+
+    def _consider(self, now: float) -> None:
+        ending = self.ending
+        if ending.phase is Phase.OVER:
+            return
+        if ending.failure:
+            self._finish(RunState.FAILED, ending.failure)
+        elif self._drain_until is not None:
+            if ending.quiet or now >= self._drain_until:
+                left = sum(told.open for told in ending.tasks.values())
+                self._finish(RunState.KILLED, f"{left:,} tuples were still open" if left else "")
+        elif ending.quiet:
+            # Written down before the first end marker: a new master continues from it.
+            self._write(RunState.ENDING)
+            ending.declared()
+            self._order(END)
+        elif ending.all_ended:
+            succeeded, reason = ending.verdict()
+            self._finish(RunState.SUCCEEDED if succeeded else RunState.FAILED, reason)
+
+    def _finish(self, state: RunState, reason: str) -> None:
+        if self.ending.phase is Phase.OVER:
+            return
+        self.reason = reason
+        self._write(state)
+        self.ending.phase = Phase.OVER
+        self._order(EXIT)
+
+    def _write(self, state: RunState) -> None:
+        self._store.execution(state, self.reason)
+        self.state = state
+
+    @property
+    def over(self) -> bool:
+        """Whether the final state is stored."""
+        return self.ending.phase is Phase.OVER
+
+    @property
+    def told_everybody(self) -> bool:
+        """Whether every registered manager has confirmed the last order."""
+        return all(c.link.lanes[Lane.CONTROL].unconfirmed_bytes == 0 for c in self.containers.values() if c.registered)
+
+    # --- time -------------------------------------------------------------------------------------------------
+
+    def tick(self, now: float) -> float:
+        """Heartbeats, and the end of a drain; returns when to be called again."""
+        if now >= self._next_heartbeat:
+            self._next_heartbeat = now + HEARTBEAT_EVERY
+            for container in self.containers.values():
+                if container.link.up:
+                    container.link.heartbeat()
+        if self._drain_until is not None and now >= self._drain_until:
+            self._consider(now)
+        return min(self._next_heartbeat, self._drain_until or self._next_heartbeat)
+
+    @property
+    def missing(self) -> list[int]:
+        """Containers that have not registered."""
+        return [c for c in self.plan.containers if c not in self.containers or not self.containers[c].registered]
+
+    @property
+    def silent_tasks(self) -> list[str]:
+        """Tasks that have not reported yet."""
+        return [self.plan.tasks[t].name for t, told in self.ending.tasks.items() if not told.life]
