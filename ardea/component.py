@@ -80,6 +80,10 @@ class SpoutCollector(Protocol):
         """See :meth:`Spout.emit`."""
         ...
 
+    def emit_batch(self, batch: Any, tup_ids: Sequence[Any] | None, stream: str) -> None:
+        """See :meth:`Spout.emit_batch`."""
+        ...
+
     def finish(self) -> None:
         """See :meth:`Spout.finish`."""
         ...
@@ -257,6 +261,20 @@ class Spout(Component):
                 encoded in batches, so that it may be raised by the executor after the call, naming stream and field.
         """
         return self._collector.emit(values, tup_id, stream, direct_task, need_task_ids)
+
+    def emit_batch(self, batch: Any, tup_ids: Sequence[Any] | None = None, stream: str = DEFAULT_STREAM) -> None:
+        """Emits the rows of an Arrow record batch, which travels as columns.
+
+        Args:
+            batch: a ``pyarrow.RecordBatch``; its columns are the stream's fields, in order; a reader gets the same tuples as of single rows.
+            tup_ids: one for each row, None for those that are not tracked; None: no row is.
+            stream: one that the class declares, and not a direct one.
+
+        Raises:
+            UserError: undeclared or direct stream, wrong number of columns or ids, or wrong thread.
+            ConfigError: pyarrow is not installed.
+        """
+        self._collector.emit_batch(batch, tup_ids, stream)
 
     def finish(self) -> None:
         """Says that there is nothing new for now; ``next_tuple`` is not called any more.

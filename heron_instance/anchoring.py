@@ -1,7 +1,7 @@
 """Which trees a bolt's rows belong to: the marks that emits leave, and the edges that hang on them.
 
-A mark is the index of the input tuple that a row is anchored to, ``UNANCHORED``, or several tuples, perhaps of former
-batches; spans say which input batch the plain indexes belong to.
+A mark is the index of the input tuple that a row is anchored to, ``UNANCHORED``, ``WHOLE_BATCH``, or several tuples,
+perhaps of former batches; spans say which input batch the plain indexes belong to.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from heron_instance.inlet import InputBatch, Int
 from heron_instance.outlet import StreamBuffer, Trees
 
 UNANCHORED = -1
+WHOLE_BATCH = -2
 Anchors = tuple[Tuple, ...]
 Span = tuple[InputBatch | None, int, int]
 
@@ -129,4 +130,6 @@ def _anchors_of(mark: int | Anchors, batch: InputBatch | None) -> list[tuple[Inp
     """The tracked tuples that a row is anchored to."""
     if isinstance(mark, tuple):
         return [(t._batch, t._index) for t in mark if t._batch.tracked]
+    if mark == WHOLE_BATCH and batch is not None and batch.tracked:
+        return [(batch, index) for index in range(len(batch.rows))]
     return [(batch, mark)] if mark >= 0 and batch is not None and batch.tracked else []

@@ -5,19 +5,21 @@ from __future__ import annotations
 import math
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import repeat
+from threading import get_ident
 from typing import Any, cast
 
 import numpy as np
 
-from ardea.component import Bolt, overrides
+from ardea.component import Bolt, install, overrides
 from ardea.errors import EncodingError, FailedException, UserError
 from ardea.protocol.ids import NO_IDS, by_task, distinct, fold
 from ardea.protocol.wire_pb2 import ACKS, ARROW, MARKER, ROWS, Header
 from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, Tuple
-from heron_instance.anchoring import UNANCHORED, Anchoring, Anchors, one
+from heron_instance.anchoring import UNANCHORED, WHOLE_BATCH, Anchoring, Anchors, one
 from heron_instance.executor import Environment, Executor
+from heron_instance.hooks import Hooks
 from heron_instance.inlet import InputBatch, Int
 from heron_instance.outlet import OutMessage, StreamBuffer, Trees
 
@@ -44,7 +46,6 @@ class BoltExecutor(Executor):
         self._whole_batches = overrides(type(self.bolt), "process_batch")
         self._batch: InputBatch | None = None
         self._next_row = 0
-        self._batch_started = 0.0
         self._per_row = 1e-3
         self._waiting: deque[tuple[Header, Sequence[bytes]]] = deque()
         self._anchoring = Anchoring()
@@ -53,21 +54,19 @@ class BoltExecutor(Executor):
         self._failed: list[tuple[InputBatch, int]] = []
         self._next_tick = math.inf
         self._ticks = 0
+        self._hooks: Hooks | None = None
+        self._raised_at = 0
         self._run = self._install()
 
     # --- user code --------------------------------------------------------------------------------------------
 
-    def _install(self) -> Callable[[Iterable[Tuple], int], None]:
+    def _install(self, hooks: Hooks | None = None) -> Callable[[Sequence[Tuple], int], None]:
         """Gives the bolt its emit, and returns the loop that calls ``process``; both share the current index."""
         current = UNANCHORED
-        outlet, process, auto_anchor = self.outlet, self.bolt.process, self.bolt.auto_anchor
+        process = self.bolt.process if hooks is None else hooks.process(self.bolt.process)
+        auto_anchor = self.bolt.auto_anchor
         limit = self.settings.batch_rows * 4
-        first = next(iter(outlet.buffers.values()), None)
-        rows: list[Any] | None = None
-        marks: list[Any] | None = None
-        if first is not None and first.plan.name == "default" and not first.plan.direct:
-            rows, marks = first.rows, first.marks
-        alone = len(outlet.buffers) == 1
+        rows, marks, plain = self.plain_buffer()
 
         def emit(
             values: Sequence[Any],
@@ -76,27 +75,25 @@ class BoltExecutor(Executor):
             direct_task: int | None = None,
             need_task_ids: bool = False,
         ) -> list[int] | None:
-            if (
-                rows is not None
-                and marks is not None
-                and alone
-                and anchors is None
-                and direct_task is None
-                and stream == "default"
-                and not need_task_ids
-            ):
-                rows.append(values)
-                marks.append(current if auto_anchor else UNANCHORED)
-                if len(rows) >= limit:
-                    self._overflow()
-                return None
-            return self._emit(
-                values, stream, current if auto_anchor else UNANCHORED, anchors, direct_task, need_task_ids
-            )
+            mark = current if auto_anchor else UNANCHORED
+            if not plain or anchors is not None or direct_task is not None or need_task_ids or stream != "default":
+                return self._emit(values, stream, mark, anchors, direct_task, need_task_ids)
+            if get_ident() != self.thread:
+                self.check_thread()
+            rows.append(values)
+            marks.append(mark)
+            if len(rows) >= limit:
+                self.overflow()
+            return None
 
-        def run(tuples: Iterable[Tuple], start: int) -> None:
+        def run(tuples: Sequence[Tuple], start: int) -> None:
             nonlocal current
             try:
+                if whole:
+                    current = WHOLE_BATCH
+                    self._anchoring.mixed = True
+                    self.bolt.process_batch(tuples)
+                    return
                 for current, tup in enumerate(tuples, start):  # noqa: B007 -- emit reads it
                     process(tup)
             except BaseException:
@@ -105,12 +102,20 @@ class BoltExecutor(Executor):
             finally:
                 current = UNANCHORED
 
-        self._raised_at = 0
-        collector = _Collector(emit, self.ack, self.fail)
-        self.bolt._collector = collector
+        whole = self._whole_batches
+        self.give(emit if hooks is None else hooks.emit(emit))
+        return run
+
+    def give(self, emit: Callable[..., list[int] | None]) -> None:
+        """Puts the bolt to work with this emit; a class with an ``emit`` of its own reaches it through the base's."""
+        install(self.bolt, self.env.task.component, _Collector(emit, self.ack, self.fail))
         if not overrides(type(self.bolt), "emit"):
             self.bolt.emit = emit  # type: ignore[method-assign]
-        return run
+
+    def hooked(self) -> None:
+        """From now on with hooks."""
+        self._hooks = Hooks(self.env.context.hooks, self.env.task.task, self.clock)
+        self._run = self._install(self._hooks)
 
     def _emit(
         self,
@@ -138,7 +143,7 @@ class BoltExecutor(Executor):
                 buffer.rows.append(values)
                 buffer.marks.append(mark)
         if len(buffer.rows) >= self.settings.batch_rows * 4:
-            self._overflow()
+            self.overflow()
         return tasks
 
     def _anchors(self, anchors: Sequence[Tuple]) -> int | Anchors:
@@ -152,10 +157,6 @@ class BoltExecutor(Executor):
         if len(anchors) == 1 and anchors[0]._batch is self._batch:
             return anchors[0]._index
         return tuple(t for t in anchors if isinstance(t._batch, InputBatch)) or UNANCHORED
-
-    def _overflow(self) -> None:
-        self.check_thread()
-        self.overflow()
 
     # --- acks -------------------------------------------------------------------------------------------------
 
@@ -171,6 +172,8 @@ class BoltExecutor(Executor):
         batch.settled.add(index)
         self._explicit.append((batch, index))
         self.instruments.acked.value += 1
+        if self._hooks is not None:
+            self._hooks.acked(tup, batch.arrived)
 
     def fail(self, tup: Tuple) -> None:
         """An explicit fail; of a tuple already settled it is ignored and counted."""
@@ -187,6 +190,8 @@ class BoltExecutor(Executor):
         batch.settled.add(index)
         self._failed.append((batch, index))
         self.instruments.failed.value += 1
+        if self._hooks is not None:
+            self._hooks.failed(Tuple(batch.rows[index], index, batch), batch.arrived)
 
     @staticmethod
     def _settled(batch: Any, index: int) -> bool:
@@ -222,10 +227,10 @@ class BoltExecutor(Executor):
 
     def _open(self, header: Header, frames: Sequence[bytes]) -> None:
         source = self.env.plan.tasks[header.source].component
-        self.env.output.taken(header.container, header.container_life, header.rows, sum(map(len, frames)))
+        self.env.output.taken(header, sum(map(len, frames)))
         self.markers.data(header.source)
         stream = self.env.plan.logical[source].streams[header.stream]
-        self._batch_started = self.clock()
+        arrived = self.clock()
         if header.codec == ARROW:
             from ardea.protocol.arrow import decode_batch, rows_of
 
@@ -233,6 +238,7 @@ class BoltExecutor(Executor):
         else:
             rows = self.codec.decode(frames[0])
         batch = self._batch = InputBatch(header, frames, rows, source, stream)
+        batch.arrived = arrived
         self._next_row = 0
         if rows and len(rows[0]) != len(stream.fields):
             error = EncodingError(
@@ -276,10 +282,7 @@ class BoltExecutor(Executor):
         began = self.clock()
         self.in_user_code = True
         try:
-            if self._whole_batches:
-                self._process_whole(batch, tuples)
-            else:
-                self._process_each(batch, tuples, start)
+            self._process_tuples(batch, tuples, start)
         finally:
             self.in_user_code = False
         ended = self.clock()
@@ -294,27 +297,24 @@ class BoltExecutor(Executor):
         self._next_row = end
         if end == len(rows):
             self._batch = None
-            busy = ended - self._batch_started
+            busy = ended - batch.arrived
             self.instruments.busy.value += busy
             size = batch.size
             self.env.window.consumed(len(rows), size, busy)
 
-    def _process_each(self, batch: InputBatch, tuples: list[Tuple], start: int) -> None:
+    def _process_tuples(self, batch: InputBatch, tuples: list[Tuple], start: int) -> None:
         done = 0
         while done < len(tuples):
             try:
                 self._run(tuples[done:] if done else tuples, start + done)
                 return
             except Exception as error:
+                if self._whole_batches:
+                    self._raised(batch, [t._index for t in tuples], error)
+                    return
                 failed = self._raised_at
                 self._raised(batch, [failed], error)
                 done = failed - start + 1
-
-    def _process_whole(self, batch: InputBatch, tuples: list[Tuple]) -> None:
-        try:
-            self.bolt.process_batch(tuples)
-        except Exception as error:
-            self._raised(batch, [t._index for t in tuples], error)
 
     def _raised(self, batch: InputBatch, indexes: list[int], error: Exception) -> None:
         """An exception of ``process``: fails the tuple, or ends the process, as ``auto_fail`` says."""
@@ -342,6 +342,9 @@ class BoltExecutor(Executor):
             rows = np.arange(start, end, dtype=np.intp)
         batch.acked_below = end
         self.instruments.acked.value += end - start if rows is None else len(rows)
+        if self._hooks is not None:
+            for index in range(start, end) if rows is None else rows.tolist():
+                self._hooks.acked(Tuple(batch.rows[index], index, batch), batch.arrived)
         if batch.tracked:
             self._acked.append((batch, rows))
 

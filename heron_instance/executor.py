@@ -18,7 +18,7 @@ import numpy as np
 
 from ardea.component import Bolt, Spout
 from ardea.config import Settings
-from ardea.context import TopologyContext
+from ardea.context import TopologyContext, hook_class
 from ardea.errors import EncodingError, UserError
 from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.protocol.flow import Window
@@ -74,8 +74,8 @@ class Output(Protocol):
     def wait_room(self, below: int, timeout: float) -> bool:
         """Waits until less than ``below`` bytes are held; False: not yet.  Raises Stopping if the process ends."""
 
-    def taken(self, container: int, life: int, rows: int, size: int) -> None:
-        """The executor took a batch that this manager's credit paid for."""
+    def taken(self, header: Header, size: int) -> None:
+        """The executor took a batch of so many bytes, which the credit of ``header.container`` paid for."""
 
 
 @dataclass(slots=True)
@@ -121,6 +121,7 @@ class Executor(ABC):
         self.markers = Markers(upstream, self.outlet.feeds)
         self.active = False
         self.initialized = False
+        self.closed = False
         self.ending = False
         self.draining = False
         self.finished = False
@@ -228,10 +229,18 @@ class Executor(ABC):
 
     def set_active(self, *, active: bool) -> None:
         """Initialises the component the first time; a spout then hears activate and deactivate."""
-        if active and not self.initialized:
+        if active and not self.initialized and not self.closed:
             self.initialized = True
+            for name in self.settings.task_hooks:
+                self.env.context.add_task_hook(hook_class(name)())
             self.env.component.initialize(dict(self.env.config), self.env.context)
+            if self.env.context.hooks:
+                self.hooked()
         self.active = active
+
+    @abstractmethod
+    def hooked(self) -> None:
+        """The component has task hooks: every call goes past them from now on."""
 
     # --- output -----------------------------------------------------------------------------------------------
 
@@ -259,6 +268,13 @@ class Executor(ABC):
 
     def _put(self, message: OutMessage) -> None:
         self.env.output.put(message)
+
+    def plain_buffer(self) -> tuple[list[Any], list[Any], bool]:
+        """(rows, marks, True) that an emit may append to directly: the only stream's, if it is a plain default."""
+        buffers = list(self.outlet.buffers.values())
+        if len(buffers) == 1 and buffers[0].plan.name == "default" and not buffers[0].plan.direct:
+            return buffers[0].rows, buffers[0].marks, True
+        return [], [], False
 
     def overflow(self) -> None:
         """Inside one long call: sends what was emitted, and waits while too much is held."""
@@ -350,6 +366,8 @@ class Executor(ABC):
 
     def close(self) -> None:
         """Closes the component, once."""
-        if self.initialized:
-            self.initialized = False
+        if self.initialized and not self.closed:
+            self.closed = True
             self.env.component.close()
+            for hook in self.env.context.hooks:
+                hook.cleanup()

@@ -161,12 +161,14 @@ class Gateway:
         """Whether the executor must take no more input."""
         return bool(self.channel.held or self._waiting_control)
 
-    def taken(self, container: int, life: int, rows: int, size: int) -> None:
-        """The executor took a batch."""
-        taken = self._taken.get(container)
-        if taken is None or taken.life < life:
-            taken = self._taken[container] = Taken(life)
-        taken.rows += rows
+    def taken(self, header: Header, size: int) -> None:
+        """The executor took a batch; what a former life of the manager sent, nobody counts any more."""
+        if header.sender != self.link.peer:
+            return
+        taken = self._taken.get(header.container)
+        if taken is None or taken.life < header.container_life:
+            taken = self._taken[header.container] = Taken(header.container_life)
+        taken.rows += header.rows
         taken.bytes += size
 
     def _release(self) -> None:

@@ -24,6 +24,7 @@ class InputBatch:
 
     __slots__ = (
         "acked_below",
+        "arrived",
         "component",
         "counts",
         "edges",
@@ -55,6 +56,7 @@ class InputBatch:
         self.partial: dict[int, dict[int, int]] = {}  # row -> root -> edges that hang on this root only
         self.settled: set[int] = set()
         self.acked_below = 0
+        self.arrived = 0.0
         self.size = sum(map(len, frames))
         if header.ids == UNTRACKED:
             self.roots = self.edges = NO_IDS

@@ -44,9 +44,13 @@ class Markers:
         if life < known or (life == known and not again):
             return False
         self.lives[task] = life
-        if task in self.upstream and task in self.seen:
-            del self.seen[task]
-            self.resting = False
+        # The same life (its manager has a new one) needs no new marker: what it sent before its marker has arrived,
+        # and its repeated marker may have overtaken this message on the other lane.
+        if life > known and task in self.upstream:
+            self.ended.discard(task)
+            if task in self.seen:
+                del self.seen[task]
+                self.resting = False
         return task in self.feeds and (self.resting or self.closed)
 
     @property

@@ -17,10 +17,11 @@ import numpy as np
 from ardea.errors import EncodingError, UserError
 from ardea.plan.logical import GroupingPlan, StreamPlan
 from ardea.plan.physical import PhysicalPlan, TaskPlan
+from ardea.protocol.arrow import encode_batch, rows_of
 from ardea.protocol.flow import START_ROWS
 from ardea.protocol.ids import U64
 from ardea.protocol.values import RowCodec
-from ardea.protocol.wire_pb2 import MANY, ONE, ROWS, Header
+from ardea.protocol.wire_pb2 import ARROW, MANY, ONE, ROWS, Header
 from heron_instance.inlet import Int, ranges
 from heron_instance.routing import Router, make_router
 
@@ -80,6 +81,7 @@ class StreamBuffer:
     consumers: list[Consumer]
     rows: Rows = field(default_factory=list)
     marks: list[Any] = field(default_factory=list)
+    columns: Any = None  # the same rows as a pyarrow.RecordBatch, if that is what was emitted
     chosen: dict[int, tuple[int, ...]] = field(default_factory=dict)
     emitted: int = 0
     transferred: int = 0
@@ -90,6 +92,7 @@ class StreamBuffer:
         self.rows.clear()
         self.marks.clear()
         self.chosen.clear()
+        self.columns = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +195,21 @@ class Outlet:
         buffer.marks.append(mark)
         return tasks
 
+    def emit_columns(self, buffer: StreamBuffer, batch: Any, marks: list[Any]) -> None:
+        """An Arrow batch, into an empty buffer; its rows are read only where a grouping or a replay needs them."""
+        if batch.num_columns != len(buffer.plan.fields):
+            raise UserError(
+                f"component {self.task.component}, stream {buffer.plan.name}: a batch has {batch.num_columns} columns, "
+                f"the stream declares {len(buffer.plan.fields)} ({', '.join(buffer.plan.fields)})"
+            )
+        if len(marks) != batch.num_rows:
+            raise UserError(f"{self.task.name}: {len(marks)} tup_ids for a batch of {batch.num_rows} rows")
+        tracked = marks.count(None) < len(marks)
+        routed = any(c.router is not None and c.router.fixed is None for c in buffer.consumers)
+        buffer.rows.extend(rows_of(batch) if tracked or routed else [()] * batch.num_rows)
+        buffer.marks.extend(marks)
+        buffer.columns = batch
+
     def check(self, buffer: StreamBuffer) -> None:
         """The emit rules that need no routing; raises UserError."""
         if buffer.plan.direct:
@@ -237,7 +255,8 @@ class Outlet:
         """(task, buffer, rows): runs of one stream each, for each task in the order of emission."""
         parcels: dict[int, list[tuple[StreamBuffer, Int | None]]] = {}
         for buffer in used:
-            if buffer.rows and {len(buffer.rows[0]), len(buffer.rows[-1])} != {len(buffer.plan.fields)}:
+            arity = {len(buffer.rows[0]), len(buffer.rows[-1])} if buffer.rows and buffer.columns is None else set()
+            if arity - {len(buffer.plan.fields)}:
                 raise _UnsendableError(buffer)
             try:
                 destinations = self._destinations(buffer)
@@ -322,11 +341,7 @@ class Outlet:
             for start in range(0, total, limit):
                 yield from self._batches(target, buffer, picked[start : start + limit])
             return
-        rows = buffer.rows if picked is None else [buffer.rows[i] for i in picked.tolist()]
-        try:
-            values = self.codec.encode(rows)
-        except EncodingError:
-            raise _UnsendableError(buffer) from None
+        values = self._encode(buffer, picked)
         if len(values) <= self._max_batch:
             yield Batch(target, buffer, picked, values, total)
         elif total > 1:
@@ -338,10 +353,21 @@ class Outlet:
         else:
             yield Batch(target, buffer, picked, values, total)
 
+    def _encode(self, buffer: StreamBuffer, picked: Int | None) -> bytes:
+        if buffer.columns is not None:
+            return bytes(encode_batch(buffer.columns if picked is None else buffer.columns.take(picked)))
+        rows = buffer.rows if picked is None else [buffer.rows[i] for i in picked.tolist()]
+        try:
+            return self.codec.encode(rows)
+        except EncodingError:
+            raise _UnsendableError(buffer) from None
+
     def _message(self, batch: Batch, trees: Trees | None) -> OutMessage:
         """Hangs a new random edge on the trees of each row, and adds the columns of ids."""
         buffer, picked = batch.buffer, batch.picked
         header = Header(kind=ROWS, source=self.task.task, target=batch.target, stream=buffer.number, rows=batch.count)
+        if buffer.columns is not None:
+            header.codec = ARROW
         frames = [batch.values]
         if trees is not None:
             edges = self._rng.integers(1, 1 << 63, size=batch.count, dtype=np.uint64)
@@ -369,11 +395,14 @@ class Outlet:
 
     def _refuse(self, buffer: StreamBuffer, origins: Origins) -> None:
         """Takes out rows that cannot be sent, so that one bad value does not fail its neighbours."""
-        bad: list[tuple[int, EncodingError]] = []
-        for place, row in enumerate(buffer.rows):
-            error = self._explain(buffer, row)
-            if error is not None:
-                bad.append((place, error))
+        if buffer.columns is not None:
+            buffer.rows[:], buffer.columns = rows_of(buffer.columns), None  # row by row, then
+            return
+        bad = [(place, e) for place, row in enumerate(buffer.rows) if (e := self._explain(buffer, row)) is not None]
+        if not bad:
+            raise EncodingError(
+                f"component {self.task.component}, stream {buffer.plan.name}: a batch cannot be encoded"
+            )
         for place, error in reversed(bad):
             origins.refused(buffer, place, error)
             del buffer.rows[place], buffer.marks[place]

@@ -8,7 +8,7 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -92,6 +92,7 @@ class InstanceProcess:
         self.room = Room()
         self.executor: Executor | None = None
         self.stopping = False
+        self._user_metrics: set[str] = set()
         self.failure: BaseException | None = None
         self.gateway = Gateway(
             task,
@@ -140,9 +141,9 @@ class InstanceProcess:
             raise Stopping
         return enough
 
-    def taken(self, container: int, life: int, rows: int, size: int) -> None:
+    def taken(self, header: Header, size: int) -> None:
         """From the executor thread."""
-        self.gateway.taken(container, life, rows, size)
+        self.gateway.taken(header, size)
         if self.gateway.credit_due:
             self.poller.wake()
 
@@ -155,11 +156,12 @@ class InstanceProcess:
         next_second = 0.0
         due = 0.0
         while not self.stopping:
-            self.poller.wait(min(1.0, max(0.0, due - time.monotonic())), lambda: not self.outbox.empty or self.stopping)
+            pause = min(1.0, max(0.0, due - time.monotonic()))
+            ready = self.poller.wait(pause, lambda: not self.outbox.empty or self.stopping)
             now = time.monotonic()
             held = self.gateway.held
             for lane, dialled in self._lanes.items():
-                for frames in dialled.receive(MESSAGES_A_ROUND):
+                for frames in dialled.receive(MESSAGES_A_ROUND) if dialled in ready else ():
                     self.gateway.received(lane, Header.FromString(frames[0]), frames[1:], now)
             while (message := self.outbox.take()) is not None:
                 self.gateway.offer(message)
@@ -252,7 +254,9 @@ class InstanceProcess:
     def _make_executor(self, plan: PhysicalPlan) -> Executor:
         cls: type[Spout | Bolt] = self.component.cls
         user = cls()
-        topology_context = TopologyContext(plan, self.task, self.config)
+        topology_context = TopologyContext(
+            plan, self.task, self.config, topology_id=self.definition.topology, submit=self._submit
+        )
         env = Environment(
             plan=plan,
             task=plan.tasks[self.task],
@@ -269,6 +273,14 @@ class InstanceProcess:
         )
         return SpoutExecutor(env) if self.component.kind == "spout" else BoltExecutor(env)
 
+    def _submit(self, function: Callable[[], object]) -> None:
+        """From any thread: runs on the executor thread, between calls of the component."""
+
+        def call() -> None:
+            function()
+
+        self.inbox.put(call)
+
     # --- metrics ----------------------------------------------------------------------------------------------
 
     @property
@@ -284,6 +296,10 @@ class InstanceProcess:
 
     def _count_emits(self) -> None:
         if self.executor is not None:
+            for name, metric in list(self.executor.env.context.metrics.items()):
+                if name not in self._user_metrics:
+                    self._user_metrics.add(name)
+                    self.registry.user_metric(name, metric)
             for name, buffer in self.executor.outlet.buffers.items():
                 counter = self.registry.counter("ardea_instance_tuples_emitted_total", stream=name)
                 counter.value = buffer.emitted

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from threading import get_ident
 from typing import Any, cast
 
 import numpy as np
 
-from ardea.component import Spout, overrides
+from ardea.component import Spout, install, overrides
 from ardea.errors import EncodingError
+from ardea.metrics.registry import Counter
 from ardea.protocol.ids import U64, column
 from ardea.protocol.wire_pb2 import DONE, INIT, PAUSE, VERDICTS, Header, TaskState
 from heron_instance.executor import Environment, Executor
+from heron_instance.hooks import Hooks
 from heron_instance.outlet import OutMessage, StreamBuffer, Trees
 from heron_instance.trees import OpenTrees, Replays, Row
 
@@ -45,63 +48,77 @@ class SpoutExecutor(Executor):
         self._last_idle = 0.0
         self._per_call = 1e-4
         self._replaying = False
-        self._at_once: list[Any] = []
+        self._hooks: Hooks | None = None
         self._ask = self._install()
 
     # --- user code --------------------------------------------------------------------------------------------
 
-    def _install(self) -> Callable[[int], int]:
+    def _install(self, hooks: Hooks | None = None) -> Callable[[int], int]:
         """Gives the spout its emit, and returns the loop that calls ``next_tuple`` up to so many rows."""
         outlet = self.outlet
         next_tuple = self.spout.next_tuple
-        buffers = list(outlet.buffers.values())
-        rows: list[Any] | None = None
-        marks: list[Any] | None = None
-        if len(buffers) == 1 and buffers[0].plan.name == "default" and not buffers[0].plan.direct:
-            rows, marks = buffers[0].rows, buffers[0].marks
+        rows, marks, plain = self.plain_buffer()
         limit = self.settings.batch_rows * 4
+        wanted = 0  # rows; finish() sets it to none
 
-        def emit(
+        def plain_emit(
             values: Sequence[Any],
             tup_id: Any = None,
             stream: str = "default",
             direct_task: int | None = None,
             need_task_ids: bool = False,
         ) -> list[int] | None:
-            if (
-                rows is not None
-                and marks is not None
-                and direct_task is None
-                and stream == "default"
-                and not need_task_ids
-            ):
-                rows.append(values)
-                marks.append(tup_id)
-                if len(rows) >= limit:
-                    self._overflow()
-                return None
-            return self._emit(values, tup_id, stream, direct_task, need_task_ids)
+            if direct_task is not None or need_task_ids or stream != "default":
+                return self._emit(values, tup_id, stream, direct_task, need_task_ids)
+            if get_ident() != self.thread:
+                self.check_thread()
+            rows.append(values)
+            marks.append(tup_id)
+            if len(rows) >= limit:
+                self.overflow()
+            return None
+
+        def finish() -> None:
+            nonlocal wanted
+            self.check_thread()
+            self._resting = True
+            wanted = 0
 
         def ask(budget: int) -> int:
-            """Calls until ``budget`` rows wait, nothing is emitted, or finish() is called; returns the calls."""
+            """Calls until ``budget`` rows wait or finish() is called; negative: the last call emitted nothing."""
+            nonlocal wanted
+            wanted = budget
             calls = 0
-            waiting = outlet.waiting if rows is None else len(rows)
-            while waiting < budget and not self._resting:
+            waiting = len(rows) if plain else outlet.waiting
+            for calls in range(1, budget - waiting + 1):
                 next_tuple()
-                calls += 1
-                now_waiting = outlet.waiting if rows is None else len(rows)
+                now_waiting = len(rows) if plain else outlet.waiting
                 if now_waiting == waiting:
                     return -calls
                 waiting = now_waiting
+                if waiting >= wanted:
+                    break
             return calls
 
-        self.spout._collector = _Collector(emit, self.finish)
+        emit = plain_emit if plain else self._emit
+        given = emit if hooks is None else hooks.emit(emit)
+        install(self.spout, self.env.task.component, _Collector(given, self._emit_batch, finish))
         if not overrides(type(self.spout), "emit"):
-            self.spout.emit = emit  # type: ignore[method-assign]
+            self.spout.emit = given  # type: ignore[method-assign]
         return ask
 
+    def hooked(self) -> None:
+        """From now on with hooks."""
+        self._hooks = Hooks(self.env.context.hooks, self.env.task.task, self.clock)
+        self._ask = self._install(self._hooks)
+
     def _emit(
-        self, values: Sequence[Any], tup_id: Any, stream: str, direct_task: int | None, need_task_ids: bool
+        self,
+        values: Sequence[Any],
+        tup_id: Any = None,
+        stream: str = "default",
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
     ) -> list[int] | None:
         """The emits that are not the plain one."""
         self.check_thread()
@@ -117,21 +134,21 @@ class SpoutExecutor(Executor):
                 buffer.rows.append(values)
                 buffer.marks.append(tup_id)
         if len(buffer.rows) >= self.settings.batch_rows * 4:
-            self._overflow()
+            self.overflow()
         return tasks
 
-    def finish(self) -> None:
-        """Nothing new for now."""
+    def _emit_batch(self, batch: Any, tup_ids: Sequence[Any] | None, stream: str) -> None:
+        """Columns leave at once, behind the rows emitted before."""
         self.check_thread()
-        self._resting = True
-
-    def _overflow(self) -> None:
-        self.check_thread()
+        self.send()
+        buffer = self.outlet.buffer(stream)
+        self.outlet.check(buffer)
+        self.outlet.emit_columns(buffer, batch, [None] * batch.num_rows if tup_ids is None else list(tup_ids))
         self.overflow()
 
     def set_active(self, *, active: bool) -> None:
         """Tells the spout, when it changed."""
-        changed = active != self.active
+        changed = active != self.active and not self.closed
         super().set_active(active=active)
         if changed:
             (self.spout.activate if active else self.spout.deactivate)()
@@ -157,16 +174,26 @@ class SpoutExecutor(Executor):
             ack = self.spout.ack
             for entry in entries:
                 ack(entry.tup_id if type(entry) is Row else entry[0])
+        if self._hooks is not None:
+            for entry, latency in zip(entries, latencies.tolist(), strict=True):
+                self._hooks.completed(entry.tup_id if type(entry) is Row else entry[0], latency)
         for roots, counter in (
             (failed, self.instruments.failed),
             (timed_out, self.instruments.timed_out),
             (lost, self.instruments.lost),
         ):
-            entries, _ = self.trees_open.close(roots, now)
-            counter.value += len(entries)
-            for entry in entries:
-                self._failed(entry if type(entry) is Row else Row(entry[0], entry[1], "default"), now)
+            self._broken(roots, counter, now)
         self._wait = 0.0
+
+    def _broken(self, roots: U64, counter: Counter, now: float) -> None:
+        """Trees that will not be complete."""
+        entries, latencies = self.trees_open.close(roots, now)
+        counter.value += len(entries)
+        for entry, latency in zip(entries, latencies.tolist(), strict=True):
+            row = entry if type(entry) is Row else Row(entry[0], entry[1], "default")
+            if self._hooks is not None:
+                self._hooks.broken(row.tup_id, latency)
+            self._failed(row, now)
 
     def _failed(self, row: Row, now: float) -> None:
         """The executor sends it again, or the author decides."""
@@ -183,11 +210,7 @@ class SpoutExecutor(Executor):
 
     def manager_reborn(self) -> None:
         """The manager's ledger is empty: every open tree is lost."""
-        now = self.clock()
-        entries, _ = self.trees_open.close(self.trees_open.all_open(), now)
-        self.instruments.lost.value += len(entries)
-        for entry in entries:
-            self._failed(entry if type(entry) is Row else Row(entry[0], entry[1], "default"), now)
+        self._broken(self.trees_open.all_open(), self.instruments.lost, self.clock())
         super().manager_reborn()
 
     # --- the loop ---------------------------------------------------------------------------------------------
@@ -381,5 +404,5 @@ class SpoutExecutor(Executor):
 class _Collector:
     """What the base class's methods reach when the author overrides them."""
 
-    def __init__(self, emit: Callable[..., Any], finish: Callable[[], None]) -> None:
-        self.emit, self.finish = emit, finish
+    def __init__(self, emit: Callable[..., Any], emit_batch: Callable[..., None], finish: Callable[[], None]) -> None:
+        self.emit, self.emit_batch, self.finish = emit, emit_batch, finish

@@ -75,8 +75,11 @@ class OpenTrees:
         self.pending_bytes -= int(self._sizes[slots].sum())
         self._sizes[slots] = 0
         self._give(slots)
-        table = self._entries
-        return [table[slot] for slot in slots.tolist()], now - self._emitted_at[slots]
+        table, entries = self._entries, []
+        for slot in slots.tolist():
+            entries.append(table[slot])
+            table[slot] = None  # slots come again oldest first: the whole table would keep its last rows alive
+        return entries, now - self._emitted_at[slots]
 
     def all_open(self) -> U64:
         """The roots of every open tree."""

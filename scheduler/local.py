@@ -8,9 +8,12 @@ ardea run, or the daemon of submit local
 
 from __future__ import annotations
 
+import dataclasses
 import secrets
 import sys
 from pathlib import Path
+
+import xxhash
 
 from ardea.config import Settings
 from ardea.plan.definition import Definition
@@ -20,6 +23,8 @@ from ardea.supervision.spec import Policy, ProcessSpec, dump
 from ardea.transport import ipc_address
 
 MASTER_CONTAINER = 0
+OUTER_GRACE = 5.0
+"""Seconds that the topology's supervisor waits longer than those of the containers do."""
 
 
 class LocalScheduler:
@@ -31,6 +36,8 @@ class LocalScheduler:
         self._folder = folder
         self._settings = Settings.of(definition.shape.config)
         self._policy = Policy(log_bytes=self._settings.log_size_mb << 20, log_files=self._settings.log_files)
+        # An ipc name has at most 107 bytes (103 on macOS); a topology's id may have more.
+        self._short = xxhash.xxh3_64_hexdigest(definition.topology.encode())
 
     def prepare(self) -> list[str]:
         """Writes all files; returns the command of the topology's supervisor."""
@@ -39,30 +46,32 @@ class LocalScheduler:
         token.touch(mode=0o600, exist_ok=True)
         token.write_text(secrets.token_hex(16))
         self._definition.write(self._folder / "definition")
-        containers = [self._container(MASTER_CONTAINER, self._master())]
         plans = packing_from_bytes(self._definition.packing).containers
+        containers = [self._container(MASTER_CONTAINER, self._master())]
         containers += [self._container(plan.number, self._workers(plan)) for plan in plans]
-        return self._supervisor(self._folder, containers)
-
-    def _container(self, number: int, processes: list[ProcessSpec]) -> ProcessSpec:
-        folder = self.container_folder(number)
-        return ProcessSpec(f"container-{number}", tuple(self._supervisor(folder, processes)))
+        policy = dataclasses.replace(self._policy, grace=self._policy.grace + OUTER_GRACE)
+        return self._supervisor(self._folder, containers, policy)
 
     def container_folder(self, number: int) -> Path:
         """Where a container's logs and lives are."""
         return self._folder / f"container-{number}"
 
-    def _supervisor(self, folder: Path, processes: list[ProcessSpec]) -> list[str]:
+    def _container(self, number: int, processes: list[ProcessSpec]) -> ProcessSpec:
+        command = self._supervisor(self.container_folder(number), processes, self._policy)
+        return ProcessSpec(f"container-{number}", tuple(command))
+
+    @staticmethod
+    def _supervisor(folder: Path, processes: list[ProcessSpec], policy: Policy) -> list[str]:
         folder.mkdir(parents=True, exist_ok=True)
         spec = folder / "spec.json"
-        spec.write_text(dump(processes, self._policy))
-        return [sys.executable, "-m", "ardea.supervisor", "--folder", str(folder), "--spec", str(spec)]
+        spec.write_text(dump(processes, policy))
+        return [*_python("ardea.supervisor"), "--folder", str(folder), "--spec", str(spec)]
 
     def _module(self, name: str, *args: str) -> tuple[str, ...]:
-        return (sys.executable, "-m", name, "--definition", str(self._folder / "definition"), *args)
+        return (*_python(name), "--definition", str(self._folder / "definition"), *args)
 
     def _address(self, container: int, what: str) -> str:
-        return ipc_address(self.container_folder(container), f"{self._definition.topology}-{container}-{what}")
+        return ipc_address(self.container_folder(container), f"{self._short}-{container}-{what}")
 
     def _metrics(self, number: int) -> ProcessSpec:
         folder = self.container_folder(number)
@@ -81,11 +90,18 @@ class LocalScheduler:
 
     def _workers(self, plan: ContainerPlan) -> list[ProcessSpec]:
         number = plan.number
-        common: tuple[str, ...] = ("--container", str(number), "--control", self._address(number, "control"))
-        common += ("--data", self._address(number, "data"), "--metrics", self._address(number, "metrics"))
+        common = (
+            "--container", str(number), "--control", self._address(number, "control"),
+            "--data", self._address(number, "data"), "--metrics", self._address(number, "metrics"),
+        )  # fmt: skip
         manager = self._module("stream_manager", *common, "--folder", str(self.container_folder(number)))
         processes = [ProcessSpec("stream-manager", manager), self._metrics(number)]
         for instance in plan.instances:
             argv = self._module("heron_instance", *common, "--task", str(instance.task))
             processes.append(ProcessSpec(instance.name, argv, ram=instance.resource.ram))
         return processes
+
+
+def _python(module: str) -> tuple[str, ...]:
+    """-P: a file of the author's in the current directory must not stand in for a module of Python's."""
+    return (sys.executable, "-P", "-m", module)

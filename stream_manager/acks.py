@@ -17,6 +17,7 @@ from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import ACKS, Header
 
 COMPACT_AFTER = 64
+ENTRIES_A_MESSAGE = 4096
 
 
 @dataclass(slots=True)
@@ -35,8 +36,21 @@ class PendingAcks:
             if len(values):
                 column_list.append(values)
         if len(self.roots) > COMPACT_AFTER or len(self.failed) + len(self.lost) > COMPACT_AFTER:
-            roots, xors, failed, lost = self.folded()
-            self.roots, self.xors, self.failed, self.lost = [roots], [xors], [failed], [lost]
+            self._keep(*self.folded())
+
+    def take(self) -> tuple[U64, U64, U64, U64]:
+        """The columns of the next message, of at most 4096 entries each, so that no message outgrows the room."""
+        columns = self.folded()
+        self._keep(*(c[ENTRIES_A_MESSAGE:] for c in columns))
+        roots, xors, failed, lost = (c[:ENTRIES_A_MESSAGE] for c in columns)
+        return roots, xors, failed, lost
+
+    def __len__(self) -> int:
+        """Entries; not folded yet, a root may have several."""
+        return sum(map(len, (*self.roots, *self.failed, *self.lost)))
+
+    def _keep(self, *columns: U64) -> None:
+        self.roots, self.xors, self.failed, self.lost = ([c] if len(c) else [] for c in columns)
 
     def folded(self) -> tuple[U64, U64, U64, U64]:
         """One entry a root in each column."""
@@ -76,12 +90,17 @@ class ControlOutbox:
             key = next(iter(self._newest))
             header, frames = self._newest.pop(key)
             self._link.send(Lane.CONTROL, header, frames, sum(map(len, frames)))
-        for spout in list(self._acks):
-            if now - self._acks[spout].since > self._timeout:
-                self.dropped += sum(len(c) for c in self._acks.pop(spout).folded())
-            elif self._link.control_room:
-                frames = [c.tobytes() for c in self._acks.pop(spout).folded()]
+        for spout, pending in list(self._acks.items()):
+            if now - pending.since > self._timeout:
+                roots, _, failed, lost = pending.folded()
+                self.dropped += len(roots) + len(failed) + len(lost)
+                del self._acks[spout]
+                continue
+            while pending and self._link.control_room:
+                frames = [c.tobytes() for c in pending.take()]
                 self._link.send(Lane.CONTROL, Header(kind=ACKS, target=spout), frames, sum(map(len, frames)))
+            if not pending:
+                del self._acks[spout]
 
     def clear(self) -> None:
         """The peer has a new life: its trees are gone; newest things are sent anew by their owner."""

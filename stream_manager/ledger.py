@@ -13,9 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ardea.protocol.ids import NO_IDS, SLOTS, U64, distinct, fold, generations_of, make_roots, slots_of
+from ardea.protocol.ids import GENERATIONS, NO_IDS, SLOTS, U64, distinct, fold, generations_of, make_roots, slots_of
 
 OPEN = np.uint32(1 << 31)
+USED = np.uint32(1 << 30)
+_GENERATION = np.uint32(GENERATIONS - 1)
+_NEWER = np.uint32(GENERATIONS // 2 - 1)
 
 
 @dataclass(slots=True)
@@ -40,30 +43,37 @@ class Ledger:
         self.timeout = timeout
         self._statistics = LedgerStatistics()
         self._missing = np.zeros(0, dtype=np.uint64)
-        self._owner = np.zeros(0, dtype=np.uint32)  # generation, with OPEN set while open
+        self._owner = np.zeros(0, dtype=np.uint32)  # generation | USED, and OPEN while open
         self._deadline = np.zeros(0, dtype=np.float64)
         self._next_scan = math.inf
 
     def init(self, roots: U64, xors: U64, now: float) -> U64:
-        """Opens trees; returns those already complete (a row that nobody reads)."""
-        roots, xors = fold(roots, xors)
+        """Opens trees; returns those already complete (a row that nobody reads).
+
+        A slot opens again only under a newer generation.  If its former tree is open even so, the spout has settled
+        that one by itself (its manager had a new life while the init waited for credit): it is lost, and no verdict
+        leaves for it.
+        """
         slots = slots_of(roots)
-        if len(slots):
-            self._grow(int(slots.max()) + 1)
-        free = (self._owner[slots] & OPEN) == 0
-        if not free.all():
-            self._statistics.late += int(len(free) - np.count_nonzero(free))
-            roots, xors, slots = roots[free], xors[free], slots[free]
-        # A slot twice in one column (two generations) would be one open tree with two owners: first wins.
-        # (Folded roots of one task ascend by slot.)
-        twice = slots[1:] == slots[:-1]
-        if twice.any():
-            first = np.concatenate(([True], ~twice))
-            self._statistics.late += int(np.count_nonzero(twice))
+        if len(slots) > 1 and not bool((slots[1:] > slots[:-1]).all()):
+            # A slot twice in one column would be one tree with two owners: the first wins.
+            _, first = np.unique(slots, return_index=True)
+            self._statistics.late += len(slots) - len(first)
             roots, xors, slots = roots[first], xors[first], slots[first]
+        if len(slots):
+            self._grow(int(slots[-1]) + 1)
+        owners = self._owner[slots]
+        ahead = (generations_of(roots) - owners) & _GENERATION
+        newer = (owners == 0) | (ahead - np.uint32(1) < _NEWER)
+        if not newer.all():
+            self._statistics.late += int(len(newer) - np.count_nonzero(newer))
+            roots, xors, slots, owners = roots[newer], xors[newer], slots[newer], owners[newer]
+        superseded = int(np.count_nonzero(owners & OPEN))
+        self._statistics.lost += superseded
+        self._statistics.pending -= superseded
         deadline = now + self.timeout
         self._missing[slots] = xors
-        self._owner[slots] = generations_of(roots) | OPEN
+        self._owner[slots] = generations_of(roots) | USED | OPEN
         self._deadline[slots] = deadline
         self._next_scan = min(self._next_scan, deadline)
         self._statistics.opened += len(roots)
@@ -127,9 +137,12 @@ class Ledger:
     def _open(
         self, roots: U64, slots: np.ndarray[tuple[int], np.dtype[np.intp]]
     ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        if len(slots):
-            self._grow(int(slots.max()) + 1)
-        known: np.ndarray[tuple[int], np.dtype[np.bool_]] = self._owner[slots] == (generations_of(roots) | OPEN)
+        owners = generations_of(roots) | USED | OPEN
+        known: np.ndarray[tuple[int], np.dtype[np.bool_]] = slots < len(self._owner)
+        if known.all():
+            known = self._owner[slots] == owners
+        else:  # a slot that was never opened: late too, and no reason to grow
+            known[known] = self._owner[slots[known]] == owners[known]
         self._statistics.late += int(len(known) - np.count_nonzero(known))
         return known
 
@@ -146,7 +159,7 @@ class Ledger:
         return roots
 
     def _roots_at(self, slots: np.ndarray[tuple[int], np.dtype[np.intp]]) -> U64:
-        return make_roots(self.task, slots, self._owner[slots] & ~OPEN)
+        return make_roots(self.task, slots, self._owner[slots] & _GENERATION)
 
     def _grow(self, size: int) -> None:
         """Slots beyond the table: double it, up to all 2^20, so that memory follows what is pending."""

@@ -6,14 +6,16 @@ import os
 import signal
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import structlog
 
 from ardea import leash
 from ardea.config import Settings
-from ardea.errors import ExitCode
+from ardea.errors import ExitCode, StateError
 from ardea.metrics import Identity, Registry, observe_process
 from ardea.plan.definition import Definition
 from ardea.plan.wire import packing_from_bytes
@@ -21,7 +23,8 @@ from ardea.protocol.ids import admission_of, incarnation
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import EXIT, Header, Order, Plan
-from ardea.state import open_state
+from ardea.state import open_state, paths, records
+from ardea.state.records import MasterLocation
 from ardea.transport import Bound, Dialled, Poller, context
 from stream_manager.gauges import Gauges
 from stream_manager.registration import Registrar
@@ -51,6 +54,20 @@ class Place:
     data: str
     metrics: str
     host: str
+
+
+class ToMaster(Dialled):
+    """A connection to a master, watched while it is open."""
+
+    def __init__(self, ctx: Any, poller: Poller, identity: bytes, address: str) -> None:
+        super().__init__(ctx, identity, address)
+        self._poller = poller
+        poller.watch(self)
+
+    def close(self) -> None:
+        """Watches it no longer, and closes it."""
+        self._poller.forget(self)
+        super().close()
 
 
 class StreamManagerProcess:
@@ -86,15 +103,15 @@ class StreamManagerProcess:
         self._metrics = Dialled(ctx, b"stream-manager", place.metrics)
         for endpoint in (*self._instances.values(), *self._peers_in.values()):
             self.poller.watch(endpoint)
+        self._state = open_state(definition.state)
         self.registrar = Registrar(
-            open_state(definition.state),
+            self._find_master,
+            partial(ToMaster, ctx, self.poller, b"m%d" % place.container),
             definition,
             place.container,
             self.holder,
             self.life,
             (place.host, self._ports[Lane.DATA], self._ports[Lane.CONTROL]),
-            ctx,
-            self.poller,
         )
         if known is not None:
             self.registrar.admission = known.admission
@@ -108,12 +125,13 @@ class StreamManagerProcess:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         next_second = due = 0.0
         while self.exit_code is None:
-            self.poller.wait(min(1.0, max(0.0, due - time.monotonic())), lambda: self.exit_code is not None)
+            pause = min(1.0, max(0.0, due - time.monotonic()))
+            ready = self.poller.wait(pause, lambda: self.exit_code is not None)
             now = time.monotonic()
             for order in self.registrar.receive(now):
                 self._from_master(order)
+            self._receive(ready, now)
             if self.manager is not None:
-                self._receive(self.manager, now)
                 due = min(self.manager.tick(now), next_second)
             due = min(due, self.registrar.tick(now), next_second)
             if now >= next_second:
@@ -125,11 +143,17 @@ class StreamManagerProcess:
         self._close()
         return self.exit_code
 
-    def _receive(self, manager: StreamManager, now: float) -> None:
+    def _receive(self, ready: set[Bound | Dialled], now: float) -> None:
+        """Control before data.  What comes before the plan is dropped: hellos are repeated."""
+        manager = self.manager
         for lane in (Lane.CONTROL, Lane.DATA):
-            for endpoint, table in ((self._instances[lane], manager.instances), (self._peers_in[lane], manager.peers)):
+            for endpoint, peers in ((self._instances[lane], False), (self._peers_in[lane], True)):
+                if endpoint not in ready:
+                    continue
                 for identity, frames in endpoint.receive(MESSAGES_A_ROUND):
-                    link = table.get(int(identity[1:]))
+                    if manager is None:
+                        continue
+                    link = (manager.peers if peers else manager.instances).get(int(identity[1:]))
                     if link is not None:
                         manager.received(link, lane, Header.FromString(frames[0]), frames[1:], now)
 
@@ -142,6 +166,13 @@ class StreamManagerProcess:
             self._peers_out[link.key, lane].send(message)
 
     # --- the master -------------------------------------------------------------------------------------------
+
+    def _find_master(self) -> MasterLocation | None:
+        path = paths.master(self.definition.topology)
+        try:
+            return records.decode(self._state.get(path).data, MasterLocation, path)
+        except StateError:
+            return None
 
     def _from_master(self, message: Plan | Order) -> None:
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ardea.errors import NotFound, StateError
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
 from ardea.plan.definition import Definition
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
@@ -22,38 +24,55 @@ from ardea.protocol.wire_pb2 import (
     Registration,
     TaskReport,
 )
-from ardea.state import StateManager, paths, records
-from ardea.transport import Dialled, Poller
+from ardea.state.records import MasterLocation
 from stream_manager.acks import ControlOutbox
 
 LOOK_EVERY = 0.2
 BEAT_EVERY = 1.0
 
 
+class Connection(Protocol):
+    """The way to one master."""
+
+    @property
+    def address(self) -> str:
+        """Where it leads."""
+
+    def send(self, frames: Message) -> bool:
+        """Never waits; False: not now."""
+
+    def receive(self, limit: int) -> Iterable[Message]:
+        """Up to ``limit`` messages that have arrived."""
+
+    def close(self) -> None:
+        """Leaves."""
+
+
 class Registrar:
-    """Keeps one link to whichever master acts; what it knows is said again to each new one."""
+    """Keeps one link to whichever master acts; what it knows is said again to each new one.
+
+    ``find`` says where the master is, if there is one; ``dial`` leads there.
+    """
 
     def __init__(
         self,
-        state: StateManager,
+        find: Callable[[], MasterLocation | None],
+        dial: Callable[[str], Connection],
         definition: Definition,
         container: int,
         holder: str,
         life: int,
         address: tuple[str, int, int],
-        ctx: object,
-        poller: Poller,
     ) -> None:
         self.admission = 0
-        self._state = state
+        self._find = find
+        self._dial = dial
         self._definition = definition
         self._container = container
         self._holder = holder
         self._life = life
         self._host, self._data_port, self._control_port = address
-        self._context = ctx
-        self._poller = poller
-        self._dialled: Dialled | None = None
+        self._dialled: Connection | None = None
         self._link: Link | None = None
         self._outbox: ControlOutbox | None = None
         self._term = 0
@@ -86,18 +105,15 @@ class Registrar:
         return min(self._next_look, self._next_beat)
 
     def _look(self) -> None:
-        try:
-            data = self._state.get(paths.master(self._definition.topology)).data
-            location = records.decode(data, records.MasterLocation, "master")
-        except (NotFound, StateError):
+        location = self._find()
+        if location is None:
             return
         address = f"tcp://{location.host}:{location.port}"
         if self._dialled is not None and self._dialled.address == address and self._term == location.term:
             return
         self.close()
         self._term = location.term
-        self._dialled = Dialled(self._context, f"m{self._container}".encode(), address)  # type: ignore[arg-type]
-        self._poller.watch(self._dialled)
+        self._dialled = self._dial(address)
         self._link = Link("master", "topology master", self._life, self._transmit)
         self._outbox = ControlOutbox(self._link, 60.0)
         self._hello(self._link)
@@ -164,6 +180,5 @@ class Registrar:
     def close(self) -> None:
         """Leaves the master."""
         if self._dialled is not None:
-            self._poller.forget(self._dialled)
             self._dialled.close()
             self._dialled = self._link = self._outbox = None

@@ -108,6 +108,7 @@ class StreamManager:
         self._next_heartbeat = 0.0
         self._pauses = Pauses()
         self._paused: set[int] = set()
+        self._returning: set[int] = set()
         self._credit_due: set[int] = set()
 
     # --- the plan ---------------------------------------------------------------------------------------------
@@ -276,7 +277,8 @@ class StreamManager:
     def _release(self, task: int) -> None:
         for header, frames in self.channels[task].release():
             self._forward(header, frames)
-            self._passed(header.source, header.rows, sum(map(len, frames)), waited=True)
+            if header.source_life == self.lives[header.source]:  # a new life of it counts its own output only
+                self._passed(header.source, header.rows, sum(map(len, frames)), waited=True)
 
     def _passed(self, task: int, rows: int, size: int, *, waited: bool = False) -> None:
         """A local task's output went on: that is what its own credit counts."""
@@ -340,9 +342,14 @@ class StreamManager:
                 dropped = Header.FromString(message[0])
                 if dropped.kind == ROWS:
                     self._drop(dropped, message[1:])
+            if risen:
+                self._left_behind(link.key)
             for task, life in hello.tasks.items():
-                self._risen(task, life, again=risen)
+                self._risen(task, life)
             self._repeat_credits(link)
+            lives = {task: life for task in self.instances if (life := self.lives.get(task, 0))}
+            # The hello that the peer heard may be older than some of these.
+            self.outboxes[link].newest("tasks", Header(kind=TASKS), [Tasks(lives=lives).SerializeToString()])
         if header.receiver != self.me:
             self._hello(link)
 
@@ -357,20 +364,31 @@ class StreamManager:
             self._risen(task, incarnation(admission_of(self.me), header.sender))
         self._welcome(link)
 
-    def _risen(self, task: int, life: int, *, again: bool = False) -> None:
-        """A task's incarnation as somebody knows it; ``again``: its manager's new life counts as a rise."""
+    def _left_behind(self, container: int) -> None:
+        """A manager's new life knows none of its tasks: nothing goes to them until it says that they are back."""
+        assert self.plan is not None
+        for task in self.plan.tasks_in(container):
+            if self.lives.get(task.task):
+                self._returning.add(task.task)
+                self.channels[task.task].open = False
+                self.verdicts.lose_through(task.component)
+
+    def _risen(self, task: int, life: int) -> None:
+        """A task's incarnation as somebody knows it; the same one counts when it comes back to a new manager."""
         known = self.lives.get(task, 0)
+        again = task in self._returning and life >= known
         if life < known or (life == known and not again) or not life or self.plan is None:
             if life > known:
                 self.lives[task] = life
             return
         self.lives[task] = life
+        self._returning.discard(task)
         channel = self.channels[task]
         channel.restart()
         channel.open = True
         if task in self.consumers:
             self.consumers[task].restart(life)
-        if known:
+        if life > known > 0:
             component = self.plan.tasks[task].component
             self.verdicts.lose_through(component)
             self._pauses.forget(task)

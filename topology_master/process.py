@@ -20,7 +20,7 @@ from ardea.plan.definition import Definition
 from ardea.plan.wire import packing_from_bytes
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import ANSWER, ASK, SUMMARY, Answer, Ask, Header
+from ardea.protocol.wire_pb2 import ANSWER, ASK, SUMMARY, Answer, Ask, Header, TaskState
 from ardea.state import Create, Fenced, Set, Term, open_state, paths, records
 from ardea.state.records import Admission, ExecutionState, Incarnations, MasterLocation, RunState
 from ardea.transport import Bound, Dialled, Poller, context
@@ -211,7 +211,7 @@ class MasterProcess:
             "given_up": master.ending.given_up,
             "errors": master.ending.errors(),
             "tasks": {
-                master.plan.tasks[t].name: {"state": told.state, "life": told.life, "open": told.open}
+                master.plan.tasks[t].name: {"state": TaskState.Name(told.state), "life": told.life, "open": told.open}
                 for t, told in master.ending.tasks.items()
             },
             "components": {name: msgspec.to_builtins(t) for name, t in self.overview.components().items()},

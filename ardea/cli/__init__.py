@@ -1,1 +1,1 @@
-"""The `ardea` command."""
+"""The ``ardea`` command (docs/cli.md)."""

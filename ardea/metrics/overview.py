@@ -10,6 +10,7 @@ from collections.abc import Hashable, Mapping
 from typing import Any, Generic, TypeVar
 
 import msgspec
+import msgspec.structs
 
 from ardea.metrics.series import SERIES, Kind, quantile
 
@@ -186,6 +187,7 @@ _SERIES_OF = {
     "resident_memory_bytes": "ardea_process_resident_memory_bytes",
     "threads": "ardea_process_threads",
 }
+_WHOLE = {field.name for field in msgspec.structs.fields(Totals) if field.type is int}
 _NOW = {"tasks", "pending", "resident_memory_bytes", "threads"}
 
 
@@ -259,5 +261,6 @@ def _totals(process: _Process) -> Totals:
         if kind is Kind.GAUGE:
             fields[field] = int(process.gauges.get(name, 0))
         elif name in values:
-            fields[field] = values[name] if kind is Kind.HISTOGRAM else values[name][0]
+            total = values[name] if kind is Kind.HISTOGRAM else values[name][0]
+            fields[field] = int(total) if field in _WHOLE else total
     return Totals(**fields)

@@ -46,13 +46,13 @@ class Window:
         if not self._rows_since:
             return False
         rate = self._rows_since / max(self._busy, 1e-6)
-        self.rate = rate if not self.rate else self.rate + SMOOTHING * (rate - self.rate)
+        # A falling rate takes effect at once, a rising one smoothed and by doubling.
+        self.rate = rate if not self.rate or rate < self.rate else self.rate + SMOOTHING * (rate - self.rate)
         per_row = self._bytes_since / self._rows_since
         self.size = per_row if not self.size else self.size + SMOOTHING * (per_row - self.size)
         self._rows_since = self._bytes_since = 0
         self._busy = 0.0
         before = (self.rows, self.bytes)
-        # A falling rate takes effect at once, a rising one by doubling.
         self.rows = max(1, min(self.rows * 2, int(min(self.rate * self.horizon, 1e9))))
         self.bytes = max(1, min(self.bytes * 2, self.limit_bytes))
         return before != (self.rows, self.bytes)

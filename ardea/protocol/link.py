@@ -16,6 +16,7 @@ from ardea.protocol.wire_pb2 import HEARTBEAT, HELLO, REFUSED, RESEND, Header, K
 
 CONFIRM_AFTER = 256 * 1024
 CONTROL_ROOM = 1024 * 1024
+SILENT_AFTER = 3
 UNSEQUENCED = frozenset({HELLO, REFUSED, HEARTBEAT, RESEND})
 
 Port = Callable[["Link", Lane, Message], None]
@@ -54,11 +55,16 @@ class Link:
         self._unconfirmed_in = 0
         self._asked = [0, 0]
         self._seen = [0, 0]
+        self._repaired = [0, 0]
+        self._silent = 0
 
     @property
     def up(self) -> bool:
-        """Whether the peer has been heard in its present incarnation."""
-        return self.peer != 0
+        """Whether the peer is heard in its present incarnation, and knows this one; if not, it is time for a hello.
+
+        Down again after three heartbeats without an answer: one of the two may have a new life whose hello was lost.
+        """
+        return self.peer != 0 and self._silent < SILENT_AFTER
 
     @property
     def control_room(self) -> bool:
@@ -84,11 +90,14 @@ class Link:
         None: nothing new.  Otherwise it is new or has risen, both lanes start again, and the returned data
         messages were never confirmed by the former one.
         """
-        if incarnation <= self.peer:
+        if incarnation < self.peer:
+            return None
+        self._silent = 0
+        if incarnation == self.peer:
             return None
         self.peer = incarnation
         self.lanes[Lane.CONTROL].restart()
-        self._asked, self._seen = [0, 0], [0, 0]
+        self._asked, self._seen, self._repaired = [0, 0], [0, 0], [0, 0]
         self._unconfirmed_in = 0
         return self.lanes[Lane.DATA].restart()
 
@@ -97,6 +106,7 @@ class Link:
         if header.sender != self.peer or (header.receiver != self.me and header.kind != HELLO):
             self.statistics.stale += 1
             return False
+        self._silent = 0
         self.lanes[Lane.DATA].confirm(header.confirmed_data)
         self.lanes[Lane.CONTROL].confirm(header.confirmed_control)
         if header.kind in UNSEQUENCED:
@@ -124,6 +134,7 @@ class Link:
         header.sequence_data = self.lanes[Lane.DATA].sent
         header.sequence_control = self.lanes[Lane.CONTROL].sent
         self._asked = [0, 0]
+        self._silent += 1
         self.signal(header)
 
     def describe(self) -> str:
@@ -133,18 +144,30 @@ class Link:
     def _own_business(self, header: Header) -> bool:
         if header.kind == RESEND:
             for lane, start in ((Lane.DATA, header.sequence_data), (Lane.CONTROL, header.sequence_control)):
-                for message in self.lanes[lane].since(start) if start else ():
-                    self.statistics.resent += 1
-                    self._port(self, lane, message)
+                if start:
+                    self._repair(lane, start)
             return False
         if header.kind == HEARTBEAT:
             # Behind at two heartbeats with no progress between them: the tail is lost, not late.
             for lane, sent in ((Lane.DATA, header.sequence_data), (Lane.CONTROL, header.sequence_control)):
+                if not sent:
+                    continue  # it only confirms
                 received = self.lanes[lane].received
                 if received < sent and self._seen[lane] == received + 1:
                     self._ask(lane)
-                self._seen[lane] = received + 1
+                self._seen[lane] = received + 1 if received < sent else 0
         return True
+
+    def _repair(self, lane: Lane, start: int) -> None:
+        """Sends again from ``start``; asked for the same once more, only one message.
+
+        The first answer may still be on its way, and all of it at each heartbeat would pile up on a lane that is cut.
+        """
+        messages = self.lanes[lane].since(start)
+        for message in messages[:1] if self._repaired[lane] == start else messages:
+            self.statistics.resent += 1
+            self._port(self, lane, message)
+        self._repaired[lane] = start
 
     def _ask(self, lane: Lane) -> None:
         start = self.lanes[lane].received + 1

@@ -1,1 +1,28 @@
-"""A topology in one process, on simulated time."""
+"""Topologies in one process, on simulated time: for the tests of whoever writes one, and for the engine's own.
+
+result = ardea.testing.run(WordCount, containers=2, seed=7)
+assert result.state == "SUCCEEDED"
+assert result.tuples("split") == [("the",), ("heron",)]
+"""
+
+from ardea.testing.audit import InvariantError
+from ardea.testing.cluster import Cluster
+from ardea.testing.components import AckEveryOther, CollectBolt, FeederSpout, RowsSpout
+from ardea.testing.network import Network
+from ardea.testing.record import Emitted, Received, Record
+from ardea.testing.run import Result, run
+
+__all__ = [
+    "AckEveryOther",
+    "Cluster",
+    "CollectBolt",
+    "Emitted",
+    "FeederSpout",
+    "InvariantError",
+    "Network",
+    "Received",
+    "Record",
+    "Result",
+    "RowsSpout",
+    "run",
+]

@@ -12,12 +12,15 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import zmq
 
 from ardea.errors import ClusterError
+from ardea.protocol.lane import Message
 
 LINGER_MS = 1000
+ZERO_COPY_FROM = 256 * 1024
 RECONNECT_MS, RECONNECT_MAX_MS = 50, 1000
 
 
@@ -79,10 +82,10 @@ class Bound:
             self.statistics.received += 1
             yield identity, frames
 
-    def send(self, identity: bytes, frames: list[bytes]) -> bool:
+    def send(self, identity: bytes, frames: Message) -> bool:
         """False: that peer is not connected; the link's resend repairs it when it is."""
         try:
-            self._socket.send_multipart([identity, *frames], zmq.NOBLOCK, copy=False)
+            self._socket.send_multipart([identity, *frames], zmq.NOBLOCK, copy=_small(frames))
         except zmq.ZMQError as error:
             if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
                 raise
@@ -122,10 +125,10 @@ class Dialled:
             self.statistics.received += 1
             yield frames
 
-    def send(self, frames: list[bytes]) -> bool:
+    def send(self, frames: Message) -> bool:
         """False: nothing is connected and the socket takes no more."""
         try:
-            self._socket.send_multipart(frames, zmq.NOBLOCK, copy=False)
+            self._socket.send_multipart(frames, zmq.NOBLOCK, copy=_small(frames))
         except zmq.Again:
             self.statistics.unroutable += 1
             return False
@@ -147,6 +150,7 @@ class Poller:
 
     def __init__(self) -> None:
         self._poller = zmq.Poller()
+        self._endpoints: dict[Any, Bound | Dialled] = {}
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
@@ -156,13 +160,18 @@ class Poller:
     def watch(self, endpoint: Bound | Dialled) -> None:
         """Wakes when the endpoint has a message."""
         self._poller.register(endpoint.pollable, zmq.POLLIN)
+        self._endpoints[endpoint.pollable] = endpoint
 
     def forget(self, endpoint: Bound | Dialled) -> None:
         """Watches it no longer."""
         self._poller.unregister(endpoint.pollable)
+        del self._endpoints[endpoint.pollable]
 
-    def wait(self, seconds: float, ready: Callable[[], bool] = lambda: False) -> None:
-        """Until a message, a wake-up, or the time has passed; at once if ``ready``, asked after wake-ups count."""
+    def wait(self, seconds: float, ready: Callable[[], bool] = lambda: False) -> set[Bound | Dialled]:
+        """Until a message, a wake-up, or the time has passed; at once if ``ready``, asked after wake-ups count.
+
+        Returns the endpoints that have messages.
+        """
         self._asleep = True
         if ready():
             seconds = 0.0
@@ -171,6 +180,7 @@ class Poller:
         if self._read in found:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._read, 4096)
+        return {self._endpoints[socket] for socket in found if socket in self._endpoints}
 
     def wake(self) -> None:
         """From any thread."""
@@ -183,6 +193,11 @@ class Poller:
         """Closes the wake-up pipe."""
         os.close(self._read)
         os.close(self._write)
+
+
+def _small(frames: Message) -> bool:
+    """Whether copying is cheaper than the bookkeeping of not copying."""
+    return max(map(len, frames)) < ZERO_COPY_FROM
 
 
 def _configure(socket: zmq.Socket[bytes]) -> None:

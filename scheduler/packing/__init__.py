@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from importlib.metadata import entry_points
 from typing import Any, Protocol
 
+from ardea.config import Settings
 from ardea.errors import ConfigError
 from ardea.plan import LogicalPlan, PackingPlan
 from scheduler.packing.even import EvenPacking
 from scheduler.packing.first_fit_decreasing import FirstFitDecreasingPacking
 from scheduler.packing.resource_compliant import ResourceCompliantPacking
 from scheduler.packing.round_robin import RoundRobinPacking
-from scheduler.packing.settings import read_settings
 
 __all__ = [
     "ENTRY_POINTS",
@@ -49,7 +49,7 @@ _BUILT_IN: Mapping[str, type[Packing]] = {
 
 
 def packing_for(config: Mapping[str, Any]) -> Packing:
-    """The algorithm that ``heron.class.packing.algorithm`` names.
+    """The algorithm that ``heron.class.packing.algorithm`` of a validated configuration names.
 
     Takes the name (``RoundRobin``, the default), Heron's class name, with its package or without, or the
     name of an entry point of the group ``ardea.packing``.
@@ -57,7 +57,7 @@ def packing_for(config: Mapping[str, Any]) -> Packing:
     Raises:
         ConfigError: Nobody provides an algorithm of that name.
     """
-    wanted = read_settings(config).algorithm
+    wanted = Settings.of(config).packing
     name = wanted.rpartition(".")[2].removesuffix("Packing")
     if name in _BUILT_IN:
         return _BUILT_IN[name]()

@@ -12,7 +12,7 @@ from ardea.plan import ContainerPlan, LogicalPlan, PackingPlan, Resource
 from ardea.plan.resource import NOTHING, total
 from scheduler.packing.amounts import format_bytes, format_resource
 from scheduler.packing.executors import Executor
-from scheduler.packing.settings import MIN_INSTANCE_RAM, Rules
+from scheduler.packing.rules import MIN_INSTANCE_RAM, Rules
 
 
 class Bin:
@@ -50,7 +50,7 @@ class Bin:
     def plan(self) -> ContainerPlan:
         """The finished container, instances by task id."""
         instances = tuple(sorted(i for executor in self.executors.values() for i in executor.instances()))
-        overhead = self.rules.settings.overhead(total(i.resource for i in instances))
+        overhead = self.rules.overhead(total(i.resource for i in instances))
         return ContainerPlan(self.number, instances, overhead)
 
 

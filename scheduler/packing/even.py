@@ -6,11 +6,12 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import NamedTuple, TypeVar
 
+from ardea.config import Settings
 from ardea.plan import LogicalPlan, PackingPlan
 from scheduler.packing.bins import Bin, check, finish, no_room
 from scheduler.packing.executors import executors_of
 from scheduler.packing.round_robin import repack_evenly
-from scheduler.packing.settings import read_settings
+from scheduler.packing.rules import Rules
 
 T = TypeVar("T")
 
@@ -47,10 +48,10 @@ class EvenPacking:
 
     def pack(self, plan: LogicalPlan) -> PackingPlan:
         """Deals the executors in task order over ``topology.stmgrs`` slots."""
-        settings = read_settings(plan.config)
-        rules, executors = settings.rules(), executors_of(plan)
-        check(plan, executors, rules, containers=settings.containers, slots=len(settings.ports))
-        slots = [Slot("local", port) for port in settings.ports]
+        settings = Settings.of(plan.config)
+        rules, executors = Rules.of(settings), executors_of(plan)
+        slots = _local_slots(settings)
+        check(plan, executors, rules, containers=settings.containers, slots=len(slots))
         bins: list[Bin] = []
         for number, dealt in enumerate(assign(executors, settings.containers, slots).values(), 1):
             bins.append(Bin(number, rules))
@@ -62,5 +63,11 @@ class EvenPacking:
 
     def repack(self, current: PackingPlan, plan: LogicalPlan, *, highest: int = 0) -> PackingPlan:
         """Storm deals anew what a changed number of slots makes uneven; this moves only the surplus."""
-        settings = read_settings(plan.config)
-        return repack_evenly(self.name, current, plan, settings, highest=highest, slots=len(settings.ports))
+        settings = Settings.of(plan.config)
+        return repack_evenly(self.name, current, plan, settings, highest=highest, slots=len(_local_slots(settings)))
+
+
+def _local_slots(settings: Settings) -> list[Slot]:
+    """The slots of the one node; where only their number is given, Storm's ports name them."""
+    ports = range(6700, 6700 + settings.slots) if isinstance(settings.slots, int) else settings.slots
+    return [Slot("local", port) for port in ports]

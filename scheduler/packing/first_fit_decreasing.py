@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ardea.config import Settings
 from ardea.plan import LogicalPlan, PackingPlan, Resource
 from scheduler.packing.bins import Bin, check, finish, first_fit
 from scheduler.packing.executors import Executor, executors_of
 from scheduler.packing.repack import Repack, executors_after
 from scheduler.packing.resource_compliant import MAX_INSTANCES
-from scheduler.packing.settings import Rules, Settings, read_settings
+from scheduler.packing.rules import Rules
 
 
 class FirstFitDecreasingPacking:
@@ -23,7 +24,7 @@ class FirstFitDecreasingPacking:
 
     def pack(self, plan: LogicalPlan) -> PackingPlan:
         """Each executor, by RAM or CPU descending, goes into the first container that has room."""
-        settings = read_settings(plan.config)
+        settings = Settings.of(plan.config)
         executors = sorted(executors_of(plan), key=_decreasing(settings))
         rules = _rules(settings, executors)
         check(plan, executors, rules)
@@ -33,7 +34,7 @@ class FirstFitDecreasingPacking:
 
     def repack(self, current: PackingPlan, plan: LogicalPlan, *, highest: int = 0) -> PackingPlan:
         """Keeps what fits, first-fits the rest, and gives up containers that become empty."""
-        settings = read_settings(plan.config)
+        settings = Settings.of(plan.config)
         executors = executors_after(current, plan, highest)
         rules = _rules(settings, executors)
         check(plan, executors, rules)
@@ -47,7 +48,7 @@ class FirstFitDecreasingPacking:
 def _decreasing(settings: Settings) -> Callable[[Executor], tuple[float, float, int, int, str, int]]:
     def key(executor: Executor) -> tuple[float, float, int, int, str, int]:
         need = executor.need
-        leading = (-need.ram, -need.cpu) if settings.ffd_sorting == "RAM_FIRST" else (-need.cpu, -need.ram)
+        leading = (-need.ram, -need.cpu) if settings.sorting == "RAM_FIRST" else (-need.cpu, -need.ram)
         return *leading, -need.disk, -len(executor.tasks), executor.component, executor.number
 
     return key
@@ -61,4 +62,4 @@ def _rules(settings: Settings, executors: Sequence[Executor]) -> Rules:
         max(MAX_INSTANCES * default.ram, *(n.ram for n in needs)),
         max(MAX_INSTANCES * default.disk, *(n.disk for n in needs)),
     )
-    return settings.rules(MAX_INSTANCES, room + settings.overhead(room))
+    return Rules.of(settings, MAX_INSTANCES, room + Rules.of(settings).overhead(room))

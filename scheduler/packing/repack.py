@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from ardea.plan import LogicalPlan, PackingPlan
 from scheduler.packing.bins import Bin, spread
 from scheduler.packing.executors import Executor, split
-from scheduler.packing.settings import Rules
+from scheduler.packing.rules import Rules
 
 
 def executors_after(current: PackingPlan, plan: LogicalPlan, highest: int) -> list[Executor]:

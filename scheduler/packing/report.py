@@ -50,7 +50,7 @@ def as_table(plan: PackingPlan, logical: LogicalPlan) -> Table:
     table.add_column("Container", justify="right")
     for name in ("Executors", "Tasks"):
         table.add_column(name, justify="right")
-    table.add_column("Tasks of each component, by executor", overflow="fold")
+    table.add_column("Tasks by executor", overflow="fold")
     for name in ("CPU", "RAM", "Disk"):
         table.add_column(name, justify="right")
     for container in plan.containers:
@@ -64,9 +64,9 @@ def as_table(plan: PackingPlan, logical: LogicalPlan) -> Table:
         )
     table.add_section()
     table.add_row("", str(totals.executors), str(totals.tasks), "all instances", *_amounts(totals.instances))
-    table.add_row("", "", "", "managers of the containers", *_amounts(totals.managers))
+    table.add_row("", "", "", "managers", *_amounts(totals.managers))
     table.add_row("", "", "", "in all", *_amounts(totals.instances + totals.managers), style="bold")
-    table.add_row("", "", "", "instances, were containers equal", *_amounts(totals.equal), style="dim")
+    table.add_row("", "", "", "if containers were equal", *_amounts(totals.equal), style="dim")
     return table
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from ardea.config import Settings
 from ardea.plan import LogicalPlan, PackingPlan
 from ardea.plan.resource import total
 from scheduler.packing.bins import Bin, add_bin, check, finish, spread
 from scheduler.packing.executors import Executor, executors_of
 from scheduler.packing.repack import Repack, executors_after
 from scheduler.packing.round_robin import largest_first
-from scheduler.packing.settings import Rules, read_settings
+from scheduler.packing.rules import Rules
 
 MAX_INSTANCES = 10
 """Heron's density: the instances of a container, unless ``topology.container.max.instances`` says otherwise."""
@@ -24,8 +25,8 @@ class ResourceCompliantPacking:
 
     def pack(self, plan: LogicalPlan) -> PackingPlan:
         """Deals anew with more containers until everything fits; one container an executor always does."""
-        settings = read_settings(plan.config)
-        rules = settings.rules(MAX_INSTANCES)
+        settings = Settings.of(plan.config)
+        rules = Rules.of(settings, MAX_INSTANCES)
         executors = sorted(executors_of(plan), key=largest_first)
         check(plan, executors, rules, containers=settings.containers)
         containers = min(max(settings.containers, _fewest(executors, rules)), len(executors))
@@ -38,8 +39,8 @@ class ResourceCompliantPacking:
 
     def repack(self, current: PackingPlan, plan: LogicalPlan, *, highest: int = 0) -> PackingPlan:
         """Keeps what fits, adds containers for what does not, and gives up those that become empty."""
-        settings = read_settings(plan.config)
-        rules = settings.rules(MAX_INSTANCES)
+        settings = Settings.of(plan.config)
+        rules = Rules.of(settings, MAX_INSTANCES)
         executors = executors_after(current, plan, highest)
         check(plan, executors, rules, containers=settings.containers)
         work = Repack(current, executors, rules)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ardea.config import Settings
 from ardea.plan import LogicalPlan, PackingPlan
 from scheduler.packing.bins import Bin, add_bin, check, finish, no_room, spread
 from scheduler.packing.executors import Executor, executors_of
 from scheduler.packing.repack import Repack, executors_after
-from scheduler.packing.settings import Settings, read_settings
+from scheduler.packing.rules import Rules
 
 
 def largest_first(executor: Executor) -> tuple[int, str, int]:
@@ -21,8 +22,8 @@ class RoundRobinPacking:
 
     def pack(self, plan: LogicalPlan) -> PackingPlan:
         """Deals each component in turn, the one with the largest tasks first, past containers that are full."""
-        settings = read_settings(plan.config)
-        rules, executors = settings.rules(), sorted(executors_of(plan), key=largest_first)
+        settings = Settings.of(plan.config)
+        rules, executors = Rules.of(settings), sorted(executors_of(plan), key=largest_first)
         check(plan, executors, rules, containers=settings.containers)
         bins = [Bin(number, rules) for number in range(1, settings.containers + 1)]
         if left := spread(executors, bins):
@@ -31,7 +32,7 @@ class RoundRobinPacking:
 
     def repack(self, current: PackingPlan, plan: LogicalPlan, *, highest: int = 0) -> PackingPlan:
         """Keeps what can stay and moves only what would leave a component unevenly spread."""
-        return repack_evenly(self.name, current, plan, read_settings(plan.config), highest=highest)
+        return repack_evenly(self.name, current, plan, Settings.of(plan.config), highest=highest)
 
 
 def repack_evenly(
@@ -44,7 +45,7 @@ def repack_evenly(
     slots: int | None = None,
 ) -> PackingPlan:
     """Repacks into exactly ``settings.containers`` containers; TopologyError if they cannot hold the topology."""
-    rules, executors = settings.rules(), executors_after(current, plan, highest)
+    rules, executors = Rules.of(settings), executors_after(current, plan, highest)
     check(plan, executors, rules, containers=settings.containers, slots=slots)
     work = Repack(current, executors, rules)
     work.keep(settings.containers)

@@ -9,10 +9,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from ardea.config import Settings
 from ardea.plan import ComponentPlan, ContainerPlan, InstancePlan, LogicalPlan, PackingPlan, Resource
 from ardea.plan.resource import GIB, MIB, NOTHING
 from scheduler.packing import EvenPacking, FirstFitDecreasingPacking, ResourceCompliantPacking, RoundRobinPacking
-from scheduler.packing.settings import read_settings
+from scheduler.packing.rules import Rules
 
 GB = 10**9
 FIXED = (EvenPacking(), RoundRobinPacking())
@@ -56,7 +57,9 @@ def placed(plan: LogicalPlan, *containers: str) -> PackingPlan:
             owner, index = name.split("-")
             task = ids[owner][int(index)]
             instances.append(InstancePlan(task, owner, int(index), int(index), plan[owner].resource))
-        result.append(ContainerPlan(number, tuple(sorted(instances)), read_settings(plan.config).overhead(NOTHING)))
+        result.append(
+            ContainerPlan(number, tuple(sorted(instances)), Rules.of(Settings.of(plan.config)).overhead(NOTHING))
+        )
     return PackingPlan("by hand", tuple(result))
 
 
@@ -118,7 +121,7 @@ def assert_sound(packing: PackingPlan, plan: LogicalPlan) -> None:
 
 
 def assert_within_limits(packing: PackingPlan, plan: LogicalPlan, default_instances: int | None = None) -> None:
-    settings = read_settings(plan.config)
+    settings = Settings.of(plan.config)
     for container in packing.containers:
         need, most = container.required, settings.max_instances or default_instances
         assert most is None or len(container.instances) <= most

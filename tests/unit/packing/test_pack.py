@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ardea.config import validate
 from ardea.errors import ConfigError, TopologyError
 from ardea.plan import Resource
 from ardea.plan.resource import GIB, MIB, total
@@ -16,7 +17,6 @@ from scheduler.packing import (
     RoundRobinPacking,
     packing_for,
 )
-from scheduler.packing.settings import read_settings
 from tests.unit.packing import plans
 from tests.unit.packing.plans import (
     ALL,
@@ -172,16 +172,20 @@ def test_an_executor_larger_than_a_container_is_refused_by_name_with_both_number
     with pytest.raises(TopologyError) as caught:
         algorithm.pack(plan)
     assert "split[1-4]" in caught.value.message
-    assert "its 4 tasks must stay together, and a container holds at most 3" in caught.value.message
+    assert "its 4 tasks must stay together; a container holds at most 3" in caught.value.message
     assert "par" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize(
     ("key", "limit", "text"),
     [
-        ("topology.container.max.ram.hint", GIB, "need 2.38 GiB of RAM there with the managers"),
-        ("topology.container.max.cpu.hint", 4, "need 5 cores there with the managers"),
-        ("topology.container.max.disk.hint", GIB, "need 5 GiB of disk there with the managers"),
+        ("topology.container.max.ram.hint", GIB, "its 4 tasks must stay together and need 2.38 GiB of RAM with"),
+        (
+            "topology.container.max.cpu.hint",
+            4,
+            "need 5 of CPU with the container's managers; a container has at most 4 ",
+        ),
+        ("topology.container.max.disk.hint", GIB, "need 5 GiB of disk with"),
     ],
 )
 @algorithms
@@ -197,6 +201,12 @@ def test_the_limit_that_refuses_an_executor_is_named(algorithm, key, limit, text
 def test_more_containers_than_executors_are_refused(algorithm):
     with pytest.raises(TopologyError, match="asks for 3 containers and has 2 executors"):
         algorithm.pack(topology(component("a", 2, 8), stmgrs=3))
+
+
+def test_a_single_task_that_is_too_large_is_refused_in_the_singular():
+    plan = topology(component("a", 2, resource=Resource(ram=GIB)), config={"topology.container.max.ram.hint": GIB})
+    with pytest.raises(TopologyError, match=r"executor a\[1\] fits into no container: its task needs 1.38 GiB of RAM"):
+        RoundRobinPacking().pack(plan)
 
 
 def test_all_problems_are_reported_at_once():
@@ -227,15 +237,9 @@ def test_even_refuses_a_container_over_its_limit():
 
 def test_workers_and_stmgrs_mean_the_same():
     for key in ("topology.workers", "topology.stmgrs"):
-        assert len(RoundRobinPacking().pack(topology(component("a", 4), config={key: 3})).containers) == 3
+        plan = topology(component("a", 4), config=validate({key: 3}, "topology t"))
+        assert len(RoundRobinPacking().pack(plan).containers) == 3
     assert len(RoundRobinPacking().pack(topology(component("a", 4))).containers) == 1
-    with pytest.raises(ConfigError, match="contradict"):
-        read_settings({"topology.workers": 2, "topology.stmgrs": 3})
-
-
-def test_a_setting_of_the_wrong_type_is_refused_with_its_key():
-    with pytest.raises(ConfigError, match=r"topology\.stmgr\.ram"):
-        read_settings({"topology.stmgr.ram": "a lot"})
 
 
 def test_managers_take_what_the_configuration_says():
@@ -259,7 +263,7 @@ def test_managers_take_what_the_configuration_says():
 @pytest.mark.parametrize(
     ("value", "algorithm"),
     [
-        (None, RoundRobinPacking),
+        ("RoundRobin", RoundRobinPacking),
         ("Even", EvenPacking),
         ("ResourceCompliantRR", ResourceCompliantPacking),
         ("FirstFitDecreasingPacking", FirstFitDecreasingPacking),
@@ -270,6 +274,10 @@ def test_managers_take_what_the_configuration_says():
 )
 def test_algorithms_are_found_by_herons_names(value, algorithm):
     assert type(packing_for({"heron.class.packing.algorithm": value})) is algorithm
+
+
+def test_round_robin_is_the_default():
+    assert isinstance(packing_for({}), RoundRobinPacking)
 
 
 def test_an_unknown_algorithm_is_refused_with_the_nearest_name():

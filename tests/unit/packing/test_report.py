@@ -31,9 +31,9 @@ def test_the_table_shows_executors_tasks_managers_and_the_cost_of_equal_containe
     lines = printed(herons_example(), RoundRobinPacking())
     assert "1 2 2 bolt 1 2 15 GB 2 GiB" in lines
     assert "4 4 all instances 4 25 GB 4 GiB" in lines
-    assert "managers of the containers 2 768 MiB 2 GiB" in lines
+    assert "managers 2 768 MiB 2 GiB" in lines
     assert "in all 6 25.81 GB 6 GiB" in lines
-    assert "instances, were containers equal 4 30 GB 4 GiB" in lines
+    assert "if containers were equal 4 30 GB 4 GiB" in lines
 
 
 def test_the_table_names_the_tasks_of_each_executor():

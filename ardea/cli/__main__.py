@@ -1,0 +1,60 @@
+"""The ``ardea`` command: its verbs, and the options that all of them share."""
+
+from __future__ import annotations
+
+import platform
+from typing import Annotated
+
+import typer
+
+from ardea import __version__
+from ardea.cli import console, doctor, reference, run, topologies
+from ardea.cli.console import Output, OutputOption
+
+app = typer.Typer(
+    name="ardea",
+    help="Run and watch topologies.  Data goes to stdout, everything else to stderr; docs/cli.md lists the exit codes.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def options(
+    debug: Annotated[
+        bool, typer.Option("--debug", envvar="ARDEA_DEBUG", help="Show the traceback of an error.")
+    ] = False,
+) -> None:
+    """What stands before the verb."""
+    console.debug = debug
+
+
+@console.reports
+def version(output: OutputOption = Output.TABLE) -> None:
+    """Print the version."""
+    if output is Output.JSON:
+        console.print_json({"ardea": __version__, "python": platform.python_version()})
+    else:
+        print(__version__)  # noqa: T201
+
+
+app.command("run")(run.run)
+app.command("list")(topologies.list_topologies)
+app.command("describe")(topologies.describe)
+app.command("logs")(topologies.logs)
+app.command("activate")(topologies.activate)
+app.command("deactivate")(topologies.deactivate)
+app.command("kill")(topologies.kill)
+app.command("config")(reference.config)
+app.command("doctor")(doctor.doctor)
+app.command("version")(version)
+
+
+def main() -> None:
+    """The console script."""
+    app(prog_name="ardea")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""``ardea doctor``: whether this machine and its state directory are in order, and what can be removed."""
+
+from __future__ import annotations
+
+import platform
+import tempfile
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from ardea.cli import console
+from ardea.cli.console import Output, OutputOption, StateOption
+from ardea.errors import ExitCode
+from ardea.state.topologies import listing, orphans, remove
+from scheduler.capacity import PROCESS_BYTES, Machine
+from scheduler.home import Home
+
+
+@console.reports
+def doctor(
+    prune: Annotated[bool, typer.Option("--prune", help="Remove what dead topologies have left in the state.")] = False,
+    output: OutputOption = Output.TABLE,
+    state: StateOption = console.STATE,
+) -> None:
+    """Check the machine and the state directory; exit 1 if something is wrong."""
+    home, machine = Home(state), Machine.here()
+    with home.open_state() as manager:
+        dead = [t.id for t in listing(manager) if not t.running and not (t.execution and t.execution.state.final)]
+        left = sorted({*orphans(manager), *dead})
+        for topology_id in left if prune else ():
+            remove(manager, topology_id)
+    folders = home.prune() if prune else []
+    fit = (
+        "unknown"
+        if machine.memory is None
+        else f"{machine.memory / 1e9:.1f} GB, about {machine.memory // PROCESS_BYTES:,} processes"
+    )
+    checks = [
+        ("Python", True, platform.python_version()),
+        ("memory", machine.memory is None or machine.memory >= 10 * PROCESS_BYTES, fit),
+        ("open files", machine.files is None or machine.files >= 1024, str(machine.files or "no limit")),
+        ("state directory", *_writable(home)),
+        ("dead topologies", prune or not left, _dead(left, prune)),
+        ("old runs", True, f"{len(folders)} removed" if prune else f"{len(home.folders())} kept"),
+    ]
+    if output is Output.JSON:
+        console.print_json({"checks": [{"name": n, "ok": ok, "found": found} for n, ok, found in checks]})
+    else:
+        table = Table("", "Check", "Found", box=None)
+        for name, ok, found in checks:
+            table.add_row("ok" if ok else "WRONG", name, found)
+        console.out().print(table)
+    if not all(ok for _, ok, _ in checks):
+        raise typer.Exit(ExitCode.FAILED)
+
+
+def _writable(home: Home) -> tuple[bool, str]:
+    try:
+        home.root.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=home.root) as file:
+            file.write(b"x" * 4096)
+            file.flush()
+    except OSError as error:
+        return False, f"{home.root}: {error.strerror}"
+    return True, str(home.root)
+
+
+def _dead(left: list[str], pruned: bool) -> str:
+    if not left:
+        return "none"
+    return f"{', '.join(left)} {'removed' if pruned else '(--prune removes what they left in the state)'}"

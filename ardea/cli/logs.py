@@ -1,0 +1,100 @@
+"""The log files of a topology: which there are, and their lines as they come."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ardea.errors import NotFound
+
+_MARK = re.compile(r"--- (life \d+ (started|ended)|silent for |\d+ bytes of output lost).* ---")
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class LogName:
+    """One process: ``label`` is what a person calls it."""
+
+    label: str
+    path: Path
+
+
+def log_files(folder: Path, selection: str | None = None) -> list[LogName]:
+    """The logs of a topology's folder, in the order of their labels.
+
+    Args:
+        folder: the topology's.
+        selection: ``COMPONENT``, ``COMPONENT:INDEX``, or a process such as ``stream-manager``; None: all.
+
+    Raises:
+        NotFound: nothing of that name has a log.
+    """
+    found = [LogName(path.stem, path) for path in folder.glob("logs/*.log")]
+    for path in folder.glob("container-*/logs/*.log"):
+        shared = path.stem in ("stream-manager", "metrics-manager")
+        found.append(LogName(f"{path.parents[1].name}/{path.stem}" if shared else path.stem, path))
+    found.sort(key=lambda log: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", log.label)])
+    if selection is None:
+        return found
+    component, _, index = selection.partition(":")
+    wanted = re.compile(re.escape(component) + (f"-{re.escape(index)}" if index else r"(-\d+)?"))
+    chosen = [log for log in found if wanted.fullmatch(log.path.stem)]
+    if not chosen:
+        names = sorted({re.sub(r"-\d+$", "", log.path.stem) for log in found})
+        raise NotFound(
+            f"{folder.name} has no log of {selection}; it has {', '.join(names) or 'none'}",
+            hint="COMPONENT, COMPONENT:INDEX (from 0), or one of the processes named",
+        )
+    return chosen
+
+
+class Tail:
+    """One log file, across its rotations."""
+
+    def __init__(self, path: Path, *, marks: bool = True) -> None:
+        """``marks``: whether the supervisor's own lines count, which say when each life began and ended."""
+        self._path, self._marks = path, marks
+        self._fd: int | None = None
+        self._rest = b""
+
+    def history(self) -> Iterator[str]:
+        """The lines of the files that were rotated away, the oldest first."""
+        older = self._path.parent.glob(f"{self._path.name}.*")
+        for path in sorted(older, key=lambda p: int(p.suffix[1:]), reverse=True):
+            yield from self._chosen(path.read_bytes().split(b"\n")[:-1])
+
+    def lines(self) -> Iterator[str]:
+        """The complete lines that were added since the last call."""
+        while True:
+            if self._fd is None:
+                try:
+                    self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+                except FileNotFoundError:
+                    return
+            while chunk := os.read(self._fd, _CHUNK):
+                *whole, self._rest = (self._rest + chunk).split(b"\n")
+                yield from self._chosen(whole)
+            if not self._rotated(self._fd):
+                return
+            self.close()
+
+    def close(self) -> None:
+        """Closes the file.  Can be repeated."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def _rotated(self, fd: int) -> bool:
+        try:
+            return not os.path.samestat(os.fstat(fd), self._path.stat())
+        except FileNotFoundError:
+            return False
+
+    def _chosen(self, lines: list[bytes]) -> Iterator[str]:
+        for line in lines:
+            text = line.decode(errors="replace")
+            if self._marks or not _MARK.fullmatch(text):
+                yield text

@@ -1,0 +1,112 @@
+"""The progress of a run on stderr: a line that changes on a terminal, a line each ten seconds elsewhere."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable
+
+from rich.console import Console
+from rich.control import Control
+from rich.segment import ControlType
+from rich.text import Text
+
+from ardea.metrics import Totals
+from scheduler.control import Status
+
+WINDOW = 5.0
+"""Seconds over which rates and latencies are taken."""
+PLAIN_EVERY = 10.0
+_CLEAR = Control((ControlType.CARRIAGE_RETURN,), (ControlType.ERASE_IN_LINE, 2))
+
+
+class Rates:
+    """What the spouts did lately: pure, fed with what the master says."""
+
+    def __init__(self, spouts: Collection[str]) -> None:
+        """``spouts``: the components that count."""
+        self._spouts = sorted(spouts)
+        self._seen: deque[tuple[float, dict[str, Totals]]] = deque()
+
+    def observe(self, now: float, components: dict[str, Totals]) -> None:
+        """The totals at ``now`` (seconds, steady); equal ones are the same news, told again."""
+        spouts = {name: components.get(name, Totals()) for name in self._spouts}
+        if self._seen and self._seen[-1][1] == spouts:
+            return
+        self._seen.append((now, spouts))
+        while len(self._seen) > 2 and now - self._seen[1][0] >= WINDOW:
+            self._seen.popleft()
+
+    def line(self, now: float) -> str:
+        """``lines 203,411/s · acked 1,204,000 · pending 20,000 · p50 31 ms p99 80 ms · failed 0``."""
+        if not self._seen:
+            return ""
+        (since, first), (_, last) = self._seen[0], self._seen[-1]
+        lately = {name: totals.since(first[name]) for name, totals in last.items()}
+        # Nothing new for a while is a rate that falls, not one that stands.
+        elapsed = max(now, self._seen[-1][0]) - since if now - self._seen[-1][0] > 2.0 else self._seen[-1][0] - since
+        parts = [f"{name} {_rate(totals.acked, elapsed)}/s" for name, totals in lately.items()]
+        total = _sum(last.values())
+        parts += [f"acked {total.acked:,}", f"pending {total.pending:,}"]
+        recent = _sum(lately.values())
+        low, high = recent.quantile(0.5), recent.quantile(0.99)
+        if low is not None and high is not None:
+            parts.append(f"p50 {seconds(low)} p99 {seconds(high)}")
+        parts.append(f"failed {total.failed + total.timed_out + total.lost:,}")
+        return " · ".join(parts)
+
+
+class Display:
+    """Where the line goes.  Other output is written between :meth:`clear` and the next :meth:`show`."""
+
+    def __init__(self, console: Console, name: str) -> None:
+        """``console``: of stderr."""
+        self._console, self._name = console, name
+        self._live = console.is_terminal and not console.is_dumb_terminal
+        self._drawn = False
+        self._next_plain = PLAIN_EVERY
+
+    def show(self, state: str, elapsed: float, line: str) -> None:
+        """Draws the line; without a terminal only when ten seconds have passed."""
+        if self._live:
+            self.clear()
+            text = Text.assemble((self._name, "bold"), f" {state} ", (f"{elapsed:.0f} s", "dim"), f" {line}")
+            text.truncate(self._console.width - 1, overflow="ellipsis")
+            self._console.print(text, end="", soft_wrap=True)
+            self._drawn = True
+        elif elapsed >= self._next_plain:
+            self._next_plain = elapsed + PLAIN_EVERY
+            self._console.print(f"{self._name} {state} {elapsed:.0f} s {line}", soft_wrap=True, highlight=False)
+
+    def clear(self) -> None:
+        """Removes the line."""
+        if self._drawn:
+            self._console.control(_CLEAR)
+            self._drawn = False
+
+
+def waiting_for(status: Status | None) -> str:
+    """What keeps a topology from running."""
+    if status is None:
+        return "waiting for the topology master"
+    missing = [f"container {number}" for number in status.missing_containers] or status.silent_tasks
+    return f"waiting for {', '.join(missing[:4])}{' ...' if missing[4:] else ''}" if missing else ""
+
+
+def seconds(value: float) -> str:
+    """``850 µs``, ``3.1 ms``, ``2.0 s``."""
+    for limit, factor, unit in ((1e-3, 1e6, "µs"), (1.0, 1e3, "ms")):
+        if value < limit:
+            scaled = value * factor
+            return f"{scaled:.1f} {unit}" if scaled < 10 else f"{scaled:.0f} {unit}"
+    return f"{value:.1f} s"
+
+
+def _rate(count: int | float, elapsed: float) -> str:
+    return f"{count / elapsed:,.0f}" if elapsed > 0 else "0"
+
+
+def _sum(totals: Iterable[Totals]) -> Totals:
+    result = Totals()
+    for each in totals:
+        result = result.plus(each)
+    return result

@@ -1,0 +1,241 @@
+"""``ardea run``: a topology on this machine, until it finishes or Ctrl-C."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+
+from ardea import config
+from ardea.cli import console
+from ardea.cli.console import Output, OutputOption, StateOption
+from ardea.cli.logs import LogName, Tail, log_files
+from ardea.cli.progress import Display, Rates, waiting_for
+from ardea.errors import ExitCode, UserError
+from ardea.metrics import Totals
+from ardea.state.records import RunState
+from scheduler.giveup import PATIENCE
+from scheduler.home import Home
+from scheduler.packing.report import as_json, as_table
+from scheduler.run import LocalRun, Outcome, Stage
+from scheduler.submission import Submission
+
+_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SHOWN_ERRORS = 5
+
+EXIT_CODES = {
+    RunState.SUCCEEDED: ExitCode.OK,
+    RunState.FAILED: ExitCode.FAILED,
+    RunState.KILLED: ExitCode.INTERRUPTED,
+}
+
+
+@console.reports
+def run(
+    target: Annotated[str, typer.Argument(metavar="FILE[:Class]", help="The topology's file.")],
+    containers: Annotated[int | None, typer.Option(min=1, help="The number of containers.")] = None,
+    name: Annotated[str | None, typer.Option(help="The topology's name.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Configuration; see `ardea config`.")
+    ] = None,
+    logs: Annotated[
+        list[str] | None, typer.Option(metavar="COMPONENT", help="Show what this component prints, on stdout.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the packing plan; start nothing.")] = False,
+    output: OutputOption = Output.TABLE,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the topology in the state when it has ended.")] = False,
+    metrics_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Container N serves /metrics on this port + N; 0: any.")
+    ] = None,
+    give_up: Annotated[
+        float,
+        typer.Option(min=0, help="End as FAILED after so many seconds without an ack, and 100 failures; 0: never."),
+    ] = PATIENCE,
+    state: StateOption = console.STATE,
+) -> None:
+    """Run a topology on this machine, until it finishes or Ctrl-C.
+
+    Ctrl-C (or SIGTERM) lets open tuples finish; a second one ends the processes at once.
+    """
+    if logs and output is Output.JSON:
+        raise UserError("--logs writes text and -o json a document to stdout; choose one of them")
+    home = Home(state)
+    overrides = config.parse(settings or ())
+    given = {"topology.name": name, "topology.stmgrs": containers, "heron.metricsmgr.port": metrics_port}
+    overrides.update({key: value for key, value in given.items() if value is not None})
+    with contextlib.redirect_stdout(sys.stderr):  # whatever the author's file prints while it is imported
+        submission = Submission.of(target, overrides, home.state_url)
+    _check_components(logs or [], submission)
+    if dry_run:
+        if output is Output.JSON:
+            console.print_json(as_json(submission.packing, submission.plan))
+        else:
+            console.out().print(as_table(submission.packing, submission.plan))
+        return
+    watch = Watch(LocalRun(submission, home, give_up=give_up, keep=keep), logs or [], console.err())
+    outcome = watch.run_to_end()
+    if output is Output.JSON:
+        console.print_json(_document(watch.run, outcome))
+    raise typer.Exit(EXIT_CODES[outcome.state])
+
+
+class Watch:
+    """Follows one run on the terminal."""
+
+    def __init__(self, run: LocalRun, logs: list[str], stderr: Console) -> None:
+        """``logs``: the components whose output goes to stdout."""
+        self.run = run
+        self._logs = logs
+        self._tails: dict[Path, tuple[LogName, Tail]] = {}
+        self._rates = Rates({spout.name for spout in run.submission.plan.spouts})
+        self._display = Display(stderr, run.submission.plan.name)
+        self._signals: list[int] = []
+        self._shown: set[str] = set()
+        self._next_draw = 0.0
+
+    def run_to_end(self) -> Outcome:
+        """Starts it, and returns when nothing of it is left."""
+        with self._handled_signals(), self.run as run:
+            run.start()
+            tasks, containers = len(run.submission.packing.instances), len(run.submission.packing.containers)
+            self._say(f"{run.topology} starts: {_count(tasks, 'task')} in {_count(containers, 'container')}")
+            while not run.over:
+                run.step()
+                while self._signals:
+                    self._signals.pop()
+                    self._stopping(run.stop())
+                self._print_logs()
+                self._print_errors()
+                self._draw()
+            self._print_logs()
+            self._display.clear()
+            outcome = run.outcome()
+            self._summary(outcome)
+        return outcome
+
+    # --- signals ----------------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _handled_signals(self) -> Iterator[None]:
+        def take(number: int, _frame: FrameType | None) -> None:
+            self._signals.append(number)
+            self.run.wake()
+
+        former = {n: signal.signal(n, take) for n in _STOPS if signal.getsignal(n) is not signal.SIG_IGN}  # nohup
+        try:
+            yield
+        finally:
+            for number, handler in former.items():
+                signal.signal(number, handler)
+
+    def _stopping(self, stage: Stage) -> None:
+        status = self.run.status
+        pending = sum(task.open for task in status.tasks.values()) if status else 0
+        self._say(
+            {
+                Stage.DRAINING: f"stopping: no new tuples; {_count(pending, 'open tuple')} may finish; "
+                "Ctrl-C again ends it at once",
+                Stage.TERMINATED: "ending all processes; Ctrl-C again kills them",
+                Stage.KILLED: "killing all processes",
+            }[stage]
+        )
+
+    # --- output -----------------------------------------------------------------------------------------------
+
+    def _say(self, text: str, label: str = "", style: str = "") -> None:
+        self._display.clear()
+        console.say(text, label, style)
+
+    def _draw(self) -> None:
+        run, now = self.run, self.run.seconds
+        if run.status is not None:
+            self._rates.observe(now, run.status.components)
+        if now < self._next_draw:
+            return
+        self._next_draw = now + 0.25
+        waiting = waiting_for(run.status)
+        state = "STARTING" if waiting or run.status is None else run.status.state
+        if run.stage is not Stage.RUNNING:
+            state = "STOPPING"
+        self._display.show(state, now, waiting or self._rates.line(now))
+
+    def _print_logs(self) -> None:
+        for selection in self._logs:
+            for log in _present(self.run.folder, selection):
+                if log.path not in self._tails:
+                    self._tails[log.path] = log, Tail(log.path, marks=False)
+        for log, tail in self._tails.values():
+            prefix = f"{log.label}: " if len(self._expected()) > 1 else ""
+            for line in tail.lines():
+                self._display.clear()
+                print(f"{prefix}{line}", flush=True)  # noqa: T201
+
+    def _expected(self) -> list[str]:
+        return [i.name for i in self.run.submission.packing.instances if i.component in self._logs]
+
+    def _print_errors(self) -> None:
+        """Each task's first exceptions, as they come: the rest is in its log."""
+        for error in self.run.status.errors if self.run.status else ():
+            kind = error.partition(" (")[0]
+            if kind not in self._shown and len(self._shown) < _SHOWN_ERRORS:
+                self._shown.add(kind)
+                self._say(error, "warning", "yellow")
+
+    def _summary(self, outcome: Outcome) -> None:
+        run, name = self.run, self.run.submission.plan.name
+        spouts = [outcome.components.get(spout.name, Totals()) for spout in run.submission.plan.spouts]
+        acked = sum(totals.acked for totals in spouts)
+        failed = sum(totals.failed + totals.timed_out + totals.lost for totals in spouts)
+        counts = f"after {outcome.seconds:.1f} s: acked {acked:,}, failed {failed:,}"
+        if outcome.state is not RunState.FAILED:
+            why = f"; {outcome.reason}" if outcome.reason else ""
+            self._say(f"{name} {outcome.state} {counts}{why}; logs: {run.folder}")
+            return
+        self._say(f"{name} FAILED {counts}: {outcome.reason}", "error", "bold red")
+        for error in outcome.errors[:_SHOWN_ERRORS]:
+            if error not in outcome.reason:
+                self._say(error, "cause", "bold")
+        self._say(f"look at {run.log_to_read(outcome)}", "hint", "bold")
+
+
+def _present(folder: Path, component: str) -> list[LogName]:
+    """The component's logs that exist so far."""
+    return [log for log in log_files(folder) if log.path.stem.rpartition("-")[0] == component]
+
+
+def _check_components(names: list[str], submission: Submission) -> None:
+    known = [component.name for component in submission.plan]
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            raise UserError(
+                f"--logs {name}: {submission.plan.name} has no such component; it has {', '.join(known)}",
+                hint=f"did you mean {near[0]!r}?" if near else None,
+            )
+
+
+def _document(run: LocalRun, outcome: Outcome) -> dict[str, Any]:
+    """What ``-o json`` prints at the end.  Keys are only ever added."""
+    return {
+        "id": run.topology,
+        "topology": run.submission.plan.name,
+        "state": outcome.state.value,
+        "reason": outcome.reason,
+        "seconds": round(outcome.seconds, 3),
+        "components": msgspec.to_builtins(dict(outcome.components)),
+        "errors": list(outcome.errors),
+        "folder": str(run.folder),
+    }
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,257 @@
+"""A whole cluster in one process on simulated time (docs/testing.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, Self, TypeVar
+
+from ardea.component import Component
+from ardea.errors import ArdeaError, UserError
+from ardea.plan.definition import Definition
+from ardea.plan.logical import LogicalPlan
+from ardea.plan.physical import PhysicalPlan
+from ardea.plan.shape import shape_of
+from ardea.plan.wire import packing_to_bytes
+from ardea.state.records import RunState
+from ardea.supervision.machine import BACKOFF
+from ardea.testing.audit import Audit
+from ardea.testing.clock import Timeline
+from ardea.testing.instance import SimulatedInstance
+from ardea.testing.network import Network
+from ardea.testing.record import Record
+from ardea.testing.servers import MemoryStore, SimulatedManager, SimulatedMaster
+from ardea.testing.world import MASTER, Process, World, manager_name
+from scheduler.packing import packing_for
+
+C = TypeVar("C", bound=Component)
+NOTHING: Mapping[str, Any] = {}
+Fault = tuple[float, Callable[["Cluster"], object]]
+
+
+class Buildable(Protocol):
+    """A class derived from :class:`ardea.Topology`, or a :class:`ardea.TopologyBuilder`."""
+
+    def plan(self, overrides: Mapping[str, Any] = ..., /) -> LogicalPlan:
+        """The validated plan."""
+
+
+class Cluster:
+    """A running topology: a master, a stream manager a container, and every task.
+
+    The same seed gives the same run, event by event.  Time passes only in :meth:`advance` and :meth:`run_until`.
+    User classes are shared by all tasks here: what they keep in class attributes is not a process's own.
+
+    Args:
+        topology: what to run.
+        containers: over how many containers the tasks are spread.
+        config: wins over the topology's own configuration.
+        seed: decides delays, shuffles, and the order of what happens at the same moment.
+        cost: seconds that a tuple (for a spout: a call of ``next_tuple``) takes, by component; default 10 µs.
+        active: whether the spouts begin at once, or wait for :meth:`activate`.
+        check: watch the invariants after every event; see :class:`ardea.testing.InvariantError`.
+        faults: (seconds, action) pairs: what happens to the cluster and when.
+
+    Raises:
+        TopologyError: the topology cannot run.
+    """
+
+    def __init__(
+        self,
+        topology: Buildable,
+        *,
+        containers: int = 1,
+        config: Mapping[str, Any] = NOTHING,
+        seed: int = 0,
+        cost: Mapping[str, float] = NOTHING,
+        active: bool = True,
+        check: bool = True,
+        faults: Iterable[Fault] = (),
+    ) -> None:
+        logical = topology.plan({**config, "topology.stmgrs": containers})
+        packing = packing_for(logical.config).pack(logical)
+        if strangers := sorted(cost.keys() - {component.name for component in logical}):
+            raise UserError(f"cost= names {', '.join(strangers)}, which {logical.name} does not have")
+        timeline = Timeline(seed)
+        self.plan = PhysicalPlan.build(logical, packing, 1)
+        self.record = Record()
+        self.network = Network(timeline, seed)
+        self._lives: dict[str, int] = {}
+        self._failures: dict[str, int] = {}
+        self._store = MemoryStore(RunState.RUNNING if active else RunState.PAUSED)
+        self._world = World(
+            seed=seed,
+            timeline=timeline,
+            network=self.network,
+            record=self.record,
+            audit=Audit() if check else None,
+            logical=logical,
+            packing=packing,
+            definition=Definition(
+                topology=f"{logical.name}-simulated",
+                state="",
+                location="",
+                config={},
+                shape=shape_of(logical),
+                packing=packing_to_bytes(packing),
+                active=active,
+            ),
+            cost=cost,
+            ended=self._ended,
+        )
+        self._numbers = {manager_name(container.number): container.number for container in packing.containers}
+        self._tasks = {task.name: task for task in self.plan.tasks.values()}
+        self._start(MASTER)
+        for name in (*self._numbers, *self._tasks):
+            self._start(name)
+        for seconds, action in faults:
+            self.at(seconds, action)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes every component that still runs."""
+        for process in self._world.processes.values():
+            if isinstance(process, SimulatedInstance):
+                process.stop()
+        self._world.processes.clear()
+
+    # --- time -------------------------------------------------------------------------------------------------
+
+    @property
+    def time(self) -> float:
+        """Seconds since the start."""
+        return self._world.timeline.now
+
+    def advance(self, seconds: float) -> None:
+        """Lets that much time pass."""
+        timeline = self._world.timeline
+        end = timeline.now + seconds
+        while timeline.next <= end:
+            timeline.step()
+        timeline.skip(end)
+
+    def run_until(self, condition: Callable[[], object], timeout: float = 60.0) -> None:
+        """Lets time pass until ``condition`` holds.
+
+        Raises:
+            TimeoutError: it does not within ``timeout`` simulated seconds.
+        """
+        timeline = self._world.timeline
+        end = timeline.now + timeout
+        while not condition():
+            if timeline.next > end:
+                raise TimeoutError(f"{timeout:g} simulated seconds have passed in vain; {self.describe()}")
+            timeline.step()
+
+    def at(self, time: float, action: Callable[[Cluster], object]) -> None:
+        """Does something to the cluster at a time to come."""
+        self._world.timeline.at(time, lambda: action(self))
+
+    # --- the topology -----------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> str:
+        """``RUNNING``, ``PAUSED``, ``ENDING``, ``SUCCEEDED``, ``FAILED`` or ``KILLED``."""
+        return self._store.state.value
+
+    @property
+    def reason(self) -> str:
+        """Why, if there is something to say."""
+        return self._store.reason
+
+    @property
+    def over(self) -> bool:
+        """Whether the topology has its final state and every process has ended."""
+        return self._store.state.final and not self._world.processes
+
+    def activate(self) -> None:
+        """Lets the spouts begin, or go on."""
+        self._master().master.set_active(active=True)
+
+    def deactivate(self) -> None:
+        """Lets the spouts pause."""
+        self._master().master.set_active(active=False)
+
+    def drain(self, wait: float | None = None) -> None:
+        """Ends the topology as KILLED, when open trees are done or after ``wait`` seconds."""
+        self._master().master.drain(self.time, wait)
+
+    def task(self, name: str, kind: type[C]) -> C:
+        """The author's object that runs as that task now (``words-0``), of its class."""
+        process = self._world.processes.get(name)
+        component = process.component if isinstance(process, SimulatedInstance) else None
+        if not isinstance(component, kind):
+            raise UserError(f"no {kind.__name__} runs as {name} now; {self.describe()}")
+        return component
+
+    # --- processes --------------------------------------------------------------------------------------------
+
+    def kill(self, name: str) -> None:
+        """SIGKILL: ``master``, ``manager-2``, ``count-0``.  Its supervisor starts it again, with a back-off."""
+        if name not in self.names:
+            raise UserError(f"there is no process {name}; there are {', '.join(self.names)}")
+        process = self._world.processes.pop(name, None)
+        if process is not None:
+            process.kill()
+            if not self._store.state.final:
+                self._restart(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All processes: the master, the managers, the tasks."""
+        return (MASTER, *self._numbers, *self._tasks)
+
+    def _start(self, name: str) -> None:
+        if name in self._world.processes or self._store.state.final:
+            return
+        life = self._lives[name] = self._lives.get(name, 0) + 1
+        world = self._world
+        process: Process
+        if name == MASTER:
+            process = SimulatedMaster(world, life, self._store)
+        elif name in self._tasks:
+            process = SimulatedInstance(world, self._tasks[name], life)
+        else:
+            process = SimulatedManager(world, self._numbers[name], life)
+        world.processes[name] = process
+
+    def _restart(self, name: str) -> None:
+        failures = self._failures.get(name, 0)
+        self._failures[name] = failures + 1
+        pause = BACKOFF[min(failures, len(BACKOFF) - 1)]
+        self._world.timeline.at(self.time + pause, lambda: self._start(name))
+
+    def _ended(self, process: Process, error: BaseException | None) -> None:
+        """A process ended by itself; in order, or with an error of the author's."""
+        if self._world.processes.get(process.name) is process:
+            del self._world.processes[process.name]
+        if error is None or self._store.state.final:
+            return
+        if isinstance(error, ArdeaError):
+            # What no restart can mend ends the container, and with it the topology.
+            self._master().master.fail(f"{process.name}: {error.message}")
+        else:
+            self._restart(process.name)
+
+    def _master(self) -> SimulatedMaster:
+        process = self._world.processes.get(MASTER)
+        if not isinstance(process, SimulatedMaster):
+            raise UserError(f"there is no master now; {self.describe()}")
+        return process
+
+    # --- for people -------------------------------------------------------------------------------------------
+
+    def describe(self) -> str:
+        """Where everything stands, in a line."""
+        return (
+            f"at {self.time:.6f} s the topology is {self.state}{f' ({self.reason})' if self.reason else ''};"
+            f" running: {', '.join(self._world.processes) or 'nothing'}"
+        )
+
+    def story(self, name: str) -> str:
+        """The last messages from and to a process, one a line."""
+        return self._world.story(name)

@@ -1,0 +1,85 @@
+"""The real executors, watched: what leaves them, and what a spout hears of its trees, goes into the record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ardea.protocol.ids import column
+from ardea.protocol.wire_pb2 import VERDICTS, Header
+from ardea.testing.audit import Audit
+from ardea.testing.record import Record
+from heron_instance.bolt import BoltExecutor
+from heron_instance.executor import Environment
+from heron_instance.outlet import StreamBuffer, Trees
+from heron_instance.spout import SpoutExecutor
+from heron_instance.trees import Row
+
+
+class WatchedBolt(BoltExecutor):
+    """A bolt's executor."""
+
+    def __init__(self, env: Environment, record: Record, audit: Audit | None) -> None:  # noqa: ARG002
+        self._record = record
+        super().__init__(env)
+
+    def send(self) -> None:
+        """Notes what leaves."""
+        self._record.left(self.env.task, self.outlet, ids=False)
+        super().send()
+
+
+class WatchedSpout(SpoutExecutor):
+    """A spout's executor."""
+
+    def __init__(self, env: Environment, record: Record, audit: Audit | None) -> None:
+        self._record = record
+        self._audit = audit
+        self._open: dict[int, Any] = {}  # root -> tup_id
+        self._settled: set[int] = set()  # by itself: a verdict on one of these is late
+        super().__init__(env)
+
+    def send(self) -> None:
+        """Notes what leaves."""
+        self._record.left(self.env.task, self.outlet, ids=True)
+        super().send()
+
+    def trees(self, buffer: StreamBuffer, size: int) -> Trees | None:
+        """Notes which root stands for which row."""
+        trees = super().trees(buffer, size)
+        if trees is not None:
+            roots = trees.roots.tolist()
+            ids = [m.tup_id if type(m) is Row else m for m in buffer.marks if m is not None]
+            self._open.update(zip(roots, ids, strict=True))
+            if self._audit is not None:
+                self._audit.opened(roots)
+        return trees
+
+    def received(self, header: Header, frames: Sequence[bytes]) -> None:
+        """Notes the verdicts, before the author hears of them."""
+        if header.kind == VERDICTS:
+            record, component = self._record, self.env.task.component
+            logs = (record.acked, record.failed, record.timed_out, record.lost)
+            for log, frame in zip(logs, frames, strict=True):
+                for root in column(frame).tolist():
+                    if root not in self._settled:
+                        self._judged(root, log[component], acked=log is record.acked)
+        super().received(header, frames)
+
+    def manager_reborn(self) -> None:
+        """All that is open is lost."""
+        self._settled.update(self._open)
+        for root in list(self._open):
+            self._judged(root, self._record.lost[self.env.task.component], acked=False)
+        super().manager_reborn()
+
+    def _judged(self, root: int, log: list[Any], *, acked: bool) -> None:
+        tup_id = self._open.pop(root, None)
+        log.append(tup_id)
+        if self._audit is not None:
+            self._audit.judged(self.env.task.name, root, tup_id, acked=acked)
+
+    def _ack_at_once(self) -> None:
+        marks = [m for b in self.outlet.buffers.values() for m in b.marks if m is not None]
+        self._record.acked[self.env.task.component].extend(marks)
+        super()._ack_at_once()

@@ -1,0 +1,327 @@
+"""A simulated instance: the real gateway and the real executor, each with a pace of its own.
+
+The executor runs a turn at a time and takes no simulated time but what its tuples cost; its clock goes ahead of the
+cluster's meanwhile, and what it does reaches the gateway when the cluster's clock gets there.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+
+from ardea.component import Bolt, Component
+from ardea.config import Settings
+from ardea.context import TopologyContext
+from ardea.metrics import Identity, Registry
+from ardea.plan.physical import PhysicalPlan, TaskPlan
+from ardea.plan.wire import packing_from_bytes
+from ardea.protocol.flow import Window
+from ardea.protocol.lane import Lane, Message
+from ardea.protocol.link import Link
+from ardea.protocol.wire_pb2 import Header, Plan
+from ardea.testing.clock import Alarm
+from ardea.testing.executors import WatchedBolt, WatchedSpout
+from ardea.testing.world import World, manager_name
+from ardea.tuples import Tuple
+from heron_instance.executor import Environment, Executor, Item, Stopping
+from heron_instance.gateway import Gateway
+from heron_instance.instruments import Instruments
+from heron_instance.outlet import OutMessage
+from heron_instance.queues import BoundedQueue
+
+TURN = 5e-6
+"""Seconds that a turn of an executor takes at least, so that nothing goes on for ever in no time."""
+DEFAULT_COST = 1e-5
+QUEUE_MESSAGES = 4096
+EVERY_SECOND = 1.0
+
+
+class SimulatedInstance:
+    """One task in one of its lives."""
+
+    def __init__(self, world: World, task: TaskPlan, life: int) -> None:
+        self.world = world
+        self.name = task.name
+        self.life = life
+        self.task = task
+        self.alive = True
+        self.component: Component | None = None
+        self.executor: Executor | None = None
+        self.settings = Settings.of(world.logical.config, world.logical[task.component].config)
+        self.window = Window(self.settings.queue_bytes, self.settings.message_timeout / 6)
+        self.inbox: BoundedQueue[Item] = BoundedQueue("data_in", QUEUE_MESSAGES, self.settings.queue_bytes)
+        self.gateway = Gateway(
+            task.task,
+            life,
+            world.definition.topology,
+            world.logical.digest(),
+            world.logical.digests(),
+            self.window,
+            self._transmit,
+            self._deliver,
+            self._planned,
+            self._reborn,
+        )
+        self._cost = world.cost.get(task.component, DEFAULT_COST)
+        self._ahead = 0.0  # the executor's clock, while that is ahead of the cluster's
+        self._mail: deque[tuple[Lane, Message]] = deque()
+        self._posted: deque[tuple[float, Callable[[], None], int]] = deque()
+        self._posted_bytes = 0
+        self._posted_limit = self.settings.drain_size
+        self._burst = self._largest_burst = 0
+        self._next_second = world.timeline.now
+        self._round = Alarm(world.timeline, self._gateway_round)
+        self._turn = Alarm(world.timeline, self._executor_turn)
+        self._round.set(world.timeline.now)
+
+    # --- the gateway ------------------------------------------------------------------------------------------
+
+    def arrived(self, _source: str, lane: Lane, message: Message) -> None:
+        """A message of the manager."""
+        self._mail.append((lane, message))
+        self._round.set(self.world.timeline.now)
+
+    def _gateway_round(self) -> None:
+        now, gateway, manager = self.world.timeline.now, self.gateway, manager_name(self.task.container)
+        held = self.held
+        try:
+            while self._mail:
+                lane, (head, *frames) = self._mail.popleft()
+                header = Header.FromString(head)
+                self.world.heard(self.name, manager, header)
+                gateway.received(lane, header, frames, now)
+            while self._posted and self._posted[0][0] <= now:
+                _, action, size = self._posted.popleft()
+                self._posted_bytes -= size
+                action()
+            self._round.set(gateway.tick(now))
+        except Exception as error:  # the process would end: refused, or another topology
+            self._die(error)
+            return
+        if self._posted:
+            self._round.set(self._posted[0][0])
+        if now >= self._next_second:
+            self._next_second = now + EVERY_SECOND
+            self.inbox.capacity_bytes = self.window.bytes
+            self._posted_limit = max(gateway.channel.window_bytes, self.settings.drain_size)
+        if held and not self.held:
+            self._wake()
+        if self.world.audit is not None:
+            self.world.audit.gateway(self.name, gateway)
+
+    def _transmit(self, _link: Link, lane: Lane, message: Message) -> None:
+        self.world.post(self.name, manager_name(self.task.container), lane, message)
+
+    def _deliver(self, header: Header, frames: Sequence[bytes], size: int) -> None:
+        self.inbox.put((header, frames), size)
+        if self.world.audit is not None:
+            senders = len(self.world.packing.containers)
+            waiting = self.inbox.statistics().bytes
+            self.world.audit.inbox(self.name, waiting, self.settings.queue_bytes, senders)
+        self._wake()
+
+    def _reborn(self) -> None:
+        if self.executor is not None:
+            self.inbox.put(self.executor.manager_reborn)
+            self._wake()
+
+    def _planned(self, message: Plan) -> None:
+        if self.executor is not None:
+            self.inbox.put(partial(self.executor.learn, message.tasks))
+        else:
+            self._guard(partial(self._start, message))
+        self._wake()
+
+    # --- the executor's view of the gateway -------------------------------------------------------------------
+
+    @property
+    def held(self) -> bool:
+        """Whether output waits."""
+        return self.gateway.held or self._posted_bytes >= self._posted_limit
+
+    @property
+    def held_bytes(self) -> int:
+        """How much output waits."""
+        self._largest_burst, self._burst = max(self._largest_burst, self._burst), 0
+        return self.gateway.held_bytes + self._posted_bytes
+
+    def put(self, message: OutMessage) -> None:
+        """From the executor."""
+        if self.world.audit is not None:
+            self.world.audit.sent(message)
+        self._burst += message.size
+        self._post(partial(self.gateway.offer, message), message.size)
+
+    def taken(self, header: Header, size: int) -> None:
+        """From the executor."""
+        self._post(partial(self.gateway.taken, header, size), 0)
+
+    def wait_room(self, below: int, timeout: float) -> bool:
+        """From the executor, inside an emit."""
+        self._burst = 0
+
+        def enough() -> bool:
+            return not self.alive or (self.held_bytes < below and not self.held)
+
+        self.world.wait(self.task.component, enough, self.clock() + timeout)
+        if not self.alive:
+            raise Stopping
+        return enough()
+
+    def _post(self, action: Callable[[], None], size: int) -> None:
+        self._posted.append((self.clock(), action, size))
+        self._posted_bytes += size
+        self._round.set(self._posted[0][0])
+
+    # --- the executor -----------------------------------------------------------------------------------------
+
+    def clock(self) -> float:
+        """The executor's time."""
+        return max(self._ahead, self.world.timeline.now)
+
+    def _spend(self, seconds: float) -> None:
+        self._ahead = self.clock() + seconds
+
+    def _wake(self) -> None:
+        if self.executor is not None:
+            self._turn.set(self.clock())
+
+    def _executor_turn(self) -> None:
+        if self.alive and self.world.may_run(self.task.component, self._executor_turn):
+            self._guard(self._run)
+
+    def _guard(self, action: Callable[[], None]) -> None:
+        """An exception ends the process; the supervisor decides what then."""
+        try:
+            action()
+        except Stopping:
+            pass
+        except Exception as error:
+            self._die(error)
+
+    def _run(self) -> None:
+        """One round of :meth:`Executor.run`."""
+        executor, inbox = self.executor, self.inbox
+        assert executor is not None
+        self._spend(TURN)
+        self._burst = 0
+        wake = executor.advance(self.clock())
+        self._check_output()
+        if executor.waits_for_room:
+            self._turn.set(max(self.clock(), min(wake, self.clock() + 0.05)))
+            return
+        item = inbox.take()
+        if item is not None:
+            wake = self.clock()
+        while item is not None:
+            executor.handle(item)
+            item = None if executor.waits_for_room or executor.busy else inbox.take()
+        self._check_output()
+        if executor.finished:
+            self.stop()
+            self.world.ended(self, None)
+        else:
+            self._turn.set(max(self.clock(), min(wake, self.clock() + 1.0)))
+
+    def _check_output(self) -> None:
+        if self.world.audit is not None:
+            held = self.held_bytes
+            self.world.audit.instance(self.name, held, self.settings.max_held_bytes, self._largest_burst)
+
+    def _start(self, message: Plan) -> None:
+        world, logical = self.world, self.world.logical
+        component = logical[self.task.component]
+        plan = PhysicalPlan.build(logical, packing_from_bytes(message.packing), message.epoch)
+        config = {**logical.config, **component.config}
+        identity = Identity(logical.name, self.task.container, self.name, component.name, self.task.task, self.life)
+        user: Any = component.cls()
+        self.component = user
+        self._meter(user)
+        env = Environment(
+            plan=plan,
+            task=plan.tasks[self.task.task],
+            component=user,
+            settings=self.settings,
+            config=config,
+            context=TopologyContext(plan, self.task.task, config, submit=self._submit),
+            inbox=self.inbox,
+            output=self,
+            window=self.window,
+            instruments=Instruments(Registry(identity)),
+            clock=self.clock,
+            rng=np.random.default_rng([world.seed, self.task.task, self.life]),
+        )
+        watched = WatchedBolt if component.kind == "bolt" else WatchedSpout
+        executor = self.executor = watched(env, world.record, world.audit)
+        executor.thread = get_ident()
+        executor.learn(message.tasks)
+        executor.set_active(active=message.active)
+        executor.report()
+
+    def _submit(self, function: Callable[[], object]) -> None:
+        def call() -> None:
+            function()
+
+        self.inbox.put(call)
+        self._wake()
+
+    def _meter(self, user: Any) -> None:
+        """Puts a price on the calls that do the work."""
+        record, audit, component, task = self.world.record, self.world.audit, self.task.component, self.task.task
+        if not isinstance(user, Bolt):
+            call = user.next_tuple
+
+            def next_tuple() -> None:
+                self._spend(self._cost)
+                call()
+
+            user.next_tuple = next_tuple
+            return
+        process, process_batch, tick = user.process, user.process_batch, user.process_tick
+
+        def seen(tup: Tuple) -> None:
+            self._spend(self._cost)
+            record.processed(component, task, tup)
+            if audit is not None:
+                audit.processed(tup)
+
+        def metered(tup: Tuple) -> None:
+            seen(tup)
+            process(tup)
+
+        def metered_batch(rows: Sequence[Tuple]) -> None:
+            for tup in rows:
+                seen(tup)
+            process_batch(rows)
+
+        def ticked(tup: Tuple) -> None:
+            record.ticks[component] += 1
+            tick(tup)
+
+        user.process, user.process_tick = metered, ticked  # type: ignore[method-assign]
+        if type(user).process_batch is not Bolt.process_batch:
+            user.process_batch = metered_batch  # type: ignore[method-assign]
+
+    # --- the end ----------------------------------------------------------------------------------------------
+
+    def kill(self) -> None:
+        """Ends at once: nothing that waits leaves any more."""
+        self.alive = False
+        self._round.cancel()
+        self._turn.cancel()
+        self._posted.clear()
+
+    def stop(self) -> None:
+        """Ends in order: the component is closed."""
+        self.kill()
+        if self.executor is not None:
+            self.executor.close()
+
+    def _die(self, error: BaseException) -> None:
+        self.kill()
+        self.world.ended(self, error)

@@ -1,0 +1,81 @@
+"""What a simulated topology did, kept for the test that asks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from ardea.plan.physical import TaskPlan
+from ardea.tuples import Tuple
+from heron_instance.outlet import Outlet
+from heron_instance.trees import Row
+
+
+class Emitted(NamedTuple):
+    """A row that a component emitted.  ``tup_id``: a spout's; what the executor sends again stands here once."""
+
+    values: tuple[Any, ...]
+    stream: str
+    task: int
+    tup_id: Any = None
+
+
+class Received(NamedTuple):
+    """A tuple that a bolt processed.  ``task`` is the bolt's, ``source`` the emitting one."""
+
+    values: tuple[Any, ...]
+    component: str
+    stream: str
+    source: int
+    task: int
+
+
+@dataclass(slots=True)
+class Record:
+    """Everything so far, by component; of processes that died too.
+
+    ``failed`` are the trees that a bolt failed, ``timed_out`` and ``lost`` those that ended so; all by ``tup_id``, in
+    the order in which the spouts heard of it.
+    """
+
+    emitted: dict[str, list[Emitted]] = field(default_factory=lambda: defaultdict(list))
+    received: dict[str, list[Received]] = field(default_factory=lambda: defaultdict(list))
+    acked: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    failed: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    timed_out: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    lost: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    ticks: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+    def tuples(self, component: str, stream: str = "default") -> list[tuple[Any, ...]]:
+        """The values of all rows that a component emitted on a stream."""
+        return [row.values for row in self.emitted[component] if row.stream == stream]
+
+    def inputs(self, component: str) -> list[tuple[Any, ...]]:
+        """The values of all tuples that a bolt processed."""
+        return [row.values for row in self.received[component]]
+
+    def left(self, task: TaskPlan, outlet: Outlet, *, ids: bool) -> None:
+        """A task flushes what waits in ``outlet``; ``ids``: the marks there are message ids."""
+        log = self.emitted[task.component]
+        for values, stream, mark in _in_order(outlet):
+            if type(mark) is not Row:
+                log.append(Emitted(tuple(values), stream, task.task, mark if ids else None))
+
+    def processed(self, component: str, task: int, tup: Tuple) -> None:
+        """A task's ``process`` is called."""
+        self.received[component].append(Received(tup.values, tup.component, tup.stream, tup.task, task))
+
+
+def _in_order(outlet: Outlet) -> Iterator[tuple[Sequence[Any], str, Any]]:
+    """(values, stream, mark) of the rows that wait, as they were emitted."""
+    runs = outlet.runs or [(buffer, 0) for buffer in outlet.buffers.values()]
+    ends: dict[int, int] = {}
+    spans = []
+    for buffer, start in reversed(runs):
+        spans.append((buffer, start, ends.get(id(buffer), len(buffer.rows))))
+        ends[id(buffer)] = start
+    for buffer, start, end in reversed(spans):
+        for place in range(start, end):
+            yield buffer.rows[place], buffer.plan.name, buffer.marks[place]

@@ -1,0 +1,235 @@
+"""Simulated stream managers and masters: the real state machines, with the network where their sockets were."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+import msgspec
+
+from ardea.config import Settings
+from ardea.plan.wire import packing_from_bytes
+from ardea.protocol.ids import incarnation
+from ardea.protocol.lane import Lane, Message
+from ardea.protocol.link import Link
+from ardea.protocol.wire_pb2 import EXIT, Header, Order, Plan
+from ardea.state.records import MasterLocation, RunState
+from ardea.testing.clock import Alarm
+from ardea.testing.world import MASTER, World, manager_name
+from stream_manager.registration import Registrar
+from stream_manager.state import FlowSettings, StreamManager
+from topology_master.state import Master
+
+LINGER = 3.0
+
+
+class Remembered(msgspec.Struct, frozen=True):
+    """What lies in a container's folder, so that its manager comes back without the master."""
+
+    admission: int
+    plan: bytes
+
+
+class ToMaster:
+    """A manager's connection to one life of the master."""
+
+    def __init__(self, world: World, name: str, address: str) -> None:
+        self.address = address
+        self.mail: deque[Message] = deque()
+        self._world = world
+        self._name = name
+        self._life = int(address.rpartition(":")[2])
+
+    def send(self, frames: Message) -> bool:
+        """Lost if the master has another life by then."""
+        self._world.post(self._name, MASTER, Lane.CONTROL, frames, self._life)
+        return True
+
+    def receive(self, limit: int) -> Iterator[Message]:
+        """What has arrived."""
+        for _ in range(min(limit, len(self.mail))):
+            yield self.mail.popleft()
+
+    def close(self) -> None:
+        """Forgets what has arrived."""
+        self.mail.clear()
+
+
+class SimulatedManager:
+    """One stream manager in one of its lives."""
+
+    def __init__(self, world: World, container: int, life: int) -> None:
+        self.world = world
+        self.container = container
+        self.life = life
+        self.name = manager_name(container)
+        self.manager: StreamManager | None = None
+        self._shape = world.definition.shape
+        self._logical = self._shape.plan()
+        self._settings = Settings.of(self._logical.config)
+        self._master: ToMaster | None = None
+        self._mail: deque[tuple[str, Lane, Message]] = deque()
+        self._names = {i.name: i.task for i in world.packing.instances}
+        self._peers = {manager_name(c.number): c.number for c in world.packing.containers}
+        self._round = Alarm(world.timeline, self._run)
+        self.registrar = Registrar(
+            lambda: world.master_at,
+            self._dial,
+            world.definition,
+            container,
+            f"supervisor of container {container}",
+            life,
+            (self.name, 1, 2),
+        )
+        if self.name in world.scratch:
+            known = msgspec.msgpack.decode(world.scratch[self.name], type=Remembered)
+            self.registrar.admission = known.admission
+            self._planned(Plan.FromString(known.plan))
+        self._round.set(world.timeline.now)
+
+    def arrived(self, source: str, lane: Lane, message: Message) -> None:
+        """A message of an instance, a peer, or the master."""
+        if source == MASTER:
+            if self._master is not None:
+                self._master.mail.append(message)
+        else:
+            self._mail.append((source, lane, message))
+        self._round.set(self.world.timeline.now)
+
+    def kill(self) -> None:
+        """Ends at once."""
+        self._round.cancel()
+
+    def _run(self) -> None:
+        """One round of the real loop."""
+        now = self.world.timeline.now
+        for order in self.registrar.receive(now):
+            if isinstance(order, Plan):
+                self._planned(order)
+                known = Remembered(self.registrar.admission, order.SerializeToString())
+                self.world.scratch[self.name] = msgspec.msgpack.encode(known)
+            elif self.manager is not None:
+                self.manager.ordered(order)
+                if order.kind == EXIT:
+                    self._exit(order, now)
+                    return
+        due = self.registrar.tick(now)
+        if self.manager is not None:
+            self._receive(self.manager, now)
+            due = min(due, self.manager.tick(now))
+            if self.world.audit is not None:
+                self.world.audit.manager(self.name, self.manager)
+        self._round.set(due)
+
+    def _receive(self, manager: StreamManager, now: float) -> None:
+        while self._mail:
+            source, lane, (head, *frames) = self._mail.popleft()
+            header = Header.FromString(head)
+            self.world.heard(self.name, source, header)
+            task = self._names.get(source)
+            link = manager.peers.get(self._peers[source]) if task is None else manager.instances.get(task)
+            if link is not None:
+                manager.received(link, lane, header, frames, now)
+
+    def _transmit(self, link: Link, lane: Lane, message: Message) -> None:
+        assert self.manager is not None
+        local = self.manager.instances.get(link.key) is link
+        target = self.manager.plan.tasks[link.key].name if local and self.manager.plan else manager_name(link.key)
+        self.world.post(self.name, target, lane, message)
+
+    def _planned(self, message: Plan) -> None:
+        if self.manager is None:
+            flow = FlowSettings(self._settings.queue_bytes, self._settings.high_watermark_mb << 20)
+            me = incarnation(self.registrar.admission, self.life)
+            self.manager = StreamManager(self.container, me, self._logical, flow, self._transmit, self.registrar.report)
+            self.manager.identify(self.world.definition.topology, self._shape.digest, self._shape.digests)
+        self.manager.planned(message, packing_from_bytes(message.packing))
+
+    def _dial(self, address: str) -> ToMaster:
+        self._master = ToMaster(self.world, self.name, address)
+        return self._master
+
+    def _exit(self, _order: Order, now: float) -> None:
+        assert self.manager is not None
+        self.manager.flush(now)
+        self.registrar.confirm()
+        self.kill()
+        self.world.ended(self, None)
+
+
+class MemoryStore:
+    """What the masters write: it outlives them all."""
+
+    def __init__(self, state: RunState) -> None:
+        self.state = state
+        self.reason = ""
+        self._admissions: dict[int, tuple[str, int]] = {}
+
+    def admit(self, container: int, holder: str, host: str, port: int) -> int:  # noqa: ARG002
+        """See :class:`topology_master.state.Store`."""
+        former, number = self._admissions.get(container, ("", 0))
+        self._admissions[container] = (holder, number + (former != holder))
+        return self._admissions[container][1]
+
+    def execution(self, state: RunState, reason: str) -> None:
+        """See :class:`topology_master.state.Store`."""
+        self.state, self.reason = state, reason
+
+
+class SimulatedMaster:
+    """The topology master in one of its lives, each a term of its own."""
+
+    def __init__(self, world: World, life: int, store: MemoryStore) -> None:
+        self.world = world
+        self.life = life
+        self.name = MASTER
+        self.over_since: float | None = None
+        logical = world.definition.shape.plan()
+        self.master = Master(
+            world.definition.topology,
+            world.definition.shape.digest,
+            logical,
+            packing_from_bytes(world.definition.packing),
+            world.definition.packing,
+            1,
+            life,
+            store,
+            self._transmit,
+            active=world.definition.active,
+            drain_secs=Settings.of(logical.config).drain,
+        )
+        self._mail: deque[tuple[int, Message]] = deque()
+        self._numbers = {manager_name(c.number): c.number for c in world.packing.containers}
+        self._round = Alarm(world.timeline, self._run)
+        self._round.set(world.timeline.now)
+        world.master_at = MasterLocation(host=MASTER, port=life, term=life, pid=life)
+
+    def arrived(self, source: str, lane: Lane, message: Message) -> None:  # noqa: ARG002
+        """A message of a manager."""
+        self._mail.append((self._numbers[source], message))
+        self._round.set(self.world.timeline.now)
+
+    def kill(self) -> None:
+        """Ends at once."""
+        self._round.cancel()
+
+    def _run(self) -> None:
+        """One round of the real loop."""
+        now = self.world.timeline.now
+        while self._mail:
+            number, (head, *frames) = self._mail.popleft()
+            header = Header.FromString(head)
+            self.world.heard(MASTER, manager_name(number), header)
+            self.master.received(number, header, frames, now)
+        due = self.master.tick(now)
+        if self.master.over:
+            self.over_since = now if self.over_since is None else self.over_since
+            if self.master.told_everybody or now - self.over_since > LINGER:
+                self.kill()
+                self.world.ended(self, None)
+                return
+            due = min(due, now + 0.05)
+        self._round.set(due)
+
+    def _transmit(self, link: Link, lane: Lane, message: Message) -> None:
+        self.world.post(MASTER, manager_name(link.key), lane, message)

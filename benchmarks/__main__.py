@@ -1,0 +1,130 @@
+"""``python -m benchmarks``: what ``make bench`` runs."""
+
+from __future__ import annotations
+
+import enum
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from benchmarks import cases
+from benchmarks.baseline import rounds_against
+from benchmarks.measure import run
+from benchmarks.report import Report, machine, print_json, print_tables, title
+from benchmarks.results import BenchmarkError, Case, Comparison, Result, SweepRow
+
+WIDTH = 160  # of tables that go into a file
+
+
+class What(enum.StrEnum):
+    WORDS = "words"
+    SENTENCES = "sentences"
+    IDLE = "idle"
+    SWEEP = "sweep"
+    ALL = "all"
+
+
+class Mode(enum.StrEnum):
+    ATLEAST = "atleast"
+    ATMOST = "atmost"
+
+
+class Output(enum.StrEnum):
+    TABLE = "table"
+    JSON = "json"
+
+
+def main(
+    what: Annotated[What, typer.Argument(help="What to measure; all takes several minutes.")] = What.ALL,
+    containers: Annotated[int, typer.Option(min=1)] = 1,
+    spouts: Annotated[int, typer.Option(min=1, help="Tasks of the spout.")] = 1,
+    counters: Annotated[int, typer.Option(min=1, help="Tasks of the counting bolt.")] = 1,
+    seconds: Annotated[float, typer.Option(min=1, help="Length of the measuring window.")] = 5.0,
+    warmup: Annotated[float, typer.Option(min=0, help="Seconds before the window.")] = 2.0,
+    mode: Annotated[Mode, typer.Option(help="At least or at most once.")] = Mode.ATLEAST,
+    rate: Annotated[float | None, typer.Option(min=1, help="Words a second that the spouts are held to.")] = None,
+    pending: Annotated[int, typer.Option(min=10, help="Open words a spout task.")] = cases.PENDING.default,
+    batch: Annotated[int, typer.Option(min=10, help="The largest batch, in words.")] = cases.BATCH.default,
+    baseline: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="A program to alternate with.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds against the baseline.")] = 3,
+    output: Annotated[Output, typer.Option("-o", "--output")] = Output.TABLE,
+) -> None:
+    """Measures the engine on this machine; run nothing else meanwhile.  docs/benchmarks.md explains the numbers."""
+    case = Case(
+        workload="sentences" if what is What.SENTENCES else "words",
+        mode=mode.value,
+        containers=containers,
+        spouts=spouts,
+        counters=counters,
+        rate=rate,
+        pending=pending,
+        batch=batch,
+        drain_ms=cases.DRAIN.default,
+        seconds=seconds,
+        warmup=warmup,
+    )
+    try:
+        results, comparisons, sweep = _measure(what, case, baseline, rounds)
+    except BenchmarkError as error:
+        typer.echo(f"benchmark: {error.message}\n{error.hint or ''}", err=True)
+        raise typer.Exit(error.exit_code) from None
+    report = Report(
+        command=f"make bench ARGS={shlex.quote(shlex.join(sys.argv[1:]))}",
+        machine=machine(),
+        results=results,
+        comparisons=comparisons,
+        sweep=sweep,
+    )
+    if output is Output.JSON:
+        print_json(report)
+    else:
+        print_tables(report, Console(width=None if sys.stdout.isatty() else WIDTH))
+
+
+def _measure(
+    what: What, case: Case, baseline: Path | None, rounds: int
+) -> tuple[list[Result], list[Comparison], list[SweepRow]]:
+    if baseline is not None and what in (What.SWEEP, What.IDLE):
+        raise BenchmarkError(f"{what} has no baseline", hint="--baseline goes with words, sentences and all.")
+    if what is What.SWEEP:
+        return [], [], cases.sweep(case, _run)
+    if what is What.IDLE:
+        return [_run(each) for each in cases.idle(case)], [], []
+    if what is What.ALL:
+        return *_everything(case, baseline, rounds), []
+    if baseline is not None:
+        comparison, results = rounds_against(baseline, case, rounds, _run)
+        return results, [comparison], []
+    if case.rate is None:
+        return [_run(case)], [], []
+    if what is What.SENTENCES:
+        raise BenchmarkError("--rate holds the spout of words; sentences are sent as fast as they go")
+    return cases.beyond_idle(cases.paced(case, case.rate), _run), [], []
+
+
+def _everything(case: Case, baseline: Path | None, rounds: int) -> tuple[list[Result], list[Comparison]]:
+    results = [_run(each) for each in cases.every(case)]
+    for each in cases.offered(case):
+        results += cases.beyond_idle(each, _run)
+    comparisons: list[Comparison] = []
+    if baseline is not None:
+        for each in cases.compared(case):
+            comparison, ours = rounds_against(baseline, each, rounds, _run)
+            comparisons.append(comparison)
+            results += ours
+    return results, comparisons
+
+
+def _run(case: Case, idle_cores: float | None = None) -> Result:
+    typer.echo(f"{title(case)} ...", err=True)
+    return run(case, idle_cores)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,100 @@
+"""Starts a topology on this machine, lets it run, and ends it: the one place that knows how."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from ardea.errors import ArdeaError
+from ardea.metrics import Totals
+from ardea.state.records import RunState
+from benchmarks.results import BenchmarkError
+from scheduler.home import Home
+from scheduler.run import LocalRun
+from scheduler.submission import Submission
+
+T = TypeVar("T")
+ROOT = Path(__file__).resolve().parents[1]
+ENDS_WITHIN = 60.0
+
+
+class Running:
+    """A topology that was started; ``components`` says whose each task is, ``notes`` where its tasks write."""
+
+    def __init__(self, run: LocalRun, notes: Path) -> None:
+        self._run = run
+        self.notes = notes
+        self.components = {task.task: task.component for task in run.submission.packing.instances}
+
+    def wait_for(self, condition: Callable[[], T | None], what: str, seconds: float) -> T:
+        """The first value that is not None.
+
+        Raises:
+            BenchmarkError: ``seconds`` have passed, or the topology has ended.
+        """
+        end = time.monotonic() + seconds
+        while (value := condition()) is None:
+            self._run.step()
+            if self._run.over:
+                raise BenchmarkError(f"the topology ended before {what}: {self._run.outcome().reason}")
+            if time.monotonic() > end:
+                raise BenchmarkError(f"waited {seconds:g} s in vain until {what}")
+        return value
+
+    def until(self, at: float) -> None:
+        """Lets it run until about ``at``, of the steady clock."""
+        self.wait_for(lambda: time.monotonic() >= at or None, "its time had passed", math.inf)
+
+    def totals(self, component: str) -> Totals:
+        """What the tasks of a component have done, as the master last told: half a second ago or two."""
+        status = self._run.status
+        return Totals() if status is None else status.components.get(component, Totals())
+
+    def drain(self) -> None:
+        """Stops the spouts, and waits until nothing is open and everything has ended.
+
+        Raises:
+            BenchmarkError: something was left, or it does not end.
+        """
+        self._run.stop()
+        end = time.monotonic() + ENDS_WITHIN
+        while not self._run.over:
+            self._run.step()
+            if time.monotonic() > end:
+                raise BenchmarkError(f"waited {ENDS_WITHIN:g} s in vain until the topology had drained")
+        outcome = self._run.outcome()
+        if outcome.state is not RunState.KILLED or outcome.reason:
+            raise BenchmarkError(f"the topology did not drain, but is {outcome.state}: {outcome.reason}")
+
+
+@contextmanager
+def run_topology(source: Callable[[Path], str]) -> Iterator[Running]:
+    """A topology in a temporary folder; ``source`` writes its file, given the folder that its tasks may write to.
+
+    The folder, with all logs, is kept and named when there is no result.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="ardea-benchmark-"))
+    notes = folder / "notes"
+    notes.mkdir()
+    location = folder / f"{folder.name.replace('-', '_')}.py"  # a module's name: each is imported once in this process
+    location.write_text(f"import sys\n\nsys.path.append({str(ROOT)!r})\n{source(notes)}")
+    kept = False
+    try:
+        home = Home(folder)
+        with LocalRun(Submission.of(str(location), {}, home.state_url), home) as run:
+            run.start()
+            yield Running(run, notes)
+    except ArdeaError as error:
+        kept = True
+        raise BenchmarkError(
+            error.message, hint=f"{error.hint or 'There is no result.'}  The logs are in {folder / 'local'}."
+        ) from error
+    finally:
+        if not kept:
+            shutil.rmtree(folder)

@@ -1,0 +1,134 @@
+"""Whether this machine can run a plan: asked before anything is started."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ardea.errors import ClusterError
+from ardea.plan import PackingPlan
+
+PROCESS_BYTES = 60_000_000
+PROCESS_THREADS = 8
+CONTAINER_PROCESSES = 3  # supervisor, stream manager, metrics manager
+OTHER_PROCESSES = 4  # the topology's supervisor; container 0: supervisor, master, metrics manager
+FILES_A_TASK = 6  # in a stream manager: two connections; in a supervisor: three pipes
+FILES_A_PEER = 4
+FILES_BESIDE = 64
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What is left of it.  None: no limit known."""
+
+    memory: int | None
+    processes: int | None
+    threads: int | None
+    files: int | None
+
+    @classmethod
+    def here(cls) -> Machine:
+        """This one, at this moment."""
+        hard_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        user_limit = resource.getrlimit(resource.RLIMIT_NPROC)[0] if os.geteuid() else resource.RLIM_INFINITY
+        return cls(
+            memory=_least(_available_memory(), _cgroup("memory.max", "memory.current")),
+            processes=_least(_number(Path("/proc/sys/kernel/pid_max")), _cgroup("pids.max", "pids.current")),
+            threads=_least(
+                _number(Path("/proc/sys/kernel/threads-max")),
+                _cgroup("pids.max", "pids.current"),
+                None if user_limit == resource.RLIM_INFINITY else user_limit,
+            ),
+            files=None if hard_files == resource.RLIM_INFINITY else hard_files,
+        )
+
+
+def check(packing: PackingPlan, machine: Machine) -> None:
+    """Refuses a plan that cannot run on this machine.
+
+    Raises:
+        ClusterError: memory, processes, threads or open files do not suffice; says how many tasks would fit.
+    """
+    tasks, containers = len(packing.instances), len(packing.containers)
+    beside = CONTAINER_PROCESSES * containers + OTHER_PROCESSES
+    processes = tasks + beside
+    for what, needed, there, one in _demands(processes, machine):
+        if there is not None and needed > there:
+            fit = max(0, there // one - beside)
+            raise ClusterError(
+                f"{tasks:,} tasks in {containers:,} container{'s' * (containers > 1)} are {processes:,} processes and need "
+                f"{_amount(what, needed)}; this machine has {_amount(what, there)}: about {fit:,} tasks fit; "
+                "nothing was started",
+                hint="ask for fewer tasks (par=, tasks=, --set topology.max.task.parallelism=N), "
+                "or use a larger machine",
+            )
+    largest = max((len(container.instances) for container in packing.containers), default=0)
+    files = FILES_A_TASK * largest + FILES_A_PEER * containers + FILES_BESIDE
+    if machine.files is not None and files > machine.files:
+        raise ClusterError(
+            f"a container of {largest:,} tasks needs about {files:,} open files, and {machine.files:,} are allowed; "
+            "nothing was started",
+            hint=f"`ulimit -n {files}` raises the limit; or spread the tasks over more --containers",
+        )
+
+
+def _demands(processes: int, machine: Machine) -> Iterator[tuple[str, int, int | None, int]]:
+    """(what, needed, there, what one process takes)."""
+    yield "memory", processes * PROCESS_BYTES, machine.memory, PROCESS_BYTES
+    yield "processes", processes, machine.processes, 1
+    yield "threads", processes * PROCESS_THREADS, machine.threads, PROCESS_THREADS
+
+
+def _amount(what: str, number: int) -> str:
+    return f"{number / 1e9:,.1f} GB of memory" if what == "memory" else f"{number:,} {what}"
+
+
+def _least(*amounts: int | None) -> int | None:
+    return min((amount for amount in amounts if amount is not None), default=None)
+
+
+def _available_memory() -> int | None:
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    with contextlib.suppress(ValueError, OSError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return None
+
+
+def _cgroup(limit: str, used: str) -> int | None:
+    most, now = _number(_CGROUP / limit), _number(_CGROUP / used)
+    return None if most is None or now is None else max(0, most - now)
+
+
+def _number(path: Path) -> int | None:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):  # not Linux, no such control group, or "max"
+        return None
+
+
+def check_ports(first: int, containers: int, host: str = "127.0.0.1") -> None:
+    """Refuses metrics ports that are taken: container N serves ``first`` + N; 0: each takes a free one.
+
+    Raises:
+        ClusterError: one of them cannot be bound.
+    """
+    for port in range(first, first + containers + 1) if first else ():
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((host, port))
+            except (OSError, OverflowError) as error:
+                reason = "another process listens there" if isinstance(error, OSError) else "ports end at 65535"
+                raise ClusterError(
+                    f"container {port - first} cannot serve /metrics on {host}:{port}: {reason}; nothing was started",
+                    hint=f"--metrics-port takes the first of {containers + 1} free ports, or 0 for any",
+                ) from error

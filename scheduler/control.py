@@ -1,0 +1,164 @@
+"""A caller of a topology's master: the verbs of its control port."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from ardea.errors import ArdeaError, NotFound, Unreachable
+from ardea.metrics import ProcessTotals, Totals
+from ardea.protocol.wire_pb2 import ANSWER, ASK, Answer, Ask, Header
+from ardea.state import StateManager, paths, records
+from ardea.state.records import MasterLocation
+from ardea.transport import Dialled, Poller, context
+
+PATIENCE = 5.0
+
+
+class TaskStatus(msgspec.Struct, frozen=True):
+    """One task: ``state`` is ACTIVE, RESTING, DONE or ENDED, ``life`` 0 if it has not reported, ``open`` its trees."""
+
+    state: str
+    life: int
+    open: int
+
+
+class Status(msgspec.Struct, frozen=True):
+    """What the master says of its topology."""
+
+    topology: str
+    state: str
+    reason: str
+    term: int
+    epoch: int
+    missing_containers: list[int]
+    silent_tasks: list[str]
+    given_up: int
+    errors: list[str]
+    tasks: dict[str, TaskStatus]
+    components: dict[str, Totals]
+    processes: list[ProcessTotals]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every container has registered and every task has reported."""
+        return not self.missing_containers and not self.silent_tasks
+
+
+class MasterClient:
+    """Asks one topology's master, wherever it is now.  Belongs to one thread."""
+
+    def __init__(
+        self,
+        state: StateManager,
+        topology_id: str,
+        folder: Path,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``folder`` is the topology's, which holds the token."""
+        self._state, self._topology, self._folder, self._clock = state, topology_id, folder, clock
+        self._context = context()
+        self._poller = Poller()
+        self._link: Dialled | None = None
+        self._identity = b"c%d-%s" % (os.getpid(), secrets.token_hex(4).encode())
+
+    def ask(self, verb: str, *, patience: float = PATIENCE, **arguments: str) -> Status:
+        """Asks and waits for the answer, which every verb gives alike.
+
+        Raises:
+            Unreachable: no master answered within ``patience`` seconds.
+            ArdeaError: it refused.
+        """
+        deadline = self._clock() + patience
+        self._drop()  # an answer to an earlier question would be taken for this one's
+        sent = False
+        while (left := deadline - self._clock()) > 0:
+            sent = sent or self.send(verb, **arguments)
+            self.wait(min(left, 0.2))
+            if sent and (status := self.receive()) is not None:
+                return status
+        raise Unreachable(
+            f"the master of {self._topology} did not answer `{verb}` within {patience:g} s",
+            hint=f"its log is {self._folder / 'container-0' / 'logs' / 'topology-master.log'}",
+        )
+
+    def send(self, verb: str, **arguments: str) -> bool:
+        """Asks without waiting; False: there is no master now."""
+        link = self._connect()
+        if link is None:
+            return False
+        ask = Ask(verb=verb, token=self._token(), arguments=arguments)
+        return link.send([Header(kind=ASK).SerializeToString(), ask.SerializeToString()])
+
+    def receive(self) -> Status | None:
+        """The newest answer that has come; None: nothing has.
+
+        Raises:
+            ArdeaError: the master refused what was asked.
+        """
+        newest: Status | None = None
+        for frames in self._link.receive(16) if self._link is not None else ():
+            if Header.FromString(frames[0]).kind != ANSWER:
+                continue
+            answer = Answer.FromString(frames[1])
+            if not answer.ok:
+                raise ArdeaError(f"the master of {self._topology} refused: {answer.message} ({answer.code})")
+            newest = msgspec.json.decode(answer.body, type=Status)
+        return newest
+
+    def wait(self, seconds: float) -> None:
+        """Until an answer or a wake-up, or the time has passed."""
+        self._poller.wait(seconds)
+
+    def wake(self) -> None:
+        """Ends :meth:`wait`; from a signal handler or another thread."""
+        self._poller.wake()
+
+    def close(self) -> None:
+        """Closes the sockets.  Can be repeated."""
+        if self._context.closed:
+            return
+        self._drop()
+        self._poller.close()
+        self._context.destroy(linger=0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _connect(self) -> Dialled | None:
+        path = paths.master(self._topology)
+        try:
+            location = records.decode(self._state.get(path).data, MasterLocation, path)
+        except NotFound:
+            return None
+        address = f"tcp://{location.host}:{location.port}"
+        if self._link is None or self._link.address != address:
+            self._drop()
+            self._link = Dialled(self._context, self._identity, address)
+            self._poller.watch(self._link)
+        return self._link
+
+    def _drop(self) -> None:
+        if self._link is not None:
+            self._poller.forget(self._link)
+            self._link.close()
+            self._link = None
+
+    def _token(self) -> str:
+        try:
+            return (self._folder / "token").read_text().strip()
+        except OSError as error:
+            raise NotFound(
+                f"the token of {self._topology} cannot be read: {error.strerror}",
+                hint=f"the topology belongs to another user, or runs elsewhere: {self._folder}",
+            ) from error

@@ -1,0 +1,77 @@
+"""When a run is hopeless.  Pure: it is told what the master and the supervisors say, and answers with a reason.
+
+`ardea run` gives up; a topology that was submitted goes on trying.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from ardea.errors import ExitCode
+from ardea.supervision.records import Exit
+
+PATIENCE = 30.0
+HOPELESS_FAILURES = 100
+FRUITLESS_LIVES = 3
+SHORT = 30.0
+"""Seconds within which so many ends of a process that runs no user code are too many."""
+
+
+class NothingAcked:
+    """A hundred tuples failed, and none was acked for so long."""
+
+    def __init__(self, patience: float = PATIENCE, failures: int = HOPELESS_FAILURES) -> None:
+        """``patience`` in seconds; 0: never gives up."""
+        self._patience, self._failures = patience, failures
+        self._acked = -1
+        self._since = 0.0
+        self._failed_then = 0
+
+    def observe(self, now: float, acked: int, failed: int) -> str | None:
+        """The reason to give up, if there is one.
+
+        Args:
+            now: seconds, steady.
+            acked: trees that the spouts saw completed since the topology began.
+            failed: those that failed, timed out or were lost.
+        """
+        if acked > self._acked or failed == self._failed_then:
+            self._acked, self._since, self._failed_then = acked, now, failed
+        failures = failed - self._failed_then
+        if not self._patience or failures < self._failures or now - self._since < self._patience:
+            return None
+        return f"{failures:,} tuples failed and none was acked for {now - self._since:.0f} s"
+
+
+def fruitless(exits: Mapping[str, Sequence[Exit]], tasks: Collection[str], worked: Collection[str]) -> str | None:
+    """The reason to give up on a process that dies again and again, if there is one.
+
+    Args:
+        exits: the ends of each process, oldest first.
+        tasks: the names that are tasks.
+        worked: those of them that ever emitted or processed a tuple: whatever ails them may pass.
+    """
+    for name, ends in exits.items():
+        if name in worked:
+            continue
+        bad = [end for end in ends if end.code != ExitCode.OK][-FRUITLESS_LIVES:]
+        if name not in tasks:
+            bad = [end for end in bad if end.code is not None]
+        if len(bad) < FRUITLESS_LIVES or (name not in tasks and bad[-1].time - bad[0].time > SHORT):
+            continue
+        so_far = " before it emitted or processed anything" if name in tasks else ""
+        return f"{name} died {FRUITLESS_LIVES} times{so_far}: {said(bad[-1])}"
+    return None
+
+
+def permanent(exits: Iterable[Exit]) -> str | None:
+    """Why a process ended for good (exit code 78), if one did: the first."""
+    ended = sorted((end for end in exits if end.code == ExitCode.PERMANENT), key=lambda end: end.time)
+    return f"{ended[0].name} cannot go on: {said(ended[0])}" if ended else None
+
+
+def said(end: Exit) -> str:
+    """What the process said of its end, else how it ended."""
+    within = re.fullmatch(r"[^(]*\((.*)\)", end.reason, re.DOTALL)
+    return (within[1] if within else end.reason).removeprefix(f"{end.name}: ")

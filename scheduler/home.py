@@ -1,0 +1,123 @@
+"""The user's state directory: the state manager's files, and a folder for each topology that runs or ran here.
+
+DIR/state            the state manager
+DIR/local/ID         logs, lives and exits of the topology ID
+DIR/local/ID/run.lock  held by whoever keeps its processes
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from pathlib import Path
+
+from ardea.errors import ClusterError, NotFound, StateError
+from ardea.state import StateManager, open_state, paths
+from ardea.state.disk import explain
+
+DEFAULT = "~/.ardea"
+KEPT_RUNS = 20
+
+
+class Home:
+    """One state directory; nothing is touched before it is needed."""
+
+    def __init__(self, root: Path | str = DEFAULT) -> None:
+        """``root``: ``~`` is the user's home."""
+        self.root = Path(root).expanduser().absolute()
+        self.state_url = str(self.root / "state")
+
+    def open_state(self) -> StateManager:
+        """The state manager of this directory."""
+        return open_state(self.state_url)
+
+    def folder(self, topology_id: str) -> Path:
+        """Where the files of one topology lie."""
+        return self.root / "local" / topology_id
+
+    def folders(self) -> list[Path]:
+        """Those that are there, the newest first."""
+        try:
+            found = [(folder.stat().st_ctime, folder) for folder in (self.root / "local").iterdir()]
+        except FileNotFoundError:
+            return []
+        return [folder for _, folder in sorted(found, reverse=True)]
+
+    def find(self, name_or_id: str) -> Path:
+        """The folder of that id; else the newest of that name, finished or not.
+
+        Raises:
+            NotFound: nothing of that name has run here.
+        """
+        folders = self.folders()
+        for folder in folders:
+            if folder.name == name_or_id:
+                return folder
+        for folder in folders:
+            if paths.name_of(folder.name) == name_or_id:
+                return folder
+        known = ", ".join(sorted({paths.name_of(folder.name) for folder in folders}))
+        raise NotFound(
+            f"no topology {name_or_id} has run here; {self.root} knows {known or 'none'}",
+            hint="--state DIR names another state directory",
+        )
+
+    def make_folder(self, topology_id: str) -> Path:
+        """A new topology's folder, for this user only.
+
+        Raises:
+            StateError: it cannot be made.
+        """
+        folder = self.folder(topology_id)
+        try:
+            folder.mkdir(mode=0o700, parents=True)
+        except OSError as error:
+            raise self.refusal(error) from error
+        return folder
+
+    def refusal(self, error: OSError) -> StateError:
+        """What a failed write below the directory means."""
+        return explain(error, "write the topology's files", self.root, "nothing was started")
+
+    def prune(self, keep: int = KEPT_RUNS) -> list[Path]:
+        """Removes the folders of all finished runs but the newest; returns them."""
+        finished = [folder for folder in self.folders() if not is_held(folder)]
+        for folder in finished[keep:]:
+            shutil.rmtree(folder, ignore_errors=True)
+        return finished[keep:]
+
+
+def hold(folder: Path) -> int:
+    """Takes a topology's folder; returns the file descriptor whose closing lets it go.
+
+    Raises:
+        ClusterError: another process keeps this topology.
+    """
+    fd = os.open(folder / "run.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise ClusterError(f"{folder} is in use: another process keeps this topology; nothing was started") from None
+    return fd
+
+
+def is_held(folder: Path) -> bool:
+    """Whether somebody keeps the topology of this folder."""
+    return is_locked(folder / "run.lock")
+
+
+def is_locked(file: Path) -> bool:
+    """Whether a process holds a lock on the file."""
+    try:
+        fd = os.open(file, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False

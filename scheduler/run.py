@@ -1,0 +1,321 @@
+"""One topology on this machine, from its start to the last trace of it: `ardea run` without its terminal.
+
+The topology's supervisor is on a leash that this process holds: however this process ends, everything does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import os
+import re
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from ardea.config import Settings
+from ardea.metrics import Overview, Totals
+from ardea.state import StateManager, paths, records
+from ardea.state.records import ExecutionState, RunState, SchedulerLocation
+from ardea.state.topologies import register, remove
+from ardea.supervision.child import Child
+from ardea.supervision.logfile import LogFile
+from ardea.supervision.records import take_reason
+from scheduler import capacity
+from scheduler.control import MasterClient, Status
+from scheduler.exits import ExitRecords
+from scheduler.giveup import PATIENCE, NothingAcked, fruitless, permanent
+from scheduler.home import Home, hold, is_locked
+from scheduler.local import LocalScheduler
+from scheduler.submission import Submission
+
+SUPERVISOR = "supervisor"
+LOOK_EVERY = 0.1
+ASK_EVERY = 0.5
+ANSWER_WITHIN = 3.0
+"""Seconds that a master has to take an order before its processes are told to end."""
+END_WITHIN = 15.0
+"""Seconds that processes have to end once the topology is over."""
+GIVEN_UP_END_WITHIN = 1.0
+"""The same if it was given up: somebody is dying again and again, and will not hear of the end."""
+
+
+class Stage(enum.IntEnum):
+    """How far the end has come; it only rises."""
+
+    RUNNING = 0
+    DRAINING = 1
+    TERMINATED = 2
+    KILLED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How it ended.  ``errors``: the last exception of each task that had one, the one to look at first."""
+
+    state: RunState
+    reason: str
+    seconds: float
+    components: Mapping[str, Totals]
+    errors: Sequence[str]
+
+
+class LocalRun:
+    """Starts a topology, keeps it, ends it.  One thread; :meth:`wake` may come from a signal handler."""
+
+    def __init__(
+        self,
+        submission: Submission,
+        home: Home,
+        *,
+        give_up: float = PATIENCE,
+        keep: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Touches nothing.
+
+        Args:
+            submission: what to run.
+            home: the state directory.
+            give_up: seconds without an ack after which a hundred failures end the topology; 0: never.
+            keep: the state keeps the topology after its end; its logs stay in any case.
+            clock: seconds, steady.
+        """
+        self.submission = submission
+        self.topology = submission.definition.topology
+        self.folder = home.folder(self.topology)
+        self.status: Status | None = None
+        self.stage = Stage.RUNNING
+        self._home, self._keep, self._clock = home, keep, clock
+        self._settings = Settings.of(submission.plan.config)
+        self._tasks = {instance.name: instance for instance in submission.packing.instances}
+        self._nothing_acked = NothingAcked(give_up)
+        self._exits = ExitRecords(self.folder, self._tasks)
+        self._spouts = {component.name for component in submission.plan.spouts}
+        self._failure = ""
+        self._deadline: float | None = None  # of the present stage
+        self._ordered = False  # the master has answered since it was told to drain
+        self._heard = 0.0
+        self._next_ask = self._started = 0.0
+        self._code: int | None = None
+        self._undo = contextlib.ExitStack()  # what start() began
+
+    # --- the start --------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Registers the topology and starts its processes; if anything fails, nothing of it is left.
+
+        Raises:
+            Conflict: a topology of this name runs.
+            ClusterError: the machine is too small, or a port is taken.
+            StateError: the state directory cannot be written.
+        """
+        capacity.check(self.submission.packing, capacity.Machine.here())
+        capacity.check_ports(self._settings.metrics_port, len(self.submission.packing.containers))
+        self._started = self._clock()
+        with contextlib.ExitStack() as undo:
+            self._home.make_folder(self.topology)
+            undo.callback(shutil.rmtree, self.folder, ignore_errors=True)
+            with contextlib.ExitStack() as keep:
+                try:
+                    self._take(keep)
+                    self._spawn(keep)
+                except OSError as error:
+                    raise self._home.refusal(error) from error
+                self._undo = keep.pop_all()
+            undo.pop_all()
+        self._home.prune()
+
+    def _take(self, undo: contextlib.ExitStack) -> None:
+        lock = hold(self.folder)
+        undo.callback(os.close, lock)
+        self._lock = lock
+        self._state: StateManager = undo.enter_context(self._home.open_state())
+        location = SchedulerLocation(scheduler="local", host=socket.gethostname(), pid=os.getpid())
+        lease = self._state.lease(paths.scheduler(self.topology), records.encode(location))
+        undo.callback(lease.release)
+        register(self._state, self.submission.record())
+        undo.callback(self._forget)
+
+    def _spawn(self, undo: contextlib.ExitStack) -> None:
+        command = LocalScheduler(self.submission.definition, self.folder).prepare()
+        self._log = LogFile(self.folder / "logs" / f"{SUPERVISOR}.log", self._settings.log_size_mb << 20, 2)
+        undo.callback(self._log.close)
+        self._client = undo.enter_context(MasterClient(self._state, self.topology, self.folder, clock=self._clock))
+        environment = {**os.environ, "ARDEA_FOLDER": str(self.folder), "ARDEA_NAME": SUPERVISOR, "ARDEA_LIFE": "1"}
+        self._child = Child.spawn(command, environment, self._lock)
+        undo.callback(self._child.close)
+        undo.callback(self._kill)
+
+    # --- the run ----------------------------------------------------------------------------------------------
+
+    @property
+    def over(self) -> bool:
+        """Whether the last process is gone."""
+        return self._code is not None
+
+    @property
+    def seconds(self) -> float:
+        """Since the start."""
+        return self._clock() - self._started
+
+    def wake(self) -> None:
+        """Ends the wait of :meth:`step`."""
+        self._client.wake()
+
+    def step(self) -> None:
+        """Waits a moment, takes the news, does what is due."""
+        self._client.wait(LOOK_EVERY)
+        now = self._clock()
+        while output := self._child.output():
+            self._log.write(output)
+        self._child.beats()
+        code = self._child.popen.poll()
+        if code is not None:
+            self._ended(code)
+            return
+        if (answer := self._client.receive()) is not None:
+            self._told(answer, now)
+        if now >= self._next_ask:
+            self._next_ask = now + ASK_EVERY
+            self._ask()
+            self._consider(now)
+        if self._deadline is not None and now >= self._deadline:
+            self._escalate()
+
+    def stop(self) -> Stage:
+        """The first call drains, the second ends the processes, the third kills them; returns where it is now."""
+        if self.stage is Stage.RUNNING:
+            self.stage = Stage.DRAINING
+            self._deadline = self._clock() + ANSWER_WITHIN
+            self._ask()
+        else:
+            self._escalate()
+        return self.stage
+
+    def _ask(self) -> None:
+        if self._failure:
+            self._client.send("fail", reason=self._failure)
+        else:
+            self._client.send("status" if self.stage is Stage.RUNNING else "drain")
+
+    def _told(self, status: Status, now: float) -> None:
+        self.status = status
+        self._heard = now
+        if RunState(status.state).final:
+            self._end_by(now + (GIVEN_UP_END_WITHIN if self._failure else END_WITHIN))
+        elif self.stage is Stage.DRAINING and not self._ordered:
+            self._ordered = True
+            self._deadline = now + self._settings.drain + END_WITHIN
+
+    def _end_by(self, deadline: float) -> None:
+        self._deadline = deadline if self._deadline is None else min(self._deadline, deadline)
+
+    def _consider(self, now: float) -> None:
+        """Gives up if the run is hopeless; notices the end if the master could not tell it."""
+        if now - self._heard > ANSWER_WITHIN and self._execution().state.final:
+            self._end_by(now + END_WITHIN)
+        if self._failure or self.stage is not Stage.RUNNING:
+            return
+        status = self.status
+        spouts = [t for n, t in (status.components if status else {}).items() if n in self._spouts]
+        failed = sum(t.failed + t.timed_out + t.lost for t in spouts)
+        worked = {p.process for p in (status.processes if status else ()) if p.totals.emitted or p.totals.executed}
+        reason = self._nothing_acked.observe(now, sum(t.acked for t in spouts), failed)
+        if reason := reason or fruitless(self._exits.read(), self._tasks.keys(), worked):
+            self._failure = f"given up: {reason}"
+            self._end_by(now + ANSWER_WITHIN)
+            self._ask()
+
+    def _escalate(self) -> None:
+        if self.stage < Stage.TERMINATED:
+            self.stage = Stage.TERMINATED
+            self._child.signal(signal.SIGTERM)
+            self._deadline = None  # the supervisor kills who does not end
+        elif self.stage is Stage.TERMINATED:
+            self.stage = Stage.KILLED
+            self._child.signal(signal.SIGKILL)
+
+    def _ended(self, code: int) -> None:
+        self._log.write(self._child.last_output())
+        self._kill()
+        self._code = code
+        self._deadline = None
+
+    def _kill(self) -> None:
+        """Nothing survives the supervisor; waits until each container has let its folder go."""
+        if self.over:
+            return  # the pid may be another's by now
+        self._child.kill_group()
+        self._child.popen.wait()
+        deadline = self._clock() + END_WITHIN
+        locks = [self.folder / "lock", *self.folder.glob("container-*/lock")]
+        while any(map(is_locked, locks)) and self._clock() < deadline:
+            self._client.wait(0.02)
+
+    # --- the end ----------------------------------------------------------------------------------------------
+
+    def outcome(self) -> Outcome:
+        """How it ended; written into the state if the master could not."""
+        execution = self._execution()
+        if not execution.state.final:
+            execution = self._verdict()
+            path = paths.execution_state(self.topology)
+            self._state.set(path, records.encode(execution), self._state.get(path).version)
+        errors = self.status.errors if self.status else []
+        return Outcome(execution.state, execution.reason, self.seconds, self._totals(), errors)
+
+    def _execution(self) -> ExecutionState:
+        path = paths.execution_state(self.topology)
+        return records.decode(self._state.get(path).data, ExecutionState, path)
+
+    def _verdict(self) -> ExecutionState:
+        """Of a topology whose master had no last word."""
+        left = take_reason(self.folder, SUPERVISOR)
+        ends = [end for each in self._exits.read().values() for end in each]
+        if self._failure:
+            return ExecutionState(RunState.FAILED, self._failure)
+        if self.stage is not Stage.RUNNING:
+            return ExecutionState(RunState.KILLED, "its processes were ended before all tuples had been processed")
+        code = self._code
+        how = f"killed by {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit {code}"
+        reason = permanent(ends) or left or f"the topology's supervisor ended: {how}"
+        return ExecutionState(RunState.FAILED, reason)
+
+    def _totals(self) -> dict[str, Totals]:
+        """The last word of each metrics manager; where there is none, what the master knew."""
+        overview = Overview()
+        for summary in self.folder.glob("container-*/metrics.summary"):
+            overview.accept(summary.read_bytes(), self._clock())
+        return {**(self.status.components if self.status else {}), **overview.components()}
+
+    def log_to_read(self, outcome: Outcome) -> Path:
+        """The log of the task, or component, that the outcome names first; else the folder of all."""
+        components = {component.name for component in self.submission.plan}
+        for text in (outcome.reason, *outcome.errors):
+            for word in re.findall(r"[^\s:;,()]+", text):
+                if (task := self._tasks.get(word)) is not None:
+                    container = self.submission.packing.container_of(task.task)
+                    return self.folder / f"container-{container}" / "logs" / f"{task.name}.log"
+                if word in components:
+                    return self.folder / "container-*" / "logs" / f"{word}-*.log"
+        return self.folder
+
+    def close(self) -> None:
+        """Ends what is left, and forgets the topology, its logs apart.  Can be repeated."""
+        self._undo.close()
+
+    def _forget(self) -> None:
+        if not (self._keep and self.over):
+            remove(self._state, self.topology)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,99 @@
+"""From an author's file to what a scheduler starts: load, plan, pack, measure.  Nothing is written or started."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ardea import __version__, loader
+from ardea.errors import UserError
+from ardea.plan import LogicalPlan, PackingPlan
+from ardea.plan.definition import Definition
+from ardea.plan.shape import shape_of
+from ardea.plan.wire import packing_to_bytes
+from ardea.state import paths
+from ardea.state.records import TopologyRecord
+from scheduler.packing import packing_for
+
+MAX_DEFINITION_BYTES = 900 << 10
+"""Compressed.  What a Kubernetes object and a ZooKeeper node can hold, with room to spare."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A topology that is ready to be started."""
+
+    plan: LogicalPlan
+    packing: PackingPlan
+    definition: Definition
+    topology_class: str
+
+    @classmethod
+    def of(cls, target: str, overrides: Mapping[str, Any], state_url: str) -> Submission:
+        """Loads, validates and packs.
+
+        Args:
+            target: ``FILE`` or ``FILE:Class``.
+            overrides: configuration that wins over the topology's.
+            state_url: the state manager's address.
+
+        Raises:
+            NotFound: there is no such file.
+            UserError: the file, the topology or a key is wrong, or the plans are too large.
+        """
+        topology = loader.load(target)
+        plan = topology.plan(overrides)
+        packing = packing_for(plan.config).pack(plan)
+        definition = Definition(
+            topology=paths.new_topology_id(plan.name),
+            state=state_url,
+            location=str(Path(target).absolute()),
+            config=dict(overrides),
+            shape=shape_of(plan),
+            packing=packing_to_bytes(packing),
+        )
+        _check_size(definition, packing)
+        return cls(plan, packing, definition, topology.__qualname__)
+
+    def record(self, now: datetime | None = None) -> TopologyRecord:
+        """What the state keeps of who submitted what."""
+        shape = self.definition.shape
+        return TopologyRecord(
+            id=self.definition.topology,
+            name=self.plan.name,
+            location=self.definition.location,
+            topology_class=self.topology_class,
+            config=self.definition.config,
+            submitted_by=_user(),
+            submitted_at=now or datetime.now(UTC),
+            submitted_from=socket.gethostname(),
+            ardea_version=__version__,
+            digest=shape.digest,
+            components=shape.digests,
+        )
+
+
+def _check_size(definition: Definition, packing: PackingPlan) -> None:
+    size = len(zlib.compress(msgspec.msgpack.encode(definition)))
+    if size > MAX_DEFINITION_BYTES:
+        tasks = len(packing.instances)
+        raise UserError(
+            f"the definition and plans of {definition.shape.name} take {size >> 10:,} KiB compressed, with {tasks:,} "
+            f"tasks; {MAX_DEFINITION_BYTES >> 10} KiB are possible; nothing was started",
+            hint="ask for fewer tasks (par=, tasks=, topology.max.task.parallelism), or shorten the configuration",
+        )
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a container's user id without a name
+        return "unknown"

@@ -1,0 +1,139 @@
+"""Topologies that end, that do not, and that go wrong in every way."""
+
+from __future__ import annotations
+
+from ardea import Bolt, ConfigError, Grouping, Spout, Topology
+
+
+class Numbers(Spout):
+    """So many numbers: ``test.numbers``."""
+
+    outputs = ["number"]
+
+    def initialize(self, config, context):
+        self.left = config.get("test.numbers", 2000)
+
+    def next_tuple(self):
+        if not self.left:
+            self.finish()
+            return
+        self.left -= 1
+        self.emit((self.left,), tup_id=self.left)
+
+
+class Endless(Spout):
+    outputs = ["number"]
+
+    def initialize(self, config, context):
+        self.number = 0
+
+    def next_tuple(self):
+        self.number += 1
+        self.emit((self.number,), tup_id=self.number)
+
+
+class Add(Bolt):
+    outputs = ["sum"]
+
+    def initialize(self, config, context):
+        self.sum = 0
+
+    def process(self, tup):
+        self.sum += tup["number"]
+
+    def end_of_input(self):
+        print("the sum is", self.sum)
+        self.emit((self.sum,))
+
+
+class Ignore(Bolt):
+    def process(self, tup):
+        pass
+
+
+class RaisesAlways(Bolt):
+    def process(self, tup):
+        raise ValueError("no number is good enough")
+
+
+class RaisesInInitialize(Spout):
+    outputs = ["number"]
+
+    def initialize(self, config, context):
+        raise RuntimeError("the database is closed")
+
+    def next_tuple(self):
+        pass
+
+
+class RefusesItsConfiguration(RaisesInInitialize):
+    def initialize(self, config, context):
+        raise ConfigError("my.url is not set")
+
+
+class RaisesAtOnce(RaisesInInitialize):
+    def initialize(self, config, context):
+        pass
+
+    def next_tuple(self):
+        raise KeyError("row 1")
+
+
+class Unencodable(Numbers):
+    def next_tuple(self):
+        self.emit((object(),), tup_id=1)
+        self.finish()
+
+
+class Huge(Numbers):
+    def next_tuple(self):
+        self.emit(("x" * 20_000_000,), tup_id=1)
+        self.finish()
+
+
+
+
+class Sum(Topology):
+    numbers = Numbers.spec(par=2)
+    add = Add.spec(inputs={numbers: Grouping.GLOBAL})
+    ignore = Ignore.spec(inputs=[add])
+
+
+class Never(Topology):
+    numbers = Endless.spec(config={"topology.max.spout.pending": 100})
+    ignore = Ignore.spec(inputs=[numbers], par=2)
+
+
+class BadBolt(Topology):
+    numbers = Endless.spec()
+    bad = RaisesAlways.spec(inputs=[numbers])
+
+
+class BadSpout(Topology):
+    numbers = RaisesInInitialize.spec()
+    ignore = Ignore.spec(inputs=[numbers])
+
+
+class BadConfiguration(Topology):
+    numbers = RefusesItsConfiguration.spec()
+    ignore = Ignore.spec(inputs=[numbers])
+
+
+class BadRow(Topology):
+    numbers = RaisesAtOnce.spec()
+    ignore = Ignore.spec(inputs=[numbers])
+
+
+class BadValue(Topology):
+    numbers = Unencodable.spec()
+    ignore = Ignore.spec(inputs=[numbers])
+
+
+class BadSize(Topology):
+    numbers = Huge.spec()
+    ignore = Ignore.spec(inputs=[numbers])
+
+
+class Many(Topology):
+    numbers = Numbers.spec(par=10_000)
+    ignore = Ignore.spec(inputs=[numbers])
