@@ -14,7 +14,7 @@ help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 run: .venv/.installed ## count the words of Python's own sources in two containers
-	$(BIN)/ardea run examples/word_count.py --containers 2
+	$(BIN)/ardea run examples/word_count.py --containers 2 --logs report
 
 test: .venv/.installed .venv/.system style types layers generated ## lint, types, layers, and every test
 	@$(call phase,tests,$(PYTEST) --durations=10)

@@ -266,7 +266,8 @@ class Spout(Component):
         """Emits the rows of an Arrow record batch, which travels as columns.
 
         Args:
-            batch: a ``pyarrow.RecordBatch``; its columns are the stream's fields, in order; a reader gets the same tuples as of single rows.
+            batch: a ``pyarrow.RecordBatch``; its columns are the stream's fields, in order.  A reader gets the same
+                tuples as of single rows.
             tup_ids: one for each row, None for those that are not tracked; None: no row is.
             stream: one that the class declares, and not a direct one.
 

@@ -5,17 +5,25 @@ from __future__ import annotations
 import logging
 import sys
 
-import structlog
-
 
 def configure(level: int = logging.INFO) -> None:
-    """Stdlib logging and structlog in one format: time, level, logger, message, key=value."""
+    """The stdlib's logging: time, level, logger, message."""
     logging.basicConfig(
         level=level,
         stream=sys.stdout,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
         force=True,
     )
+
+
+def configure_structured(level: int = logging.INFO) -> None:
+    """The same lines for structlog's loggers, with key=value behind the event.
+
+    Apart from :func:`configure` because structlog loads rich, which instances do without.
+    """
+    import structlog
+
+    configure(level)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

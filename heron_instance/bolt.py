@@ -13,7 +13,9 @@ from typing import Any, cast
 import numpy as np
 
 from ardea.component import Bolt, install, overrides
-from ardea.errors import EncodingError, FailedException, UserError
+from ardea.errors import EncodingError, FailedException, ProtocolError, UserError
+from ardea.plan.logical import StreamPlan
+from ardea.protocol.arrow import decode_batch, rows_of
 from ardea.protocol.ids import NO_IDS, by_task, distinct, fold
 from ardea.protocol.wire_pb2 import ACKS, ARROW, MARKER, ROWS, Header
 from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, Tuple
@@ -65,7 +67,7 @@ class BoltExecutor(Executor):
         current = UNANCHORED
         process = self.bolt.process if hooks is None else hooks.process(self.bolt.process)
         auto_anchor = self.bolt.auto_anchor
-        limit = self.settings.batch_rows * 4
+        outlet = self.outlet
         rows, marks, plain = self.plain_buffer()
 
         def emit(
@@ -82,7 +84,7 @@ class BoltExecutor(Executor):
                 self.check_thread()
             rows.append(values)
             marks.append(mark)
-            if len(rows) >= limit:
+            if len(rows) >= outlet.row_limit:
                 self.overflow()
             return None
 
@@ -142,7 +144,7 @@ class BoltExecutor(Executor):
             else:
                 buffer.rows.append(values)
                 buffer.marks.append(mark)
-        if len(buffer.rows) >= self.settings.batch_rows * 4:
+        if len(buffer.rows) >= self.outlet.row_limit:
             self.overflow()
         return tasks
 
@@ -231,24 +233,29 @@ class BoltExecutor(Executor):
         self.markers.data(header.source)
         stream = self.env.plan.logical[source].streams[header.stream]
         arrived = self.clock()
-        if header.codec == ARROW:
-            from ardea.protocol.arrow import decode_batch, rows_of
-
-            rows = rows_of(decode_batch(frames[0]))
-        else:
-            rows = self.codec.decode(frames[0])
+        error: ProtocolError | None = None
+        try:
+            rows = self._decode(header, frames[0], stream)
+        except ProtocolError as malformed:
+            error, rows = malformed, [()] * header.rows
         batch = self._batch = InputBatch(header, frames, rows, source, stream)
         batch.arrived = arrived
         self._next_row = 0
-        if rows and len(rows[0]) != len(stream.fields):
-            error = EncodingError(
-                f"{source} sent {len(rows[0])} values on {stream.name}, which has {len(stream.fields)} fields"
-            )
+        if error is not None:
             for index in range(len(rows)):
                 self._fail(batch, index)
-            self.refuse(error, f"from {source}-{header.source}")
             self._next_row = len(rows)
+            self.refuse(error, f"from {source}-{header.source}")
         self._anchoring.begin(batch, self.outlet.buffers.values())
+
+    def _decode(self, header: Header, values: bytes, stream: StreamPlan) -> list[tuple[Any, ...]]:
+        """Raises ProtocolError for bytes that are not rows of the stream."""
+        rows = rows_of(decode_batch(values)) if header.codec == ARROW else self.codec.decode(values)
+        if set(map(len, rows)) - {len(stream.fields)}:
+            raise ProtocolError(
+                "MALFORMED_ROWS", f"rows of stream {stream.name} do not have {len(stream.fields)} values"
+            )
+        return rows
 
     def advance(self, now: float) -> float:
         """A chunk of the current batch, ticks, flushes, markers."""
@@ -280,11 +287,7 @@ class BoltExecutor(Executor):
         end = min(len(rows), start + wanted)
         tuples = list(map(Tuple, rows[start:end], range(start, end), repeat(batch)))
         began = self.clock()
-        self.in_user_code = True
-        try:
-            self._process_tuples(batch, tuples, start)
-        finally:
-            self.in_user_code = False
+        self._process_tuples(batch, tuples, start)
         ended = self.clock()
         elapsed = ended - began
         count = end - start
@@ -405,6 +408,9 @@ class BoltExecutor(Executor):
     def trees(self, buffer: StreamBuffer, size: int) -> Trees | None:  # noqa: ARG002 -- a spout needs the size
         """The trees of the rows' anchors."""
         return self._anchoring.trees(buffer)
+
+    def ahead(self, picked: Int | None, trees: Trees) -> None:
+        """A bolt begins no trees."""
 
     def anchored(self, buffer: StreamBuffer, trees: Trees) -> None:
         """The new edges hang on the anchors."""

@@ -19,7 +19,7 @@ import numpy as np
 from ardea.component import Bolt, Spout
 from ardea.config import Settings
 from ardea.context import TopologyContext, hook_class
-from ardea.errors import EncodingError, UserError
+from ardea.errors import ArdeaError, UserError
 from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.protocol.flow import Window
 from ardea.protocol.values import RowCodec
@@ -84,6 +84,7 @@ class Environment:
 
     plan: PhysicalPlan
     task: TaskPlan
+    life: int
     component: Spout | Bolt
     settings: Settings
     config: Mapping[str, Any]
@@ -115,17 +116,19 @@ class Executor(ABC):
             self.codec,
             env.rng,
             self._put,
+            env.settings.batch_rows,
             env.settings.max_tuple_bytes,
             env.settings.drain_size,
         )
-        self.markers = Markers(upstream, self.outlet.feeds)
+        # Rounds of a new life lie above those of all former ones: an old report cannot match.
+        self.markers = Markers(upstream, self.outlet.feeds, round=env.life << 32)
         self.active = False
         self.initialized = False
         self.closed = False
         self.ending = False
         self.draining = False
         self.finished = False
-        self.in_user_code = False
+        self.in_user_code = False  # or close to it: everywhere but in a wait
         self.refused_rows = 0
         self.error = ""
         self.thread: int | None = None
@@ -141,18 +144,19 @@ class Executor(ABC):
         self.thread = threading.get_ident()
         inbox, output = self.env.inbox, self.env.output
         while not self.finished:
+            self.in_user_code = True
             wake = self.advance(self.clock())
-            pause = max(0.0, min(wake - self.clock(), 1.0))
+            started = self.clock()
+            pause = max(0.0, min(wake - started, 1.0))
+            self.in_user_code = False
             if self.waits_for_room:
-                started = self.clock()
                 output.wait_room(1, pause or 0.05)
                 self.instruments.backpressured.value += self.clock() - started
                 continue
-            item = inbox.take() if not pause else None
-            if item is None and pause:
-                started = self.clock()
-                item = inbox.take(pause)
+            item = inbox.take(pause) if pause else inbox.take()
+            if pause:
                 self.waited(self.clock() - started)
+            self.in_user_code = True
             while item is not None:
                 self.handle(item)
                 item = None if self.waits_for_room or self.busy else inbox.take()
@@ -190,9 +194,7 @@ class Executor(ABC):
                 self.outlet.paces[pace.task] = pace.rows
         elif kind == TASKS:
             told = Tasks.FromString(frames[0])
-            for task, life in told.lives.items():
-                if self.markers.risen(task, life, again=told.again):
-                    self._send_marker(task)
+            self.learn(told.lives, again=told.again)
         else:
             self.received(header, frames)
 
@@ -208,10 +210,11 @@ class Executor(ABC):
         self._report = ()
         self.report()
 
-    def learn(self, lives: Mapping[int, int]) -> None:
-        """The incarnations that came with the plan."""
+    def learn(self, lives: Mapping[int, int], *, again: bool = False) -> None:
+        """Incarnations of other tasks; ``again``: their manager has a new life."""
         for task, life in lives.items():
-            self.markers.lives[task] = max(life, self.markers.lives.get(task, 0))
+            if self.markers.risen(task, life, again=again):
+                self._send_marker(task)
 
     # --- orders -----------------------------------------------------------------------------------------------
 
@@ -319,7 +322,8 @@ class Executor(ABC):
         """Tells the master what it does not know yet."""
         markers = self.markers
         seen = tuple(sorted(markers.seen.items())) if markers.resting else ()
-        told = (self.state, markers.round, seen, self.given_up, failure, self.error, self.open_rows)
+        still_open = self.open_rows if self.draining else 0
+        told = (self.state, markers.round, seen, self.given_up, failure, self.error, still_open)
         if told == self._report:
             return
         self._report = told
@@ -349,7 +353,7 @@ class Executor(ABC):
 
     # --- errors and the end -----------------------------------------------------------------------------------
 
-    def refuse(self, error: EncodingError, origin: str) -> None:
+    def refuse(self, error: ArdeaError, origin: str) -> None:
         """A row that cannot be sent: counted, logged with its origin."""
         self.refused_rows += 1
         self.error = f"{error.message} ({origin})"

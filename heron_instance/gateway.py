@@ -111,6 +111,8 @@ class Gateway:
             self._release()
         if kind in TO_EXECUTOR or header.paces:
             self._deliver(header, frames, size)
+            if kind == ORDER:
+                self.link.signal(Header(kind=HEARTBEAT))  # confirms it: the manager waits for that before it exits
         elif kind == PLAN:
             self._planned(Plan.FromString(frames[0]))
 
@@ -123,8 +125,14 @@ class Gateway:
                 f"this process built another topology than was submitted; the first difference is in {first}",
                 hint="building must be deterministic: no random names, no reading of the environment",
             )
+        if header.receiver != self.link.me:
+            self.hello()  # it has a new life, and answers with all that it has to say
+            return
         former = self.link.peer
-        if self.link.meet(header.sender) is None:
+        risen = self.link.meet(header.sender) is not None
+        if header.receiver != self.link.me:
+            self.hello()
+        if not risen:
             return
         self.channel.restart()
         self.channel.open = True
@@ -210,14 +218,15 @@ class Gateway:
 
     @property
     def credit_due(self) -> bool:
-        """Whether senders should hear of a quarter window consumed, or of a changed window."""
+        """Whether senders should hear of a quarter of their share consumed, or of a changed window."""
         window = self.window
         if not self._taken:
             return False
         if (window.rows, window.bytes) != self._told_window:
             return True
+        share = 4 * len(self._taken)
         return any(
-            (t.rows - t.told_rows) * 4 >= window.rows or (t.bytes - t.told_bytes) * 4 >= window.bytes
+            (t.rows - t.told_rows) * share >= window.rows or (t.bytes - t.told_bytes) * share >= window.bytes
             for t in self._taken.values()
         )
 

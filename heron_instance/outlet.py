@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ardea.errors import EncodingError, UserError
 from ardea.plan.logical import GroupingPlan, StreamPlan
@@ -45,6 +46,7 @@ class Trees:
     roots: U64
     counts: Int | None
     xors: U64  # for each row, the edges emitted so far
+    announced: NDArray[np.bool_] | None = None  # for each row of a spout, whether its init has left
 
 
 class Origins(Protocol):
@@ -53,8 +55,11 @@ class Origins(Protocol):
     def trees(self, buffer: StreamBuffer, size: int) -> Trees | None:
         """The trees of all rows of the buffer, ``size`` bytes encoded; None: nothing is tracked."""
 
+    def ahead(self, picked: Int | None, trees: Trees) -> None:
+        """A batch of these rows (None: all) is the next to leave; all edges of its buffer are known."""
+
     def anchored(self, buffer: StreamBuffer, trees: Trees) -> None:
-        """All edges of the buffer's rows are known."""
+        """All batches of the buffer have left."""
 
     def refused(self, buffer: StreamBuffer, row: int, error: EncodingError) -> None:
         """That row cannot be sent, and was taken out."""
@@ -126,6 +131,7 @@ class Outlet:
         codec: RowCodec,
         rng: np.random.Generator,
         put: Callable[[OutMessage], None],
+        max_rows: int,
         max_tuple_bytes: int,
         max_batch_bytes: int,
     ) -> None:
@@ -138,6 +144,8 @@ class Outlet:
         self._put = put
         self._max_tuple = max_tuple_bytes
         self._max_batch = max_batch_bytes
+        self._max_rows = max_rows
+        self.row_limit = max_rows * 4
         local = frozenset(t.task for t in plan.tasks_in(task.container))
         for number, stream in enumerate(streams.values()):
             consumers = []
@@ -229,15 +237,24 @@ class Outlet:
             sizes[id(batch.buffer)] += len(batch.values)
         trees = {id(buffer): origins.trees(buffer, sizes[id(buffer)]) for buffer in used if buffer.rows}
         messages = [self._message(batch, trees[id(batch.buffer)]) for batch in batches]
+        for batch, message in zip(batches, messages, strict=True):
+            known = trees[id(batch.buffer)]
+            if known is not None:
+                origins.ahead(batch.picked, known)
+            self._put(message)
         for buffer in used:
             known = trees.get(id(buffer))
             if known is not None:
                 origins.anchored(buffer, known)
-        for message in messages:
-            self._put(message)
+        self._learn_size(sum(sizes.values()), sum(len(buffer.rows) for buffer in used))
         for buffer in used:
             buffer.clear()
         self.runs.clear()
+
+    def _learn_size(self, size: int, rows: int) -> None:
+        """``row_limit``: how many rows inside one call make a flush; four batches, or four megabyte settings."""
+        per_row = max(1, size // max(1, rows))
+        self.row_limit = max(1, min(self._max_rows, self._max_batch // per_row) * 4)
 
     def _encoded(self, used: list[StreamBuffer], origins: Origins) -> list[Batch]:
         """All batches of the flush, in the order in which they leave; rows that cannot be sent are taken out."""
@@ -255,8 +272,7 @@ class Outlet:
         """(task, buffer, rows): runs of one stream each, for each task in the order of emission."""
         parcels: dict[int, list[tuple[StreamBuffer, Int | None]]] = {}
         for buffer in used:
-            arity = {len(buffer.rows[0]), len(buffer.rows[-1])} if buffer.rows and buffer.columns is None else set()
-            if arity - {len(buffer.plan.fields)}:
+            if buffer.columns is None and set(map(len, buffer.rows)) - {len(buffer.plan.fields)}:
                 raise _UnsendableError(buffer)
             try:
                 destinations = self._destinations(buffer)
@@ -335,7 +351,7 @@ class Outlet:
     def _batches(self, target: int, buffer: StreamBuffer, picked: Int | None) -> Iterator[Batch]:
         """Batches no larger than a second of the task's work, nor than the byte setting (but for a single row)."""
         total = len(buffer.rows) if picked is None else len(picked)
-        limit = self.paces.get(target, START_ROWS)
+        limit = min(self.paces.get(target, START_ROWS), self._max_rows)
         if total > limit:
             picked = np.arange(total, dtype=np.intp) if picked is None else picked
             for start in range(0, total, limit):

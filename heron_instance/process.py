@@ -199,14 +199,19 @@ class InstanceProcess:
 
     def _planned(self, message: Plan) -> None:
         """The first plan starts the executor; a later one of the same epoch brings incarnations."""
-        if self.executor is not None:
-            self.inbox.put(partial(self.executor.learn, message.tasks))
+        if self._thread is not None:
+            self.inbox.put(lambda: self._learn(message))
             return
         plan = PhysicalPlan.build(self.logical, packing_from_bytes(message.packing), message.epoch)
         self._thread = threading.Thread(
             target=self._execute, args=(plan, message), name=f"executor {self.name}", daemon=True
         )
         self._thread.start()
+
+    def _learn(self, message: Plan) -> None:
+        """On the executor thread."""
+        assert self.executor is not None
+        self.executor.learn(message.tasks)
 
     def _stop(self) -> None:
         self.stopping = True
@@ -260,6 +265,7 @@ class InstanceProcess:
         env = Environment(
             plan=plan,
             task=plan.tasks[self.task],
+            life=self.life,
             component=user,
             settings=self.settings,
             config=self.config,

@@ -16,6 +16,7 @@ from ardea.protocol.ids import U64, column
 from ardea.protocol.wire_pb2 import DONE, INIT, PAUSE, VERDICTS, Header, TaskState
 from heron_instance.executor import Environment, Executor
 from heron_instance.hooks import Hooks
+from heron_instance.inlet import Int
 from heron_instance.outlet import OutMessage, StreamBuffer, Trees
 from heron_instance.trees import OpenTrees, Replays, Row
 
@@ -58,7 +59,6 @@ class SpoutExecutor(Executor):
         outlet = self.outlet
         next_tuple = self.spout.next_tuple
         rows, marks, plain = self.plain_buffer()
-        limit = self.settings.batch_rows * 4
         wanted = 0  # rows; finish() sets it to none
 
         def plain_emit(
@@ -74,7 +74,7 @@ class SpoutExecutor(Executor):
                 self.check_thread()
             rows.append(values)
             marks.append(tup_id)
-            if len(rows) >= limit:
+            if len(rows) >= outlet.row_limit:
                 self.overflow()
             return None
 
@@ -133,7 +133,7 @@ class SpoutExecutor(Executor):
             else:
                 buffer.rows.append(values)
                 buffer.marks.append(tup_id)
-        if len(buffer.rows) >= self.settings.batch_rows * 4:
+        if len(buffer.rows) >= self.outlet.row_limit:
             self.overflow()
         return tasks
 
@@ -165,18 +165,18 @@ class SpoutExecutor(Executor):
     def _verdicts(self, columns: list[U64]) -> None:
         acked, failed, timed_out, lost = columns
         now = self.clock()
-        entries, latencies = self.trees_open.close(acked, now)
-        self.instruments.acked.value += len(entries)
-        self.instruments.late.value += len(acked) - len(entries)
-        if len(latencies):
+        ids, latencies = self.trees_open.complete(acked, now)
+        self.instruments.acked.value += len(ids)
+        self.instruments.late.value += len(acked) - len(ids)
+        if len(ids):
             self.instruments.complete.observe_many(latencies)
         if self._tells_ack:
             ack = self.spout.ack
-            for entry in entries:
-                ack(entry.tup_id if type(entry) is Row else entry[0])
+            for tup_id in ids:
+                ack(tup_id)
         if self._hooks is not None:
-            for entry, latency in zip(entries, latencies.tolist(), strict=True):
-                self._hooks.completed(entry.tup_id if type(entry) is Row else entry[0], latency)
+            for tup_id, latency in zip(ids, latencies.tolist(), strict=True):
+                self._hooks.completed(tup_id, latency)
         for roots, counter in (
             (failed, self.instruments.failed),
             (timed_out, self.instruments.timed_out),
@@ -187,10 +187,9 @@ class SpoutExecutor(Executor):
 
     def _broken(self, roots: U64, counter: Counter, now: float) -> None:
         """Trees that will not be complete."""
-        entries, latencies = self.trees_open.close(roots, now)
-        counter.value += len(entries)
-        for entry, latency in zip(entries, latencies.tolist(), strict=True):
-            row = entry if type(entry) is Row else Row(entry[0], entry[1], "default")
+        rows, latencies = self.trees_open.broken(roots, now)
+        counter.value += len(rows)
+        for row, latency in zip(rows, latencies.tolist(), strict=True):
             if self._hooks is not None:
                 self._hooks.broken(row.tup_id, latency)
             self._failed(row, now)
@@ -273,11 +272,7 @@ class SpoutExecutor(Executor):
         budget = min(self._budget(), waiting + int(0.002 / self._per_call) + 1)
         if budget <= waiting:
             return now + 1.0  # a verdict wakes the executor
-        self.in_user_code = True
-        try:
-            calls = self._ask(budget)
-        finally:
-            self.in_user_code = False
+        calls = self._ask(budget)
         ended = self.clock()
         count = abs(calls)
         if count:
@@ -365,11 +360,11 @@ class SpoutExecutor(Executor):
         if untracked == total:
             return None
         if not untracked and not self._replaying and buffer.plan.name == "default" and not buffer.chosen:
-            roots = self.trees_open.open(list(zip(marks, buffer.rows, strict=True)), size, self.clock())
+            roots = self.trees_open.open(marks, buffer.rows, size, self.clock())
             return Trees(roots, None, np.zeros(total, dtype=np.uint64))
         places = [i for i, mark in enumerate(marks) if mark is not None]
         entries = [self._entry(buffer, i) for i in places]
-        roots = self.trees_open.open(entries, size, self.clock())
+        roots = self.trees_open.open([e.tup_id for e in entries], entries, size, self.clock())
         xors = np.zeros(total, dtype=np.uint64)
         if not untracked:
             return Trees(roots, None, xors)
@@ -386,10 +381,30 @@ class SpoutExecutor(Executor):
         direct = chosen[0] if chosen and buffer.plan.direct else None
         return Row(mark, buffer.rows[place], buffer.plan.name, direct)
 
+    def ahead(self, picked: Int | None, trees: Trees) -> None:
+        """The inits of a batch go ahead of it, on the same lane.
+
+        One for the whole flush would begin the time of trees whose rows wait behind others for credit.
+        """
+        if trees.announced is None:
+            trees.announced = np.zeros(len(trees.xors), dtype=np.bool_)
+        rows = np.flatnonzero(~trees.announced) if picked is None else np.unique(picked[~trees.announced[picked]])
+        trees.announced[rows] = True
+        roots = trees.roots
+        if trees.counts is not None:
+            rows = rows[trees.counts[rows] == 1]
+            roots = roots[(np.cumsum(trees.counts) - 1)[rows]]
+        else:
+            roots = roots[rows]
+        if len(rows):
+            self._init(roots, trees.xors[rows])
+
     def anchored(self, buffer: StreamBuffer, trees: Trees) -> None:  # noqa: ARG002
-        """The init goes ahead of the rows, on the same lane."""
-        xors = trees.xors if trees.counts is None else trees.xors[trees.counts == 1]
-        frames = [trees.roots.tobytes(), xors.tobytes()]
+        """Rows that nobody reads are complete."""
+        self.ahead(None, trees)
+
+    def _init(self, roots: U64, xors: U64) -> None:
+        frames = [roots.tobytes(), xors.tobytes()]
         header = Header(kind=INIT, source=self.env.task.task)
         self._put(OutMessage(header, frames, 0, sum(map(len, frames))))
 

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ardea.errors import UserError
 from ardea.protocol.ids import GENERATIONS, SLOTS, U64, generations_of, make_roots, slots_of
 from heron_instance.inlet import Int
 
 FIRST_SLOTS = 1024
+Seconds = NDArray[np.float64]
 BACKOFF = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
 
 
@@ -38,7 +40,8 @@ class OpenTrees:
     def __init__(self, task: int, rng: np.random.Generator) -> None:
         self.task = task
         self._rng = rng
-        self._entries: list[Any] = []
+        self._ids: list[Any] = []
+        self._rows: list[Any] = []  # values on the default stream, or a Row
         self._sizes = np.zeros(0, dtype=np.uint32)
         self._emitted_at = np.zeros(0, dtype=np.float64)
         self._generation = np.zeros(0, dtype=np.uint32)
@@ -47,23 +50,49 @@ class OpenTrees:
         self.pending = 0
         self.pending_bytes = 0
 
-    def open(self, entries: list[Any], size: int, now: float) -> U64:
-        """Takes a slot for each entry, of ``size`` bytes together; returns the roots.
+    def open(self, ids: list[Any], rows: list[Any], size: int, now: float) -> U64:
+        """Takes a slot for each row, of ``size`` bytes together; returns the roots.
 
+        ``rows`` are the values emitted on the default stream, or a :class:`Row` where more must be known.
         Raises UserError when the table of 2^20 slots is exhausted.
         """
-        count = len(entries)
+        count = len(ids)
         slots = self._take(count)
-        for slot, entry in zip(slots.tolist(), entries, strict=True):
-            self._entries[slot] = entry
+        run = _run(slots)
+        if run is not None:
+            self._ids[run], self._rows[run] = ids, rows
+        else:
+            for slot, tup_id, row in zip(slots.tolist(), ids, rows, strict=True):
+                self._ids[slot], self._rows[slot] = tup_id, row
         self._sizes[slots] = size // max(1, count)
         self._emitted_at[slots] = now
         self.pending += count
-        self.pending_bytes += int(self._sizes[slots].sum())
+        self.pending_bytes += size // max(1, count) * count
         return make_roots(self.task, slots, self._generation[slots])
 
-    def close(self, roots: U64, now: float) -> tuple[list[Any], np.ndarray[tuple[int], np.dtype[np.float64]]]:
-        """A verdict for each root: the entries, and how many seconds each took.  Unknown roots are passed over."""
+    def complete(self, roots: U64, now: float) -> tuple[list[Any], Seconds]:
+        """Acked: the ids, and how many seconds each took.  Unknown roots are passed over."""
+        slots = self._settle(roots)
+        run = _run(slots)
+        if run is not None:
+            ids = self._ids[run]
+            # Slots come again oldest first: the whole table would keep its last rows alive.
+            self._ids[run] = self._rows[run] = [None] * len(ids)
+        else:
+            ids = [row[0] for row in self._take_out(slots)]
+        return ids, now - self._emitted_at[slots]
+
+    def broken(self, roots: U64, now: float) -> tuple[list[Row], Seconds]:
+        """Failed, timed out or lost: the rows, and how many seconds each was open.  Unknown roots are passed over."""
+        slots = self._settle(roots)
+        rows = [
+            values if type(values) is Row else Row(tup_id, values, "default")
+            for tup_id, values in self._take_out(slots)
+        ]
+        return rows, now - self._emitted_at[slots]
+
+    def _settle(self, roots: U64) -> Int:
+        """A verdict for each root; returns the slots of those that were open."""
         slots = slots_of(roots)
         if len(slots) and int(slots.max()) >= len(self._generation):
             slots, roots = slots[slots < len(self._generation)], roots[slots < len(self._generation)]
@@ -75,11 +104,15 @@ class OpenTrees:
         self.pending_bytes -= int(self._sizes[slots].sum())
         self._sizes[slots] = 0
         self._give(slots)
-        table, entries = self._entries, []
+        return slots
+
+    def _take_out(self, slots: Int) -> list[tuple[Any, Any]]:
+        """(id, row) of each slot, which the table forgets."""
+        ids, rows, out = self._ids, self._rows, []
         for slot in slots.tolist():
-            entries.append(table[slot])
-            table[slot] = None  # slots come again oldest first: the whole table would keep its last rows alive
-        return entries, now - self._emitted_at[slots]
+            out.append((ids[slot], rows[slot]))
+            ids[slot] = rows[slot] = None
+        return out
 
     def all_open(self) -> U64:
         """The roots of every open tree."""
@@ -127,8 +160,16 @@ class OpenTrees:
         self._generation = np.concatenate((self._generation, fresh))
         self._sizes = np.concatenate((self._sizes, np.zeros(extra, dtype=np.uint32)))
         self._emitted_at = np.concatenate((self._emitted_at, np.zeros(extra)))
-        self._entries.extend([None] * extra)
+        self._ids.extend([None] * extra)
+        self._rows.extend([None] * extra)
         self._give(np.arange(before, before + extra, dtype=np.intp))
+
+
+def _run(slots: Int) -> slice | None:
+    """The slots as a slice, if they are neighbours in ascending order: the usual case, and much faster."""
+    if len(slots) and bool((slots[1:] - slots[:-1] == 1).all()):
+        return slice(int(slots[0]), int(slots[-1]) + 1)
+    return None
 
 
 class Replays:

@@ -15,7 +15,7 @@ from metrics_manager.process import MetricsManagerProcess
 def main() -> int:
     """Runs the metrics manager."""
     leash.attach()
-    logs.configure()
+    logs.configure_structured()
     parser = argparse.ArgumentParser(prog="metrics_manager", description=__doc__)
     parser.add_argument("--definition", type=Path, required=True)
     parser.add_argument("--container", type=int, required=True)

@@ -62,7 +62,7 @@ def check(packing: PackingPlan, machine: Machine) -> None:
         if there is not None and needed > there:
             fit = max(0, there // one - beside)
             raise ClusterError(
-                f"{tasks:,} tasks in {containers:,} container{'s' * (containers > 1)} are {processes:,} processes and need "
+                f"{tasks:,} tasks (containers: {containers:,}) are {processes:,} processes and need "
                 f"{_amount(what, needed)}; this machine has {_amount(what, there)}: about {fit:,} tasks fit; "
                 "nothing was started",
                 hint="ask for fewer tasks (par=, tasks=, --set topology.max.task.parallelism=N), "

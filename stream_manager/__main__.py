@@ -15,7 +15,7 @@ from stream_manager.process import Place, StreamManagerProcess
 def main() -> int:
     """Runs the manager."""
     leash.attach()
-    logs.configure()
+    logs.configure_structured()
     parser = argparse.ArgumentParser(prog="stream_manager", description=__doc__)
     parser.add_argument("--definition", type=Path, required=True)
     parser.add_argument("--container", type=int, required=True)

@@ -44,6 +44,7 @@ class Consumer:
     window_bytes: int = START_BYTES
     high_rows: int = START_ROWS
     high_bytes: int = 0
+    low_bytes: int = 0
     pace: int = START_ROWS
     senders: dict[int, Sender] = field(default_factory=dict)
     pausing: bool = False
@@ -90,11 +91,11 @@ class Consumer:
         )
 
     def judge(self, now: float) -> bool:
-        """Whether spouts that reach the task must pause: above the high watermark, until below half of it."""
+        """Whether spouts that reach the task must pause: above the high watermark, until below the low one."""
         rows = sum(s.waiting_rows for s in self.senders.values())
         size = sum(s.waiting_bytes for s in self.senders.values())
         if self.pausing:
-            if rows <= self.high_rows // 2 and size <= self.high_bytes // 2:
+            if rows <= self.high_rows // 2 and size <= self.low_bytes:
                 self.pausing = False
                 self.paused_seconds += now - self.paused_since
         elif rows > self.high_rows or size > self.high_bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import time
@@ -25,10 +26,11 @@ from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import EXIT, Header, Order, Plan
 from ardea.state import open_state, paths, records
 from ardea.state.records import MasterLocation
-from ardea.transport import Bound, Dialled, Poller, context
+from ardea.transport import Bound, Dialled, Poller, context, peer_number
 from stream_manager.gauges import Gauges
+from stream_manager.numbers import FlowSettings
 from stream_manager.registration import Registrar
-from stream_manager.state import FlowSettings, StreamManager
+from stream_manager.state import LINGER, StreamManager
 
 MESSAGES_A_ROUND = 256
 log = structlog.get_logger("stream-manager")
@@ -82,6 +84,7 @@ class StreamManagerProcess:
         self.life = leash.life()
         self.manager: StreamManager | None = None
         self.exit_code: ExitCode | None = None
+        self._exit_by = math.inf
         self.registry = Registry(
             Identity(topology=definition.topology, container=place.container, process="stream-manager", life=self.life)
         )
@@ -133,6 +136,9 @@ class StreamManagerProcess:
             self._receive(ready, now)
             if self.manager is not None:
                 due = min(self.manager.tick(now), next_second)
+                if now >= self._exit_by or (self._exit_by < math.inf and self.manager.told_everybody):
+                    self._stop(ExitCode.OK)
+                due = min(due, self._exit_by)
             due = min(due, self.registrar.tick(now), next_second)
             if now >= next_second:
                 next_second = now + self.settings.metrics_interval
@@ -153,7 +159,7 @@ class StreamManagerProcess:
                 for identity, frames in endpoint.receive(MESSAGES_A_ROUND):
                     if manager is None:
                         continue
-                    link = (manager.peers if peers else manager.instances).get(int(identity[1:]))
+                    link = (manager.peers if peers else manager.instances).get(peer_number(identity))
                     if link is not None:
                         manager.received(link, lane, Header.FromString(frames[0]), frames[1:], now)
 
@@ -182,15 +188,16 @@ class StreamManagerProcess:
         elif self.manager is not None:
             self.manager.ordered(message)
             if message.kind == EXIT:
-                self.manager.flush(time.monotonic())
                 self.registrar.confirm()
-                self._stop(ExitCode.OK)
+                self._exit_by = time.monotonic() + LINGER
 
     def _planned(self, message: Plan) -> None:
         """Makes the manager at the first plan; dials whoever is new."""
         if self.manager is None:
             me = incarnation(self.registrar.admission, self.life)
-            flow = FlowSettings(self.settings.queue_bytes, self.settings.high_watermark_mb << 20)
+            flow = FlowSettings(
+                self.settings.queue_bytes, self.settings.high_watermark_mb << 20, self.settings.low_watermark_mb << 20
+            )
             self.manager = StreamManager(
                 self.place.container, me, self.logical, flow, self._transmit, self.registrar.report
             )

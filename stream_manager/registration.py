@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from ardea.errors import ProtocolError
 from ardea.plan.definition import Definition
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
@@ -13,6 +14,7 @@ from ardea.protocol.wire_pb2 import (
     HELLO,
     ORDER,
     PLAN,
+    REFUSED,
     REGISTER,
     REPORT,
     Address,
@@ -21,6 +23,7 @@ from ardea.protocol.wire_pb2 import (
     Hello,
     Order,
     Plan,
+    Refusal,
     Registration,
     TaskReport,
 )
@@ -160,6 +163,9 @@ class Registrar:
         for frames in self._dialled.receive(64):
             header = Header.FromString(frames[0])
             link.last_heard = now
+            if header.kind == REFUSED:
+                refusal = Refusal.FromString(frames[1])
+                raise ProtocolError(refusal.code, refusal.message)
             if header.kind == HELLO:
                 if link.meet(header.sender) is not None:
                     self._register()

@@ -7,7 +7,6 @@ through the links' port.  It never looks into values.  docs/protocol.md has the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from ardea.plan.logical import LogicalPlan
 from ardea.plan.packing import PackingPlan
@@ -25,7 +24,6 @@ from ardea.protocol.wire_pb2 import (
     MARKER,
     ORDER,
     PAUSE,
-    PLAN,
     REPORT,
     ROWS,
     TASKS,
@@ -42,31 +40,16 @@ from ardea.protocol.wire_pb2 import (
 )
 from stream_manager.acks import ControlOutbox
 from stream_manager.consumers import Consumer
+from stream_manager.greeting import Greeting
+from stream_manager.numbers import FlowSettings, ManagerStatistics
 from stream_manager.pauses import Pauses
 from stream_manager.sources import Source
 from stream_manager.verdicts import Verdicts
 
-PROTOCOL = 1
 HEARTBEAT_EVERY = 1.0
+LINGER = 5.0
+"""Seconds for which the order to exit may wait for instances that are just being started again."""
 Batch = tuple[Header, Sequence[bytes]]
-
-
-@dataclass(frozen=True, slots=True)
-class FlowSettings:
-    """Limits of one manager; bytes and seconds."""
-
-    queue_bytes: int = 8 << 20
-    high_bytes: int = 100 << 20
-
-
-@dataclass(slots=True)
-class ManagerStatistics:
-    """Counters only grow."""
-
-    forwarded_local: int = 0
-    forwarded_remote: int = 0
-    dropped_stale: int = 0
-    held_batches: int = 0
 
 
 class StreamManager:
@@ -97,11 +80,7 @@ class StreamManager:
         self.sources: dict[int, Source] = {}
         self.consumers: dict[int, Consumer] = {}
         self.verdicts = Verdicts(logical)
-        self.orders: dict[int, Order] = {}
-        self._digest = ""
-        self._digests: dict[str, str] = {}
-        self._topology = ""
-        self._plan_message: Plan | None = None
+        self.greeting = Greeting("", "", {}, container)
         self._port = port
         self._on_report = on_report
         self._now = 0.0
@@ -115,11 +94,11 @@ class StreamManager:
 
     def identify(self, topology: str, digest: str, digests: dict[str, str]) -> None:
         """What every hello says and must match."""
-        self._topology, self._digest, self._digests = topology, digest, digests
+        self.greeting = Greeting(topology, digest, digests, self.container)
 
     def planned(self, message: Plan, packing: PackingPlan) -> None:
         """A plan from the master: routing content, addresses, incarnations."""
-        self._plan_message = message
+        self.greeting.plan = message
         self.plan = plan = PhysicalPlan.build(self.logical, packing, message.epoch)
         horizon = self._horizon
         for task in plan.tasks.values():
@@ -128,7 +107,9 @@ class StreamManager:
             if task.container == self.container and task.task not in self.instances:
                 link = self._link(self.instances, task.task, task.name)
                 self.sources[task.task] = Source(Window(self.settings.queue_bytes, horizon))
-                self.consumers[task.task] = Consumer(task.task, high_bytes=self.settings.high_bytes)
+                self.consumers[task.task] = Consumer(
+                    task.task, high_bytes=self.settings.high_bytes, low_bytes=self.settings.low_bytes
+                )
                 self.verdicts.local(plan, task, link)
         for address in message.addresses:
             self.addresses[address.container] = address
@@ -160,6 +141,8 @@ class StreamManager:
             self._met(link, header, Hello.FromString(frames[0]))
             return
         if not link.accept(lane, header, sum(map(len, frames))):
+            if header.kind == HEARTBEAT and header.receiver != self.me:
+                self._hello(link)  # it does not know yet that this manager has a new life
             return
         kind = header.kind
         if header.credits:
@@ -334,6 +317,8 @@ class StreamManager:
         if hello.task:
             self._met_instance(link, header)
             return
+        if self.greeting.refuses(link, hello):
+            return
         risen = header.sender > link.peer > 0
         left = link.meet(header.sender)
         if left is not None:
@@ -402,35 +387,25 @@ class StreamManager:
         self._release(task)
 
     def _hello(self, link: Link) -> None:
-        hello = Hello(protocol=PROTOCOL, topology=self._topology, digest=self._digest, container=self.container)
-        for task in self.instances:
-            if self.lives.get(task):
-                hello.tasks[task] = self.lives[task]
-        link.signal(Header(kind=HELLO), [hello.SerializeToString()])
+        self.greeting.to_manager(link, {t: self.lives[t] for t in self.instances if self.lives.get(t)})
 
     def _welcome(self, link: Link) -> None:
-        """Answers an instance's hello: who I am, the plan, what the master ordered."""
-        if self._plan_message is None or not link.up:
-            return
-        hello = Hello(protocol=PROTOCOL, topology=self._topology, digest=self._digest, digests=self._digests)
-        link.signal(Header(kind=HELLO), [hello.SerializeToString()])
-        plan = Plan()
-        plan.CopyFrom(self._plan_message)
-        plan.tasks.clear()
-        plan.tasks.update(self.lives)
-        outbox = self.outboxes[link]
-        outbox.newest("plan", Header(kind=PLAN), [plan.SerializeToString()])
-        for kind, order in self.orders.items():
-            outbox.newest(("order", kind), Header(kind=ORDER), [order.SerializeToString()])
+        self.greeting.to_instance(link, self.outboxes[link], self.lives)
 
     # --- master -----------------------------------------------------------------------------------------------
 
     def ordered(self, order: Order) -> None:
         """An order of the master for all local tasks; kept for those that come later."""
-        self.orders[order.kind] = order
+        if not self.greeting.ordered(order):
+            return
         body = order.SerializeToString()
         for link in self.instances.values():
             self.outboxes[link].newest(("order", order.kind), Header(kind=ORDER), [body])
+
+    @property
+    def told_everybody(self) -> bool:
+        """Whether every local task has confirmed the last order."""
+        return all(link.up and not link.lanes[Lane.CONTROL].unconfirmed_bytes for link in self.instances.values())
 
     def _report(self, link: Link, body: bytes) -> None:
         report = TaskReport.FromString(body)
@@ -487,6 +462,8 @@ class StreamManager:
         for link in self.instances.values():
             if link.up:
                 link.heartbeat()
+            else:
+                self._welcome(link)
 
     def _heartbeat_from(self, link: Link, header: Header) -> None:
         for demand in header.demands:

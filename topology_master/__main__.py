@@ -15,7 +15,7 @@ from topology_master.process import MasterProcess, read_token
 def main() -> int:
     """Runs the master."""
     leash.attach()
-    logs.configure()
+    logs.configure_structured()
     parser = argparse.ArgumentParser(prog="topology_master", description=__doc__)
     parser.add_argument("--definition", type=Path, required=True)
     parser.add_argument("--folder", type=Path, required=True, help="the topology's folder, which holds the token")

@@ -62,7 +62,7 @@ class Ending:
             return False
         if report.life > told.life:
             if told.life and self.phase is Phase.ENDING:
-                self._lost(report.task)
+                self._task_lost(report.task)
             told.former_given_up += told.given_up
         told.life, told.version = report.life, report.version
         told.state, told.round, told.seen = report.state, report.round, dict(report.seen)
@@ -71,6 +71,16 @@ class Ending:
         if report.failure:
             self.failure = self.failure or report.failure
         return True
+
+    def manager_lost(self, container: int) -> None:
+        """A stream manager has a new life: after the declaration, what it held may be gone."""
+        held = [task.task for task in self._plan.tasks_in(container)]
+        touched = {t for task in held for t in (task, *self._feeds[task])}
+        if self.phase is Phase.ENDING and any(self.tasks[t].state != ENDED for t in touched):
+            self.failure = self.failure or (
+                f"the stream manager of container {container} died after the end was declared, "
+                "before the tasks that it holds and feeds had ended"
+            )
 
     @property
     def quiet(self) -> bool:
@@ -120,7 +130,7 @@ class Ending:
         """The last exception of each task that had one."""
         return [told.error for told in self.tasks.values() if told.error]
 
-    def _lost(self, task: int) -> None:
+    def _task_lost(self, task: int) -> None:
         """A new life after the declaration: what the former one was to emit at the end may be gone."""
         if not self._upstream[task]:
             return  # a spout is told the end again, and closes

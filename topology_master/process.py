@@ -23,7 +23,7 @@ from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import ANSWER, ASK, SUMMARY, Answer, Ask, Header, TaskState
 from ardea.state import Create, Fenced, Set, Term, open_state, paths, records
 from ardea.state.records import Admission, ExecutionState, Incarnations, MasterLocation, RunState
-from ardea.transport import Bound, Dialled, Poller, context
+from ardea.transport import Bound, Dialled, Poller, context, peer_number
 from topology_master.state import Master
 
 LINGER_AFTER_END = 3.0
@@ -90,6 +90,10 @@ class MasterProcess:
         term = Term.take(self._state, topology, f"pid {os.getpid()} on {host}")
         self._publish(host, port, term)
         store = StateStore(self._state, topology, term)
+        if term.number == 1 and not definition.active:
+            store.execution(RunState.PAUSED, "")
+        path = paths.execution_state(topology)
+        state = records.decode(self._state.get(path).data, ExecutionState, path).state
         logical = definition.shape.plan()
         settings = Settings.of(logical.config)
         self.master = Master(
@@ -102,12 +106,11 @@ class MasterProcess:
             term.number,
             store,
             self._transmit,
-            active=definition.active,
+            state=state,
             drain_secs=settings.drain,
         )
         self.registry = Registry(Identity(topology=topology, container=0, process="topology-master", life=leash.life()))
         observe_process(self.registry)
-        self._identities: dict[Link, bytes] = {}
 
     def _take_lease(self, host: str, port: int) -> Any:
         location = MasterLocation(host=host, port=port, term=0, pid=os.getpid())
@@ -128,11 +131,8 @@ class MasterProcess:
         """Until the final state is stored and everybody knows it."""
         signal.signal(signal.SIGTERM, lambda *_: self._stop(ExitCode.OK))
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        execution = records.decode(
-            self._state.get(paths.execution_state(self.definition.topology)).data, ExecutionState, "execution state"
-        )
-        if execution.state.final:
-            self._stop(_code_of(execution.state))
+        if self.master.state.final:
+            self._stop(_code_of(self.master.state))
         next_second = due = 0.0
         over_since: float | None = None
         while self.exit_code is None:
@@ -168,11 +168,8 @@ class MasterProcess:
             except msgspec.MsgspecError:
                 log.warning("a metrics summary cannot be read; it is passed over", peer=identity.decode())
         else:
-            number = int(identity[1:])
+            number = peer_number(identity)
             self.master.received(number, header, frames[1:], now)
-            known = self.master.containers.get(number)
-            if known is not None:
-                self._identities[known.link] = identity
 
     def _transmit(self, link: Link, _lane: Lane, message: Message) -> None:
         self._socket.send(b"m%d" % link.key, message)
@@ -181,7 +178,7 @@ class MasterProcess:
 
     def _answer(self, ask: Ask, now: float) -> Answer:
         """The verbs of the control port; docs/protocol.md lists them."""
-        if not hmac.compare_digest(ask.token, self._token):
+        if not hmac.compare_digest(ask.token.encode(), self._token.encode()):
             return Answer(ok=False, code="NOT_ALLOWED", message="the token is not this topology's")
         master = self.master
         if ask.verb == "activate":

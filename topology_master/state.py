@@ -70,7 +70,7 @@ class Container:
 
 
 class Master:
-    """One master's life."""
+    """One master's life; ``state`` is what the former ones left."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Master:
         store: Store,
         port: Port,
         *,
-        active: bool = True,
+        state: RunState = RunState.RUNNING,
         drain_secs: float = DRAIN_LASTS,
     ) -> None:
         self.topology = topology
@@ -92,8 +92,8 @@ class Master:
         self.plan = PhysicalPlan.build(logical, packing, epoch)
         self.ending = Ending(self.plan)
         self.containers: dict[int, Container] = {}
-        self.active = active
-        self.state = RunState.RUNNING if active else RunState.PAUSED
+        self.active = state is not RunState.PAUSED
+        self.state = state
         self.reason = ""
         self._digest = digest
         self._packing = packing_bytes
@@ -105,6 +105,9 @@ class Master:
         self._drain_secs = drain_secs
         self._drain_until: float | None = None
         self._next_heartbeat = 0.0
+        if state is RunState.ENDING:
+            self.ending.declared()
+            self._order(END)
 
     # --- messages ---------------------------------------------------------------------------------------------
 
@@ -129,7 +132,7 @@ class Master:
         known = self.containers.get(number)
         if known is None or known.holder != hello.holder:
             link = Link(number, f"manager {number}", self.term, self._port)
-            known = self.containers[number] = Container(link, hello.holder)
+            known = Container(link, hello.holder)
         link = known.link
         if hello.topology != self.topology or hello.digest != self._digest or number not in self.plan.containers:
             refusal = Refusal(
@@ -140,20 +143,26 @@ class Master:
             )
             link.signal(Header(kind=REFUSED), [refusal.SerializeToString()])
             return
+        former = link.peer
+        self.containers[number] = known
         if link.meet(header.sender) is not None:
             known.registered = False
+            if former:
+                self.ending.manager_lost(number)
         link.signal(Header(kind=HELLO), [Hello(topology=self.topology, digest=self._digest).SerializeToString()])
 
     def _register(self, number: int, known: Container, registration: Registration) -> None:
         address = registration.address
         known.admission = self._store.admit(number, registration.holder, address.host, address.data_port)
+        moved = self._planned and known.address is not None and known.address != address
         known.address = address
         known.registered = True
         address.incarnation = incarnation(known.admission, known.link.peer)
         body = Admission(admission=known.admission, term=self.term).SerializeToString()
         known.link.send(Lane.CONTROL, Header(kind=ADMITTED), [body], len(body))
         if self._planned:
-            self._send_plan(known)
+            for container in self.containers.values() if moved else (known,):
+                self._send_plan(container)
         elif all(c in self.containers and self.containers[c].registered for c in self.plan.containers):
             self._planned = True
             for container in self.containers.values():
@@ -254,9 +263,11 @@ class Master:
             for container in self.containers.values():
                 if container.link.up:
                     container.link.heartbeat()
-        if self._drain_until is not None and now >= self._drain_until:
+        if self._drain_until is None or self.over:
+            return self._next_heartbeat
+        if now >= self._drain_until:
             self._consider(now)
-        return min(self._next_heartbeat, self._drain_until or self._next_heartbeat)
+        return min(self._next_heartbeat, max(now, self._drain_until))
 
     @property
     def missing(self) -> list[int]:

@@ -16,6 +16,8 @@ from ardea.state.topologies import listing, orphans, remove
 from scheduler.capacity import PROCESS_BYTES, Machine
 from scheduler.home import Home
 
+MIN_FILES = 1024
+
 
 @console.reports
 def doctor(
@@ -25,29 +27,20 @@ def doctor(
 ) -> None:
     """Check the machine and the state directory; exit 1 if something is wrong."""
     home, machine = Home(state), Machine.here()
-    with home.open_state() as manager:
-        dead = [t.id for t in listing(manager) if not t.running and not (t.execution and t.execution.state.final)]
-        left = sorted({*orphans(manager), *dead})
-        for topology_id in left if prune else ():
-            remove(manager, topology_id)
-    folders = home.prune() if prune else []
-    fit = (
-        "unknown"
-        if machine.memory is None
-        else f"{machine.memory / 1e9:.1f} GB, about {machine.memory // PROCESS_BYTES:,} processes"
-    )
+    memory = machine.memory
+    writable, where = _writable(home)
     checks = [
         ("Python", True, platform.python_version()),
-        ("memory", machine.memory is None or machine.memory >= 10 * PROCESS_BYTES, fit),
-        ("open files", machine.files is None or machine.files >= 1024, str(machine.files or "no limit")),
-        ("state directory", *_writable(home)),
-        ("dead topologies", prune or not left, _dead(left, prune)),
-        ("old runs", True, f"{len(folders)} removed" if prune else f"{len(home.folders())} kept"),
+        ("memory", memory is None or memory >= 10 * PROCESS_BYTES, _memory(memory)),
+        ("open files", machine.files is None or machine.files >= MIN_FILES, str(machine.files or "no limit")),
+        ("state directory", writable, where),
     ]
+    if writable:
+        checks += _leftovers(home, prune)
     if output is Output.JSON:
         console.print_json({"checks": [{"name": n, "ok": ok, "found": found} for n, ok, found in checks]})
     else:
-        table = Table("", "Check", "Found", box=None)
+        table = Table("", "Check", "Found", box=None, pad_edge=False)
         for name, ok, found in checks:
             table.add_row("ok" if ok else "WRONG", name, found)
         console.out().print(table)
@@ -66,7 +59,21 @@ def _writable(home: Home) -> tuple[bool, str]:
     return True, str(home.root)
 
 
-def _dead(left: list[str], pruned: bool) -> str:
-    if not left:
-        return "none"
-    return f"{', '.join(left)} {'removed' if pruned else '(--prune removes what they left in the state)'}"
+def _leftovers(home: Home, prune: bool) -> list[tuple[str, bool, str]]:
+    with home.open_state() as manager:
+        dead = [t.id for t in listing(manager) if not t.running and not (t.execution and t.execution.state.final)]
+        left = sorted({*orphans(manager), *dead})
+        for topology_id in left if prune else ():
+            remove(manager, topology_id)
+    what = "removed" if prune else "(--prune removes what they left in the state)"
+    runs = f"{len(home.prune())} removed" if prune else f"{len(home.folders())} kept"
+    return [
+        ("dead topologies", prune or not left, f"{', '.join(left)} {what}" if left else "none"),
+        ("runs with logs", True, runs),
+    ]
+
+
+def _memory(available: int | None) -> str:
+    if available is None:
+        return "unknown"
+    return f"{available / 1e9:.1f} GB, about {available // PROCESS_BYTES:,} processes"

@@ -138,8 +138,8 @@ class Watch:
                 signal.signal(number, handler)
 
     def _stopping(self, stage: Stage) -> None:
-        status = self.run.status
-        pending = sum(task.open for task in status.tasks.values()) if status else 0
+        components = self.run.status.components if self.run.status else {}
+        pending = sum(totals.pending for totals in components.values())
         self._say(
             {
                 Stage.DRAINING: f"stopping: no new tuples; {_count(pending, 'open tuple')} may finish; "

@@ -17,6 +17,8 @@ from ardea.cli import console
 from ardea.cli.console import NAME, Output, OutputOption, StateOption
 from ardea.cli.logs import Tail, log_files
 from ardea.errors import ArdeaError, ExitCode, NotFound, Unreachable
+from ardea.metrics import Totals
+from ardea.protocol.ids import admission_of, life_of
 from ardea.state import StateManager, paths
 from ardea.state.topologies import TopologyStatus, find, listing, remove
 from scheduler.control import MasterClient, Status
@@ -52,7 +54,7 @@ def list_topologies(output: OutputOption = Output.TABLE, state: StateOption = co
     if output is Output.JSON:
         console.print_json({"topologies": rows})
         return
-    table = Table("Name", "Id", "State", "Submitted", "By", box=None)
+    table = Table("Name", "Id", "State", "Submitted", "By", box=None, pad_edge=False)
     for row in rows:
         table.add_row(row["name"], row["id"], _state_of(row), row["submitted_at"] or "?", row["submitted_by"] or "?")
     console.out().print(table)
@@ -225,12 +227,26 @@ def _print_description(document: dict[str, Any], status: Status | None) -> None:
     if status is None:
         return
     rows = {row.process: row for row in status.processes if row.component}
-    table = Table("Task", "Container", "State", "Life", "Emitted", "Executed", "Acked", "Failed", "Open", box=None)
+    table = Table(
+        "Task",
+        "Container",
+        "State",
+        "Life",
+        "Emitted",
+        "Executed",
+        "Acked",
+        "Failed",
+        "Pending",
+        box=None,
+        pad_edge=False,
+    )
     for task, told in sorted(status.tasks.items()):
         row = rows.get(task)
-        counts = (row.totals.emitted, row.totals.executed, row.totals.acked, row.totals.failed) if row else (0, 0, 0, 0)
+        totals = row.totals if row else Totals()
+        counts = (totals.emitted, totals.executed, totals.acked, totals.failed, totals.pending)
         where = str(row.container) if row else "?"
-        table.add_row(task, where, told.state, str(told.life), *(f"{count:,}" for count in counts), f"{told.open:,}")
+        life = f"{admission_of(told.life)}.{life_of(told.life)}"
+        table.add_row(task, where, told.state, life, *(f"{count:,}" for count in counts))
     console_.print(table)
     for error in status.errors:
         console_.print(f"error: {error}", highlight=False, markup=False, soft_wrap=True)

@@ -262,5 +262,5 @@ def _totals(process: _Process) -> Totals:
             fields[field] = int(process.gauges.get(name, 0))
         elif name in values:
             total = values[name] if kind is Kind.HISTOGRAM else values[name][0]
-            fields[field] = int(total) if field in _WHOLE else total
+            fields[field] = int(total) if isinstance(total, float) and field in _WHOLE else total
     return Totals(**fields)

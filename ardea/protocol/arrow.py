@@ -36,7 +36,7 @@ def decode_batch(buffer: bytes | bytearray | memoryview) -> pa.RecordBatch:
     """The batch, whose columns are views of ``buffer``.
 
     Raises:
-        ProtocolError: ``malformed-rows``, these are not bytes that :func:`encode_batch` writes.
+        ProtocolError: ``MALFORMED_ROWS``, these are not bytes that :func:`encode_batch` writes.
         ConfigError: pyarrow is not installed.
     """
     arrow = _pyarrow()
@@ -45,7 +45,7 @@ def decode_batch(buffer: bytes | bytearray | memoryview) -> pa.RecordBatch:
             return stream.read_next_batch()
     except (arrow.ArrowException, OSError, StopIteration) as error:
         raise ProtocolError(
-            "malformed-rows",
+            "MALFORMED_ROWS",
             f"{len(buffer)} bytes are not an Arrow batch: {str(error) or 'the stream is empty'}",
             hint="Run the same version of Ardea in every container.",
         ) from error

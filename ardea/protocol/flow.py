@@ -75,8 +75,8 @@ class Window:
 class Channel(Generic[T]):
     """The sending side: what was sent and consumed, and what waits for credit, in order.
 
-    One batch may always be on its way, whatever its size, so no batch is ever too large to move.  Nothing moves
-    before the channel is ``open``: the consumer's incarnation is known.
+    A batch is sent while less than the window is on its way, whatever its size: none is ever too large to move.
+    Nothing moves before the channel is ``open``: the consumer's incarnation is known.
     """
 
     open: bool = False
@@ -93,7 +93,7 @@ class Channel(Generic[T]):
 
     def offer(self, item: T, rows: int, size: int) -> bool:
         """True: sent, the caller passes it on.  False: held behind what already waits."""
-        if not self.held and self.open and self._admits(rows, size):
+        if not self.held and self.open and self._admits():
             self._count(rows, size)
             return True
         self.held.append((item, rows, size))
@@ -111,7 +111,7 @@ class Channel(Generic[T]):
         """What may be sent now, in order."""
         out: list[T] = []
         held = self.held
-        while held and self.open and self._admits(held[0][1], held[0][2]):
+        while held and self.open and self._admits():
             item, rows, size = held.popleft()
             self.held_rows -= rows
             self.held_bytes -= size
@@ -134,11 +134,16 @@ class Channel(Generic[T]):
         """Sent and not consumed."""
         return self.sent_bytes - self.consumed_bytes
 
-    def _admits(self, rows: int, size: int) -> bool:
-        inflight = self.sent_bytes - self.consumed_bytes
-        if inflight <= 0:
-            return True
-        return inflight + size <= self.window_bytes and self.sent_rows - self.consumed_rows + rows <= self.window_rows
+    def _admits(self) -> bool:
+        """Room for the beginning of a batch is enough: the window is passed by one batch at most.
+
+        Asking for room for all of it could wait for ever: a consumer reports each quarter of its window, and what it
+        took since its last report still counts as on its way.
+        """
+        return (
+            self.sent_bytes - self.consumed_bytes < self.window_bytes
+            and self.sent_rows - self.consumed_rows < self.window_rows
+        )
 
     def _count(self, rows: int, size: int) -> None:
         self.sent_rows += rows

@@ -69,13 +69,13 @@ class RowCodec:
         """The rows that :meth:`encode` was given.
 
         Raises:
-            ProtocolError: ``malformed-rows``, these are not bytes that :meth:`encode` writes.
+            ProtocolError: ``MALFORMED_ROWS``, these are not bytes that :meth:`encode` writes.
         """
         try:
             return self._decoder.decode(buffer)
         except (ValueError, TypeError, OverflowError, ArithmeticError, RecursionError, struct.error) as error:
             raise ProtocolError(
-                "malformed-rows",
+                "MALFORMED_ROWS",
                 f"{len(buffer)} bytes are not rows: {error}",
                 hint="Run the same version of Ardea in every container.",
             ) from error

@@ -17,6 +17,9 @@ from heron_instance.inlet import InputBatch
 from heron_instance.outlet import OutMessage
 from stream_manager.state import StreamManager
 
+COUNTED = 100
+"""A longer queue is not counted after every event."""
+
 
 class InvariantError(AssertionError):
     """The engine did what it must not do.  Run the same seed again: it happens again."""
@@ -105,6 +108,8 @@ class Audit:
     def _channel(what: str, channel: Channel[Any]) -> None:
         if channel.consumed_rows > channel.sent_rows or channel.consumed_bytes > channel.sent_bytes:
             raise InvariantError(f"{what}: more was consumed than sent: {channel}")
+        if len(channel.held) > COUNTED:
+            return
         rows, size = sum(held[1] for held in channel.held), sum(held[2] for held in channel.held)
         if (rows, size) != (channel.held_rows, channel.held_bytes):
             raise InvariantError(f"{what} holds {rows} rows of {size} bytes and counts otherwise: {channel}")
@@ -112,6 +117,7 @@ class Audit:
     @staticmethod
     def _link(who: str, link: Link) -> None:
         lane = link.lanes[Lane.CONTROL]
-        largest = max((size for _, _, size in lane.unconfirmed), default=0)
-        if lane.unconfirmed_bytes > CONTROL_ROOM + largest:
+        if lane.unconfirmed_bytes <= CONTROL_ROOM:
+            return
+        if lane.unconfirmed_bytes > CONTROL_ROOM + max(size for _, _, size in lane.unconfirmed):
             raise InvariantError(f"{who} has {lane.unconfirmed_bytes:,} unconfirmed control bytes to {link.describe()}")

@@ -188,6 +188,11 @@ class Cluster:
             raise UserError(f"no {kind.__name__} runs as {name} now; {self.describe()}")
         return component
 
+    def held_bytes(self, name: str) -> int:
+        """How much output of a task waits for credit now; 0 if it does not run."""
+        process = self._world.processes.get(name)
+        return process.held_bytes if isinstance(process, SimulatedInstance) else 0
+
     # --- processes --------------------------------------------------------------------------------------------
 
     def kill(self, name: str) -> None:

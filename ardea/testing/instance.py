@@ -99,7 +99,7 @@ class SimulatedInstance:
                 _, action, size = self._posted.popleft()
                 self._posted_bytes -= size
                 action()
-            self._round.set(gateway.tick(now))
+            self._round.set(max(gateway.tick(now), now + TURN))
         except Exception as error:  # the process would end: refused, or another topology
             self._die(error)
             return
@@ -245,6 +245,7 @@ class SimulatedInstance:
         env = Environment(
             plan=plan,
             task=plan.tasks[self.task.task],
+            life=self.life,
             component=user,
             settings=self.settings,
             config=config,

@@ -64,9 +64,8 @@ def run(
 ) -> Result:
     """Runs a topology on simulated time and returns all that happened.
 
-    Args:
-        until: stop after so many simulated seconds; None: when the topology has ended.
-        topology, containers, config, seed, cost, active, check, faults: as for :class:`Cluster`.
+    ``until``: stop after so many simulated seconds; None: when the topology has ended.  The rest is as for
+    :class:`Cluster`.
 
     Raises:
         TopologyError: the topology cannot run.

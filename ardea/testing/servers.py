@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator
 
@@ -12,15 +13,18 @@ from ardea.plan.wire import packing_from_bytes
 from ardea.protocol.ids import incarnation
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import EXIT, Header, Order, Plan
+from ardea.protocol.wire_pb2 import EXIT, Header, Plan
 from ardea.state.records import MasterLocation, RunState
 from ardea.testing.clock import Alarm
 from ardea.testing.world import MASTER, World, manager_name
+from stream_manager.numbers import FlowSettings
 from stream_manager.registration import Registrar
-from stream_manager.state import FlowSettings, StreamManager
+from stream_manager.state import LINGER, StreamManager
 from topology_master.state import Master
 
-LINGER = 3.0
+MASTER_LINGER = 3.0
+ROUND = 1e-5
+"""Seconds that a round takes at least."""
 
 
 class Remembered(msgspec.Struct, frozen=True):
@@ -72,6 +76,7 @@ class SimulatedManager:
         self._names = {i.name: i.task for i in world.packing.instances}
         self._peers = {manager_name(c.number): c.number for c in world.packing.containers}
         self._round = Alarm(world.timeline, self._run)
+        self._exit_by = math.inf
         self.registrar = Registrar(
             lambda: world.master_at,
             self._dial,
@@ -111,15 +116,19 @@ class SimulatedManager:
             elif self.manager is not None:
                 self.manager.ordered(order)
                 if order.kind == EXIT:
-                    self._exit(order, now)
-                    return
+                    self.registrar.confirm()
+                    self._exit_by = now + LINGER
         due = self.registrar.tick(now)
         if self.manager is not None:
             self._receive(self.manager, now)
-            due = min(due, self.manager.tick(now))
+            due = min(due, self.manager.tick(now), self._exit_by)
+            if now >= self._exit_by or (self._exit_by < math.inf and self.manager.told_everybody):
+                self.kill()
+                self.world.ended(self, None)
+                return
             if self.world.audit is not None:
                 self.world.audit.manager(self.name, self.manager)
-        self._round.set(due)
+        self._round.set(max(due, now + ROUND))
 
     def _receive(self, manager: StreamManager, now: float) -> None:
         while self._mail:
@@ -139,7 +148,11 @@ class SimulatedManager:
 
     def _planned(self, message: Plan) -> None:
         if self.manager is None:
-            flow = FlowSettings(self._settings.queue_bytes, self._settings.high_watermark_mb << 20)
+            flow = FlowSettings(
+                self._settings.queue_bytes,
+                self._settings.high_watermark_mb << 20,
+                self._settings.low_watermark_mb << 20,
+            )
             me = incarnation(self.registrar.admission, self.life)
             self.manager = StreamManager(self.container, me, self._logical, flow, self._transmit, self.registrar.report)
             self.manager.identify(self.world.definition.topology, self._shape.digest, self._shape.digests)
@@ -148,13 +161,6 @@ class SimulatedManager:
     def _dial(self, address: str) -> ToMaster:
         self._master = ToMaster(self.world, self.name, address)
         return self._master
-
-    def _exit(self, _order: Order, now: float) -> None:
-        assert self.manager is not None
-        self.manager.flush(now)
-        self.registrar.confirm()
-        self.kill()
-        self.world.ended(self, None)
 
 
 class MemoryStore:
@@ -195,7 +201,7 @@ class SimulatedMaster:
             life,
             store,
             self._transmit,
-            active=world.definition.active,
+            state=store.state,
             drain_secs=Settings.of(logical.config).drain,
         )
         self._mail: deque[tuple[int, Message]] = deque()
@@ -224,12 +230,12 @@ class SimulatedMaster:
         due = self.master.tick(now)
         if self.master.over:
             self.over_since = now if self.over_since is None else self.over_since
-            if self.master.told_everybody or now - self.over_since > LINGER:
+            if self.master.told_everybody or now - self.over_since > MASTER_LINGER:
                 self.kill()
                 self.world.ended(self, None)
                 return
             due = min(due, now + 0.05)
-        self._round.set(due)
+        self._round.set(max(due, now + ROUND))
 
     def _transmit(self, link: Link, lane: Lane, message: Message) -> None:
         self.world.post(MASTER, manager_name(link.key), lane, message)

@@ -195,6 +195,12 @@ class Poller:
         os.close(self._write)
 
 
+def peer_number(identity: bytes) -> int:
+    """The task or container in an identity such as ``t7`` or ``m2``; -1 for a stranger's."""
+    digits = identity[1:]
+    return int(digits) if digits.isdigit() else -1
+
+
 def _small(frames: Message) -> bool:
     """Whether copying is cheaper than the bookkeeping of not copying."""
     return max(map(len, frames)) < ZERO_COPY_FROM

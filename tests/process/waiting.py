@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
+_NOTHING = threading.Event()
 
 
 def eventually(condition: Callable[[], T], seconds: float = 10.0, what: str | Callable[[], str] = "") -> T:
@@ -17,7 +19,7 @@ def eventually(condition: Callable[[], T], seconds: float = 10.0, what: str | Ca
         if time.monotonic() >= deadline:
             detail = what() if callable(what) else what
             raise AssertionError(f"not within {seconds:g} s: {detail or condition}; last result: {result!r}")
-        time.sleep(0.01)
+        _NOTHING.wait(0.01)
     return result
 
 

@@ -8,7 +8,7 @@ from ardea import Bolt, ConfigError, Grouping, Spout, Topology
 class Numbers(Spout):
     """So many numbers: ``test.numbers``."""
 
-    outputs = ["number"]
+    outputs = ("number",)
 
     def initialize(self, config, context):
         self.left = config.get("test.numbers", 2000)
@@ -22,7 +22,7 @@ class Numbers(Spout):
 
 
 class Endless(Spout):
-    outputs = ["number"]
+    outputs = ("number",)
 
     def initialize(self, config, context):
         self.number = 0
@@ -33,7 +33,7 @@ class Endless(Spout):
 
 
 class Add(Bolt):
-    outputs = ["sum"]
+    outputs = ("sum",)
 
     def initialize(self, config, context):
         self.sum = 0
@@ -57,7 +57,7 @@ class RaisesAlways(Bolt):
 
 
 class RaisesInInitialize(Spout):
-    outputs = ["number"]
+    outputs = ("number",)
 
     def initialize(self, config, context):
         raise RuntimeError("the database is closed")
@@ -89,8 +89,6 @@ class Huge(Numbers):
     def next_tuple(self):
         self.emit(("x" * 20_000_000,), tup_id=1)
         self.finish()
-
-
 
 
 class Sum(Topology):
@@ -136,4 +134,29 @@ class BadSize(Topology):
 
 class Many(Topology):
     numbers = Numbers.spec(par=10_000)
+    ignore = Ignore.spec(inputs=[numbers])
+
+
+class Waits(Bolt):
+    """Acks nothing, so that a drain waits."""
+
+    auto_ack = False
+
+    def process(self, tup):
+        pass
+
+
+class Talks(Endless):
+    def next_tuple(self):
+        super().next_tuple()
+        print("a line")
+
+
+class Stuck(Topology):
+    numbers = Endless.spec(config={"topology.max.spout.pending": 10})
+    waits = Waits.spec(inputs=[numbers])
+
+
+class Chatty(Topology):
+    numbers = Talks.spec(config={"topology.max.spout.pending": 10})
     ignore = Ignore.spec(inputs=[numbers])

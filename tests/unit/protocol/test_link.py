@@ -114,7 +114,12 @@ class LinkMachine(RuleBasedStateMachine):
     def ends(self):
         return self.network.ends
 
-    @rule(name=st.sampled_from("ab"), lane=st.sampled_from(Lane), count=st.integers(1, 4), size=st.sampled_from([1, 100, 300_000]))
+    @rule(
+        name=st.sampled_from("ab"),
+        lane=st.sampled_from(Lane),
+        count=st.integers(1, 4),
+        size=st.sampled_from([1, 100, 300_000]),
+    )
     def send(self, name, lane, count, size):
         """The owner looks for room on the control lane; data is kept even before the peer was heard."""
         end = self.ends[name]

@@ -55,14 +55,14 @@ def test_a_batch_without_columns_has_its_rows():
 
 @given(st.binary(max_size=200))
 def test_malformed_bytes_are_an_error_of_the_protocol(content):
-    with pytest.raises(ProtocolError, match="malformed-rows"):
+    with pytest.raises(ProtocolError, match="MALFORMED_ROWS"):
         decode_batch(content)
 
 
 def test_truncated_bytes_are_an_error_of_the_protocol():
     content = encode_batch(batch_of([("a", 1, 1.0)]))
     for end in range(0, len(content) - 16, 8):
-        with pytest.raises(ProtocolError, match="malformed-rows"):
+        with pytest.raises(ProtocolError, match="MALFORMED_ROWS"):
             decode_batch(content[:end])
 
 

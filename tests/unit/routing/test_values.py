@@ -257,7 +257,7 @@ def decoded(content):
     try:
         return CODEC.decode(content)
     except ProtocolError as error:
-        return None if error.code == "malformed-rows" else error
+        return None if error.code == "MALFORMED_ROWS" else error
 
 
 @given(st.binary(max_size=40) | st.binary(max_size=20).map(b"\x91\x92".__add__))

@@ -1,0 +1,79 @@
+"""What a stream manager says when it meets somebody: who it is, the plan, what the master ordered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ardea.protocol.link import Link
+from ardea.protocol.wire_pb2 import (
+    ACTIVATE,
+    DEACTIVATE,
+    HELLO,
+    ORDER,
+    PLAN,
+    REFUSED,
+    Header,
+    Hello,
+    Order,
+    Plan,
+    Refusal,
+)
+from stream_manager.acks import ControlOutbox
+
+PROTOCOL = 1
+
+
+class Greeting:
+    """Knows the topology, the newest plan message, and the orders that still hold."""
+
+    def __init__(self, topology: str, digest: str, digests: Mapping[str, str], container: int) -> None:
+        self.topology = topology
+        self.digest = digest
+        self.plan: Plan | None = None
+        self.orders: dict[int, Order] = {}
+        self._digests = dict(digests)
+        self._container = container
+        self._term = 0
+
+    def ordered(self, order: Order) -> bool:
+        """Keeps an order for whoever comes later; False: it is of a master whose term is over."""
+        if order.term < self._term:
+            return False
+        self._term = order.term
+        self.orders.pop({ACTIVATE: DEACTIVATE, DEACTIVATE: ACTIVATE}.get(order.kind, order.kind), None)
+        self.orders[order.kind] = order
+        return True
+
+    def to_manager(self, link: Link, tasks: Mapping[int, int]) -> None:
+        """``tasks``: the local tasks' incarnations."""
+        hello = Hello(protocol=PROTOCOL, topology=self.topology, digest=self.digest, container=self._container)
+        hello.tasks.update(tasks)
+        link.signal(Header(kind=HELLO), [hello.SerializeToString()])
+
+    def to_instance(self, link: Link, outbox: ControlOutbox, lives: Mapping[int, int]) -> None:
+        """Hello, plan and orders; ``lives``: all incarnations known."""
+        if self.plan is None:
+            return
+        hello = Hello(protocol=PROTOCOL, topology=self.topology, digest=self.digest, digests=self._digests)
+        link.signal(Header(kind=HELLO), [hello.SerializeToString()])
+        if not link.up:
+            return
+        plan = Plan()
+        plan.CopyFrom(self.plan)
+        plan.tasks.clear()
+        plan.tasks.update(lives)
+        outbox.newest("plan", Header(kind=PLAN), [plan.SerializeToString()])
+        for kind, order in self.orders.items():
+            outbox.newest(("order", kind), Header(kind=ORDER), [order.SerializeToString()])
+
+    def refuses(self, link: Link, hello: Hello) -> bool:
+        """Whether the peer belongs to another topology, or another version of it; then it is told."""
+        if (hello.topology, hello.digest) == (self.topology, self.digest):
+            return False
+        refusal = Refusal(
+            code="WRONG_TOPOLOGY",
+            message=f"this manager is of {self.topology}, plan {self.digest}; not of {hello.topology}, {hello.digest}",
+            definite=True,
+        )
+        link.signal(Header(kind=REFUSED), [refusal.SerializeToString()])
+        return True

@@ -1,0 +1,24 @@
+"""A stream manager's limits and counters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSettings:
+    """Limits of one manager; bytes and seconds."""
+
+    queue_bytes: int = 8 << 20
+    high_bytes: int = 100 << 20
+    low_bytes: int = 50 << 20
+
+
+@dataclass(slots=True)
+class ManagerStatistics:
+    """Counters only grow."""
+
+    forwarded_local: int = 0
+    forwarded_remote: int = 0
+    dropped_stale: int = 0
+    held_batches: int = 0

@@ -1,0 +1,248 @@
+"""`ardea run` and the verbs beside it, as a person uses them: real processes, real signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ardea.errors import ExitCode
+
+pytestmark = pytest.mark.cluster
+
+TOPOLOGIES = Path(__file__).with_name("topologies.py")
+ARDEA = [sys.executable, "-P", "-m", "ardea.cli"]
+
+
+@pytest.fixture
+def state(tmp_path) -> Path:
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def start(state) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts ``ardea VERB ...``; whatever still runs at the end of the test is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def starter(verb: str, *args: object, **options: object) -> subprocess.Popen[str]:
+        command = [*ARDEA, verb, *map(str, args), "--state", str(state)]
+        environment = {**os.environ, "TERM": "dumb"}
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **options
+        )
+        started.append(process)
+        return process
+
+    yield starter
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def ardea(start) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Runs ``ardea VERB ...`` to its end."""
+
+    def run(*args: object, **options: object) -> subprocess.CompletedProcess[str]:
+        process = start(*args, **options)
+        out, err = process.communicate(timeout=60)
+        return subprocess.CompletedProcess(args, process.returncode, out, err)
+
+    return run
+
+
+def topology(name: str) -> str:
+    return f"{TOPOLOGIES}:{name}"
+
+
+def describe(ardea, name: str) -> dict:
+    told = ardea("describe", name, "-o", "json")
+    return json.loads(told.stdout) if told.returncode == 0 else {}
+
+
+def total(ardea, name: str, what: str) -> int:
+    """One number of the component ``numbers``, from the metrics."""
+    status = describe(ardea, name).get("status") or {}
+    return status.get("components", {}).get("numbers", {}).get(what, 0)
+
+
+def acked(ardea, name: str) -> int:
+    return total(ardea, name, "acked")
+
+
+def left_in_state(state: Path) -> list[Path]:
+    return [path for path in (state / "state").rglob("*") if path.is_file()]
+
+
+def test_a_bounded_topology_runs_to_its_end(ardea, state):
+    """Exit 0; every tuple is in the final counts; the logs stay, the state is empty."""
+    run = ardea("run", topology("Sum"), "--containers", 2, "-o", "json")
+    assert run.returncode == ExitCode.OK, run.stderr
+    document = json.loads(run.stdout)
+    assert document["state"] == "SUCCEEDED"
+    assert document["components"]["numbers"]["acked"] == 4000
+    assert document["components"]["add"]["executed"] == 4000
+    assert left_in_state(state) == []
+    assert "the sum is 3998000" in ardea("logs", "Sum", "add:0").stdout
+    assert "--- life 1 started" in ardea("logs", document["id"], "-f").stdout
+
+
+def test_what_a_component_prints_is_shown_alone(ardea):
+    run = ardea("run", topology("Sum"), "--logs", "add", "--set", "test.numbers=10")
+    assert (run.returncode, run.stdout) == (0, "the sum is 90\n"), run.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("BadValue", ["component numbers", "stream default", "field number", "object"]),
+        ("BadSize", ["component numbers", "stream default", "topology.max.tuple.bytes"]),
+        ("BadSpout", ["numbers-0 died 3 times", "RuntimeError: the database is closed", "numbers-0.log"]),
+        ("BadRow", ["numbers-0 died 3 times", "KeyError", "topologies.py"]),
+        ("BadConfiguration", ["numbers-0 cannot go on", "my.url is not set"]),
+        ("BadBolt", ["tuples failed and none was acked", "bad-0 raised ValueError: no number is good", "bad-0.log"]),
+    ],
+)
+def test_a_topology_that_goes_wrong_ends_with_its_cause(ardea, state, name, says):
+    run = ardea("run", topology(name), "--give-up", 1, "-o", "json")
+    assert run.returncode == ExitCode.FAILED
+    assert [text for text in ("error: ", "FAILED", "hint: look at ", *says) if text not in run.stderr] == []
+    assert "Traceback" not in run.stderr
+    document = json.loads(run.stdout)
+    assert (document["state"], document["components"]["numbers"]["acked"]) == ("FAILED", 0)
+    assert left_in_state(state) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_drains_and_ends_everything(start, ardea, deadline, state, number):
+    run = start("run", topology("Never"), "--containers", 2)
+    deadline(lambda: acked(ardea, "Never"), "tuples are acked")
+    run.send_signal(number)
+    _, err = run.communicate(timeout=30)
+    assert run.returncode == ExitCode.INTERRUPTED
+    assert "stopping: no new tuples" in err
+    assert "Never KILLED" in err
+    assert "still open" not in err
+    assert left_in_state(state) == []
+
+
+def test_a_second_signal_does_not_wait_for_open_tuples(start, ardea, deadline, state):
+    run = start("run", topology("Stuck"), "--set", "topology.deactivate.drain.secs=1000")
+    deadline(lambda: total(ardea, "Stuck", "pending") == 10, "tuples are open")
+    for _ in range(2):
+        run.send_signal(signal.SIGINT)
+        deadline(lambda: run.stderr.readline().startswith(("stopping", "ending")), "the signal is taken")
+    run.communicate(timeout=40)
+    assert run.returncode == ExitCode.INTERRUPTED
+    assert left_in_state(state) == []
+
+
+def test_nothing_outlives_a_run_that_was_killed(start, ardea, deadline, leaks):
+    """And what it left in the state stands in nobody's way."""
+    run = start("run", topology("Never"), "--containers", 2)
+    deadline(lambda: acked(ardea, "Never"), "tuples are acked")
+    run.kill()
+    run.communicate()
+    deadline(lambda: not leaks.processes(), "every process is gone")
+    assert "DEAD" in ardea("list").stdout
+    assert ardea("doctor").returncode == ExitCode.FAILED
+    assert ardea("doctor", "--prune").returncode == ExitCode.OK
+    assert json.loads(ardea("list", "-o", "json").stdout) == {"topologies": []}
+
+
+def test_the_topologys_supervisor_is_missed(start, ardea, deadline, state):
+    run = start("run", topology("Never"), "-o", "json")
+    deadline(lambda: acked(ardea, "Never"), "tuples are acked")
+    (folder,) = (state / "local").iterdir()
+    os.kill(json.loads((folder / "status.json").read_text())["pid"], signal.SIGKILL)
+    out, _ = run.communicate(timeout=30)
+    assert run.returncode == ExitCode.FAILED
+    assert "supervisor ended: killed by SIGKILL" in json.loads(out)["reason"]
+
+
+def test_the_verbs_for_a_running_topology(start, ardea, deadline):
+    """list, describe, deactivate, activate, a second run of the name, kill."""
+    run = start("run", topology("Never"), "--containers", 2)
+    deadline(lambda: acked(ardea, "Never"), "tuples are acked")
+    (row,) = json.loads(ardea("list", "-o", "json").stdout)["topologies"]
+    assert (row["name"], row["state"], row["running"]) == ("Never", "RUNNING", True)
+    told = describe(ardea, row["id"])["status"]
+    assert (told["missing_containers"], told["silent_tasks"]) == ([], [])
+    assert told["tasks"].keys() == {"numbers-0", "ignore-0", "ignore-1"}
+    assert "numbers-0" in ardea("describe", "Never").stdout
+
+    assert ardea("deactivate", "Never").returncode == 0
+    deadline(lambda: describe(ardea, "Never")["state"] == "PAUSED", "it is paused")
+    assert ardea("activate", "Never").returncode == 0
+    before = acked(ardea, "Never")
+    deadline(lambda: acked(ardea, "Never") > before, "it goes on")
+
+    again = ardea("run", topology("Never"))
+    assert again.returncode == ExitCode.CONFLICT
+    assert "a topology named Never is running" in again.stderr
+
+    assert ardea("kill", "Never", "--wait-secs", 5).returncode == 0
+    run.communicate(timeout=30)
+    assert run.returncode == ExitCode.INTERRUPTED
+    assert json.loads(ardea("list", "-o", "json").stdout) == {"topologies": []}
+    assert ardea("activate", "Never").returncode == ExitCode.NOT_FOUND
+
+
+def test_a_kept_topology_is_described_after_its_end(ardea):
+    run = ardea("run", topology("Sum"), "--keep", "--set", "test.numbers=1")
+    assert run.returncode == 0, run.stderr
+    assert describe(ardea, "Sum")["state"] == "SUCCEEDED"
+    assert ardea("deactivate", "Sum").returncode == ExitCode.UNREACHABLE
+    assert ardea("kill", "Sum").returncode == 0
+    assert describe(ardea, "Sum") == {}
+
+
+def test_a_port_in_use_is_refused_before_anything_starts(ardea, state):
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        run = ardea("run", topology("Sum"), "--metrics-port", port)
+    assert run.returncode == ExitCode.FAILED
+    assert f"127.0.0.1:{port}" in run.stderr
+    assert "nothing was started" in run.stderr
+    assert not state.exists()
+
+
+def test_ten_thousand_tasks_are_refused_before_anything_starts(ardea, state):
+    run = ardea("run", topology("Many"))
+    assert run.returncode in (ExitCode.FAILED, ExitCode.INVALID)
+    assert "nothing was started" in run.stderr
+    assert "hint: " in run.stderr
+    assert not state.exists()
+
+
+@pytest.mark.parametrize("room", [0, 700])
+def test_a_full_disk_is_named_and_nothing_starts(ardea, state, room):
+    """A limit on the size of files does what a full disk does, at the first write and later."""
+    run = ardea("run", topology("Sum"), preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)))
+    assert run.returncode == ExitCode.FAILED
+    assert str(state) in run.stderr
+    assert "File too large" in run.stderr
+    assert "hint: free some space" in run.stderr
+    assert left_in_state(state) == []
+    assert list((state / "local").iterdir()) == []
+
+
+def test_whoever_stops_reading_ends_the_run(start, state):
+    """`ardea run ... --logs numbers | head -1` leaves nothing running."""
+    run = start("run", topology("Chatty"), "--logs", "numbers")
+    assert run.stdout.readline() == "a line\n"
+    run.stdout.close()
+    assert run.wait(timeout=30) == ExitCode.FAILED
+    run.stdout = None
+    assert left_in_state(state) == []

@@ -1,0 +1,69 @@
+"""Storm's mini-cluster tests (8.4 of the integration tests' list) and the API beyond Storm's, on real processes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.process.engine.running import Running
+
+pytestmark = pytest.mark.cluster
+
+TIMEOUT = 3.0
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory):
+    """The topology, run once: each test looks at another part of what it left."""
+    with Running("storm.py", tmp_path_factory.mktemp("storm")) as topology:
+        outcome = topology.finish()
+        yield topology, outcome
+
+
+@pytest.fixture
+def left(ended):
+    return ended[0].left
+
+
+def test_words_are_counted_by_key_and_globally(left):
+    counted = left("counter")
+    assert sorted(row for task in counted for row in task) == [["bob", 1], ["joey", 1], ["nathan", 1], ["nathan", 2]]
+    words = [{word for word, _ in task} for task in counted]
+    assert sum(map(len, words)) == 3, "each word in one task"
+    assert left("overall") == [[1, 2, 3, 4]]
+    assert left("aggregator") == [[1, 2, 3, 4]]
+
+
+def test_six_tasks_of_three_executors_each_get_the_tuple(left):
+    tasks = left("everyone")
+    assert [task["index"] for task in tasks] == [0, 1, 2, 3, 4, 5]
+    assert all(task["got"] == ["one"] for task in tasks)
+
+
+def test_what_is_not_acked_times_out_exactly_once_a_time(ended, left):
+    """1 and 3 are acked at once; 2 times out, again as the fourth to come, and is acked as the fifth."""
+    verdicts = left("feeder")[0]
+    assert [(kind, number) for kind, number, _ in verdicts] == [
+        ("ack", 1), ("ack", 3), ("fail", 2), ("fail", 2), ("ack", 2),
+    ]  # fmt: skip
+    for kind, _, seconds in verdicts:
+        if kind == "fail":
+            assert TIMEOUT <= seconds < 3 * TIMEOUT
+    feeder = ended[1].components["feeder"]
+    assert (feeder.acked, feeder.timed_out, feeder.failed, feeder.given_up) == (3, 2, 0, 0)
+
+
+def test_ticks_reach_the_bolt_while_it_has_input_to_expect(left):
+    ticks = left("every_other")[0]
+    assert len(ticks) >= 2 * TIMEOUT / 0.2 / 3, "it waited for two timeouts"
+    assert all(tick == ["__system", "__tick", 0.2] for tick in ticks)
+
+
+def test_a_task_hook_sees_emits_acks_fails_and_executions(left):
+    assert left("hook_rows") == [[[0, 0, 0, 0], [2, 1, 0, 1], [4, 1, 1, 2], [6, 2, 1, 3]]]
+
+
+def test_tuples_held_over_batches_are_acked_once_each_and_work_goes_on_in_threads(left):
+    assert left("numbers") == [{"acked": 1000, "most": 1, "open": 0}]
+    assert left("holds")[0] >= 1
+    assert left("total") == [{"sum": sum(range(1000)), "rows": 10}]
+    assert left("asynchronous") == [{"refused": 10, "done": 10, "alive": False}]

@@ -1,0 +1,71 @@
+"""``kill -9`` and a hung task, with as many tuples in flight as there may be: what was read arrives at least once."""
+
+from __future__ import annotations
+
+import functools
+import signal
+
+import pytest
+
+import scheduler.local
+from tests.process.engine.running import Running, size
+
+pytestmark = pytest.mark.cluster
+
+PENDING = 500
+SILENCE = 3.0
+VICTIMS = (
+    "through-0",
+    "numbers-0",
+    "container-1/stream-manager",
+    "container-2/stream-manager",
+    "container-1/metrics-manager",
+    "topology-master",
+    "container-0/metrics-manager",
+    "through-1",
+    "numbers-1",
+)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+def test_every_input_is_processed_at_least_once_whoever_is_killed(tmp_path, monkeypatch):
+    """Bolts, spouts, managers and the master, one after the other; then one that hangs."""
+    monkeypatch.setattr(scheduler.local, "Policy", functools.partial(scheduler.local.Policy, silence=SILENCE))
+    with Running("survivors.py", tmp_path) as topology:
+        topology.running()
+
+        def in_flight():
+            return all(topology.total("pending", f"numbers-{n}") >= 0.8 * PENDING for n in (0, 1))
+
+        def works_again():
+            topology.grows("executed", "arrived", 2 * PENDING)
+            for n in (0, 1):
+                topology.grows("acked", f"numbers-{n}", PENDING)
+                topology.grows("executed", f"through-{n}", PENDING)
+
+        works_again()
+        for victim in VICTIMS * size(1, 20):
+            topology.until(in_flight, "the spouts have as many open trees as they may")
+            life = topology.kill(victim)
+            topology.returned(victim, life)
+            works_again()
+
+        topology.until(in_flight, "the spouts have as many open trees as they may")
+        life = topology.kill("through-0", signal.SIGSTOP)
+        topology.returned("through-0", life, SILENCE * 5)
+        works_again()
+        container = next(
+            topology.packing.container_of(i.task) for i in topology.packing.instances if i.name == "through-0"
+        )
+        assert "it is stopped" in topology.ends("through-0", container)[-1].reason
+
+        topology.raise_flag("enough")
+        outcome = topology.finish()
+    spouts = topology.left("numbers")
+    [arrived] = topology.left("arrived")
+    assert arrived["different"] == arrived["ends"], "no number is missing below the highest"
+    assert arrived["ends"] == {str(n): spout["end"] for n, spout in enumerate(spouts)}
+    assert all(spout["acked"] == spout["end"] for spout in spouts)
+    assert outcome.components["numbers"].lost > 0
+    assert outcome.components["numbers"].given_up == outcome.components["numbers"].timed_out == 0

@@ -1,0 +1,169 @@
+"""The verbs that start nothing, the exit codes, and what docs/ says of both."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from ardea import __version__
+from ardea.cli import reference
+from ardea.cli.__main__ import app
+from ardea.config import KEYS
+from ardea.errors import ExitCode
+
+ROOT = Path(__file__).parents[3]
+WORD_COUNT = str(ROOT / "examples" / "word_count.py")
+
+GOOD = """
+from ardea import Bolt, Grouping, Spout, Topology
+print("imported")
+class S(Spout):
+    outputs = ["number"]
+    def next_tuple(self): self.finish()
+class B(Bolt):
+    outputs = ["number"]
+    def process(self, tup): pass
+"""
+
+
+def ardea(*args: object):
+    return CliRunner().invoke(app, [str(arg) for arg in args], prog_name="ardea")
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(text: str) -> str:
+        path = tmp_path / f"topology_{abs(hash(text))}.py"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
+def test_version():
+    assert ardea("version").stdout == f"{__version__}\n"
+    assert json.loads(ardea("version", "-o", "json").stdout)["ardea"] == __version__
+
+
+def test_config_prints_every_key():
+    document = json.loads(ardea("config", "-o", "json").stdout)
+    assert [key["name"] for key in document["keys"]] == list(KEYS)
+    assert all(name in ardea("config").stdout for name in KEYS)
+
+
+def test_the_page_of_keys_is_what_the_command_prints():
+    """`ardea config -o markdown > docs/config.md` brings the page up to date."""
+    assert (ROOT / "docs" / "config.md").read_text() == reference.as_markdown()
+    assert ardea("config", "-o", "markdown").stdout == reference.as_markdown()
+
+
+def test_the_page_of_verbs_names_each_verb_and_option():
+    page = (ROOT / "docs" / "cli.md").read_text()
+    for command in app.registered_commands:
+        assert f"`ardea {command.name}" in page
+        help_text = ardea(command.name, "--help").stdout
+        missing = {option for option in re.findall(r"--[a-z][a-z-]+", help_text) if option != "--help"}
+        assert {option for option in missing if option not in page} == set()
+
+
+def test_the_page_of_verbs_lists_the_exit_codes():
+    page = (ROOT / "docs" / "cli.md").read_text()
+    documented = {int(code) for code in re.findall(r"^\| (\d+) \|", page, re.MULTILINE)}
+    assert documented == {int(code) for code in ExitCode}
+
+
+def test_a_dry_run_prints_the_plan_as_a_table_and_as_json(tmp_path):
+    run = ardea("run", WORD_COUNT, "--containers", 2, "--dry-run", "-o", "json", "--state", tmp_path / "none")
+    document = json.loads(run.stdout)
+    assert document["totals"]["containers"] == 2
+    assert {i["component"] for c in document["containers"] for i in c["instances"]} == {
+        "lines", "split", "count", "report"
+    }  # fmt: skip
+    assert "WordCount" in ardea("run", WORD_COUNT, "--dry-run").stdout
+    assert not (tmp_path / "none").exists()
+
+
+def test_what_the_file_prints_stays_out_of_the_data(file):
+    path = file(GOOD + "class T(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s])\n")
+    run = ardea("run", path, "--dry-run", "-o", "json")
+    assert json.loads(run.stdout)["topology"] == "T"
+    assert "imported" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "code", "says"),
+    [
+        ("import nothing_of_that_name", [], ExitCode.INVALID, "No module named 'nothing_of_that_name'"),
+        ("x = (", [], ExitCode.INVALID, "SyntaxError"),
+        ("x = 1", [], ExitCode.INVALID, "has no topology"),
+        (GOOD + "class T(Topology): s = S.spec()\nclass U(T): pass\n", [], ExitCode.INVALID, "has 2 topologies: T, U"),
+        (GOOD + "class T(Topology):\n    s = S.spec()\n", [], ExitCode.INVALID, "[s] is a spout that nobody reads"),
+        (
+            GOOD + "class T(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s, 'c'])\n    c = B.spec(inputs=[b])",
+            [], ExitCode.INVALID, "cycle: ",
+        ),
+        (
+            GOOD + "class T(Topology):\n    s = S.spec()\n    b = B.spec(inputs={s: Grouping.fields('nmber')})\n",
+            [], ExitCode.INVALID, "non-existent fields: [nmber]; it has [number]",
+        ),
+        (
+            GOOD + "class T(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s])\n",
+            ["--set", "topology.max.spout.pendin=1"], ExitCode.INVALID, "did you mean 'topology.max.spout.pending'",
+        ),
+        (
+            GOOD + "class T(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s])\n",
+            ["--set", "topology.max.spout.pending=many"], ExitCode.INVALID, "not 'many'",
+        ),
+        (
+            GOOD + "class T(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s])\n",
+            ["--logs", "bb"], ExitCode.INVALID, "did you mean 'b'?",
+        ),
+        (GOOD, ["--logs", "b", "-o", "json"], ExitCode.INVALID, "choose one of them"),
+        (GOOD, ["--containers", "0"], ExitCode.USAGE, "Invalid value"),
+        (GOOD, ["--unknown"], ExitCode.USAGE, "No such option"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_with_a_reason_and_a_code(file, tmp_path, text, options, code, says):
+    run = ardea("run", file(text), *options, "--state", tmp_path / "none")
+    assert run.exit_code == code
+    assert says in run.stderr
+    assert run.stdout == ""
+    assert "Traceback" not in run.stderr
+    assert not (tmp_path / "none").exists()
+
+
+def test_errors_begin_with_error_and_end_with_a_hint():
+    run = ardea("run", "nowhere.py")
+    assert run.exit_code == ExitCode.NOT_FOUND
+    assert run.stderr == (
+        "error: there is no topology file nowhere.py\nhint: Give FILE or FILE:Class, for example wc.py:WordCount.\n"
+    )
+
+
+def test_debug_shows_the_traceback():
+    assert "Traceback" in ardea("--debug", "run", "nowhere.py").stderr
+    assert "Traceback" not in ardea("run", "nowhere.py").stderr
+
+
+@pytest.mark.parametrize("verb", ["describe", "logs", "activate", "deactivate", "kill"])
+def test_an_unknown_topology_is_not_found(tmp_path, verb):
+    run = ardea(verb, "nothing", "--state", tmp_path)
+    assert run.exit_code == ExitCode.NOT_FOUND
+    assert "nothing" in run.stderr
+
+
+def test_an_empty_state_lists_nothing(tmp_path):
+    assert json.loads(ardea("list", "-o", "json", "--state", tmp_path).stdout) == {"topologies": []}
+
+
+def test_doctor_finds_a_state_directory_that_is_a_file(tmp_path):
+    (tmp_path / "file").touch()
+    run = ardea("doctor", "-o", "json", "--state", tmp_path / "file" / "x")
+    assert run.exit_code == ExitCode.FAILED
+    checks = {check["name"]: check["ok"] for check in json.loads(run.stdout)["checks"]}
+    assert checks["state directory"] is False
+    assert ardea("doctor", "--state", tmp_path).exit_code == ExitCode.OK

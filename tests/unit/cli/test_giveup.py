@@ -1,0 +1,94 @@
+"""When `ardea run` gives up."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ardea.supervision.records import Exit
+from scheduler.giveup import NothingAcked, fruitless, permanent, said
+
+
+def ended(name: str, at: float, code: int | None = 75, reason: str = "exit 75") -> Exit:
+    return Exit(name, 1, 1, code, None if code is not None else "SIGKILL", reason, at)
+
+
+def test_a_hundred_failures_without_an_ack_for_thirty_seconds_are_hopeless():
+    rule = NothingAcked()
+    assert rule.observe(0, 0, 0) is None
+    assert rule.observe(1, 0, 50) is None
+    assert rule.observe(29.9, 0, 500) is None
+    assert rule.observe(30, 0, 500) == "500 tuples failed and none was acked for 30 s"
+
+
+def test_fewer_than_a_hundred_failures_are_not_hopeless():
+    rule = NothingAcked()
+    rule.observe(0, 0, 0)
+    assert rule.observe(1000, 0, 99) is None
+    assert rule.observe(1001, 0, 100) is not None
+
+
+def test_time_without_any_failure_does_not_count():
+    rule = NothingAcked()
+    rule.observe(0, 0, 0)
+    rule.observe(1000, 0, 0)
+    assert rule.observe(1001, 0, 200) is None
+
+
+def test_zero_seconds_means_never():
+    rule = NothingAcked(0)
+    rule.observe(0, 0, 0)
+    assert rule.observe(1e6, 0, 10**6) is None
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 40), st.integers(0, 2), st.integers(0, 300)), max_size=50))
+def test_gives_up_only_after_failures_and_silence_enough(steps):
+    """At each refusal, the failures and the time since the last ack or quiet moment reach both limits."""
+    rule = NothingAcked()
+    now = acked = failed = 0
+    since, then = 0.0, 0
+    rule.observe(now, acked, failed)
+    for pause, acks, failures in steps:
+        now, acked, failed = now + pause, acked + acks, failed + failures
+        if acks or failed == then:
+            since, then = now, failed
+        hopeless = failed - then >= 100 and now - since >= 30
+        assert (rule.observe(now, acked, failed) is not None) == hopeless
+
+
+def test_a_task_that_never_worked_has_three_lives():
+    ends = [ended("words-0", at, reason="exit 75 (words-0: OSError: no route)") for at in (0, 100, 200)]
+    assert fruitless({"words-0": ends[:2]}, {"words-0"}, set()) is None
+    assert fruitless({"words-0": ends}, {"words-0"}, {"words-0"}) is None
+    reason = fruitless({"words-0": ends}, {"words-0"}, set())
+    assert reason == "words-0 died 3 times before it emitted or processed anything: OSError: no route"
+
+
+@pytest.mark.parametrize(("times", "hopeless"), [((0, 10, 29), True), ((0, 10, 31), False)])
+def test_another_process_has_three_lives_within_thirty_seconds(times, hopeless):
+    ends = [ended("metrics-manager", at) for at in times]
+    assert bool(fruitless({"container-1/metrics-manager": ends}, {"words-0"}, set())) == hopeless
+
+
+def test_processes_that_were_killed_by_hand_are_not_given_up():
+    ends = [ended("stream-manager", at, code=None) for at in (0, 1, 2)]
+    assert fruitless({"container-1/stream-manager": ends}, set(), set()) is None
+
+
+def test_orderly_ends_count_for_nothing():
+    assert fruitless({"words-0": [ended("words-0", at, code=0) for at in (0, 1, 2)]}, {"words-0"}, set()) is None
+
+
+def test_the_first_permanent_end_is_the_cause():
+    ends = [
+        ended("b-0", 2, 78, "exit 78 (second)"),
+        ended("a-0", 1, 78, "exit 78 (a-0: first (of two))"),
+        ended("c", 0),
+    ]
+    assert permanent(ends) == "a-0 cannot go on: first (of two)"
+    assert permanent([ended("c", 0)]) is None
+
+
+def test_an_end_without_words_says_how():
+    assert said(ended("a-0", 0)) == "exit 75"

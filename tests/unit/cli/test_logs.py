@@ -1,0 +1,98 @@
+"""Log files are found by what people type, and followed across rotations."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ardea.cli.logs import Tail, log_files
+from ardea.errors import NotFound
+from ardea.supervision.logfile import LogFile
+
+
+@pytest.fixture
+def folder(tmp_path):
+    names = ["container-0/logs/topology-master", "logs/supervisor", "logs/container-1"]
+    names += ["container-1/logs/stream-manager", "container-1/logs/count-0", "container-2/logs/count-10"]
+    names += ["container-2/logs/stream-manager", "container-2/logs/count-2", "container-2/logs/count-er-0"]
+    for name in names:
+        path = tmp_path / f"{name}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("selection", "labels"),
+    [
+        ("count", ["count-0", "count-2", "count-10"]),
+        ("count:2", ["count-2"]),
+        ("count-10", ["count-10"]),
+        ("count-er", ["count-er-0"]),
+        ("stream-manager", ["container-1/stream-manager", "container-2/stream-manager"]),
+        ("supervisor", ["supervisor"]),
+    ],
+)
+def test_selection(folder, selection, labels):
+    assert [log.label for log in log_files(folder, selection)] == labels
+
+
+def test_all_logs(folder):
+    assert len(log_files(folder)) == 9
+
+
+@pytest.mark.parametrize("selection", ["coun", "count:3", "count:", "co.nt"])
+def test_unknown_selection_names_what_there_is(folder, selection):
+    if selection == "count:":
+        assert len(log_files(folder, selection)) == 3
+        return
+    with pytest.raises(NotFound, match=r"it has .*count, .*stream-manager"):
+        log_files(folder, selection)
+
+
+def test_lines_come_once_and_whole(tmp_path):
+    path = tmp_path / "a.log"
+    tail = Tail(path)
+    assert list(tail.lines()) == []
+    path.write_bytes(b"one\ntw")
+    assert list(tail.lines()) == ["one"]
+    with path.open("ab") as file:
+        file.write(b"o\n")
+    assert list(tail.lines()) == ["two"]
+    assert list(tail.lines()) == []
+    tail.close()
+
+
+def test_the_supervisors_lines_can_be_left_out(tmp_path):
+    path = tmp_path / "a.log"
+    log = LogFile(path, 1 << 20, 2)
+    log.mark("life 1 started, pid 12")
+    log.write(b"hello\n--- a rule ---\n")
+    log.mark("silent for 10.0 s inside user code; its stack follows")
+    log.mark("life 1 ended: exit 0; not started again")
+    log.close()
+    with_marks, without = Tail(path), Tail(path, marks=False)
+    assert len(list(with_marks.lines())) == 5
+    assert list(without.lines()) == ["hello", "--- a rule ---"]
+    with_marks.close()
+    without.close()
+
+
+@given(writes=st.lists(st.lists(st.text("abc", max_size=8), max_size=4), max_size=30), limit=st.integers(10, 60))
+def test_no_line_is_lost_or_doubled_by_rotation(tmp_path_factory, writes, limit):
+    """Whoever looks after every write sees every line, in order, whenever the file is rotated."""
+    folder = tmp_path_factory.mktemp("rotation")
+    log = LogFile(folder / "a.log", limit, 100)
+    tail = Tail(folder / "a.log")
+    seen: list[str] = []
+    for lines in writes:
+        for line in lines:
+            log.write(f"{line}\n".encode())
+            seen += tail.lines()
+    late = Tail(folder / "a.log")
+    everything = [line for lines in writes for line in lines]
+    assert seen == everything
+    assert [*late.history(), *late.lines()] == everything
+    for each in (log, tail, late):
+        each.close()

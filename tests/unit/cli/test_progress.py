@@ -1,0 +1,76 @@
+"""The progress line: what it says, and where it goes."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from ardea.cli.progress import Display, Rates, seconds, waiting_for
+from ardea.metrics import Totals
+from scheduler.control import Status
+
+
+def totals(acked: int, pending: int = 0, failed: int = 0) -> Totals:
+    return Totals(acked=acked, pending=pending, failed=failed)
+
+
+def test_rates_are_those_of_the_spouts():
+    rates = Rates({"lines"})
+    rates.observe(0.0, {"lines": totals(0), "count": totals(10**6)})
+    rates.observe(2.0, {"lines": totals(20_000, 7, 3), "count": totals(10**7)})
+    assert rates.line(2.0) == "lines 10,000/s · acked 20,000 · pending 7 · failed 3"
+
+
+def test_rates_forget_what_is_long_ago():
+    rates = Rates({"lines"})
+    for second in range(20):
+        rates.observe(float(second), {"lines": totals(second * 1000 if second < 10 else 10_000 + second)})
+    assert rates.line(19.0).startswith("lines 1/s")
+
+
+def test_a_rate_falls_while_there_is_no_news():
+    rates = Rates({"lines"})
+    rates.observe(0.0, {"lines": totals(0)})
+    rates.observe(1.0, {"lines": totals(1000)})
+    rates.observe(4.0, {"lines": totals(1000)})
+    assert rates.line(10.0).startswith("lines 100/s")
+
+
+def test_without_news_there_is_no_line():
+    assert Rates({"lines"}).line(1.0) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(8.5e-7, "0.8 µs"), (0.00085, "850 µs"), (0.0031, "3.1 ms"), (0.0312, "31 ms"), (2.0, "2.0 s")]
+)
+def test_seconds_as_people_read_them(value, text):
+    assert seconds(value) == text
+
+
+def test_a_terminal_gets_one_line_that_is_cleared():
+    screen = io.StringIO()
+    display = Display(Console(file=screen, force_terminal=True, width=30, _environ={"TERM": "xterm"}), "WordCount")
+    display.show("RUNNING", 1.0, "x" * 100)
+    display.clear()
+    assert "\n" not in screen.getvalue()
+    assert "…" in screen.getvalue()
+    assert screen.getvalue().endswith("\r\x1b[2K")
+
+
+def test_without_a_terminal_there_is_a_line_each_ten_seconds():
+    screen = io.StringIO()
+    display = Display(Console(file=screen), "WordCount")
+    for tenth in range(250):
+        display.show("RUNNING", tenth / 10, "acked 3")
+    assert screen.getvalue() == "WordCount RUNNING 10 s acked 3\nWordCount RUNNING 20 s acked 3\n"
+
+
+def test_what_a_topology_waits_for():
+    status = Status("w-1", "RUNNING", "", 1, 1, [2], ["a-0"], 0, [], {}, {}, [])
+    assert waiting_for(None) == "waiting for the topology master"
+    assert waiting_for(status) == "waiting for container 2"
+    several = Status("w-1", "RUNNING", "", 1, 1, [], ["a-0", "b-0", "c-0", "d-0", "e-0"], 0, [], {}, {}, [])
+    assert waiting_for(several) == "waiting for a-0, b-0, c-0, d-0 ..."
+    assert waiting_for(Status("w-1", "RUNNING", "", 1, 1, [], [], 0, [], {}, {}, [])) == ""

@@ -1,0 +1,220 @@
+"""What waits for the control lane: folded right, bounded, and dropped only when it is of no use."""
+
+from collections import defaultdict
+
+import numpy as np
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from ardea.protocol.ids import column
+from ardea.protocol.lane import Lane
+from ardea.protocol.link import CONTROL_ROOM, Link
+from ardea.protocol.wire_pb2 import ACKS, CREDITS, HEARTBEAT, PAUSE, Header
+from stream_manager.acks import ENTRIES_A_MESSAGE, ControlOutbox, PendingAcks
+
+TIMEOUT = 30.0
+SPOUTS = (3, 4)
+OPEN_ROOTS = 6
+
+entries = st.lists(st.tuples(st.integers(0, OPEN_ROOTS - 1), st.integers(1, 2**64 - 1)), max_size=5)
+settled = st.lists(st.integers(0, OPEN_ROOTS - 1), max_size=3)
+
+
+def u64(numbers):
+    return np.array(list(numbers), dtype=np.uint64)
+
+
+def frames_of(acked=(), failed=(), lost=()):
+    acked = list(acked)
+    columns = (u64(r for r, _ in acked), u64(x for _, x in acked), u64(failed), u64(lost))
+    return [c.tobytes() for c in columns]
+
+
+class Wire:
+    """A link whose messages are caught, and confirmed when the test says so."""
+
+    def __init__(self):
+        self.messages = []
+        self.link = Link("peer", "peer", 1, lambda _link, lane, message: self.messages.append(message))
+        self.link.meet(1)
+
+    def confirm(self):
+        header = Header(kind=HEARTBEAT, sender=1, receiver=1)
+        header.confirmed_control = self.link.lanes[Lane.CONTROL].sent
+        self.link.accept(Lane.CONTROL, header, 0)
+
+    def fill(self):
+        """Leaves no room."""
+        while self.link.control_room:
+            self.link.send(Lane.CONTROL, Header(kind=CREDITS), [b"x"], CONTROL_ROOM // 2)
+
+    def sent(self, kind):
+        for message in self.messages:
+            header = Header.FromString(message[0])
+            if header.kind == kind:
+                yield header, message[1:]
+
+
+class OutboxMachine(RuleBasedStateMachine):
+    """However sends and waits alternate, each root arrives with the XOR of all its entries."""
+
+    def __init__(self):
+        super().__init__()
+        self.wire = Wire()
+        self.outbox = ControlOutbox(self.wire.link, TIMEOUT)
+        self.put = defaultdict(lambda: defaultdict(int))
+        self.settled = defaultdict(set)
+        self.newest = {}
+
+    @rule(
+        spout=st.sampled_from(SPOUTS), acked=entries, failed=settled, lost=settled, times=st.sampled_from([1, 1, 1, 70])
+    )
+    def acks(self, spout, acked, failed, lost, times):
+        for _ in range(times):
+            self.outbox.acks(spout, frames_of(acked, failed, lost), 0.0)
+            for root, xor in acked:
+                self.put[spout][root] ^= xor
+        self.settled[spout, "failed"].update(failed)
+        self.settled[spout, "lost"].update(lost)
+
+    @rule(key=st.sampled_from("ab"), number=st.integers(1, 99))
+    def say(self, key, number):
+        self.outbox.newest(key, Header(kind=PAUSE, target=number), [key.encode()])
+        self.newest[key] = number
+
+    @rule()
+    def fill(self):
+        self.wire.fill()
+
+    @rule()
+    def confirm(self):
+        self.wire.confirm()
+
+    @rule()
+    def flush(self):
+        self.outbox.flush(1.0)
+
+    @precondition(lambda self: not self.wire.link.control_room)
+    @rule()
+    def nothing_goes_out_without_room(self):
+        before = len(self.wire.messages)
+        self.outbox.flush(1.0)
+        assert len(self.wire.messages) == before
+
+    @invariant()
+    def bounded_by_open_roots(self):
+        for pending in self.outbox._acks.values():
+            assert all(len(c) <= OPEN_ROOTS for c in pending.folded())
+            assert len(pending) <= 2 * 66 * 5
+
+    def teardown(self):
+        while self.outbox.waiting:
+            self.wire.confirm()
+            self.outbox.flush(1.0)
+        got, ended = defaultdict(lambda: defaultdict(int)), defaultdict(set)
+        for header, frames in self.wire.sent(ACKS):
+            roots, xors, failed, lost = map(column, frames)
+            for root, xor in zip(roots.tolist(), xors.tolist(), strict=True):
+                got[header.target][root] ^= xor
+            ended[header.target, "failed"].update(failed.tolist())
+            ended[header.target, "lost"].update(lost.tolist())
+        assert {s: dict(v) for s, v in got.items() if v} == {s: dict(v) for s, v in self.put.items() if v}
+        assert {k: v for k, v in ended.items() if v} == {k: v for k, v in self.settled.items() if v}
+        last = {}
+        for header, frames in self.wire.sent(PAUSE):
+            last[frames[0].decode()] = header.target
+        assert last == self.newest
+        assert self.outbox.dropped == 0
+
+
+OutboxMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30)
+TestOutbox = OutboxMachine.TestCase
+
+
+def test_what_has_room_is_passed_on_untouched():
+    """Folding is for what waits."""
+    wire = Wire()
+    frames = frames_of([(9, 1), (2, 1)])
+    ControlOutbox(wire.link, TIMEOUT).acks(3, frames, 0.0)
+    assert [f for _, f in wire.sent(ACKS)] == [frames]
+
+
+def test_what_waits_is_not_overtaken():
+    """Acks that come when there is room again are folded into what is still unsent."""
+    wire = Wire()
+    outbox = ControlOutbox(wire.link, TIMEOUT)
+    wire.fill()
+    outbox.acks(3, frames_of([(1, 1)]), 0.0)
+    wire.confirm()
+    outbox.acks(3, frames_of([(1, 2)]), 0.0)
+    outbox.flush(0.0)
+    assert [frames for _, frames in wire.sent(ACKS)] == [frames_of([(1, 3)])]
+
+
+def test_of_the_rest_only_the_newest_waits():
+    wire = Wire()
+    outbox = ControlOutbox(wire.link, TIMEOUT)
+    wire.fill()
+    for number in range(1, 50):
+        outbox.newest("pause", Header(kind=PAUSE, target=number))
+    wire.confirm()
+    outbox.flush(0.0)
+    assert [h.target for h, _ in wire.sent(PAUSE)] == [49]
+
+
+def test_what_waited_longer_than_the_message_timeout_is_dropped_and_counted():
+    """Each entry once: an acked root is one entry, though it has two columns."""
+    wire = Wire()
+    outbox = ControlOutbox(wire.link, TIMEOUT)
+    wire.fill()
+    outbox.acks(3, frames_of([(1, 7), (2, 7), (1, 8)], failed=[4], lost=[5, 6]), 0.0)
+    outbox.acks(4, frames_of([(1, 7)]), 1.0)
+    outbox.flush(TIMEOUT)
+    assert outbox.dropped == 0
+    outbox.flush(TIMEOUT + 0.5)
+    assert outbox.dropped == 5
+    wire.confirm()
+    outbox.flush(TIMEOUT + 0.5)
+    assert [h.target for h, _ in wire.sent(ACKS)] == [4]
+    assert not outbox.waiting
+
+
+def test_a_great_backlog_never_takes_more_than_the_room():
+    """A hundred thousand folded entries leave in pieces, as they are confirmed."""
+    wire = Wire()
+    outbox = ControlOutbox(wire.link, TIMEOUT)
+    wire.fill()
+    count = 100_000
+    outbox.acks(3, frames_of(zip(range(count), range(1, count + 1), strict=True)), 0.0)
+    got = []
+    while outbox.waiting:
+        wire.confirm()
+        outbox.flush(0.0)
+        assert wire.link.lanes[Lane.CONTROL].unconfirmed_bytes <= CONTROL_ROOM + ENTRIES_A_MESSAGE * 32 + 100
+    for _, frames in wire.sent(ACKS):
+        got += zip(column(frames[0]).tolist(), column(frames[1]).tolist(), strict=True)
+    assert got == [(n, n + 1) for n in range(count)]
+
+
+def test_a_new_life_of_the_peer_waits_for_nothing_old():
+    wire = Wire()
+    outbox = ControlOutbox(wire.link, TIMEOUT)
+    wire.fill()
+    outbox.acks(3, frames_of([(1, 7)]), 0.0)
+    outbox.newest("pause", Header(kind=PAUSE))
+    outbox.clear()
+    assert not outbox.waiting
+
+
+def test_pending_acks_hold_one_entry_a_root():
+    """Messages are folded together every so often, not only at the end."""
+    pending = PendingAcks(0.0)
+    for _ in range(1000):
+        pending.add([u64([1, 2]), u64([3, 3]), u64([]), u64([])])
+    assert len(pending) <= 2 * 66
+    for _ in range(1000):
+        pending.add([u64([]), u64([]), u64([5]), u64([6])])
+    assert len(pending) <= 2 + 66
+    roots, xors, failed, lost = pending.folded()
+    assert (roots.tolist(), xors.tolist(), failed.tolist(), lost.tolist()) == ([1, 2], [0, 0], [5], [6])

@@ -1,0 +1,86 @@
+"""A consumer as its manager sees it: what waits, the watermarks, each sender's share."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ardea.protocol.wire_pb2 import Credit
+from stream_manager.consumers import ACTIVE_FOR, Consumer
+
+counts = st.integers(0, 1000)
+
+
+def consumer(**more):
+    return Consumer(5, life=1, high_rows=100, high_bytes=10_000, low_bytes=5_000, **more)
+
+
+@given(st.lists(st.tuples(counts, counts, counts), max_size=5))
+def test_what_waits_is_held_and_sent_and_not_consumed(senders):
+    """Summed over all senders; a pause begins above the mark and ends at half of it."""
+    made = consumer()
+    for number, (held, sent, consumed) in enumerate(senders):
+        sender = made.sender(number, 1)
+        sender.held_rows, sender.sent_rows, sender.consumed_rows = held, sent, consumed
+    waiting = sum(held + max(0, sent - consumed) for held, sent, consumed in senders)
+    assert made.judge(0.0) == (waiting > 100)
+
+
+def test_a_pause_lasts_until_half_of_the_watermark():
+    """No flicker at one mark, and its time is counted."""
+    made = consumer()
+    sender = made.sender(2, 1)
+    seen = []
+    for now, rows in enumerate([100, 101, 100, 51, 50, 100, 101]):
+        sender.held_rows = rows
+        seen.append(made.judge(float(now)))
+    assert seen == [False, True, True, True, False, False, True]
+    assert made.pauses == 2
+    assert made.seconds_paused(8.0) == 3.0 + 2.0
+
+
+def test_bytes_pause_too():
+    made = consumer()
+    sender = made.sender(2, 1)
+    sender.held_bytes = 10_001
+    assert made.judge(0.0)
+    sender.held_bytes, sender.sent_bytes = 4_000, 1_001
+    assert made.judge(1.0)
+    sender.consumed_bytes = 1
+    assert not made.judge(2.0)
+
+
+def test_a_new_life_of_a_sender_forgets_the_former():
+    made = consumer()
+    made.sender(2, 1).held_rows = 7
+    assert made.sender(2, 1).held_rows == 7
+    assert made.sender(2, 2).held_rows == 0
+
+
+def test_a_new_life_of_the_task_keeps_what_is_held():
+    """Nothing waits in it, nothing is known of its speed; its senders still hold their rows."""
+    made = consumer()
+    made.measured(Credit(window_rows=500, window_bytes=9_000, high_rows=300, pace=200))
+    sender = made.sender(2, 1)
+    sender.held_rows, sender.sent_rows, sender.consumed_rows = 7, 50, 20
+    made.restart(2)
+    assert (made.life, made.window_rows, made.window_bytes, made.pace) == (2, 16, 4096, 16)
+    assert sender.waiting_rows == 7
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**8), st.integers(1, 8))
+def test_active_senders_share_the_window(rows, size, active):
+    """Their windows add up to no more than the task's, except that each may send one row."""
+    made = consumer()
+    made.measured(Credit(window_rows=rows, window_bytes=size, high_rows=10, pace=3))
+    for number in range(active):
+        made.sender(number, 7).last_seen = 10.0
+    made.sender(99, 7).last_seen = 10.0 - ACTIVE_FOR
+    grants = [made.grant(number, 10.0) for number in range(active)]
+    for name, whole in (("window_rows", rows), ("window_bytes", size)):
+        shares = [getattr(grant, name) for grant in grants]
+        assert min(shares) >= 1
+        assert sum(shares) <= max(whole, active)
+    assert {(g.task, g.task_life, g.container_life, g.pace) for g in grants} == {(5, 1, 7, 3)}
+
+
+def test_a_manager_that_never_sent_gets_no_credit():
+    assert consumer().grant(3, 0.0) is None
