@@ -69,6 +69,7 @@ class BoltExecutor(Executor):
         auto_anchor = self.bolt.auto_anchor
         outlet = self.outlet
         rows, marks, plain = self.plain_buffer()
+        thread = get_ident()
 
         def emit(
             values: Sequence[Any],
@@ -80,7 +81,7 @@ class BoltExecutor(Executor):
             mark = current if auto_anchor else UNANCHORED
             if not plain or anchors is not None or direct_task is not None or need_task_ids or stream != "default":
                 return self._emit(values, stream, mark, anchors, direct_task, need_task_ids)
-            if get_ident() != self.thread:
+            if get_ident() != thread:
                 self.check_thread()
             rows.append(values)
             marks.append(mark)

@@ -7,6 +7,7 @@ of the real thread, and a simulated cluster calls the same two methods.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 from abc import ABC, abstractmethod
@@ -31,7 +32,6 @@ from ardea.protocol.wire_pb2 import (
     DRAIN,
     END,
     ENDED,
-    EXIT,
     MARKER,
     ORDER,
     REPORT,
@@ -142,7 +142,13 @@ class Executor(ABC):
     def run(self) -> None:
         """Until the topology, or the process, ends."""
         self.thread = threading.get_ident()
+        with contextlib.suppress(Stopping):
+            self._loop()
+        self.close()
+
+    def _loop(self) -> None:
         inbox, output = self.env.inbox, self.env.output
+        self.begin()
         while not self.finished:
             self.in_user_code = True
             wake = self.advance(self.clock())
@@ -160,7 +166,11 @@ class Executor(ABC):
             while item is not None:
                 self.handle(item)
                 item = None if self.waits_for_room or self.busy else inbox.take()
-        self.close()
+
+    def begin(self) -> None:
+        """What came ahead of the plan, orders above all, holds from the first call of the component on."""
+        while (item := self.env.inbox.take()) is not None:
+            self.handle(item)
 
     def waited(self, seconds: float) -> None:
         """The executor had nothing to do, or was not allowed to, for so long."""
@@ -227,8 +237,6 @@ class Executor(ABC):
             self.ending = True
         elif order.kind == DRAIN:
             self.draining = True
-        elif order.kind == EXIT:
-            self.finished = True
 
     def set_active(self, *, active: bool) -> None:
         """Initialises the component the first time; a spout then hears activate and deactivate."""

@@ -29,7 +29,7 @@ from ardea.plan.wire import packing_from_bytes
 from ardea.protocol.flow import Window
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import Header, Plan
+from ardea.protocol.wire_pb2 import EXIT, ORDER, Header, Order, Plan
 from ardea.transport import Dialled, Poller, context
 from heron_instance.bolt import BoltExecutor
 from heron_instance.executor import Environment, Executor, Item, Stopping
@@ -191,6 +191,9 @@ class InstanceProcess:
         self._lanes[lane].send(message)
 
     def _deliver(self, header: Header, frames: Sequence[bytes], size: int) -> None:
+        if header.kind == ORDER and Order.FromString(frames[0]).kind == EXIT:
+            self._stop()  # not through the queue: an executor whose output is held takes nothing from it
+            return
         self.inbox.put((header, frames), size)
 
     def _reborn(self) -> None:
@@ -245,8 +248,6 @@ class InstanceProcess:
             executor.set_active(active=message.active)
             executor.report()
             executor.run()
-        except Stopping:
-            pass
         except BaseException as error:
             self.failure = error
             text = "".join(traceback.format_exception(error)).rstrip()

@@ -59,6 +59,7 @@ class SpoutExecutor(Executor):
         outlet = self.outlet
         next_tuple = self.spout.next_tuple
         rows, marks, plain = self.plain_buffer()
+        thread = get_ident()
         wanted = 0  # rows; finish() sets it to none
 
         def plain_emit(
@@ -70,7 +71,7 @@ class SpoutExecutor(Executor):
         ) -> list[int] | None:
             if direct_task is not None or need_task_ids or stream != "default":
                 return self._emit(values, tup_id, stream, direct_task, need_task_ids)
-            if get_ident() != self.thread:
+            if get_ident() != thread:
                 self.check_thread()
             rows.append(values)
             marks.append(tup_id)
@@ -332,7 +333,9 @@ class SpoutExecutor(Executor):
         """Done: finished, nothing open, nothing in back-off."""
         if self.markers.resting and not self.markers.closed:
             waiting = self.trees_open.pending + (0 if self.draining else len(self.replays))
-            return DONE if not waiting else super().state
+            # A delivered fail ends the rest, but its marker stands until data leaves that cancels it.
+            rests = (self._resting or self.draining) and not self.unsent
+            return DONE if rests and not waiting else super().state
         return super().state
 
     # --- output -----------------------------------------------------------------------------------------------

@@ -62,9 +62,10 @@ class Greeting:
         plan.CopyFrom(self.plan)
         plan.tasks.clear()
         plan.tasks.update(lives)
-        outbox.newest("plan", Header(kind=PLAN), [plan.SerializeToString()])
+        # Orders first: a spout that is told the plan begins to emit, and after the end it must not.
         for kind, order in self.orders.items():
             outbox.newest(("order", kind), Header(kind=ORDER), [order.SerializeToString()])
+        outbox.newest("plan", Header(kind=PLAN), [plan.SerializeToString()])
 
     def refuses(self, link: Link, hello: Hello) -> bool:
         """Whether the peer belongs to another topology, or another version of it; then it is told."""

@@ -25,12 +25,12 @@ from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import EXIT, Header, Order, Plan
 from ardea.state import open_state, paths, records
-from ardea.state.records import MasterLocation
+from ardea.state.records import ExecutionState, MasterLocation
 from ardea.transport import Bound, Dialled, Poller, context, peer_number
 from stream_manager.gauges import Gauges
 from stream_manager.numbers import FlowSettings
 from stream_manager.registration import Registrar
-from stream_manager.state import LINGER, StreamManager
+from stream_manager.state import LINGER, STORED, StreamManager
 
 MESSAGES_A_ROUND = 256
 log = structlog.get_logger("stream-manager")
@@ -178,18 +178,37 @@ class StreamManagerProcess:
         try:
             return records.decode(self._state.get(path).data, MasterLocation, path)
         except StateError:
+            self._look_for_the_end()
             return None
+
+    def _look_for_the_end(self) -> None:
+        """Without a master, the final state may be stored, and nobody left who says so."""
+        path = paths.execution_state(self.definition.topology)
+        try:
+            final = records.decode(self._state.get(path).data, ExecutionState, path).state.final
+        except StateError:
+            return
+        if final and self._exit_by == math.inf:
+            self._exit(Order(kind=EXIT, term=STORED))
+
+    def _exit(self, order: Order) -> None:
+        """Passes the order on, and stays until everybody has it."""
+        if self.manager is None:
+            self._stop(ExitCode.OK)
+            return
+        self.manager.ordered(order)
+        self._exit_by = time.monotonic() + LINGER
 
     def _from_master(self, message: Plan | Order) -> None:
 
         if isinstance(message, Plan):
             self._planned(message)
             self._remember(message)
+        elif message.kind == EXIT:
+            self.registrar.confirm()
+            self._exit(message)
         elif self.manager is not None:
             self.manager.ordered(message)
-            if message.kind == EXIT:
-                self.registrar.confirm()
-                self._exit_by = time.monotonic() + LINGER
 
     def _planned(self, message: Plan) -> None:
         """Makes the manager at the first plan; dials whoever is new."""

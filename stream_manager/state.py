@@ -49,6 +49,8 @@ from stream_manager.verdicts import Verdicts
 HEARTBEAT_EVERY = 1.0
 LINGER = 5.0
 """Seconds for which the order to exit may wait for instances that are just being started again."""
+STORED = 2**64 - 1
+"""The term of an order that follows from the stored state: no master's is higher."""
 Batch = tuple[Header, Sequence[bytes]]
 
 

@@ -19,8 +19,8 @@ from ardea.testing.clock import Timeline
 from ardea.testing.instance import SimulatedInstance
 from ardea.testing.network import Network
 from ardea.testing.record import Record
-from ardea.testing.servers import MemoryStore, SimulatedManager, SimulatedMaster
-from ardea.testing.world import MASTER, Process, World, manager_name
+from ardea.testing.servers import SimulatedManager, SimulatedMaster
+from ardea.testing.world import MASTER, MemoryStore, Process, World, manager_name
 from scheduler.packing import packing_for
 
 C = TypeVar("C", bound=Component)
@@ -76,6 +76,7 @@ class Cluster:
         self.record = Record()
         self.network = Network(timeline, seed)
         self._lives: dict[str, int] = {}
+        self._done: set[str] = set()
         self._failures: dict[str, int] = {}
         self._store = MemoryStore(RunState.RUNNING if active else RunState.PAUSED)
         self._world = World(
@@ -96,6 +97,7 @@ class Cluster:
                 active=active,
             ),
             cost=cost,
+            store=self._store,
             ended=self._ended,
         )
         self._numbers = {manager_name(container.number): container.number for container in packing.containers}
@@ -166,7 +168,7 @@ class Cluster:
     @property
     def over(self) -> bool:
         """Whether the topology has its final state and every process has ended."""
-        return self._store.state.final and not self._world.processes
+        return self._store.state.final and self._done.issuperset(self.names)
 
     def activate(self) -> None:
         """Lets the spouts begin, or go on."""
@@ -202,8 +204,7 @@ class Cluster:
         process = self._world.processes.pop(name, None)
         if process is not None:
             process.kill()
-            if not self._store.state.final:
-                self._restart(name)
+            self._restart(name)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -211,13 +212,16 @@ class Cluster:
         return (MASTER, *self._numbers, *self._tasks)
 
     def _start(self, name: str) -> None:
-        if name in self._world.processes or self._store.state.final:
+        if name in self._world.processes:
+            return
+        if name == MASTER and self._store.state.final:
+            self._done.add(name)
             return
         life = self._lives[name] = self._lives.get(name, 0) + 1
         world = self._world
         process: Process
         if name == MASTER:
-            process = SimulatedMaster(world, life, self._store)
+            process = SimulatedMaster(world, life)
         elif name in self._tasks:
             process = SimulatedInstance(world, self._tasks[name], life)
         else:
@@ -234,10 +238,13 @@ class Cluster:
         """A process ended by itself; in order, or with an error of the author's."""
         if self._world.processes.get(process.name) is process:
             del self._world.processes[process.name]
-        if error is None or self._store.state.final:
+        if error is None:
+            self._done.add(process.name)
             return
+        self.record.errors.append((process.name, error))
         if isinstance(error, ArdeaError):
             # What no restart can mend ends the container, and with it the topology.
+            self._done.add(process.name)
             self._master().master.fail(f"{process.name}: {error.message}")
         else:
             self._restart(process.name)
@@ -252,9 +259,10 @@ class Cluster:
 
     def describe(self) -> str:
         """Where everything stands, in a line."""
+        errors = "".join(f"; {name} raised {error!r}" for name, error in self.record.errors[-1:])
         return (
             f"at {self.time:.6f} s the topology is {self.state}{f' ({self.reason})' if self.reason else ''};"
-            f" running: {', '.join(self._world.processes) or 'nothing'}"
+            f" running: {', '.join(self._world.processes) or 'nothing'}{errors}"
         )
 
     def story(self, name: str) -> str:

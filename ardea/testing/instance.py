@@ -23,7 +23,7 @@ from ardea.plan.wire import packing_from_bytes
 from ardea.protocol.flow import Window
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import Header, Plan
+from ardea.protocol.wire_pb2 import EXIT, ORDER, Header, Order, Plan
 from ardea.testing.clock import Alarm
 from ardea.testing.executors import WatchedBolt, WatchedSpout
 from ardea.testing.world import World, manager_name
@@ -50,6 +50,7 @@ class SimulatedInstance:
         self.life = life
         self.task = task
         self.alive = True
+        self._stopping = self._waits_inside = False
         self.component: Component | None = None
         self.executor: Executor | None = None
         self.settings = Settings.of(world.logical.config, world.logical[task.component].config)
@@ -118,6 +119,9 @@ class SimulatedInstance:
         self.world.post(self.name, manager_name(self.task.container), lane, message)
 
     def _deliver(self, header: Header, frames: Sequence[bytes], size: int) -> None:
+        if header.kind == ORDER and Order.FromString(frames[0]).kind == EXIT:
+            self.world.timeline.at(self.world.timeline.now, self._exit)
+            return
         self.inbox.put((header, frames), size)
         if self.world.audit is not None:
             senders = len(self.world.packing.containers)
@@ -168,7 +172,9 @@ class SimulatedInstance:
         def enough() -> bool:
             return not self.alive or (self.held_bytes < below and not self.held)
 
+        self._waits_inside = True
         self.world.wait(self.task.component, enough, self.clock() + timeout)
+        self._waits_inside = False
         if not self.alive:
             raise Stopping
         return enough()
@@ -200,7 +206,8 @@ class SimulatedInstance:
         try:
             action()
         except Stopping:
-            pass
+            if self._stopping:
+                self._close()
         except Exception as error:
             self._die(error)
 
@@ -222,11 +229,7 @@ class SimulatedInstance:
             executor.handle(item)
             item = None if executor.waits_for_room or executor.busy else inbox.take()
         self._check_output()
-        if executor.finished:
-            self.stop()
-            self.world.ended(self, None)
-        else:
-            self._turn.set(max(self.clock(), min(wake, self.clock() + 1.0)))
+        self._turn.set(max(self.clock(), min(wake, self.clock() + 1.0)))
 
     def _check_output(self) -> None:
         if self.world.audit is not None:
@@ -263,6 +266,7 @@ class SimulatedInstance:
         executor.learn(message.tasks)
         executor.set_active(active=message.active)
         executor.report()
+        executor.begin()
 
     def _submit(self, function: Callable[[], object]) -> None:
         def call() -> None:
@@ -318,10 +322,20 @@ class SimulatedInstance:
         self._posted.clear()
 
     def stop(self) -> None:
-        """Ends in order: the component is closed."""
+        """Ends in order: the component is closed, behind a call that waits inside an emit."""
         self.kill()
+        self._stopping = True
+        if not self._waits_inside:
+            self._close()
+
+    def _close(self) -> None:
         if self.executor is not None:
             self.executor.close()
+
+    def _exit(self) -> None:
+        if self.alive:
+            self.stop()
+            self.world.ended(self, None)
 
     def _die(self, error: BaseException) -> None:
         self.kill()

@@ -37,7 +37,7 @@ class Record:
     """Everything so far, by component; of processes that died too.
 
     ``failed`` are the trees that a bolt failed, ``timed_out`` and ``lost`` those that ended so; all by ``tup_id``, in
-    the order in which the spouts heard of it.
+    the order in which the spouts heard of it.  ``errors``: (task, exception) that ended a process.
     """
 
     emitted: dict[str, list[Emitted]] = field(default_factory=lambda: defaultdict(list))
@@ -46,6 +46,7 @@ class Record:
     failed: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     timed_out: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     lost: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    errors: list[tuple[str, BaseException]] = field(default_factory=list)
     ticks: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
     def tuples(self, component: str, stream: str = "default") -> list[tuple[Any, ...]]:

@@ -13,13 +13,13 @@ from ardea.plan.wire import packing_from_bytes
 from ardea.protocol.ids import incarnation
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import EXIT, Header, Plan
-from ardea.state.records import MasterLocation, RunState
+from ardea.protocol.wire_pb2 import EXIT, Header, Order, Plan
+from ardea.state.records import MasterLocation
 from ardea.testing.clock import Alarm
 from ardea.testing.world import MASTER, World, manager_name
 from stream_manager.numbers import FlowSettings
 from stream_manager.registration import Registrar
-from stream_manager.state import LINGER, StreamManager
+from stream_manager.state import LINGER, STORED, StreamManager
 from topology_master.state import Master
 
 MASTER_LINGER = 3.0
@@ -78,7 +78,7 @@ class SimulatedManager:
         self._round = Alarm(world.timeline, self._run)
         self._exit_by = math.inf
         self.registrar = Registrar(
-            lambda: world.master_at,
+            self._find_master,
             self._dial,
             world.definition,
             container,
@@ -119,16 +119,22 @@ class SimulatedManager:
                     self.registrar.confirm()
                     self._exit_by = now + LINGER
         due = self.registrar.tick(now)
+        if self.manager is None and self._exit_by < math.inf:
+            self._end()
+            return
         if self.manager is not None:
             self._receive(self.manager, now)
             due = min(due, self.manager.tick(now), self._exit_by)
             if now >= self._exit_by or (self._exit_by < math.inf and self.manager.told_everybody):
-                self.kill()
-                self.world.ended(self, None)
+                self._end()
                 return
             if self.world.audit is not None:
                 self.world.audit.manager(self.name, self.manager)
         self._round.set(max(due, now + ROUND))
+
+    def _end(self) -> None:
+        self.kill()
+        self.world.ended(self, None)
 
     def _receive(self, manager: StreamManager, now: float) -> None:
         while self._mail:
@@ -158,34 +164,24 @@ class SimulatedManager:
             self.manager.identify(self.world.definition.topology, self._shape.digest, self._shape.digests)
         self.manager.planned(message, packing_from_bytes(message.packing))
 
+    def _find_master(self) -> MasterLocation | None:
+        """As the real process does, which looks for the final state where it finds no master."""
+        world = self.world
+        if world.master_at is None and world.store.state.final and self._exit_by == math.inf:
+            self._exit_by = world.timeline.now + LINGER
+            if self.manager is not None:
+                self.manager.ordered(Order(kind=EXIT, term=STORED))
+        return world.master_at
+
     def _dial(self, address: str) -> ToMaster:
         self._master = ToMaster(self.world, self.name, address)
         return self._master
 
 
-class MemoryStore:
-    """What the masters write: it outlives them all."""
-
-    def __init__(self, state: RunState) -> None:
-        self.state = state
-        self.reason = ""
-        self._admissions: dict[int, tuple[str, int]] = {}
-
-    def admit(self, container: int, holder: str, host: str, port: int) -> int:  # noqa: ARG002
-        """See :class:`topology_master.state.Store`."""
-        former, number = self._admissions.get(container, ("", 0))
-        self._admissions[container] = (holder, number + (former != holder))
-        return self._admissions[container][1]
-
-    def execution(self, state: RunState, reason: str) -> None:
-        """See :class:`topology_master.state.Store`."""
-        self.state, self.reason = state, reason
-
-
 class SimulatedMaster:
     """The topology master in one of its lives, each a term of its own."""
 
-    def __init__(self, world: World, life: int, store: MemoryStore) -> None:
+    def __init__(self, world: World, life: int) -> None:
         self.world = world
         self.life = life
         self.name = MASTER
@@ -199,9 +195,9 @@ class SimulatedMaster:
             world.definition.packing,
             1,
             life,
-            store,
+            world.store,
             self._transmit,
-            state=store.state,
+            state=world.store.state,
             drain_secs=Settings.of(logical.config).drain,
         )
         self._mail: deque[tuple[int, Message]] = deque()
@@ -216,8 +212,9 @@ class SimulatedMaster:
         self._round.set(self.world.timeline.now)
 
     def kill(self) -> None:
-        """Ends at once."""
+        """Ends at once, and with it its lease."""
         self._round.cancel()
+        self.world.master_at = None
 
     def _run(self) -> None:
         """One round of the real loop."""

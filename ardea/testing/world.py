@@ -14,7 +14,7 @@ from ardea.plan.packing import PackingPlan
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import kind_name
 from ardea.protocol.wire_pb2 import Header
-from ardea.state.records import MasterLocation
+from ardea.state.records import MasterLocation, RunState
 from ardea.testing.audit import Audit
 from ardea.testing.clock import Timeline
 from ardea.testing.network import Network
@@ -42,6 +42,25 @@ class Process(Protocol):
         """Ends at once; nothing of it happens any more."""
 
 
+class MemoryStore:
+    """What the masters write: it outlives them all."""
+
+    def __init__(self, state: RunState) -> None:
+        self.state = state
+        self.reason = ""
+        self._admissions: dict[int, tuple[str, int]] = {}
+
+    def admit(self, container: int, holder: str, host: str, port: int) -> int:  # noqa: ARG002
+        """See :class:`topology_master.state.Store`."""
+        former, number = self._admissions.get(container, ("", 0))
+        self._admissions[container] = (holder, number + (former != holder))
+        return self._admissions[container][1]
+
+    def execution(self, state: RunState, reason: str) -> None:
+        """See :class:`topology_master.state.Store`."""
+        self.state, self.reason = state, reason
+
+
 @dataclass(slots=True)
 class World:
     """One cluster's surroundings.  ``cost``: seconds a tuple (a spout: a call of ``next_tuple``) by component."""
@@ -55,6 +74,7 @@ class World:
     packing: PackingPlan
     definition: Definition
     cost: Mapping[str, float]
+    store: MemoryStore
     ended: Callable[[Process, BaseException | None], None]
     processes: dict[str, Process] = field(default_factory=dict)
     master_at: MasterLocation | None = None

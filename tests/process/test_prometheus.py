@@ -2,92 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
-import shutil
-import socket
-import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-from urllib.error import URLError
-from urllib.parse import urlencode
-from urllib.request import urlopen
 
 import pytest
 
 from ardea.metrics import Identity, Registry
 from metrics_manager.server import MetricsManager
+from tests.process.prometheus import Prometheus
 
 pytestmark = pytest.mark.prometheus
 
-CONFIG = """\
-global:
-  scrape_interval: 500ms
-  scrape_timeout: 500ms
-scrape_configs:
-  - job_name: ardea
-    static_configs:
-      - targets: ["127.0.0.1:{port}"]
-"""
 ACKED = "ardea_instance_tuples_acked_total"
-
-
-class Prometheus:
-    """Debian's server on a free port, scraping one target."""
-
-    def __init__(self, folder: Path, target: int) -> None:
-        binary = shutil.which("prometheus")
-        if binary is None:
-            pytest.fail("the prometheus server is not installed; `apt-get install prometheus`, then run this again")
-        config = folder / "prometheus.yml"
-        config.write_text(CONFIG.format(port=target))
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._address = f"127.0.0.1:{free.getsockname()[1]}"
-        self._log = folder / "prometheus.log"
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                [
-                    binary,
-                    f"--config.file={config}",
-                    f"--storage.tsdb.path={folder / 'data'}",
-                    f"--web.listen-address={self._address}",
-                ],
-                stdout=log,
-                stderr=log,
-            )
-
-    def get(self, path: str, **query: str) -> Any:
-        with urlopen(f"http://{self._address}/api/v1/{path}?{urlencode(query)}", timeout=20) as response:
-            return json.load(response)["data"]
-
-    def ask(self, query: str) -> dict[tuple[str, ...], float]:
-        """An instant query: label values other than the scrape's own → value."""
-        found = {}
-        for row in self.get("query", query=query)["result"]:
-            labels = {k: v for k, v in row["metric"].items() if k not in {"__name__", "instance", "job"}}
-            found[tuple(labels[name] for name in sorted(labels))] = float(row["value"][1])
-        return found
-
-    def wait(self, query: str, condition: Callable[[dict[tuple[str, ...], float]], object]) -> dict:
-        """Asks until the answer fulfils the condition."""
-        deadline, tick, answer = time.monotonic() + 60, threading.Event(), None
-        while time.monotonic() < deadline:
-            assert self._process.poll() is None, f"prometheus ended: {self._log.read_text()}"
-            try:
-                answer = self.ask(query)
-            except URLError:  # it is not listening yet
-                answer = None
-            if answer is not None and condition(answer):
-                return answer
-            tick.wait(0.1)
-        raise AssertionError(f"{query} stayed at {answer}; its log: {self._log.read_text()[-2000:]}")
-
-    def close(self) -> None:
-        self._process.kill()
-        self._process.wait()
 
 
 class Load:
@@ -145,8 +74,8 @@ def load(manager: MetricsManager) -> Iterator[Load]:
 
 
 @pytest.fixture
-def prometheus(manager: MetricsManager, tmp_path: Path) -> Iterator[Prometheus]:
-    server = Prometheus(tmp_path, manager.serve(0))
+def prometheus(manager: MetricsManager, prometheus_binary: Path, tmp_path: Path) -> Iterator[Prometheus]:
+    server = Prometheus(prometheus_binary, tmp_path, manager.serve(0))
     yield server
     server.close()
 

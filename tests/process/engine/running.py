@@ -75,13 +75,14 @@ class Running:
         """Waits until every task has reported."""
         return self.until(lambda: (s := self.run.status) and s.complete and s, "every task has reported")
 
-    def finish(self, seconds: float = 60.0) -> Outcome:
-        """Steps until nothing of it is left; it has to have succeeded."""
+    def finish(self, seconds: float = 60.0, meanwhile: Callable[[], object] = bool) -> Outcome:
+        """Steps until nothing of it is left, and calls ``meanwhile`` at each; it has to have succeeded."""
         deadline = time.monotonic() + seconds
         while not self.run.over:
             if time.monotonic() > deadline:
                 pytest.fail(f"not over within {seconds:g} s: {self.run.status}\n{self.logs()}")
             self.run.step()
+            meanwhile()
         outcome = self.run.outcome()
         assert outcome.state is RunState.SUCCEEDED, f"{outcome}\n{self.logs()}"
         return outcome

@@ -39,6 +39,7 @@ def cuttable(monkeypatch):
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(600)
 @pytest.mark.usefixtures("cuttable")
 def test_rows_stay_in_order_and_values_equal_while_the_link_is_cut(tmp_path):
     """Streams alternate, flushes have 1 to 10,000 rows; none is lost, doubled or overtaken."""

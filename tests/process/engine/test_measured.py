@@ -1,0 +1,118 @@
+"""What a real Prometheus reads of a running topology, and how much memory each process takes."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from tests.process.engine.running import SOAK, Running, size
+from tests.process.prometheus import Prometheus
+
+pytestmark = pytest.mark.cluster
+
+MIB = 1 << 20
+
+
+@pytest.mark.prometheus
+def test_prometheus_sees_a_word_count_and_its_users_metrics(tmp_path, prometheus_binary):
+    with Running("measured.py:WordCount", tmp_path) as topology:
+        topology.running()
+        server = Prometheus(prometheus_binary, tmp_path, *(topology.port(n) for n in (0, 1, 2)))
+        try:
+            watch(topology, server)
+        finally:
+            server.close()
+        topology.raise_flag("enough")
+        outcome = topology.finish()
+    [emitted] = topology.left("lines")
+    counts: dict[str, int] = {}
+    for task in topology.left("count"):
+        counts.update(task)
+    assert counts == dict.fromkeys(topology.module.LINE.split(), emitted)
+    assert outcome.components["lines"].acked == emitted
+
+
+def watch(topology: Running, server: Prometheus) -> None:
+    def wait(query, condition):
+        """Prometheus is asked by the step, so that the run is kept meanwhile."""
+        return server.wait(query, lambda answer: (topology.run.step(), condition(answer))[1])
+
+    by_component = "sum by (component) (rate(ardea_instance_tuples_executed_total[5s]))"
+    rates = wait(by_component, lambda rates: {("split",), ("count",)} <= rates.keys() and all(rates.values()))
+    assert rates["count",] / rates["split",] == pytest.approx(4, rel=0.5), "four words a line"
+    for q, histogram in (
+        (0.5, "ardea_spout_complete_latency_seconds"),
+        (0.99, "ardea_spout_complete_latency_seconds"),
+        (0.99, "ardea_instance_execute_duration_seconds"),
+    ):
+        query = f"histogram_quantile({q}, sum by (le) (rate({histogram}_bucket[5s])))"
+        [value] = wait(query, lambda answer: answer and not math.isnan(next(iter(answer.values())))).values()
+        assert 0 < value < 10
+    assert wait("sum(ardea_stmgr_links{state='up'})", lambda answer: answer.get(()) == 2)
+    assert set(wait("up", lambda answer: len(answer) or None).values()) == {1}
+
+    topology.raise_flag("pause")
+    topology.until(lambda: topology.total("pending", "lines") == 0, "all lines are counted")
+    [emitted] = wait(
+        "sum(ardea_instance_tuples_emitted_total{component='lines'}) == "
+        "sum(ardea_instance_tuples_acked_total{component='lines'})",
+        bool,
+    ).values()
+    for query, factor in (
+        ("sum(ardea_instance_tuples_executed_total{component='split'})", 1),
+        ("sum(ardea_instance_tuples_executed_total{component='count'})", 4),
+        ("sum(ardea_user_counts_total{metric='lines'})", 1),
+        ("sum(ardea_user_counts_total{metric='words', key='heron'})", 1),
+        ("sum(ardea_spout_complete_latency_seconds_count)", 1),
+    ):
+        wait(query, lambda answer, factor=factor: answer.get(()) == factor * emitted)
+    [lengths] = {tuple(set(wait("ardea_user_value{metric='length'}", bool).values()))}
+    assert lengths == (4.0,)
+
+
+class Memory:
+    """The resident memory of every process: the most until a quarter of the tuples were executed, and in all."""
+
+    def __init__(self, topology: Running, component: str, total: int) -> None:
+        self.topology, self.component, self.total = topology, component, total
+        self.early: dict[str, int] = {}
+        self.peak: dict[str, int] = {}
+
+    def look(self) -> None:
+        early = self.topology.total("executed", self.component) <= self.total / 4
+        for name, resident in self.topology.resident().items():
+            self.peak[name] = max(self.peak.get(name, 0), resident)
+            if early:
+                self.early[name] = self.peak[name]
+
+    def check(self, bound: int) -> None:
+        """Every process stayed below ``bound``; in a long run, also within a tenth of what it took early."""
+        print({name: f"{resident / MIB:.0f} MiB" for name, resident in sorted(self.peak.items())})
+        assert {name: peak // MIB for name, peak in self.peak.items() if peak > bound} == {}
+        if SOAK:
+            grown = {name: (self.early[name] // MIB, peak // MIB) for name, peak in self.peak.items()}
+            assert {name: (early, peak) for name, (early, peak) in grown.items() if peak > 1.1 * early} == {}
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_at_most_once_words_leave_no_process_bigger(tmp_path):
+    words = size(2_000_000, 100_000_000)
+    with Running("measured.py:AtMostOnce", tmp_path, {"test.words": words}) as topology:
+        memory = Memory(topology, "count", words)
+        topology.finish(size(60, 3000), memory.look)
+    assert sum(topology.left("count")) == words
+    memory.check(100 * MIB)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_a_flat_map_in_front_of_a_slow_bolt_takes_bounded_memory(tmp_path):
+    """Each input becomes ten megabytes, and the reader takes a third of a second for it."""
+    numbers = size(20, 3000)
+    with Running("measured.py:Flood", tmp_path, {"test.numbers": numbers}) as topology:
+        memory = Memory(topology, "slow", numbers * 10_000)
+        topology.finish(size(60, 3000), memory.look)
+    assert topology.left("slow") == [numbers * 10_000]
+    memory.check(160 * MIB)
