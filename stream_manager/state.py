@@ -262,8 +262,7 @@ class StreamManager:
     def _release(self, task: int) -> None:
         for header, frames in self.channels[task].release():
             self._forward(header, frames)
-            if header.source_life == self.lives[header.source]:  # a new life of it counts its own output only
-                if header.source_life == self.lives.get(header.source):  # a former life's output pays nobody's credit
+            if header.source_life == self.lives.get(header.source):  # a former life's output pays nobody's credit
                 self._passed(header.source, header.rows, sum(map(len, frames)), waited=True)
 
     def _passed(self, task: int, rows: int, size: int, *, waited: bool = False) -> None:

@@ -211,6 +211,11 @@ class Cluster:
         """All processes: the master, the managers, the tasks."""
         return (MASTER, *self._numbers, *self._tasks)
 
+    @property
+    def running(self) -> tuple[str, ...]:
+        """Those that run now."""
+        return tuple(self._world.processes)
+
     def _start(self, name: str) -> None:
         if name in self._world.processes:
             return
@@ -262,7 +267,7 @@ class Cluster:
         errors = "".join(f"; {name} raised {error!r}" for name, error in self.record.errors[-1:])
         return (
             f"at {self.time:.6f} s the topology is {self.state}{f' ({self.reason})' if self.reason else ''};"
-            f" running: {', '.join(self._world.processes) or 'nothing'}{errors}"
+            f" running: {', '.join(self.running) or 'nothing'}{errors}"
         )
 
     def story(self, name: str) -> str:

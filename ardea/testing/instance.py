@@ -17,6 +17,7 @@ import numpy as np
 from ardea.component import Bolt, Component
 from ardea.config import Settings
 from ardea.context import TopologyContext
+from ardea.errors import ArdeaError
 from ardea.metrics import Identity, Registry
 from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.plan.wire import packing_from_bytes
@@ -24,6 +25,7 @@ from ardea.protocol.flow import Window
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import EXIT, ORDER, Header, Order, Plan
+from ardea.testing.audit import InvariantError
 from ardea.testing.clock import Alarm
 from ardea.testing.executors import WatchedBolt, WatchedSpout
 from ardea.testing.world import World, manager_name
@@ -101,7 +103,7 @@ class SimulatedInstance:
                 self._posted_bytes -= size
                 action()
             self._round.set(max(gateway.tick(now), now + TURN))
-        except Exception as error:  # the process would end: refused, or another topology
+        except ArdeaError as error:  # refused, or another topology
             self._die(error)
             return
         if self._posted:
@@ -208,6 +210,8 @@ class SimulatedInstance:
         except Stopping:
             if self._stopping:
                 self._close()
+        except InvariantError:
+            raise
         except Exception as error:
             self._die(error)
 

@@ -1,0 +1,91 @@
+"""The watched invariants: each is broken once, on purpose, and is noticed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ardea import Topology
+from ardea.protocol.flow import Channel, Window
+from ardea.testing import CollectBolt, InvariantError, RowsSpout, run
+from heron_instance.bolt import BoltExecutor
+from heron_instance.gateway import Gateway
+from stream_manager.ledger import Ledger
+from stream_manager.sources import Source
+
+
+class Plain(Topology):
+    words = RowsSpout.of(["word"], [[f"word {n}"] for n in range(200)]).spec()
+    sink = CollectBolt.spec(inputs=[words])
+    config = {"heron.instance.internal.queue.bytes": 4096}
+
+
+class Long(Plain):
+    words = RowsSpout.of(["word"], [[f"word {n}"] for n in range(5000)]).spec()
+    sink = CollectBolt.spec(inputs=[words])
+
+
+def test_a_sound_engine_passes():
+    assert run(Plain, containers=2, cost={"sink": 0.001}).state == "SUCCEEDED"
+
+
+def test_false_completion(monkeypatch):
+    """A ledger that takes any ack for the last one."""
+    monkeypatch.setattr(Ledger, "init", _complete_at_once)
+    with pytest.raises(InvariantError, match="is complete, yet 1 of its rows were never processed"):
+        run(Plain, containers=2, cost={"sink": 0.001})
+
+
+def _complete_at_once(self, roots, xors, now):
+    return roots
+
+
+def test_two_verdicts(monkeypatch):
+    """A ledger that says each verdict twice."""
+    ack = Ledger.ack
+    monkeypatch.setattr(Ledger, "ack", lambda self, roots, xors: np.repeat(ack(self, roots, xors), 2))
+    with pytest.raises(InvariantError, match="got a second verdict on the tree of"):
+        run(Plain)
+
+
+def test_credit_for_what_was_never_sent(monkeypatch):
+    """A source that is credited twice."""
+    passed = Source.passed
+
+    def twice(self, rows, size, now, *, waited):
+        passed(self, rows, size, now, waited=waited)
+        return passed(self, rows, size, now, waited=waited)
+
+    monkeypatch.setattr(Source, "passed", twice)
+    with pytest.raises(InvariantError, match="more was consumed than sent"):
+        run(Plain)
+
+
+def test_an_input_queue_without_bounds(monkeypatch):
+    """Senders that need no credit."""
+    monkeypatch.setattr(Channel, "_admits", lambda *args: True)
+    with pytest.raises(InvariantError, match="wait in the input queue of sink-0"):
+        run(Plain, cost={"sink": 0.1})
+
+
+def test_output_without_bounds(monkeypatch):
+    """An executor that goes on with held output."""
+    monkeypatch.setattr(BoltExecutor, "waits_for_room", property(lambda self: False))
+    monkeypatch.setattr(Gateway, "held", property(lambda self: False))
+    with pytest.raises(InvariantError, match=r"words-0 holds .* bytes; the limit is"):
+        run(Long, config={"topology.max.held.bytes": 1000}, cost={"sink": 0.1})
+
+
+def test_a_miscounted_queue(monkeypatch):
+    """A channel that forgets what it holds."""
+    offer = Channel.offer
+
+    def forgetful(self, item, rows, size):
+        out = offer(self, item, rows, size)
+        self.held_rows = 0
+        return out
+
+    monkeypatch.setattr(Channel, "offer", forgetful)
+    monkeypatch.setattr(Window, "consumed", lambda self, rows, size, busy: False)
+    with pytest.raises(InvariantError, match="and counts otherwise"):
+        run(Plain, cost={"sink": 0.01})

@@ -1,0 +1,192 @@
+"""The simulated cluster itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from ardea import Bolt, Grouping, Topology, TopologyBuilder, UserError
+from ardea.testing import Cluster, CollectBolt, Emitted, FeederSpout, Received, RowsSpout, run
+
+
+class Upper(Bolt):
+    outputs = ["word"]
+
+    def process(self, tup):
+        self.emit([tup[0].upper()])
+
+
+class Small(Topology):
+    words = RowsSpout.of(["word"], [["a"], ["b"], ["c"]]).spec()
+    upper = Upper.spec(inputs={words: Grouping.GLOBAL})
+    sink = CollectBolt.spec(inputs=[upper])
+
+
+class Fed(Topology):
+    words = FeederSpout.of("word").spec()
+    sink = CollectBolt.spec(inputs=[words])
+
+
+def test_a_result_has_all_that_happened():
+    """Rows, tuples, ids, state and time."""
+    result = run(Small, containers=2, seed=1)
+    assert (result.state, result.reason) == ("SUCCEEDED", "")
+    assert 0 < result.time < 1
+    assert result.emitted["words"] == [Emitted((w,), "default", 3, n) for n, w in enumerate("abc")]
+    assert result.emitted["upper"] == [Emitted((w,), "default", 2) for w in "ABC"]
+    assert result.received["sink"] == [Received((w,), "upper", "default", 2, 1) for w in "ABC"]
+    assert result.tuples("upper") == result.inputs("sink") == [("A",), ("B",), ("C",)]
+    assert sorted(result.acked["words"]) == [0, 1, 2]
+    assert not result.failed["words"]
+
+
+def test_a_builder_runs_too():
+    builder = TopologyBuilder("built")
+    words = builder.add_spout("words", RowsSpout.of(["word"], [["a"]]))
+    builder.add_bolt("upper", Upper, inputs=[words])
+    assert run(builder).tuples("upper") == [("A",)]
+
+
+def test_the_same_seed_gives_the_same_run():
+    """Event by event; another seed gives another one."""
+
+    def stories(seed):
+        with Cluster(Small, containers=2, seed=seed, faults=[(0.0005, lambda c: c.kill("upper-0"))]) as cluster:
+            cluster.run_until(lambda: cluster.over)
+            return [cluster.story(name) for name in cluster.names]
+
+    assert stories(7) == stories(7)
+    assert stories(7) != stories(8)
+
+
+def test_the_checks_change_nothing():
+    """A run without them goes the same way."""
+    assert run(Small, seed=3, check=False).time == run(Small, seed=3).time
+
+
+def test_until_stops_in_the_middle():
+    result = run(Fed, until=2.5)
+    assert (result.state, result.time) == ("RUNNING", 2.5)
+
+
+def test_without_until_an_unbounded_topology_is_an_error():
+    """After an hour of simulated time, saying where everything stands."""
+    with pytest.raises(TimeoutError, match="the topology is RUNNING; running: master, manager-1"):
+        run(Fed, config={"topology.spout.wait.ms": 1000})
+
+
+def test_feeding():
+    with Cluster(Fed) as cluster:
+        cluster.advance(1)
+        feeder = cluster.task("words-0", FeederSpout)
+        feeder.feed(["a"], tup_id="first")
+        cluster.run_until(lambda: cluster.record.acked["words"] == ["first"])
+        assert 1 <= cluster.time < 1.1
+        feeder.end()
+        cluster.run_until(lambda: cluster.over)
+        assert cluster.state == "SUCCEEDED"
+
+
+def test_costs_are_simulated_time():
+    """A hundred tuples of 50 ms take five seconds; on three tasks a third of that."""
+    rows = RowsSpout.of(["word"], [[n] for n in range(99)])
+    for tasks, seconds in ((1, 4.95), (3, 1.65)):
+        words = rows.spec("words")
+        slow = CollectBolt.spec("slow", par=tasks, inputs=[words])
+        topology = type("Slow", (Topology,), {"a": words, "b": slow})
+        assert run(topology, cost={"slow": 0.05}).time == pytest.approx(seconds, rel=0.15)
+
+
+def test_batches_cost_by_the_tuple():
+    class Batches(Bolt):
+        def process_batch(self, rows):
+            pass
+
+    class Batched(Topology):
+        words = RowsSpout.of(["word"], [[n] for n in range(100)]).spec()
+        slow = Batches.spec(inputs=[words])
+
+    result = run(Batched, cost={"slow": 0.05})
+    assert result.time == pytest.approx(5, rel=0.15)
+    assert sorted(result.inputs("slow")) == [(n,) for n in range(100)]
+
+
+@pytest.mark.parametrize("name", ["words-0", "sink-0", "manager-1", "manager-2", "master"])
+def test_a_killed_process_comes_back(name):
+    """With a new life, without what it knew; the topology goes on."""
+    with Cluster(Fed, containers=2) as cluster:
+        cluster.advance(1)
+        cluster.task("words-0", FeederSpout).feed(["a"], tup_id=1)
+        cluster.run_until(lambda: cluster.record.acked["words"] == [1])
+        cluster.kill(name)
+        assert name not in cluster.running
+        cluster.advance(5)
+        assert name in cluster.running
+        cluster.task("words-0", FeederSpout).feed(["b"], tup_id=2)
+        cluster.run_until(lambda: 2 in cluster.record.acked["words"], 10)
+
+
+def test_an_exception_ends_a_process_and_is_kept():
+    """It is started again; the record has the exception."""
+
+    class Breaks(CollectBolt):
+        auto_fail = False
+        broken = []
+
+        def process(self, tup):
+            if not self.broken:
+                self.broken.append(tup[0])
+                raise ValueError("once")
+
+    class Once(Topology):
+        words = RowsSpout.of(["word"], [["a"]]).spec()
+        sink = Breaks.spec(inputs=[words])
+
+    result = run(Once)
+    assert result.state == "SUCCEEDED"
+    assert [(name, repr(error)) for name, error in result.record.errors] == [("sink-0", "ValueError('once')")]
+    assert result.record.lost["words"] == [0]
+    assert result.inputs("sink") == [("a",), ("a",)]
+
+
+def test_mistakes_are_named():
+    with pytest.raises(UserError, match="cost= names nobody, which Small does not have"):
+        Cluster(Small, cost={"nobody": 1})
+    with Cluster(Small) as cluster:
+        with pytest.raises(UserError, match="there is no process nobody; there are master, manager-1, sink-0"):
+            cluster.kill("nobody")
+        with pytest.raises(UserError, match="no FeederSpout runs as words-0 now"):
+            cluster.task("words-0", FeederSpout)
+        with pytest.raises(TimeoutError, match=r"0\.001 simulated seconds have passed in vain"):
+            cluster.run_until(lambda: False, 0.001)
+
+
+def test_leaving_closes_what_runs():
+    closed = []
+
+    class Closes(CollectBolt):
+        def close(self):
+            closed.append(1)
+
+    class Open(Topology):
+        words = FeederSpout.of("word").spec()
+        sink = Closes.spec(par=2, inputs=[words])
+
+    with Cluster(Open) as cluster:
+        cluster.advance(1)
+        cluster.kill("sink-0")
+        assert not closed
+        cluster.advance(1)
+    assert len(closed) == 2
+
+
+def test_rows_are_shared_by_tasks():
+    topology = type("Shared", (Topology,), {})
+    words = RowsSpout.of(["word"], [[n] for n in range(10)], tracked=False).spec("words", par=3)
+    topology = type("Shared", (Topology,), {"a": words, "b": CollectBolt.spec("sink", inputs=[words])})
+    result = run(topology)
+    assert sorted(result.inputs("sink")) == [(n,) for n in range(10)]
+    by_task = {}
+    for row in result.emitted["words"]:
+        by_task.setdefault(row.task, []).append(row.values[0])
+    assert sorted(by_task.values()) == [[0, 3, 6, 9], [1, 4, 7], [2, 5, 8]]
+    assert not result.acked["words"]
