@@ -105,7 +105,8 @@ class StreamManager:
         horizon = self._horizon
         for task in plan.tasks.values():
             channel = self.channels.setdefault(task.task, Channel())
-            channel.open = channel.open or self.lives.get(task.task, 0) != 0
+            known = self.lives.get(task.task, 0) != 0 and task.task not in self._returning
+            channel.open = channel.open or known
             if task.container == self.container and task.task not in self.instances:
                 link = self._link(self.instances, task.task, task.name)
                 self.sources[task.task] = Source(Window(self.settings.queue_bytes, horizon))

@@ -52,6 +52,8 @@ def watch(topology: Running, server: Prometheus) -> None:
     assert wait("sum(ardea_stmgr_links{state='up'})", lambda answer: answer.get(()) == 2)
     assert set(wait("up", lambda answer: len(answer) or None).values()) == {1}
 
+    assert set(wait("ardea_user_value{metric='length'}", bool).values()) == {4}, "the mean since the last snapshot"
+
     topology.raise_flag("pause")
     topology.until(lambda: topology.total("pending", "lines") == 0, "all lines are counted")
     [emitted] = wait(
@@ -67,8 +69,6 @@ def watch(topology: Running, server: Prometheus) -> None:
         ("sum(ardea_spout_complete_latency_seconds_count)", 1),
     ):
         wait(query, lambda answer, factor=factor: answer.get(()) == factor * emitted)
-    [lengths] = {tuple(set(wait("ardea_user_value{metric='length'}", bool).values()))}
-    assert lengths == (4.0,)
 
 
 class Memory:
