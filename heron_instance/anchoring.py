@@ -22,10 +22,14 @@ Span = tuple[InputBatch | None, int, int]
 
 
 class Anchoring:
-    """The origins of all rows since the last flush; ``mixed``: some mark is not a plain index."""
+    """The origins of all rows since the last flush; ``mixed``: some mark is not a plain index.
 
-    def __init__(self) -> None:
-        self.mixed = False
+    ``always_mixed``: one may be at any time, because emits are anchored to whole batches.
+    """
+
+    def __init__(self, *, always_mixed: bool) -> None:
+        self._always_mixed = always_mixed
+        self.mixed = always_mixed
         self._spans: dict[int, list[tuple[InputBatch, int]]] = {}
 
     def begin(self, batch: InputBatch, buffers: Iterable[StreamBuffer]) -> None:
@@ -38,7 +42,7 @@ class Anchoring:
     def restart(self, batch: InputBatch | None, buffers: Iterable[StreamBuffer]) -> None:
         """After a flush, in the middle of ``batch`` or of none."""
         self._spans.clear()
-        self.mixed = False
+        self.mixed = self._always_mixed
         if batch is not None:
             self.begin(batch, buffers)
 

@@ -50,7 +50,7 @@ class BoltExecutor(Executor):
         self._next_row = 0
         self._per_row = 1e-3
         self._waiting: deque[tuple[Header, Sequence[bytes]]] = deque()
-        self._anchoring = Anchoring()
+        self._anchoring = Anchoring(always_mixed=self._whole_batches)
         self._acked: list[tuple[InputBatch, Int | None]] = []
         self._explicit: list[tuple[InputBatch, int]] = []
         self._failed: list[tuple[InputBatch, int]] = []
@@ -66,6 +66,7 @@ class BoltExecutor(Executor):
         """Gives the bolt its emit, and returns the loop that calls ``process``; both share the current index."""
         current = UNANCHORED
         process = self.bolt.process if hooks is None else hooks.process(self.bolt.process)
+        process_batch = self.bolt.process_batch if hooks is None else hooks.process_batch(self.bolt.process_batch)
         auto_anchor = self.bolt.auto_anchor
         outlet = self.outlet
         rows, marks, plain = self.plain_buffer()
@@ -94,8 +95,7 @@ class BoltExecutor(Executor):
             try:
                 if whole:
                     current = WHOLE_BATCH
-                    self._anchoring.mixed = True
-                    self.bolt.process_batch(tuples)
+                    process_batch(tuples)
                     return
                 for current, tup in enumerate(tuples, start):  # noqa: B007 -- emit reads it
                     process(tup)
@@ -137,7 +137,7 @@ class BoltExecutor(Executor):
         buffer = self.outlet.buffer(stream)
         tasks: list[int] | None = None
         if direct_task is not None:
-            self.outlet.emit_direct(buffer, values, direct_task, mark)
+            tasks = list(self.outlet.emit_direct(buffer, values, direct_task, mark))
         else:
             self.outlet.check(buffer)
             if need_task_ids:
@@ -147,7 +147,7 @@ class BoltExecutor(Executor):
                 buffer.marks.append(mark)
         if len(buffer.rows) >= self.outlet.row_limit:
             self.overflow()
-        return tasks
+        return tasks if need_task_ids else None
 
     def _anchors(self, anchors: Sequence[Tuple]) -> int | Anchors:
         for tup in anchors:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,20 +27,15 @@ class Hooks:
         self._clock = clock
 
     def emit(self, emit: Callable[..., list[int] | None]) -> Callable[..., list[int] | None]:
-        """An emit that tells the hooks which tasks got the row."""
+        """An emit, a spout's or a bolt's, that tells the hooks which tasks got the row."""
+        signature = inspect.signature(emit)
 
-        def hooked(
-            values: Sequence[Any],
-            *args: Any,
-            stream: str = "default",
-            direct_task: int | None = None,
-            need_task_ids: bool = False,
-            **kwargs: Any,
-        ) -> list[int] | None:
-            wants_ids = direct_task is None
-            tasks = emit(values, *args, stream=stream, direct_task=direct_task, need_task_ids=wants_ids, **kwargs)
-            out = [direct_task] if direct_task is not None else list(tasks or ())
-            info = EmitInfo(values, stream, self._task, out)
+        def hooked(*args: Any, **kwargs: Any) -> list[int] | None:
+            call = signature.bind(*args, **kwargs)
+            call.apply_defaults()
+            need_task_ids, call.arguments["need_task_ids"] = call.arguments["need_task_ids"], True
+            tasks = emit(*call.args, **call.kwargs)
+            info = EmitInfo(call.arguments["values"], call.arguments["stream"], self._task, list(tasks or ()))
             for hook in self._hooks:
                 hook.emit(info)
             return tasks if need_task_ids else None
@@ -55,6 +51,20 @@ class Hooks:
             info = BoltExecuteInfo(tup, self._task, (self._clock() - began) * 1000)
             for hook in self._hooks:
                 hook.bolt_execute(info)
+
+        return hooked
+
+    def process_batch(self, process_batch: Callable[[Sequence[Tuple]], None]) -> Callable[[Sequence[Tuple]], None]:
+        """A ``process_batch`` that is timed; each tuple took its share."""
+
+        def hooked(rows: Sequence[Tuple]) -> None:
+            began = self._clock()
+            process_batch(rows)
+            share = (self._clock() - began) * 1000 / len(rows)
+            for tup in rows:
+                info = BoltExecuteInfo(tup, self._task, share)
+                for hook in self._hooks:
+                    hook.bolt_execute(info)
 
         return hooked
 

@@ -183,7 +183,7 @@ class Outlet:
             self.runs.append((buffer, len(buffer.rows)))
         return buffer
 
-    def emit_direct(self, buffer: StreamBuffer, values: Sequence[Any], task: int, mark: Any) -> None:
+    def emit_direct(self, buffer: StreamBuffer, values: Sequence[Any], task: int, mark: Any) -> tuple[int, ...]:
         """To one task that reads the stream with a direct grouping; to nobody if it does not."""
         if not buffer.plan.direct:
             raise UserError(
@@ -191,9 +191,10 @@ class Outlet:
                 f"{self.task.component} is not declared direct"
             )
         known = any(task in c.targets for c in buffer.consumers if c.router is None)
-        buffer.chosen[len(buffer.rows)] = (task,) if known else ()
+        tasks = buffer.chosen[len(buffer.rows)] = (task,) if known else ()
         buffer.rows.append(values)
         buffer.marks.append(mark)
+        return tasks
 
     def emit_chosen(self, buffer: StreamBuffer, values: Sequence[Any], mark: Any) -> tuple[int, ...]:
         """Routes one row at once, because the emitter wants to know its tasks."""

@@ -46,10 +46,12 @@ class SpoutExecutor(Executor):
         self._paused_until = -math.inf
         self._wait = 0.0
         self._next_call = 0.0
-        self._last_idle = 0.0
+        self._last_idle = 0.0  # when idle() or next_tuple() was last called
         self._per_call = 1e-4
         self._replaying = False
+        self._left: list[Any] = []  # without acking: ids of rows that left before ack() heard of them
         self._hooks: Hooks | None = None
+        self._stop_asking: Callable[[], None]
         self._ask = self._install()
 
     # --- user code --------------------------------------------------------------------------------------------
@@ -60,7 +62,7 @@ class SpoutExecutor(Executor):
         next_tuple = self.spout.next_tuple
         rows, marks, plain = self.plain_buffer()
         thread = get_ident()
-        wanted = 0  # rows; finish() sets it to none
+        wanted = 0  # rows; finish(), and rows that leave inside a call, set it to none
 
         def plain_emit(
             values: Sequence[Any],
@@ -80,13 +82,16 @@ class SpoutExecutor(Executor):
             return None
 
         def finish() -> None:
-            nonlocal wanted
             self.check_thread()
             self._resting = True
+            stop_asking()
+
+        def stop_asking() -> None:
+            nonlocal wanted
             wanted = 0
 
         def ask(budget: int) -> int:
-            """Calls until ``budget`` rows wait or finish() is called; negative: the last call emitted nothing."""
+            """Calls until ``budget`` rows wait, or it is told to stop; negative: the last call emitted nothing."""
             nonlocal wanted
             wanted = budget
             calls = 0
@@ -94,13 +99,14 @@ class SpoutExecutor(Executor):
             for calls in range(1, budget - waiting + 1):
                 next_tuple()
                 now_waiting = len(rows) if plain else outlet.waiting
+                if now_waiting >= wanted:
+                    break
                 if now_waiting == waiting:
                     return -calls
                 waiting = now_waiting
-                if waiting >= wanted:
-                    break
             return calls
 
+        self._stop_asking = stop_asking
         emit = plain_emit if plain else self._emit
         given = emit if hooks is None else hooks.emit(emit)
         install(self.spout, self.env.task.component, _Collector(given, self._emit_batch, finish))
@@ -126,7 +132,7 @@ class SpoutExecutor(Executor):
         buffer = self.outlet.buffer(stream)
         tasks: list[int] | None = None
         if direct_task is not None:
-            self.outlet.emit_direct(buffer, values, direct_task, tup_id)
+            tasks = list(self.outlet.emit_direct(buffer, values, direct_task, tup_id))
         else:
             self.outlet.check(buffer)
             if need_task_ids:
@@ -136,7 +142,7 @@ class SpoutExecutor(Executor):
                 buffer.marks.append(tup_id)
         if len(buffer.rows) >= self.outlet.row_limit:
             self.overflow()
-        return tasks
+        return tasks if need_task_ids else None
 
     def _emit_batch(self, batch: Any, tup_ids: Sequence[Any] | None, stream: str) -> None:
         """Columns leave at once, behind the rows emitted before."""
@@ -235,13 +241,16 @@ class SpoutExecutor(Executor):
             wake = min(wake, self._ask_for_more(now))
         elif now < self._paused_until:
             wake = min(wake, self._paused_until)
-        if self._tells_idle and now - self._last_idle >= IDLE_EVERY:
-            self._last_idle = now
-            self.spout.idle()
-            wake = min(wake, now + IDLE_EVERY)
+        if self._tells_idle:
+            if now >= self._last_idle + IDLE_EVERY:
+                self._last_idle = now
+                self.spout.idle()
+            wake = min(wake, self._last_idle + IDLE_EVERY)
+        if not self._tracked:
+            self._ack_at_once()
         now = self.clock()
         full = self.outlet.waiting >= self.settings.batch_rows
-        wake = min(wake, self.flush(now, force=full))
+        wake = min(wake, self.flush(now, force=full), now if self._left else math.inf)
         if (self._resting or self.draining) and not self.unsent and not self.markers.resting:
             self.rest()
         self.report()
@@ -258,10 +267,10 @@ class SpoutExecutor(Executor):
         settings, trees = self.settings, self.trees_open
         if not self._tracked:
             return settings.batch_rows
-        room = settings.max_spout_pending - trees.pending - len(self.replays)
-        if trees.pending:
-            size = max(1, trees.pending_bytes // trees.pending)
-            room = min(room, (settings.max_spout_pending_bytes - trees.pending_bytes) // size)
+        pending, size = self.open_rows, trees.pending_bytes + self.replays.size
+        room = settings.max_spout_pending - pending
+        if pending:
+            room = min(room, (settings.max_spout_pending_bytes - size) // max(1, size // pending))
         return min(room, trees.room, settings.batch_rows)
 
     def _ask_for_more(self, now: float) -> float:
@@ -281,8 +290,7 @@ class SpoutExecutor(Executor):
             self._per_call += 0.3 * (max(per_call, 1e-8) - self._per_call)
             self.instruments.next_tuple.observe(per_call, count)
             self.instruments.busy.value += ended - now
-        if not self._tracked:
-            self._ack_at_once()
+        self._last_idle = ended
         if calls > 0:
             self._wait = 0.0
             return ended
@@ -293,13 +301,17 @@ class SpoutExecutor(Executor):
 
     def _ack_at_once(self) -> None:
         """At most once: acked as it is emitted."""
-        ids = [m for b in self.outlet.buffers.values() for m in b.marks if m is not None]
-        for buffer in self.outlet.buffers.values():
-            buffer.marks[:] = [None] * len(buffer.marks)
+        self._take_ids()
+        ids, self._left = self._left, []
         self.instruments.acked.value += len(ids)
         if self._tells_ack:
             for tup_id in ids:
                 self.spout.ack(tup_id)
+
+    def _take_ids(self) -> None:
+        for buffer in self.outlet.buffers.values():
+            self._left += [mark for mark in buffer.marks if mark is not None]
+            buffer.marks[:] = [None] * len(buffer.marks)
 
     def _send_again(self, now: float) -> float:
         """Rows whose back-off is over."""
@@ -342,15 +354,22 @@ class SpoutExecutor(Executor):
 
     @property
     def unsent(self) -> bool:
-        """Rows emitted."""
-        return self.outlet.waiting > 0
+        """Rows emitted, and those that ``ack`` has not heard of."""
+        return self.outlet.waiting > 0 or bool(self._left)
 
     def send(self) -> None:
         """Data cancels a rest."""
         if self.outlet.waiting:
             self.markers.resting = False
+            if not self._tracked:
+                self._take_ids()
         self.outlet.flush(self)
         self._replaying = False
+
+    def overflow(self) -> None:
+        """What leaves inside a call is pending: that has to be looked at before the next call."""
+        super().overflow()
+        self._stop_asking()
 
     # --- origins ----------------------------------------------------------------------------------------------
 

@@ -33,6 +33,7 @@ class Row:
     stream: str
     direct_task: int | None = None
     attempt: int = 0
+    size: int = 0
 
 
 class OpenTrees:
@@ -87,6 +88,8 @@ class OpenTrees:
             values if type(values) is Row else Row(tup_id, values, "default")
             for tup_id, values in self._take_out(slots)
         ]
+        for row, size in zip(rows, self._sizes[slots].tolist(), strict=True):
+            row.size = size
         return rows, now - self._emitted_at[slots]
 
     def _settle(self, roots: U64) -> Int:
@@ -100,7 +103,6 @@ class OpenTrees:
         self._generation[slots] = (self._generation[slots] + np.uint32(1)) % np.uint32(GENERATIONS)
         self.pending -= len(slots)
         self.pending_bytes -= int(self._sizes[slots].sum())
-        self._sizes[slots] = 0
         self._give(slots)
         return slots
 
@@ -176,6 +178,7 @@ class Replays:
     """Rows of failed trees, until they are sent again: at once the first time, then backing off per row."""
 
     def __init__(self) -> None:
+        self.size = 0  # bytes
         self._due: list[tuple[float, int, Row]] = []
         self._count = 0
 
@@ -184,12 +187,15 @@ class Replays:
         delay = BACKOFF[min(row.attempt, len(BACKOFF) - 1)]
         self._count += 1
         row.attempt += 1
+        self.size += row.size
         heapq.heappush(self._due, (now + delay, self._count, row))
 
     def take(self, now: float) -> Row | None:
         """A row that is due, the one due longest first."""
         if self._due and self._due[0][0] <= now:
-            return heapq.heappop(self._due)[2]
+            row = heapq.heappop(self._due)[2]
+            self.size -= row.size
+            return row
         return None
 
     @property

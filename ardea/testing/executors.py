@@ -80,6 +80,6 @@ class WatchedSpout(SpoutExecutor):
             self._audit.judged(self.env.task.name, root, tup_id, acked=acked)
 
     def _ack_at_once(self) -> None:
-        marks = [m for b in self.outlet.buffers.values() for m in b.marks if m is not None]
-        self._record.acked[self.env.task.component].extend(marks)
+        self._take_ids()
+        self._record.acked[self.env.task.component].extend(self._left)
         super()._ack_at_once()
