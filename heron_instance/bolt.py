@@ -252,7 +252,7 @@ class BoltExecutor(Executor):
     def _decode(self, header: Header, values: bytes, stream: StreamPlan) -> list[tuple[Any, ...]]:
         """Raises ProtocolError for bytes that are not rows of the stream."""
         rows = rows_of(decode_batch(values)) if header.codec == ARROW else self.codec.decode(values)
-        if set(map(len, rows)) - {len(stream.fields)}:
+        if {len(row) for row in rows} - {len(stream.fields)}:
             raise ProtocolError(
                 "MALFORMED_ROWS", f"rows of stream {stream.name} do not have {len(stream.fields)} values"
             )
@@ -362,6 +362,7 @@ class BoltExecutor(Executor):
     def _quiet(self) -> None:
         """After a marker: flush and rest, or end."""
         if self.markers.may_end:
+            self.markers.resting = False
             self.bolt.end_of_input()
             self.send()
             self.end()
@@ -380,8 +381,14 @@ class BoltExecutor(Executor):
         return bool(self._acked or self._explicit or self._failed or self.outlet.waiting)
 
     def send(self) -> None:
-        """Rows first: they add edges to what the acks say."""
+        """Rows first: they add edges to what the acks say.
+
+        What a submitted function emits cancels the task's rest, which begins again behind it.
+        """
+        rests_again = self.markers.resting and self.outlet.waiting > 0
         self.outlet.flush(self)
+        if rests_again:
+            self.rest()
         self._anchoring.restart(self._batch, self.outlet.buffers.values())
         for batch, index in self._explicit:
             self._acked.append((batch, one(index)))

@@ -273,7 +273,7 @@ class Outlet:
         """(task, buffer, rows): runs of one stream each, for each task in the order of emission."""
         parcels: dict[int, list[tuple[StreamBuffer, Int | None]]] = {}
         for buffer in used:
-            if buffer.columns is None and set(map(len, buffer.rows)) - {len(buffer.plan.fields)}:
+            if buffer.columns is None and {len(row) for row in buffer.rows} - {len(buffer.plan.fields)}:
                 raise _UnsendableError(buffer)
             try:
                 destinations = self._destinations(buffer)

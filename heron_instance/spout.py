@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from threading import get_ident
 from typing import Any, cast
 
@@ -62,6 +63,7 @@ class SpoutExecutor(Executor):
         next_tuple = self.spout.next_tuple
         rows, marks, plain = self.plain_buffer()
         thread = get_ident()
+        count = rows.__len__ if plain else partial(getattr, outlet, "waiting")
         wanted = 0  # rows; finish(), and rows that leave inside a call, set it to none
 
         def plain_emit(
@@ -95,10 +97,10 @@ class SpoutExecutor(Executor):
             nonlocal wanted
             wanted = budget
             calls = 0
-            waiting = len(rows) if plain else outlet.waiting
+            waiting = count()
             for calls in range(1, budget - waiting + 1):
                 next_tuple()
-                now_waiting = len(rows) if plain else outlet.waiting
+                now_waiting = count()
                 if now_waiting >= wanted:
                     break
                 if now_waiting == waiting:

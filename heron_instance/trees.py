@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -33,7 +33,7 @@ class Row:
     stream: str
     direct_task: int | None = None
     attempt: int = 0
-    size: int = 0
+    size: int = field(default=0, compare=False)  # encoded bytes, about
 
 
 class OpenTrees:

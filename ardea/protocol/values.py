@@ -13,7 +13,6 @@ import struct
 import uuid
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -51,7 +50,7 @@ class RowCodec:
             EncodingError: a value cannot be sent; :meth:`explain` says which.
         """
         # msgspec would turn a Decimal, set or dataclass into text or a list without a word, so look first.
-        if _PLAIN.issuperset(map(type, chain.from_iterable(rows))):
+        if _PLAIN.issuperset({type(value) for row in rows for value in row}):
             try:
                 return self._encoder.encode(rows)
             except (OverflowError, UnicodeEncodeError):

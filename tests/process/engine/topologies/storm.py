@@ -246,7 +246,10 @@ class Holds(LeavingBolt):
 
 
 class Asynchronous(LeavingBolt):
-    """A thread of its own works; results come back by ``submit``, and emitting elsewhere raises."""
+    """A slow thread of its own works; results come back by ``submit``, the last of them when the task already rests.
+
+    Acking in the thread itself raises.
+    """
 
     outputs = ["sum"]
     auto_ack = False
@@ -271,6 +274,7 @@ class Asynchronous(LeavingBolt):
                 tup = self.given.pop(0)
             if tup is None:
                 return
+            time.sleep(0.05)
             try:
                 self.ack(tup)
             except Exception:
