@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ardea.plan.physical import TaskPlan
+from ardea.protocol.arrow import rows_of
 from ardea.tuples import Tuple
 from heron_instance.outlet import Outlet
 from heron_instance.trees import Row
@@ -78,5 +79,6 @@ def _in_order(outlet: Outlet) -> Iterator[tuple[Sequence[Any], str, Any]]:
         spans.append((buffer, start, ends.get(id(buffer), len(buffer.rows))))
         ends[id(buffer)] = start
     for buffer, start, end in reversed(spans):
+        rows = buffer.rows if buffer.columns is None else rows_of(buffer.columns)
         for place in range(start, end):
-            yield buffer.rows[place], buffer.plan.name, buffer.marks[place]
+            yield rows[place], buffer.plan.name, buffer.marks[place]

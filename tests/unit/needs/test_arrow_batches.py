@@ -11,7 +11,7 @@ from ardea.testing import CollectBolt, RowsSpout, run
 
 containers = pytest.mark.parametrize("containers", [1, 2])
 TOTAL, EACH = 1000, 130
-WORDS = [["a", 1.5, b"x", None][n % 4] if n % 7 == 9 else f"word {n % 37}" for n in range(TOTAL)]
+WORDS = [f"word {n % 37}" if n % 37 else None for n in range(TOTAL)]
 
 
 def rows(start=0, end=TOTAL):
@@ -175,7 +175,7 @@ def test_an_empty_batch_is_nothing():
 
         def next_tuple(self):
             self.emit_batch(batch([]), [])
-            self.emit_batch(batch([(0, "word 0")]), ["id"])
+            self.emit_batch(batch([(0, "word")]), ["id"])
             self.finish()
 
     class EmptyTopology(Topology):
@@ -183,7 +183,7 @@ def test_an_empty_batch_is_nothing():
         sink = CollectBolt.spec(inputs=[spout])
 
     result = run(EmptyTopology)
-    assert (result.state, result.inputs("sink"), result.acked["spout"]) == ("SUCCEEDED", [(0, "word 0")], ["id"])
+    assert (result.state, result.inputs("sink"), result.acked["spout"]) == ("SUCCEEDED", [(0, "word")], ["id"])
 
 
 @pytest.mark.parametrize("mode", [{"topology.reliability.mode": "ATMOST_ONCE"}, {"topology.acker.executors": 0}])
@@ -201,7 +201,7 @@ def test_batches_are_acked_at_once_without_acking(mode):
 @pytest.mark.parametrize(
     ("columns", "ids", "stream", "problem"),
     [
-        (["n"], None, "default", r"1 columns, the stream declares 2 \(n, word\)"),
+        (["n"], None, "default", "1 columns, the stream declares 2 (n, word)"),
         (["n", "word"], [1], "default", "1 tup_ids for a batch of 2 rows"),
         (["n", "word"], None, "nowhere", "Unknown stream ID: nowhere"),
         (["n", "word"], None, "direct", "direct stream direct"),
@@ -229,5 +229,4 @@ def test_wrong_batches_are_errors_at_the_emit(columns, ids, stream, problem):
     result = run(WrongTopology)
     assert (result.state, result.inputs("sink")) == ("SUCCEEDED", [(1, "before")])
     assert len(errors) == 1
-    with pytest.raises(AssertionError, match=problem):
-        raise AssertionError(errors[0])
+    assert problem in errors[0]
