@@ -53,7 +53,7 @@ class BoltExecutor(Executor):
         self._anchoring = Anchoring(always_mixed=self._whole_batches)
         self._acked: list[tuple[InputBatch, Int | None]] = []
         self._explicit: list[tuple[InputBatch, int]] = []
-        self._failed: list[tuple[InputBatch, int]] = []
+        self._failed: dict[tuple[InputBatch, int], None] = {}  # in order, each once
         self._next_tick = math.inf
         self._ticks = 0
         self._hooks: Hooks | None = None
@@ -191,7 +191,7 @@ class BoltExecutor(Executor):
 
     def _fail(self, batch: InputBatch, index: int) -> None:
         batch.settled.add(index)
-        self._failed.append((batch, index))
+        self._failed[batch, index] = None
         self.instruments.failed.value += 1
         if self._hooks is not None:
             self._hooks.failed(Tuple(batch.rows[index], index, batch), batch.arrived)
@@ -425,11 +425,11 @@ class BoltExecutor(Executor):
         self._anchoring.anchored(buffer, trees)
 
     def refused(self, buffer: StreamBuffer, row: int, error: EncodingError) -> None:
-        """Fails the tuples that the row was anchored to."""
+        """Fails the tuples that the row was anchored to, although acked: acks leave behind what was emitted before."""
         origin = "not anchored"
         for batch, index in self._anchoring.take_out(buffer, row):
             origin = f"while processing tuple {batch.id_of(index)} of {batch.component}"
-            if not self._settled(batch, index):
+            if (batch, index) not in self._failed:
                 self._fail(batch, index)
         self.refuse(error, origin)
 

@@ -21,6 +21,7 @@ from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.protocol.arrow import encode_batch, rows_of
 from ardea.protocol.flow import START_ROWS
 from ardea.protocol.ids import U64
+from ardea.protocol.scalars import type_name
 from ardea.protocol.values import RowCodec
 from ardea.protocol.wire_pb2 import ARROW, MANY, ONE, ROWS, Header
 from heron_instance.inlet import Int, ranges
@@ -116,6 +117,15 @@ class _UnsendableError(Exception):
 
     def __init__(self, buffer: StreamBuffer) -> None:
         self.buffer = buffer
+
+
+def _well_formed(rows: Rows, fields: int) -> bool:
+    """Whether each is a list or a tuple of so many values."""
+    count = len(rows)
+    kinds = list(map(type, rows))
+    if kinds.count(list) < count and not all(issubclass(kind, list | tuple) for kind in set(kinds)):
+        return False
+    return list(map(len, rows)).count(fields) == count  # twice as fast as a set
 
 
 class Outlet:
@@ -273,7 +283,7 @@ class Outlet:
         """(task, buffer, rows): runs of one stream each, for each task in the order of emission."""
         parcels: dict[int, list[tuple[StreamBuffer, Int | None]]] = {}
         for buffer in used:
-            if buffer.columns is None and {len(row) for row in buffer.rows} - {len(buffer.plan.fields)}:
+            if buffer.columns is None and not _well_formed(buffer.rows, len(buffer.plan.fields)):
                 raise _UnsendableError(buffer)
             try:
                 destinations = self._destinations(buffer)
@@ -281,7 +291,8 @@ class Outlet:
                 raise _UnsendableError(buffer) from None
             for target, picked in destinations:
                 parcels.setdefault(target, []).append((buffer, picked))
-        order = self._emission_order() if len(self.runs) > 1 else {}
+        # A component with one stream notes no runs: its rows stand in the order of emission.
+        order = self._emission_order() if len(self.runs) > 1 else {b.number: np.arange(len(b.rows)) for b in used}
         for target, parts in parcels.items():
             if len(parts) == 1:
                 yield target, *parts[0]
@@ -428,6 +439,11 @@ class Outlet:
 
     def _explain(self, buffer: StreamBuffer, row: Sequence[Any]) -> EncodingError | None:
         where = f"component {self.task.component}, stream {buffer.plan.name}"
+        if not isinstance(row, list | tuple):
+            return EncodingError(
+                f"{where}: a {type_name(row)} was emitted; a row is a list or a tuple of values",
+                hint="emit([value]) for a stream of one field",
+            )
         if len(row) != len(buffer.plan.fields):
             return EncodingError(
                 f"{where}: a tuple has {len(row)} values, the stream declares {len(buffer.plan.fields)} "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -63,7 +63,8 @@ class Record:
         log = self.emitted[task.component]
         for values, stream, mark in _in_order(outlet):
             if type(mark) is not Row:
-                log.append(Emitted(tuple(values), stream, task.task, mark if ids else None))
+                row = tuple(values) if isinstance(values, Iterable) else (values,)  # such a one is refused
+                log.append(Emitted(row, stream, task.task, mark if ids else None))
 
     def processed(self, component: str, task: int, tup: Tuple) -> None:
         """A task's ``process`` is called."""
@@ -72,7 +73,7 @@ class Record:
 
 def _in_order(outlet: Outlet) -> Iterator[tuple[Sequence[Any], str, Any]]:
     """(values, stream, mark) of the rows that wait, as they were emitted."""
-    runs = outlet.runs or [(buffer, 0) for buffer in outlet.buffers.values()]
+    runs = outlet.runs if len(outlet.runs) > 1 else [(buffer, 0) for buffer in outlet.buffers.values()]
     ends: dict[int, int] = {}
     spans = []
     for buffer, start in reversed(runs):

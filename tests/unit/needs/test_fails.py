@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ardea import Bolt, TopologyError, Topology
+from ardea import Bolt, Topology, TopologyError
 from ardea.testing import Cluster, CollectBolt, RowsSpout, run
 
 BACKOFF = [0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 30]

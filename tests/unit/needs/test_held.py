@@ -239,7 +239,7 @@ def test_one_root_over_two_paths_joined_again_fails_once():
                 self.held.append(tup)
                 return
             self.held.remove(other)
-            self.emit([tup["n"]], anchors=[other, tup, other])
+            self.emit([tup["n"]], anchors=[other, tup])
             self.ack(other)
             self.ack(tup)
 
