@@ -48,6 +48,7 @@ class BoltExecutor(Executor):
         self._whole_batches = overrides(type(self.bolt), "process_batch")
         self._batch: InputBatch | None = None
         self._next_row = 0
+        self._processed = 0  # rows since the last flush
         self._per_row = 1e-3
         self._waiting: deque[tuple[Header, Sequence[bytes]]] = deque()
         self._anchoring = Anchoring(always_mixed=self._whole_batches)
@@ -274,7 +275,8 @@ class BoltExecutor(Executor):
             now = self.clock()
         if now >= self._next_tick and not self.markers.resting and not self.markers.closed:
             self._tick(now)
-        due = self.flush(now)
+        full = self._processed >= self.settings.batch_rows  # the spouts wait for these acks
+        due = self.flush(now, force=full)
         self.report()
         if self._batch is not None or self._waiting:
             return now
@@ -299,6 +301,7 @@ class BoltExecutor(Executor):
             self.instruments.executed(batch.component, batch.stream).value += count
         self._settle(batch, start, end)
         self._next_row = end
+        self._processed += end - start
         if end == len(rows):
             self._batch = None
             busy = ended - batch.arrived
@@ -386,6 +389,7 @@ class BoltExecutor(Executor):
         What a submitted function emits cancels the task's rest, which begins again behind it.
         """
         rests_again = self.markers.resting and self.outlet.waiting > 0
+        self._processed = 0
         self.outlet.flush(self)
         if rests_again:
             self.rest()

@@ -12,9 +12,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ardea.protocol.ids import GENERATIONS, NO_IDS, SLOTS, U64, distinct, fold, generations_of, make_roots, slots_of
 
+Slots = NDArray[np.intp]
 OPEN = np.uint32(1 << 31)
 USED = np.uint32(1 << 30)
 _GENERATION = np.uint32(GENERATIONS - 1)
@@ -55,13 +57,13 @@ class Ledger:
         leaves for it.
         """
         slots = slots_of(roots)
-        if len(slots) > 1 and not bool((slots[1:] > slots[:-1]).all()):
+        if not _distinct(slots):
             # A slot twice in one column would be one tree with two owners: the first wins.
             _, first = np.unique(slots, return_index=True)
             self._statistics.late += len(slots) - len(first)
             roots, xors, slots = roots[first], xors[first], slots[first]
         if len(slots):
-            self._grow(int(slots[-1]) + 1)
+            self._grow(int(slots.max()) + 1)
         owners = self._owner[slots]
         ahead = (generations_of(roots) - owners) & _GENERATION
         newer = (owners == 0) | (ahead - np.uint32(1) < _NEWER)
@@ -134,9 +136,7 @@ class Ledger:
         """The counters, live."""
         return self._statistics
 
-    def _open(
-        self, roots: U64, slots: np.ndarray[tuple[int], np.dtype[np.intp]]
-    ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    def _open(self, roots: U64, slots: Slots) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         owners = generations_of(roots) | USED | OPEN
         known: np.ndarray[tuple[int], np.dtype[np.bool_]] = slots < len(self._owner)
         if known.all():
@@ -158,7 +158,7 @@ class Ledger:
             counters.pending -= len(roots)
         return roots
 
-    def _roots_at(self, slots: np.ndarray[tuple[int], np.dtype[np.intp]]) -> U64:
+    def _roots_at(self, slots: Slots) -> U64:
         return make_roots(self.task, slots, self._owner[slots] & _GENERATION)
 
     def _grow(self, size: int) -> None:
@@ -170,3 +170,9 @@ class Ledger:
         self._missing = np.concatenate((self._missing, np.zeros(extra, dtype=np.uint64)))
         self._owner = np.concatenate((self._owner, np.zeros(extra, dtype=np.uint32)))
         self._deadline = np.concatenate((self._deadline, np.zeros(extra, dtype=np.float64)))
+
+
+def _distinct(slots: Slots) -> bool:
+    """Whether no slot stands twice, as far as that shows at a glance: ascending, or so in two parts (a ring's end)."""
+    falls = np.flatnonzero(slots[1:] <= slots[:-1])
+    return len(falls) == 0 or (len(falls) == 1 and bool(slots[-1] < slots[0]))

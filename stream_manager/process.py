@@ -131,8 +131,9 @@ class StreamManagerProcess:
             pause = min(1.0, max(0.0, due - time.monotonic()))
             ready = self.poller.wait(pause, lambda: self.exit_code is not None)
             now = time.monotonic()
-            for order in self.registrar.receive(now):
-                self._from_master(order)
+            if any(isinstance(endpoint, Dialled) for endpoint in ready):
+                for order in self.registrar.receive(now):
+                    self._from_master(order)
             self._receive(ready, now)
             if self.manager is not None:
                 due = min(self.manager.tick(now), next_second)
