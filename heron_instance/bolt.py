@@ -275,7 +275,8 @@ class BoltExecutor(Executor):
             now = self.clock()
         if now >= self._next_tick and not self.markers.resting and not self.markers.closed:
             self._tick(now)
-        full = self._processed >= self.settings.batch_rows  # the spouts wait for these acks
+        # A full batch leaves at once: its reader, or the spouts that wait for these acks, may have nothing else.
+        full = max(self._processed, self.outlet.waiting) >= self.settings.batch_rows
         due = self.flush(now, force=full)
         self.report()
         if self._batch is not None or self._waiting:
