@@ -174,15 +174,15 @@ def build(
         config: the rest of the topology's configuration.
     """
     builder = TopologyBuilder(f"benchmark-{workload}")
+    of_words = {"topology.executor.batch.rows": batch}
     trees = 1
     if workload == "sentences":
         trees = WORDS_IN_SENTENCE
         source = builder.add_spout("sentences", Sentences, par=spouts)
-        words = builder.add_bolt("split", Split, par=spouts, inputs=[source])
+        words = builder.add_bolt("split", Split, par=spouts, inputs=[source], config=of_words)
     else:
         words = builder.add_spout("words", Paced if workload == "paced" else Words, par=spouts)
-    counting = {"topology.executor.batch.rows": batch}
-    builder.add_bolt("count", Count, par=counters, inputs={words: Grouping.fields("word")}, config=counting)
+    builder.add_bolt("count", Count, par=counters, inputs={words: Grouping.fields("word")}, config=of_words)
     builder.set_config(
         {
             "topology.executor.batch.rows": max(1, batch // trees),

@@ -15,6 +15,7 @@ from heron_instance.process import Addresses, InstanceProcess
 def main() -> int:
     """Loads the topology's file, checks that it builds what was submitted, and runs the task."""
     leash.attach()
+    leash.wake_politely()
     logs.configure()
     parser = argparse.ArgumentParser(prog="heron_instance", description=__doc__)
     parser.add_argument("--definition", type=Path, required=True)

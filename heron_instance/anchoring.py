@@ -62,7 +62,9 @@ class Anchoring:
             return None
         total = len(buffer.rows)
         marks = np.array(buffer.marks, dtype=np.intp)
-        xors = np.zeros(total, dtype=np.uint64)
+        if len(spans) == 1 and spans[0][0] is not None and marks.min() >= 0:
+            part, each = spans[0][0].roots_of(marks)
+            return Trees(part, each, marks=marks)
         roots: list[U64] = []
         counts = np.zeros(total, dtype=np.intp)
         for batch, start, end in spans:
@@ -75,7 +77,7 @@ class Anchoring:
         if not roots:
             return None
         one_each = bool((counts == 1).all())
-        return Trees(np.concatenate(roots), None if one_each else counts, xors)
+        return Trees(np.concatenate(roots), None if one_each else counts, marks=marks)
 
     def _mixed_trees(self, buffer: StreamBuffer, spans: list[Span]) -> Trees | None:
         """Some rows name their anchors: several, or tuples of former batches."""
@@ -91,19 +93,21 @@ class Anchoring:
                     counts[place] = len(row)
         if not parts:
             return None
-        return Trees(np.concatenate(parts), counts, np.zeros(len(buffer.rows), dtype=np.uint64))
+        return Trees(np.concatenate(parts), counts)
 
     def anchored(self, buffer: StreamBuffer, trees: Trees) -> None:
         """The new edges hang on the anchors."""
+        if trees.xors is None:
+            return  # nobody reads the stream
         for batch, start, end in self._spans_of(buffer):
             if self.mixed:
                 for place in range(start, end):
                     self._hang(_anchors_of(buffer.marks[place], batch), trees.xors[place : place + 1])
             elif batch is not None and batch.tracked:
-                marks = np.array(buffer.marks[start:end], dtype=np.intp)
+                assert trees.marks is not None
+                marks, xors = trees.marks[start:end], trees.xors[start:end]
                 known = marks >= 0
-                if known.any():
-                    batch.anchor(marks[known], trees.xors[start:end][known])
+                batch.anchor(*((marks, xors) if known.all() else (marks[known], xors[known])))
 
     @staticmethod
     def _hang(anchors: list[tuple[InputBatch, int]], edge: U64) -> None:

@@ -422,7 +422,7 @@ class BoltExecutor(Executor):
         """The trees of the rows' anchors."""
         return self._anchoring.trees(buffer)
 
-    def ahead(self, picked: Int | None, trees: Trees) -> None:
+    def ahead(self, message: OutMessage, picked: Int | None, trees: Trees) -> None:
         """A bolt begins no trees."""
 
     def anchored(self, buffer: StreamBuffer, trees: Trees) -> None:

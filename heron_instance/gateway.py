@@ -263,13 +263,19 @@ class Room:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
+        self._waiting = False
 
     def notify(self) -> None:
-        """The gateway sent something that was held, or the process ends."""
-        with self._changed:
-            self._changed.notify_all()
+        """The gateway sent something, or the process ends: whoever waits looks again."""
+        if self._waiting:  # it looked before it waited, but after it said so
+            with self._changed:
+                self._changed.notify_all()
 
     def wait(self, enough: Callable[[], bool], timeout: float) -> bool:
         """Waits for ``enough``, up to ``timeout`` seconds."""
         with self._changed:
-            return self._changed.wait_for(enough, timeout)
+            self._waiting = True
+            try:
+                return self._changed.wait_for(enough, timeout)
+            finally:
+                self._waiting = False

@@ -86,10 +86,8 @@ class InputBatch:
         """New edges hang on those rows; a row may appear more than once."""
         if self.xors is None:
             self.xors = np.zeros(len(self.rows), dtype=np.uint64)
-        if len(rows) > 1 and not bool((rows[1:] > rows[:-1]).all()):
-            rows64, edges = fold(rows.astype(np.uint64), edges)
-            rows = rows64.astype(np.intp)
-        self.xors[rows] ^= edges
+        rows64, edges = fold(rows.view(np.uint64), edges)
+        self.xors[rows64.view(np.intp)] ^= edges
 
     def anchor_part(self, row: int, roots: Sequence[int], edge: int) -> None:
         """A new edge hangs on some of the row's trees only: another anchor carries it for the others."""

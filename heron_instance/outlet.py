@@ -28,6 +28,7 @@ from heron_instance.inlet import Int, ranges
 from heron_instance.routing import Router, make_router
 
 Rows = list[Sequence[Any]]
+_ODD = np.uint64(1)  # no edge is zero: it would leave its tree unchanged
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +46,24 @@ class Trees:
     """The trees of a buffer's rows: ``roots`` flat, ``counts`` for each row (None: one each)."""
 
     roots: U64
-    counts: Int | None
-    xors: U64  # for each row, the edges emitted so far
-    announced: NDArray[np.bool_] | None = None  # for each row of a spout, whether its init has left
+    counts: Int | None = None
+    marks: Int | None = None  # a bolt's plain marks
+    xors: U64 | None = None  # for each row, the edges emitted so far
+    announced: NDArray[np.bool_] | None = None  # for each row of a spout, whether its tree has begun
+    all_announced: bool = False
+
+    def announce(self, picked: Int | None) -> Int:
+        """The trees of these rows (None: all) begin; returns the rows of those that had not."""
+        if self.announced is None:
+            count = len(self.roots) if self.counts is None else len(self.counts)
+            if picked is None:
+                self.all_announced = True
+                return np.arange(count, dtype=np.intp)
+            self.announced = np.zeros(count, dtype=np.bool_)
+        rows = np.flatnonzero(~self.announced) if picked is None else np.unique(picked[~self.announced[picked]])
+        self.announced[rows] = True
+        self.all_announced = picked is None
+        return rows
 
 
 class Origins(Protocol):
@@ -56,8 +72,8 @@ class Origins(Protocol):
     def trees(self, buffer: StreamBuffer, size: int) -> Trees | None:
         """The trees of all rows of the buffer, ``size`` bytes encoded; None: nothing is tracked."""
 
-    def ahead(self, picked: Int | None, trees: Trees) -> None:
-        """A batch of these rows (None: all) is the next to leave; all edges of its buffer are known."""
+    def ahead(self, message: OutMessage, picked: Int | None, trees: Trees) -> None:
+        """``message``, with these rows (None: all), is the next to leave; all edges of its buffer are known."""
 
     def anchored(self, buffer: StreamBuffer, trees: Trees) -> None:
         """All batches of the buffer have left."""
@@ -150,7 +166,7 @@ class Outlet:
         self.paces: dict[int, int] = {}
         self.buffers: dict[str, StreamBuffer] = {}
         self.runs: list[tuple[StreamBuffer, int]] = []
-        self._rng = rng
+        self._random: Callable[[int], U64] = rng.bit_generator.random_raw  # ten times as fast as integers()
         self._put = put
         self._max_tuple = max_tuple_bytes
         self._max_batch = max_batch_bytes
@@ -251,7 +267,7 @@ class Outlet:
         for batch, message in zip(batches, messages, strict=True):
             known = trees[id(batch.buffer)]
             if known is not None:
-                origins.ahead(batch.picked, known)
+                origins.ahead(message, batch.picked, known)
             self._put(message)
         for buffer in used:
             known = trees.get(id(buffer))
@@ -398,10 +414,12 @@ class Outlet:
             header.codec = ARROW
         frames = [batch.values]
         if trees is not None:
-            edges = self._rng.integers(1, 1 << 63, size=batch.count, dtype=np.uint64)
+            edges = self._random(batch.count) | _ODD
             if picked is None:
-                trees.xors ^= edges
+                trees.xors = edges if trees.xors is None else trees.xors ^ edges
             else:
+                if trees.xors is None:
+                    trees.xors = np.zeros(len(buffer.rows), dtype=np.uint64)
                 trees.xors[picked] ^= edges
             frames += self._columns(header, picked, trees, edges)
         buffer.transferred += batch.count

@@ -166,10 +166,9 @@ class InstanceProcess:
             while (message := self.outbox.take()) is not None:
                 self.gateway.offer(message)
             due = min(self.gateway.tick(now), next_second)
-            if held or self.gateway.held:
-                self.room.notify()
-                if held and not self.gateway.held:
-                    self.inbox.put(_nothing)
+            self.room.notify()
+            if held and not self.gateway.held:
+                self.inbox.put(_nothing)
             if now >= next_second:
                 next_second = now + self.settings.metrics_interval
                 self._second()

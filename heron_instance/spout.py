@@ -191,7 +191,8 @@ class SpoutExecutor(Executor):
             (timed_out, self.instruments.timed_out),
             (lost, self.instruments.lost),
         ):
-            self._broken(roots, counter, now)
+            if len(roots):
+                self._broken(roots, counter, now)
         self._wait = 0.0
 
     def _broken(self, roots: U64, counter: Counter, now: float) -> None:
@@ -385,16 +386,15 @@ class SpoutExecutor(Executor):
             return None
         if not untracked and not self._replaying and buffer.plan.name == "default" and not buffer.chosen:
             roots = self.trees_open.open(marks, buffer.rows, size, self.clock())
-            return Trees(roots, None, np.zeros(total, dtype=np.uint64))
+            return Trees(roots)
         places = [i for i, mark in enumerate(marks) if mark is not None]
         entries = [self._entry(buffer, i) for i in places]
         roots = self.trees_open.open([e.tup_id for e in entries], entries, size, self.clock())
-        xors = np.zeros(total, dtype=np.uint64)
         if not untracked:
-            return Trees(roots, None, xors)
+            return Trees(roots)
         counts = np.zeros(total, dtype=np.intp)
         counts[places] = 1
-        return Trees(roots, counts, xors)
+        return Trees(roots, counts)
 
     @staticmethod
     def _entry(buffer: StreamBuffer, place: int) -> Row:
@@ -405,15 +405,30 @@ class SpoutExecutor(Executor):
         direct = chosen[0] if chosen and buffer.plan.direct else None
         return Row(mark, buffer.rows[place], buffer.plan.name, direct)
 
-    def ahead(self, picked: Int | None, trees: Trees) -> None:
-        """The inits of a batch go ahead of it, on the same lane.
+    def ahead(self, message: OutMessage, picked: Int | None, trees: Trees) -> None:
+        """The trees of a batch begin with it, or with an init right before it where its edges are not all they have.
 
-        One for the whole flush would begin the time of trees whose rows wait behind others for credit.
+        One init for the whole flush would begin the time of trees whose rows wait behind others for credit.
         """
-        if trees.announced is None:
-            trees.announced = np.zeros(len(trees.xors), dtype=np.bool_)
-        rows = np.flatnonzero(~trees.announced) if picked is None else np.unique(picked[~trees.announced[picked]])
-        trees.announced[rows] = True
+        xors = trees.xors
+        assert xors is not None
+        if trees.counts is None:
+            message.header.opens = bool(
+                ((xors if picked is None else xors[picked]) == column(message.frames[-1])).all()
+            )
+        rows = trees.announce(picked)
+        if not message.header.opens:
+            self._init(trees, rows)
+
+    def anchored(self, buffer: StreamBuffer, trees: Trees) -> None:
+        """Rows that nobody reads are complete."""
+        if not trees.all_announced:
+            if trees.xors is None:
+                trees.xors = np.zeros(len(buffer.rows), dtype=np.uint64)
+            self._init(trees, trees.announce(None))
+
+    def _init(self, trees: Trees, rows: Int) -> None:
+        assert trees.xors is not None
         roots = trees.roots
         if trees.counts is not None:
             rows = rows[trees.counts[rows] == 1]
@@ -421,16 +436,9 @@ class SpoutExecutor(Executor):
         else:
             roots = roots[rows]
         if len(rows):
-            self._init(roots, trees.xors[rows])
-
-    def anchored(self, buffer: StreamBuffer, trees: Trees) -> None:  # noqa: ARG002
-        """Rows that nobody reads are complete."""
-        self.ahead(None, trees)
-
-    def _init(self, roots: U64, xors: U64) -> None:
-        frames = [roots.tobytes(), xors.tobytes()]
-        header = Header(kind=INIT, source=self.env.task.task)
-        self._put(OutMessage(header, frames, 0, sum(map(len, frames))))
+            frames = [roots.tobytes(), trees.xors[rows].tobytes()]
+            header = Header(kind=INIT, source=self.env.task.task)
+            self._put(OutMessage(header, frames, 0, sum(map(len, frames))))
 
     def refused(self, buffer: StreamBuffer, row: int, error: EncodingError) -> None:
         """It can never be sent: given up."""

@@ -15,6 +15,7 @@ from stream_manager.process import Place, StreamManagerProcess
 def main() -> int:
     """Runs the manager."""
     leash.attach()
+    leash.wake_politely()
     logs.configure_structured()
     parser = argparse.ArgumentParser(prog="stream_manager", description=__doc__)
     parser.add_argument("--definition", type=Path, required=True)

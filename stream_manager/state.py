@@ -179,6 +179,9 @@ class StreamManager:
         header.container, header.container_life = self.container, self.me
         header.source_life = self.lives.get(header.source, 0)
         size = sum(map(len, frames))
+        if header.opens:
+            self.verdicts.init(header.source, column(frames[-2]), column(frames[-1]), self._now)
+            header.opens = False  # said once: a batch may wait, be sent again, or pass another manager
         if self.channels[target].offer((header, frames), header.rows, size):
             self._forward(header, frames)
             self._passed(header.source, header.rows, size)

@@ -90,11 +90,14 @@ def fold(roots: U64, values: U64) -> tuple[U64, U64]:
     Two entries of one root in one vector operation would lose one, so every column of (root, value) passes
     through here before it is applied or sent.  Columns already strictly ascending pass unchanged.
     """
-    if len(roots) < 2 or bool((roots[1:] > roots[:-1]).all()):
+    new = roots[1:] > roots[:-1]
+    if new.all():
         return roots, values
-    order = np.argsort(roots, kind="stable")
-    roots, values = roots[order], values[order]
-    first = np.flatnonzero(np.concatenate(([True], roots[1:] != roots[:-1])))
+    if not (new | (roots[1:] == roots[:-1])).all():
+        order = np.argsort(roots, kind="stable")
+        roots, values = roots[order], values[order]
+        new = roots[1:] != roots[:-1]
+    first = np.concatenate(([0], np.flatnonzero(new) + 1))
     return roots[first], np.bitwise_xor.reduceat(values, first)
 
 
