@@ -252,12 +252,13 @@ class BoltExecutor(Executor):
 
     def _decode(self, header: Header, values: bytes, stream: StreamPlan) -> list[tuple[Any, ...]]:
         """Raises ProtocolError for bytes that are not rows of the stream."""
-        rows = rows_of(decode_batch(values)) if header.codec == ARROW else self.codec.decode(values)
-        if {len(row) for row in rows} - {len(stream.fields)}:
-            raise ProtocolError(
-                "MALFORMED_ROWS", f"rows of stream {stream.name} do not have {len(stream.fields)} values"
-            )
-        return rows
+        fields = len(stream.fields)
+        if header.codec != ARROW:
+            return self.codec.decode(values, fields)
+        batch = decode_batch(values)
+        if batch.num_columns != fields:
+            raise ProtocolError("MALFORMED_ROWS", f"rows of stream {stream.name} do not have {fields} values")
+        return rows_of(batch)
 
     def advance(self, now: float) -> float:
         """A chunk of the current batch, ticks, flushes, markers."""

@@ -138,8 +138,11 @@ class _UnsendableError(Exception):
 def _well_formed(rows: Rows, fields: int) -> bool:
     """Whether each is a list or a tuple of so many values."""
     count = len(rows)
+    if not count:
+        return True
     kinds = list(map(type, rows))
-    if kinds.count(list) < count and not all(issubclass(kind, list | tuple) for kind in set(kinds)):
+    alike = kinds.count(kinds[0]) == count
+    if not all(issubclass(kind, list | tuple) for kind in (kinds[:1] if alike else set(kinds))):
         return False
     return list(map(len, rows)).count(fields) == count  # twice as fast as a set
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -42,6 +43,7 @@ from heron_instance.spout import SpoutExecutor
 MESSAGES_A_ROUND = 64
 QUEUE_MESSAGES = 4096
 CLOSE_WITHIN = 5.0
+COLLECT_AFTER = 20_000, 20, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +243,9 @@ class InstanceProcess:
 
     def _execute(self, plan: PhysicalPlan, message: Plan) -> None:
         try:
+            # Rows by the thousand come and go: the default thresholds would look through them for cycles all the time.
+            gc.freeze()
+            gc.set_threshold(*COLLECT_AFTER)
             executor = self.executor = self._make_executor(plan)
             executor.learn(message.tasks)
             executor.thread = threading.get_ident()

@@ -13,6 +13,7 @@ import struct
 import uuid
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -41,7 +42,7 @@ class RowCodec:
     def __init__(self, pickle: bool = False) -> None:
         self._pickle = pickle
         self._encoder = msgspec.msgpack.Encoder(enc_hook=_to_msgspec)
-        self._decoder = msgspec.msgpack.Decoder(list[tuple], ext_hook=self._load)  # type: ignore[type-arg]
+        self._decoders: dict[int | None, msgspec.msgpack.Decoder[list[tuple[Any, ...]]]] = {}
 
     def encode(self, rows: Sequence[Row]) -> bytes:
         """The rows (lists or tuples) as one msgpack array.
@@ -50,7 +51,7 @@ class RowCodec:
             EncodingError: a value cannot be sent; :meth:`explain` says which.
         """
         # msgspec would turn a Decimal, set or dataclass into text or a list without a word, so look first.
-        if _PLAIN.issuperset({type(value) for row in rows for value in row}):
+        if _all_plain(rows):
             try:
                 return self._encoder.encode(rows)
             except (OverflowError, UnicodeEncodeError):
@@ -64,14 +65,18 @@ class RowCodec:
                 hint="Emit values of the types in docs/keys.md, in lists, tuples and dicts.",
             ) from error
 
-    def decode(self, buffer: bytes | bytearray | memoryview) -> list[tuple[Any, ...]]:
-        """The rows that :meth:`encode` was given.
+    def decode(self, buffer: bytes | bytearray | memoryview, fields: int | None = None) -> list[tuple[Any, ...]]:
+        """The rows that :meth:`encode` was given; ``fields``: each has so many values.
 
         Raises:
             ProtocolError: ``MALFORMED_ROWS``, these are not bytes that :meth:`encode` writes.
         """
+        decoder = self._decoders.get(fields)
+        if decoder is None:
+            row: Any = tuple if fields is None else tuple[(Any,) * fields]  # type: ignore[misc]
+            decoder = self._decoders[fields] = msgspec.msgpack.Decoder(list[row], ext_hook=self._load)
         try:
-            return self._decoder.decode(buffer)
+            return decoder.decode(buffer)
         except (ValueError, TypeError, OverflowError, ArithmeticError, RecursionError, struct.error) as error:
             raise ProtocolError(
                 "MALFORMED_ROWS",
@@ -147,6 +152,16 @@ class RowCodec:
             return pickling.loads(data)  # noqa: S301 -- the topology asked for it by name
         except Exception as error:
             raise ValueError(f"a pickled object cannot be loaded ({error})") from error
+
+
+def _all_plain(rows: Sequence[Row]) -> bool:
+    """Whether msgspec writes each value as what it is; a column at a time, most being of one type."""
+    kinds = list(map(type, chain.from_iterable(rows)))
+    width = max(1, len(rows[0])) if rows else 1
+    for column in (kinds[start::width] for start in range(min(width, len(kinds)))):
+        if column[0] not in _PLAIN or (column.count(column[0]) < len(column) and not _PLAIN.issuperset(column)):
+            return False
+    return True
 
 
 class _Refused(Exception):  # noqa: N818 -- becomes an EncodingError with its place
