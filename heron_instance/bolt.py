@@ -81,12 +81,21 @@ class BoltExecutor(Executor):
             need_task_ids: bool = False,
         ) -> list[int] | None:
             mark = current if auto_anchor else UNANCHORED
-            if not plain or anchors is not None or direct_task is not None or need_task_ids or stream != "default":
-                return self._emit(values, stream, mark, anchors, direct_task, need_task_ids)
+            return self._emit(values, stream, mark, anchors, direct_task, need_task_ids)
+
+        def plain_emit(
+            values: Sequence[Any],
+            stream: str = "default",
+            anchors: Sequence[Tuple] | None = None,
+            direct_task: int | None = None,
+            need_task_ids: bool = False,
+        ) -> list[int] | None:
+            if anchors is not None or direct_task is not None or need_task_ids or stream != "default":
+                return emit(values, stream, anchors, direct_task, need_task_ids)
             if get_ident() != thread:
                 self.check_thread()
             rows.append(values)
-            marks.append(mark)
+            marks.append(current if auto_anchor else UNANCHORED)
             if len(rows) >= outlet.row_limit:
                 self.overflow()
             return None
@@ -107,7 +116,8 @@ class BoltExecutor(Executor):
                 current = UNANCHORED
 
         whole = self._whole_batches
-        self.give(emit if hooks is None else hooks.emit(emit))
+        given = plain_emit if plain else emit
+        self.give(given if hooks is None else hooks.emit(given))
         return run
 
     def give(self, emit: Callable[..., list[int] | None]) -> None:

@@ -22,7 +22,7 @@ from ardea.protocol.arrow import encode_batch, rows_of
 from ardea.protocol.flow import START_ROWS
 from ardea.protocol.ids import U64
 from ardea.protocol.scalars import type_name
-from ardea.protocol.values import RowCodec
+from ardea.protocol.values import RowCodec, are_plain
 from ardea.protocol.wire_pb2 import ARROW, MANY, ONE, ROWS, Header
 from heron_instance.inlet import Int, ranges
 from heron_instance.routing import Router, make_router
@@ -103,6 +103,7 @@ class StreamBuffer:
     consumers: list[Consumer]
     rows: Rows = field(default_factory=list)
     marks: list[Any] = field(default_factory=list)
+    plain: bool = False  # what are_plain says of the rows
     columns: Any = None  # the same rows as a pyarrow.RecordBatch, if that is what was emitted
     chosen: dict[int, tuple[int, ...]] = field(default_factory=dict)
     emitted: int = 0
@@ -137,14 +138,7 @@ class _UnsendableError(Exception):
 
 def _well_formed(rows: Rows, fields: int) -> bool:
     """Whether each is a list or a tuple of so many values."""
-    count = len(rows)
-    if not count:
-        return True
-    kinds = list(map(type, rows))
-    alike = kinds.count(kinds[0]) == count
-    if not all(issubclass(kind, list | tuple) for kind in (kinds[:1] if alike else set(kinds))):
-        return False
-    return list(map(len, rows)).count(fields) == count  # twice as fast as a set
+    return all(isinstance(row, list | tuple) and len(row) == fields for row in rows)
 
 
 class Outlet:
@@ -302,8 +296,11 @@ class Outlet:
         """(task, buffer, rows): runs of one stream each, for each task in the order of emission."""
         parcels: dict[int, list[tuple[StreamBuffer, Int | None]]] = {}
         for buffer in used:
-            if buffer.columns is None and not _well_formed(buffer.rows, len(buffer.plan.fields)):
-                raise _UnsendableError(buffer)
+            fields = len(buffer.plan.fields)
+            if buffer.columns is None:
+                buffer.plain = are_plain(buffer.rows, fields)
+                if not buffer.plain and not _well_formed(buffer.rows, fields):
+                    raise _UnsendableError(buffer)
             try:
                 destinations = self._destinations(buffer)
             except EncodingError:
@@ -405,7 +402,7 @@ class Outlet:
             return bytes(encode_batch(buffer.columns if picked is None else buffer.columns.take(picked)))
         rows = buffer.rows if picked is None else [buffer.rows[i] for i in picked.tolist()]
         try:
-            return self.codec.encode(rows)
+            return self.codec.encode(rows, plain=buffer.plain)
         except EncodingError:
             raise _UnsendableError(buffer) from None
 

@@ -11,9 +11,8 @@ import datetime as dt
 import pickle as pickling
 import struct
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
-from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -44,14 +43,14 @@ class RowCodec:
         self._encoder = msgspec.msgpack.Encoder(enc_hook=_to_msgspec)
         self._decoders: dict[int | None, msgspec.msgpack.Decoder[list[tuple[Any, ...]]]] = {}
 
-    def encode(self, rows: Sequence[Row]) -> bytes:
-        """The rows (lists or tuples) as one msgpack array.
+    def encode(self, rows: Sequence[Row], *, plain: bool = False) -> bytes:
+        """The rows (lists or tuples) as one msgpack array; ``plain``: :func:`are_plain` said so.
 
         Raises:
             EncodingError: a value cannot be sent; :meth:`explain` says which.
         """
-        # msgspec would turn a Decimal, set or dataclass into text or a list without a word, so look first.
-        if _all_plain(rows):
+        # msgspec would turn a Decimal, set or dataclass into text or a list without a word, so only what is known.
+        if plain:
             try:
                 return self._encoder.encode(rows)
             except (OverflowError, UnicodeEncodeError):
@@ -154,12 +153,28 @@ class RowCodec:
             raise ValueError(f"a pickled object cannot be loaded ({error})") from error
 
 
-def _all_plain(rows: Sequence[Row]) -> bool:
-    """Whether msgspec writes each value as what it is; a column at a time, most being of one type."""
-    kinds = list(map(type, chain.from_iterable(rows)))
-    width = max(1, len(rows[0])) if rows else 1
-    for column in (kinds[start::width] for start in range(min(width, len(kinds)))):
-        if column[0] not in _PLAIN or (column.count(column[0]) < len(column) and not _PLAIN.issuperset(column)):
+def are_plain(rows: Sequence[Any], fields: int) -> bool:
+    """Whether these are lists or tuples of so many values, of types that msgspec writes as they are.
+
+    Every row passes here, so it works by columns, of which most have one type.
+    """
+    if not rows:
+        return True
+    shapes = list(map(type, rows))
+    if shapes.count(tuple) + shapes.count(list) < len(rows):
+        return False
+    if fields == 1:
+        try:
+            columns: Iterable[list[type]] = ([type(value) for (value,) in rows],)
+        except ValueError:
+            return False
+    elif list(map(len, rows)).count(fields) < len(rows):
+        return False
+    else:
+        columns = ([type(row[field]) for row in rows] for field in range(fields))
+    for kinds in columns:
+        one = kinds.count(kinds[0]) == len(kinds)
+        if not (kinds[0] in _PLAIN if one else _PLAIN.issuperset(kinds)):
             return False
     return True
 

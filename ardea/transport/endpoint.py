@@ -18,6 +18,7 @@ import zmq
 
 from ardea.errors import ClusterError
 from ardea.protocol.lane import Message
+from ardea.transport.framing import MalformedError, pack, unpack
 
 LINGER_MS = 1000
 ZERO_COPY_FROM = 256 * 1024
@@ -31,6 +32,7 @@ class EndpointStatistics:
     sent: int = 0
     received: int = 0
     unroutable: int = 0
+    malformed: int = 0
 
 
 def context() -> zmq.Context[zmq.Socket[bytes]]:
@@ -76,16 +78,21 @@ class Bound:
         """Up to ``limit`` messages that wait, as (identity, frames)."""
         for _ in range(limit):
             try:
-                identity, *frames = _receive(self._socket)
+                identity = self._socket.recv(_WAIT_NOT)
             except zmq.Again:
                 return
-            self.statistics.received += 1
-            yield identity, frames
+            frames = _receive(self._socket)
+            if frames:
+                self.statistics.received += 1
+                yield identity, frames
+            else:
+                self.statistics.malformed += 1
 
     def send(self, identity: bytes, frames: Message) -> bool:
         """False: that peer is not connected; the link's resend repairs it when it is."""
         try:
-            _send(self._socket, [identity, *frames])
+            self._socket.send(identity, _MORE)
+            _send(self._socket, frames)
         except zmq.ZMQError as error:
             if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
                 raise
@@ -122,8 +129,11 @@ class Dialled:
                 frames = _receive(self._socket)
             except zmq.Again:
                 return
-            self.statistics.received += 1
-            yield frames
+            if frames:
+                self.statistics.received += 1
+                yield frames
+            else:
+                self.statistics.malformed += 1
 
     def send(self, frames: Message) -> bool:
         """False: nothing is connected and the socket takes no more."""
@@ -206,20 +216,30 @@ _WAIT_NOT = int(zmq.NOBLOCK)
 _MORE = int(zmq.NOBLOCK | zmq.SNDMORE)
 
 
-def _send(socket: zmq.Socket[bytes], frames: list[bytes]) -> None:
-    last = len(frames) - 1
-    for place, frame in enumerate(frames):
-        # Copying is cheaper than the bookkeeping of not copying, up to a size.
-        socket.send(frame, _MORE if place < last else _WAIT_NOT, copy=len(frame) < ZERO_COPY_FROM)
+def _send(socket: zmq.Socket[bytes], frames: Message) -> None:
+    *parts, last = pack(frames, ZERO_COPY_FROM)
+    for part in parts:
+        socket.send(part, _MORE, copy=len(part) < ZERO_COPY_FROM)
+    socket.send(last, _WAIT_NOT, copy=len(last) < ZERO_COPY_FROM)
 
 
-def _receive(socket: zmq.Socket[bytes]) -> list[bytes]:
+def _receive(socket: zmq.Socket[bytes]) -> Message | None:
+    """None: a message that no process of a topology sends; it was dropped."""
     frame = socket.recv(_WAIT_NOT, copy=False)
-    frames = [frame.bytes]
-    while frame.more:
+
+    def more() -> bytes | None:
+        nonlocal frame
+        if not frame.more:
+            return None
         frame = socket.recv(_WAIT_NOT, copy=False)
-        frames.append(frame.bytes)
-    return frames
+        return frame.bytes
+
+    try:
+        return unpack(frame.bytes, more)
+    except MalformedError:
+        while more() is not None:
+            pass
+        return None
 
 
 def _configure(socket: zmq.Socket[bytes]) -> None:

@@ -1,0 +1,56 @@
+"""How the frames of one message lie in ZeroMQ's: all in one, since each of those costs as much as a small message.
+
+The first begins with a table, little-endian ``u32``: how many frames there are, then the length of each.  The frames
+follow it directly, or, in a message too large to be copied for that, as ZeroMQ frames of their own.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+
+MOST_FRAMES = 64
+_TABLES = [struct.Struct(f"<{count + 1}I") for count in range(MOST_FRAMES + 1)]
+
+
+class MalformedError(Exception):
+    """Bytes that :func:`pack` does not write."""
+
+
+def pack(frames: Sequence[bytes], copied_below: int) -> list[bytes]:
+    """ZeroMQ's frames for these; a message of ``copied_below`` bytes or more is not copied into one."""
+    table = _TABLES[len(frames)].pack(len(frames), *map(len, frames))
+    size = sum(map(len, frames))
+    if size < copied_below or not size:
+        return [b"".join((table, *frames))]
+    return [table, *frames]
+
+
+def unpack(first: bytes, more: Callable[[], bytes | None]) -> list[bytes]:
+    """The frames that :func:`pack` was given; ``more`` reads ZeroMQ's next frame of the message, None after the last.
+
+    Raises MalformedError.
+    """
+    if len(first) < 4:
+        raise MalformedError
+    count = int.from_bytes(first[:4], "little")
+    at = 4 + 4 * count
+    if count > MOST_FRAMES or len(first) < at:
+        raise MalformedError
+    lengths = _TABLES[count].unpack_from(first)[1:]
+    frames: list[bytes] = []
+    if len(first) > at or not sum(lengths):
+        for length in lengths:
+            frames.append(first[at : at + length])
+            at += length
+        if at != len(first):
+            raise MalformedError
+    else:
+        for length in lengths:
+            frame = more()
+            if frame is None or len(frame) != length:
+                raise MalformedError
+            frames.append(frame)
+    if more() is not None:
+        raise MalformedError
+    return frames
