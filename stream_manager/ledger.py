@@ -64,23 +64,26 @@ class Ledger:
             roots, xors, slots = roots[first], xors[first], slots[first]
         if len(slots):
             self._grow(int(slots.max()) + 1)
+        generations = generations_of(roots)
         owners = self._owner[slots]
-        ahead = (generations_of(roots) - owners) & _GENERATION
+        ahead = (generations - owners) & _GENERATION
         newer = (owners == 0) | (ahead - np.uint32(1) < _NEWER)
         if not newer.all():
             self._statistics.late += int(len(newer) - np.count_nonzero(newer))
-            roots, xors, slots, owners = roots[newer], xors[newer], slots[newer], owners[newer]
+            roots, xors, slots = roots[newer], xors[newer], slots[newer]
+            owners, generations = owners[newer], generations[newer]
         superseded = int(np.count_nonzero(owners & OPEN))
         self._statistics.lost += superseded
         self._statistics.pending -= superseded
         deadline = now + self.timeout
         self._missing[slots] = xors
-        self._owner[slots] = generations_of(roots) | USED | OPEN
+        self._owner[slots] = generations | (USED | OPEN)
         self._deadline[slots] = deadline
         self._next_scan = min(self._next_scan, deadline)
         self._statistics.opened += len(roots)
         self._statistics.pending += len(roots)
-        return self._close(roots[xors == 0], "acked")
+        complete = xors == 0
+        return self._close(roots[complete], slots[complete], "acked") if complete.any() else NO_IDS
 
     def ack(self, roots: U64, xors: U64) -> U64:
         """Applies acks; returns the trees they completed."""
@@ -91,7 +94,10 @@ class Ledger:
             roots, xors, slots = roots[known], xors[known], slots[known]
         left = self._missing[slots] ^ xors
         self._missing[slots] = left
-        return self._close(roots[left == 0], "acked")
+        complete = left == 0
+        if not complete.all():
+            roots, slots = roots[complete], slots[complete]
+        return self._close(roots, slots, "acked")
 
     def fail(self, roots: U64) -> U64:
         """Fails trees at once; returns those that were open."""
@@ -103,7 +109,8 @@ class Ledger:
 
     def lose_all(self) -> U64:
         """Settles every open tree as lost."""
-        return self._close(self._roots_at(np.flatnonzero(self._owner & OPEN)), "lost")
+        slots = np.flatnonzero(self._owner & OPEN)
+        return self._close(self._roots_at(slots), slots, "lost")
 
     def expire(self, now: float) -> U64:
         """Settles the trees whose deadline has passed."""
@@ -111,7 +118,7 @@ class Ledger:
             return NO_IDS
         slots = np.flatnonzero(self._owner & OPEN)
         due = self._deadline[slots] <= now
-        out = self._close(self._roots_at(slots[due]), "timed_out")
+        out = self._close(self._roots_at(slots[due]), slots[due], "timed_out")
         waiting = slots[~due]
         self._next_scan = float(self._deadline[waiting].min()) if len(waiting) else math.inf
         return out
@@ -137,7 +144,7 @@ class Ledger:
         return self._statistics
 
     def _open(self, roots: U64, slots: Slots) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        owners = generations_of(roots) | USED | OPEN
+        owners = generations_of(roots) | (USED | OPEN)
         known: np.ndarray[tuple[int], np.dtype[np.bool_]] = slots < len(self._owner)
         if known.all():
             known = self._owner[slots] == owners
@@ -148,11 +155,13 @@ class Ledger:
 
     def _settle(self, roots: U64, verdict: str) -> U64:
         roots = distinct(roots)
-        return self._close(roots[self._open(roots, slots_of(roots))], verdict)
+        slots = slots_of(roots)
+        known = self._open(roots, slots)
+        return self._close(roots[known], slots[known], verdict)
 
-    def _close(self, roots: U64, verdict: str) -> U64:
+    def _close(self, roots: U64, slots: Slots, verdict: str) -> U64:
         if len(roots):
-            self._owner[slots_of(roots)] &= ~OPEN
+            self._owner[slots] &= ~OPEN
             counters = self._statistics
             setattr(counters, verdict, getattr(counters, verdict) + len(roots))
             counters.pending -= len(roots)
