@@ -202,6 +202,8 @@ class Executor(ABC):
         elif kind == CREDITS:
             for pace in header.paces:
                 self.outlet.paces[pace.task] = pace.rows
+            if header.loads:
+                self.outlet.refresh({load.task: load.load for load in header.loads})
         elif kind == TASKS:
             told = Tasks.FromString(frames[0])
             self.learn(told.lives, again=told.again)

@@ -109,7 +109,7 @@ class Gateway:
             self.channel.credit(credit.rows, credit.bytes, credit.window_rows, credit.window_bytes)
         if header.credits:
             self._release()
-        if kind in TO_EXECUTOR or header.paces:
+        if kind in TO_EXECUTOR or header.paces or header.loads:
             self._deliver(header, frames, size)
             if kind == ORDER:
                 self.link.signal(Header(kind=HEARTBEAT))  # confirms it: the manager waits for that before it exits

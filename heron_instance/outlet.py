@@ -21,11 +21,11 @@ from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.protocol.arrow import encode_batch, rows_of
 from ardea.protocol.flow import START_ROWS
 from ardea.protocol.ids import U64
-from ardea.protocol.scalars import type_name
 from ardea.protocol.values import RowCodec, are_plain
 from ardea.protocol.wire_pb2 import ARROW, MANY, ONE, ROWS, Header
 from heron_instance.inlet import Int, ranges
 from heron_instance.routing import Router, make_router
+from heron_instance.sendable import well_formed, why_not
 
 Rows = list[Sequence[Any]]
 _ODD = np.uint64(1)  # no edge is zero: it would leave its tree unchanged
@@ -136,11 +136,6 @@ class _UnsendableError(Exception):
         self.buffer = buffer
 
 
-def _well_formed(rows: Rows, fields: int) -> bool:
-    """Whether each is a list or a tuple of so many values."""
-    return all(isinstance(row, list | tuple) and len(row) == fields for row in rows)
-
-
 class Outlet:
     """All output streams of one task.  ``put`` takes finished messages; ``pace`` rows fit a batch to a task."""
 
@@ -187,6 +182,13 @@ class Outlet:
         """Every task that this one can send to."""
         return tuple(sorted({t for b in self.buffers.values() for c in b.consumers for t in c.targets}))
 
+    def refresh(self, loads: Mapping[int, float]) -> None:
+        """How full the ways to the tasks are, 0 to 1, as the manager says each second."""
+        for buffer in self.buffers.values():
+            for consumer in buffer.consumers:
+                if consumer.router is not None:
+                    consumer.router.refresh(loads)
+
     @property
     def waiting(self) -> int:
         """Rows emitted and not yet flushed."""
@@ -229,6 +231,16 @@ class Outlet:
 
     def emit_columns(self, buffer: StreamBuffer, batch: Any, marks: list[Any]) -> None:
         """An Arrow batch, into an empty buffer; its rows are read only where a grouping or a replay needs them."""
+        self.check_columns(buffer, batch, marks)
+        tracked = marks.count(None) < len(marks)
+        routed = any(c.router is not None and c.router.fixed is None for c in buffer.consumers)
+        buffer.rows.extend(rows_of(batch) if tracked or routed else [()] * batch.num_rows)
+        buffer.marks.extend(marks)
+        buffer.columns = batch
+
+    def check_columns(self, buffer: StreamBuffer, batch: Any, marks: list[Any]) -> None:
+        """The rules for Arrow batches; raises UserError."""
+        self.check(buffer)
         if batch.num_columns != len(buffer.plan.fields):
             raise UserError(
                 f"component {self.task.component}, stream {buffer.plan.name}: a batch has {batch.num_columns} columns, "
@@ -236,11 +248,6 @@ class Outlet:
             )
         if len(marks) != batch.num_rows:
             raise UserError(f"{self.task.name}: {len(marks)} tup_ids for a batch of {batch.num_rows} rows")
-        tracked = marks.count(None) < len(marks)
-        routed = any(c.router is not None and c.router.fixed is None for c in buffer.consumers)
-        buffer.rows.extend(rows_of(batch) if tracked or routed else [()] * batch.num_rows)
-        buffer.marks.extend(marks)
-        buffer.columns = batch
 
     def check(self, buffer: StreamBuffer) -> None:
         """The emit rules that need no routing; raises UserError."""
@@ -299,7 +306,7 @@ class Outlet:
             fields = len(buffer.plan.fields)
             if buffer.columns is None:
                 buffer.plain = are_plain(buffer.rows, fields)
-                if not buffer.plain and not _well_formed(buffer.rows, fields):
+                if not buffer.plain and not well_formed(buffer.rows, fields):
                     raise _UnsendableError(buffer)
             try:
                 destinations = self._destinations(buffer)
@@ -444,45 +451,17 @@ class Outlet:
         if buffer.columns is not None:
             buffer.rows[:], buffer.columns = rows_of(buffer.columns), None  # row by row, then
             return
-        bad = [(place, e) for place, row in enumerate(buffer.rows) if (e := self._explain(buffer, row)) is not None]
+        where = f"component {self.task.component}, stream {buffer.plan.name}"
+        routers = [c.router for c in buffer.consumers if c.router is not None]
+        bad = [
+            (place, error)
+            for place, row in enumerate(buffer.rows)
+            if (error := why_not(row, where, buffer.plan.fields, routers, self.codec, self._max_tuple)) is not None
+        ]
         if not bad:
-            raise EncodingError(
-                f"component {self.task.component}, stream {buffer.plan.name}: a batch cannot be encoded"
-            )
+            raise EncodingError(f"{where}: a batch cannot be encoded")
         for place, error in reversed(bad):
             origins.refused(buffer, place, error)
             del buffer.rows[place], buffer.marks[place]
             buffer.chosen = {row - (row > place): tasks for row, tasks in buffer.chosen.items() if row != place}
             self.runs = [(b, start - (b is buffer and start > place)) for b, start in self.runs]
-
-    def _explain(self, buffer: StreamBuffer, row: Sequence[Any]) -> EncodingError | None:
-        where = f"component {self.task.component}, stream {buffer.plan.name}"
-        if not isinstance(row, list | tuple):
-            return EncodingError(
-                f"{where}: a {type_name(row)} was emitted; a row is a list or a tuple of values",
-                hint="emit([value]) for a stream of one field",
-            )
-        if len(row) != len(buffer.plan.fields):
-            return EncodingError(
-                f"{where}: a tuple has {len(row)} values, the stream declares {len(buffer.plan.fields)} "
-                f"({', '.join(buffer.plan.fields)})"
-            )
-        try:
-            for consumer in buffer.consumers:
-                if consumer.router is not None:
-                    consumer.router.route([row])
-        except EncodingError as error:
-            return EncodingError(f"{where}: {error.message}", hint=error.hint)
-        try:
-            size = len(self.codec.encode([row]))
-        except EncodingError:
-            refusal = self.codec.explain([row])
-            return EncodingError(
-                f"{where}, field {buffer.plan.fields[refusal.field]}: a {refusal.type} cannot be sent: {refusal.reason}"
-            )
-        if size > self._max_tuple:
-            return EncodingError(
-                f"{where}: a tuple of {size:,} bytes is larger than topology.max.tuple.bytes ({self._max_tuple:,})",
-                hint="send a reference to the data, or raise the limit",
-            )
-        return None

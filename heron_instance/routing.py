@@ -61,6 +61,9 @@ class Router(ABC):
             TopologyError: a custom grouping chose what is no target.
         """
 
+    def refresh(self, loads: Mapping[int, float]) -> None:  # noqa: B027 -- most routers need not know
+        """How full the ways to the tasks are, once a second: task id -> 0 to 1 (missing: 0)."""
+
     def route_one(self, values: Row) -> tuple[int, ...]:
         """The task ids of one row; errors as for :meth:`route`."""
         return tuple([self.targets[place] for place in self.route([values]).targets.tolist()])
@@ -176,7 +179,7 @@ class LoadAwareRouter(ShuffleRouter):
         super().__init__(targets, self._shares(), rng)
 
     def refresh(self, loads: Mapping[int, float]) -> None:
-        """Adapts to how full the queues of the tasks are: task id -> 0 to 1 (0 if missing).  Call it once a second."""
+        """Adapts the shares; see :meth:`Router.refresh`."""
         load = np.array([loads.get(task, 0.0) for task in self.targets])
         self._rescope(load)
         least = load[self._scope].min()

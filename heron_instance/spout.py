@@ -13,6 +13,7 @@ import numpy as np
 from ardea.component import Spout, install, overrides
 from ardea.errors import EncodingError
 from ardea.metrics.registry import Counter
+from ardea.protocol.arrow import rows_of
 from ardea.protocol.ids import U64, column
 from ardea.protocol.wire_pb2 import DONE, INIT, PAUSE, VERDICTS, Header, TaskState
 from heron_instance.executor import Environment, Executor
@@ -44,6 +45,7 @@ class SpoutExecutor(Executor):
         self._tracked = env.settings.reliability_mode != "ATMOST_ONCE" and env.settings.ackers != 0
         self._resting = False  # finish() was called
         self._given_up = 0
+        self._refused: list[Any] = []  # ids of rows that cannot be sent, for an author who decides on fails
         self._paused_until = -math.inf
         self._wait = 0.0
         self._next_call = 0.0
@@ -111,7 +113,8 @@ class SpoutExecutor(Executor):
         self._stop_asking = stop_asking
         emit = plain_emit if plain else self._emit
         given = emit if hooks is None else hooks.emit(emit)
-        install(self.spout, self.env.task.component, _Collector(given, self._emit_batch, finish))
+        emit_batch = self._emit_batch if hooks is None else partial(self._emit_rows, given)
+        install(self.spout, self.env.task.component, _Collector(given, emit_batch, finish))
         if not overrides(type(self.spout), "emit"):
             self.spout.emit = given  # type: ignore[method-assign]
         return ask
@@ -150,10 +153,16 @@ class SpoutExecutor(Executor):
         """Columns leave at once, behind the rows emitted before."""
         self.check_thread()
         self.send()
-        buffer = self.outlet.buffer(stream)
-        self.outlet.check(buffer)
-        self.outlet.emit_columns(buffer, batch, [None] * batch.num_rows if tup_ids is None else list(tup_ids))
+        self.outlet.emit_columns(self.outlet.buffer(stream), batch, _ids(batch, tup_ids))
         self.overflow()
+
+    def _emit_rows(self, emit: Callable[..., Any], batch: Any, tup_ids: Sequence[Any] | None, stream: str) -> None:
+        """Columns before the eyes of hooks, which see one row at a time."""
+        self.check_thread()
+        ids = _ids(batch, tup_ids)
+        self.outlet.check_columns(self.outlet.buffer(stream), batch, ids)
+        for values, tup_id in zip(rows_of(batch), ids, strict=True):
+            emit(values, tup_id, stream)
 
     def set_active(self, *, active: bool) -> None:
         """Tells the spout, when it changed."""
@@ -206,10 +215,13 @@ class SpoutExecutor(Executor):
 
     def _failed(self, row: Row, now: float) -> None:
         """The executor sends it again, or the author decides."""
-        if not self._decides_fail:
+        if self._decides_fail:
+            self._tell_failed(row.tup_id)
+        else:
             self.replays.add(row, now)
-            return
-        if self.spout.fail(row.tup_id) is not True:
+
+    def _tell_failed(self, tup_id: Any) -> None:
+        if self.spout.fail(tup_id) is not True:
             self._give_up()
         self._resting = False  # a delivered fail ends the rest
 
@@ -341,7 +353,7 @@ class SpoutExecutor(Executor):
     @property
     def given_up(self) -> int:
         """Rows that will never be sent again."""
-        return self._given_up + self.refused_rows
+        return self._given_up
 
     @property
     def state(self) -> TaskState:
@@ -368,6 +380,8 @@ class SpoutExecutor(Executor):
                 self._take_ids()
         self.outlet.flush(self)
         self._replaying = False
+        while self._refused:
+            self._tell_failed(self._refused.pop(0))
 
     def overflow(self) -> None:
         """What leaves inside a call is pending: that has to be looked at before the next call."""
@@ -441,11 +455,18 @@ class SpoutExecutor(Executor):
             self._put(OutMessage(header, frames, 0, sum(map(len, frames))))
 
     def refused(self, buffer: StreamBuffer, row: int, error: EncodingError) -> None:
-        """It can never be sent: given up."""
+        """It can never be sent: given up, unless the author decides otherwise."""
         mark = buffer.marks[row]
         tup_id = mark.tup_id if type(mark) is Row else mark
         self.refuse(error, f"tup_id {tup_id!r}" if tup_id is not None else "no tup_id")
-        self.instruments.given_up.value += 1
+        if tup_id is not None and self._tracked and self._decides_fail:
+            self._refused.append(tup_id)
+        else:
+            self._give_up()
+
+
+def _ids(batch: Any, tup_ids: Sequence[Any] | None) -> list[Any]:
+    return [None] * batch.num_rows if tup_ids is None else list(tup_ids)
 
 
 class _Collector:

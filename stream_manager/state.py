@@ -41,6 +41,7 @@ from ardea.protocol.wire_pb2 import (
 from stream_manager.acks import ControlOutbox
 from stream_manager.consumers import Consumer
 from stream_manager.greeting import Greeting
+from stream_manager.loads import Loads
 from stream_manager.numbers import FlowSettings, ManagerStatistics
 from stream_manager.pauses import Pauses
 from stream_manager.sources import Source
@@ -88,6 +89,7 @@ class StreamManager:
         self._now = 0.0
         self._next_heartbeat = 0.0
         self._pauses = Pauses()
+        self._loads = Loads(container)
         self._paused: set[int] = set()
         self._returning: set[int] = set()
         self._credit_due: set[int] = set()
@@ -102,6 +104,7 @@ class StreamManager:
         """A plan from the master: routing content, addresses, incarnations."""
         self.greeting.plan = message
         self.plan = plan = PhysicalPlan.build(self.logical, packing, message.epoch)
+        self._loads.planned(plan)
         horizon = self._horizon
         for task in plan.tasks.values():
             channel = self.channels.setdefault(task.task, Channel())
@@ -452,6 +455,8 @@ class StreamManager:
         self._apply_pauses()
         for task in self.sources:
             self._credit_source(task)
+        for task, loads in self._loads.of(self.channels):
+            self.outboxes[self.instances[task]].newest("loads", Header(kind=CREDITS, loads=loads))
         for number, link in self.peers.items():
             if not link.up:
                 self._hello(link)

@@ -46,7 +46,8 @@ class Cluster:
         containers: over how many containers the tasks are spread.
         config: wins over the topology's own configuration.
         seed: decides delays, shuffles, and the order of what happens at the same moment.
-        cost: seconds that a tuple (for a spout: a call of ``next_tuple``) takes, by component; default 10 µs.
+        cost: seconds that a tuple (for a spout: a call of ``next_tuple``) takes, by component or by one of its
+            tasks (``count-0``); default 10 µs.
         active: whether the spouts begin at once, or wait for :meth:`activate`.
         check: watch the invariants after every event; see :class:`ardea.testing.InvariantError`.
         faults: (seconds, action) pairs: what happens to the cluster and when.
@@ -69,7 +70,8 @@ class Cluster:
     ) -> None:
         logical = topology.plan({**config, "topology.stmgrs": containers})
         packing = packing_for(logical.config).pack(logical)
-        if strangers := sorted(cost.keys() - {component.name for component in logical}):
+        known = {name for c in logical for name in (c.name, *(f"{c.name}-{i}" for i in range(c.tasks)))}
+        if strangers := sorted(cost.keys() - known):
             raise UserError(f"cost= names {', '.join(strangers)}, which {logical.name} does not have")
         timeline = Timeline(seed)
         self.plan = PhysicalPlan.build(logical, packing, 1)
@@ -163,7 +165,12 @@ class Cluster:
     @property
     def reason(self) -> str:
         """Why, if there is something to say."""
-        return self._store.reason
+        return self._store.held.reason
+
+    @property
+    def writes(self) -> int:
+        """How often the masters wrote the topology's state; one that runs undisturbed writes nothing."""
+        return self._store.writes
 
     @property
     def over(self) -> bool:
@@ -172,11 +179,11 @@ class Cluster:
 
     def activate(self) -> None:
         """Lets the spouts begin, or go on."""
-        self._master().master.set_active(active=True)
+        self._master().master.set_active(self.time, active=True)
 
     def deactivate(self) -> None:
         """Lets the spouts pause."""
-        self._master().master.set_active(active=False)
+        self._master().master.set_active(self.time, active=False)
 
     def drain(self, wait: float | None = None) -> None:
         """Ends the topology as KILLED, when open trees are done or after ``wait`` seconds."""

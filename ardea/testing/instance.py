@@ -70,7 +70,7 @@ class SimulatedInstance:
             self._planned,
             self._reborn,
         )
-        self._cost = world.cost.get(task.component, DEFAULT_COST)
+        self._cost = world.cost.get(task.name, world.cost.get(task.component, DEFAULT_COST))
         self._ahead = 0.0  # the executor's clock, while that is ahead of the cluster's
         self._mail: deque[tuple[Lane, Message]] = deque()
         self._posted: deque[tuple[float, Callable[[], None], int]] = deque()

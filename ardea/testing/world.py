@@ -14,7 +14,7 @@ from ardea.plan.packing import PackingPlan
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import kind_name
 from ardea.protocol.wire_pb2 import Header
-from ardea.state.records import MasterLocation, RunState
+from ardea.state.records import ExecutionState, MasterLocation, RunState
 from ardea.testing.audit import Audit
 from ardea.testing.clock import Timeline
 from ardea.testing.network import Network
@@ -46,8 +46,8 @@ class MemoryStore:
     """What the masters write: it outlives them all."""
 
     def __init__(self, state: RunState) -> None:
-        self.state = state
-        self.reason = ""
+        self.held = ExecutionState(state)
+        self.writes = 0
         self._admissions: dict[int, tuple[str, int]] = {}
 
     def admit(self, container: int, holder: str, host: str, port: int) -> int:  # noqa: ARG002
@@ -56,14 +56,20 @@ class MemoryStore:
         self._admissions[container] = (holder, number + (former != holder))
         return self._admissions[container][1]
 
-    def execution(self, state: RunState, reason: str) -> None:
+    def execution(self, execution: ExecutionState) -> None:
         """See :class:`topology_master.state.Store`."""
-        self.state, self.reason = state, reason
+        self.held = execution
+        self.writes += 1
+
+    @property
+    def state(self) -> RunState:
+        """The topology's."""
+        return self.held.state
 
 
 @dataclass(slots=True)
 class World:
-    """One cluster's surroundings.  ``cost``: seconds a tuple (a spout: a call of ``next_tuple``) by component."""
+    """One cluster's surroundings.  ``cost``: seconds a tuple (a spout: a call of ``next_tuple``) by component or task."""
 
     seed: int
     timeline: Timeline

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from ardea import Bolt, Grouping, Spout, Stream, Topology, UserError
+from ardea import Bolt, Grouping, Spout, Stream, TaskHook, Topology, UserError
 from ardea.protocol.wire_pb2 import ARROW, ROWS
 from ardea.testing import CollectBolt, RowsSpout, run
 
@@ -230,3 +230,28 @@ def test_wrong_batches_are_errors_at_the_emit(columns, ids, stream, problem):
     assert (result.state, result.inputs("sink")) == ("SUCCEEDED", [(1, "before")])
     assert len(errors) == 1
     assert problem in errors[0]
+
+
+def test_hooks_see_each_row_of_a_batch():
+    """With its values and the tasks that got it."""
+    seen = []
+
+    class Watch(TaskHook):
+        def emit(self, info):
+            seen.append((tuple(info.values), info.stream, info.out_tasks))
+
+    class Watched(Batches):
+        def initialize(self, config, context):
+            super().initialize(config, context)
+            context.add_task_hook(Watch())
+
+    class Hooked(Topology):
+        spout = Watched.spec()
+        sink = CollectBolt.spec(inputs=[spout])
+
+    result = run(Hooked)
+    assert result.state == "SUCCEEDED"
+    assert [values for values, _, _ in seen] == rows()
+    assert {stream for _, stream, _ in seen} == {"default"}
+    assert all(len(tasks) == 1 for _, _, tasks in seen)
+    assert sorted(result.inputs("sink")) == sorted(rows())

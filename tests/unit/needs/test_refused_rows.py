@@ -117,3 +117,41 @@ def test_nothing_of_a_refused_row_stays_open():
         cluster.advance(15)
         assert len(cluster.record.failed["spout"]) == 8  # after 0, 0.1, 0.2, 0.5, 1, 2, 5 s
         assert not cluster.record.timed_out["spout"]
+
+
+def test_an_author_who_decides_on_fails_hears_of_a_refused_row():
+    """Once, and may send something else; nothing is given up then."""
+
+    class Careful(spout_with([1, {1, 2}])):
+        def initialize(self, config, context):
+            self.asked = []
+
+        def fail(self, tup_id):
+            self.asked.append(tup_id)
+            self.emit([tup_id, "instead"], tup_id="instead")
+            self.finish()
+            return True
+
+    class Refusing(Topology):
+        spout = Careful.spec()
+        sink = CollectBolt.spec(inputs=[spout])
+
+    Refusing.spout.cls.next_tuple = once(Refusing.spout.cls.next_tuple)
+    result = run(Refusing)
+    assert (result.state, result.reason) == ("SUCCEEDED", "")
+    assert sorted(result.inputs("sink")) == sorted([(n, "good") for n in range(40) if n != 20] + [(20, "instead")])
+    assert result.acked["spout"].count("instead") == 1
+
+
+def once(method):
+    """Calls it the first time only; it was finished then."""
+    called = []
+
+    def only_once(self):
+        if called:
+            self.finish()
+        else:
+            called.append(True)
+            method(self)
+
+    return only_once

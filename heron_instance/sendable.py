@@ -1,0 +1,58 @@
+"""Which rows can be sent, and what to say of one that cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ardea.errors import EncodingError
+from ardea.protocol.scalars import type_name
+from ardea.protocol.values import RowCodec
+from heron_instance.routing import Router
+
+
+def well_formed(rows: Sequence[Any], fields: int) -> bool:
+    """Whether each is a list or a tuple of so many values."""
+    return all(isinstance(row, list | tuple) and len(row) == fields for row in rows)
+
+
+def why_not(
+    row: Any, where: str, fields: Sequence[str], routers: Iterable[Router], codec: RowCodec, max_bytes: int
+) -> EncodingError | None:
+    """What keeps this row from being sent; None: nothing.
+
+    Args:
+        row: what the author emitted.
+        where: component and stream, for the message.
+        fields: of the stream.
+        routers: of its readers; a key may not be encodable.
+        codec: encodes the values.
+        max_bytes: ``topology.max.tuple.bytes``.
+    """
+    if not isinstance(row, list | tuple):
+        return EncodingError(
+            f"{where}: a {type_name(row)} was emitted; a row is a list or a tuple of values",
+            hint="emit([value]) for a stream of one field",
+        )
+    if len(row) != len(fields):
+        return EncodingError(
+            f"{where}: a tuple has {len(row)} values, the stream declares {len(fields)} ({', '.join(fields)})"
+        )
+    try:
+        for router in routers:
+            router.route([row])
+    except EncodingError as error:
+        return EncodingError(f"{where}: {error.message}", hint=error.hint)
+    try:
+        size = len(codec.encode([row]))
+    except EncodingError:
+        refusal = codec.explain([row])
+        return EncodingError(
+            f"{where}, field {fields[refusal.field]}: a {refusal.type} cannot be sent: {refusal.reason}"
+        )
+    if size > max_bytes:
+        return EncodingError(
+            f"{where}: a tuple of {size:,} bytes is larger than topology.max.tuple.bytes ({max_bytes:,})",
+            hint="send a reference to the data, or raise the limit",
+        )
+    return None
