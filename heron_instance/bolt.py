@@ -7,6 +7,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import repeat
+from pathlib import Path
 from threading import get_ident
 from typing import Any, cast
 
@@ -107,6 +108,11 @@ class BoltExecutor(Executor):
                     current = WHOLE_BATCH
                     process_batch(tuples)
                     return
+                if enter is not None:
+                    for current, tup in enumerate(tuples, start):
+                        enter(current)
+                        process(tup)
+                    return
                 for current, tup in enumerate(tuples, start):  # noqa: B007 -- emit reads it
                     process(tup)
             except BaseException:
@@ -116,6 +122,7 @@ class BoltExecutor(Executor):
                 current = UNANCHORED
 
         whole = self._whole_batches
+        enter = None if self.env.black_box is None else self.env.black_box.enter
         given = plain_emit if plain else emit
         self.give(given if hooks is None else hooks.emit(given))
         return run
@@ -259,6 +266,8 @@ class BoltExecutor(Executor):
             self._next_row = len(rows)
             self.refuse(error, f"from {source}-{header.source}")
         self._anchoring.begin(batch, self.outlet.buffers.values())
+        if self.env.black_box is not None:
+            self.env.black_box.begin(batch)
 
     def _decode(self, header: Header, values: bytes, stream: StreamPlan) -> list[tuple[Any, ...]]:
         """Raises ProtocolError for bytes that are not rows of the stream."""
@@ -316,6 +325,8 @@ class BoltExecutor(Executor):
         self._processed += end - start
         if end == len(rows):
             self._batch = None
+            if self.env.black_box is not None:
+                self.env.black_box.clear()
             busy = ended - batch.arrived
             self.instruments.busy.value += busy
             size = batch.size
@@ -342,7 +353,9 @@ class BoltExecutor(Executor):
             self.instruments.exception(error)
             text = "".join(traceback.format_exception(error)).rstrip()
             self.bolt.logger.error("%s failed on %s:\n%s", self.env.task.name, origin, text)
-            self.error = f"{self.env.task.name} raised {type(error).__name__}: {error} ({origin})"
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{Path(frame.filename).name}:{frame.lineno}"
+            self.error = f"{self.env.task.name} raised {type(error).__name__}: {error} at {where} ({origin})"
         if not self.bolt.auto_fail and not isinstance(error, FailedException):
             raise error
         for index in indexes:

@@ -29,6 +29,7 @@ from ardea.protocol.wire_pb2 import (
     ACTIVE,
     CREDITS,
     DEACTIVATE,
+    DEBUG,
     DRAIN,
     END,
     ENDED,
@@ -43,9 +44,11 @@ from ardea.protocol.wire_pb2 import (
     Tasks,
     TaskState,
 )
+from heron_instance.blackbox import BlackBox
+from heron_instance.debug import EmitLog
 from heron_instance.instruments import Instruments
 from heron_instance.markers import Markers
-from heron_instance.outlet import Outlet, OutMessage
+from heron_instance.outlet import Outlet, OutMessage, StreamBuffer
 from heron_instance.queues import BoundedQueue
 
 Item = tuple[Header, Sequence[bytes]] | Callable[[], None]
@@ -95,6 +98,7 @@ class Environment:
     instruments: Instruments
     clock: Callable[[], float]
     rng: np.random.Generator
+    black_box: BlackBox | None = None
 
 
 class Executor(ABC):
@@ -120,6 +124,9 @@ class Executor(ABC):
             env.settings.max_tuple_bytes,
             env.settings.drain_size,
         )
+        self._emits = EmitLog(env.task.name, env.clock, always=env.settings.debug)
+        if env.settings.debug:
+            self.outlet.watcher = self._watch
         # Rounds of a new life lie above those of all former ones: an old report cannot match.
         self.markers = Markers(upstream, self.outlet.feeds, round=env.life << 32)
         self.active = False
@@ -239,6 +246,15 @@ class Executor(ABC):
             self.ending = True
         elif order.kind == DRAIN:
             self.draining = True
+        elif order.kind == DEBUG and order.target in (self.env.task.component, self.env.task.name):
+            self._emits.extend(order.seconds)
+            self.outlet.watcher = self._watch
+
+    def _watch(self, emitted: list[StreamBuffer]) -> None:
+        if self._emits.on:
+            self._emits.look(emitted)
+        else:
+            self.outlet.watcher = None
 
     def set_active(self, *, active: bool) -> None:
         """Initialises the component the first time; a spout then hears activate and deactivate."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ardea.errors import ProtocolError
 from ardea.protocol.flow import Channel, Window
+from ardea.protocol.ids import U64
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link, Port
 from ardea.protocol.wire_pb2 import (
@@ -89,6 +90,10 @@ class Gateway:
         self._next_hello = 0.0
         self._waiting_control: list[OutMessage] = []
         self._last_report: OutMessage | None = None
+
+    def blame(self, roots: U64) -> None:
+        """Every hello names the trees of the tuple that ended the task's former life."""
+        self._hello.died_on = roots.tobytes()
 
     # --- from the manager -------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ class Instruments:
         self.timed_out = registry.counter("ardea_instance_tuples_timed_out_total")
         self.lost = registry.counter("ardea_instance_tuples_lost_total")
         self.given_up = registry.counter("ardea_instance_tuples_given_up_total")
+        self.dead_letters = registry.counter("ardea_instance_dead_letters_total")
         self.late = registry.counter("ardea_instance_late_acks_total")
         self.double_acks = registry.counter("ardea_instance_double_acks_total")
         self.execute = registry.histogram("ardea_instance_execute_duration_seconds")

@@ -156,6 +156,7 @@ class Outlet:
         self.task = task
         self.codec = codec
         self.paces: dict[int, int] = {}
+        self.watcher: Callable[[list[StreamBuffer]], None] | None = None  # looks at what is about to leave
         self.buffers: dict[str, StreamBuffer] = {}
         self.runs: list[tuple[StreamBuffer, int]] = []
         self._random: Callable[[int], U64] = rng.bit_generator.random_raw  # ten times as fast as integers()
@@ -262,6 +263,8 @@ class Outlet:
         used = [b for b in self.buffers.values() if b.rows]
         if not used:
             return
+        if self.watcher is not None:
+            self.watcher(used)
         batches = self._encoded(used, origins)
         sizes = {id(buffer): 0 for buffer in used}
         for batch in batches:

@@ -32,6 +32,7 @@ from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import EXIT, ORDER, Header, Order, Plan
 from ardea.transport import Dialled, Poller, context
+from heron_instance.blackbox import BlackBox
 from heron_instance.bolt import BoltExecutor
 from heron_instance.executor import Environment, Executor, Item, Stopping
 from heron_instance.gateway import Gateway, Room
@@ -118,6 +119,7 @@ class InstanceProcess:
         for dialled in self._lanes.values():
             self.poller.watch(dialled)
         self._thread: threading.Thread | None = None
+        self._black_box = self._open_black_box()
         self._queues()
 
     # --- the executor's view of the gateway ------------------------------------------------------------------
@@ -235,6 +237,8 @@ class InstanceProcess:
         for dialled in (*self._lanes.values(), self._metrics):
             dialled.close()
         self._context.destroy(linger=1000)
+        if self._black_box is not None and self.failure is None:
+            self._black_box.close()
         if self.failure is not None:
             return ExitCode.PERMANENT if isinstance(self.failure, ArdeaError) else ExitCode.TEMPORARY
         return ExitCode.OK
@@ -281,8 +285,19 @@ class InstanceProcess:
             instruments=self.instruments,
             clock=time.monotonic,
             rng=np.random.default_rng(),
+            black_box=self._black_box,
         )
         return SpoutExecutor(env) if self.component.kind == "spout" else BoltExecutor(env)
+
+    def _open_black_box(self) -> BlackBox | None:
+        """Only for a bolt in a topology that puts poison aside, under a supervisor that starts it again."""
+        spouts = (Settings.of(self.logical.config, c.config) for c in self.logical if c.kind == "spout")
+        folder = os.environ.get("ARDEA_FOLDER")
+        if folder is None or self.component.kind == "spout" or all(s.max_tuple_replays is None for s in spouts):
+            return None
+        path = Path(folder) / f"task-{self.task}.current"
+        self.gateway.blame(BlackBox.left(path))
+        return BlackBox(path)
 
     def _submit(self, function: Callable[[], object]) -> None:
         """From any thread: runs on the executor thread, between calls of the component."""

@@ -16,6 +16,7 @@ from ardea.metrics.registry import Counter
 from ardea.protocol.arrow import rows_of
 from ardea.protocol.ids import U64, column
 from ardea.protocol.wire_pb2 import DONE, INIT, PAUSE, VERDICTS, Header, TaskState
+from ardea.validation import DEAD_LETTER_STREAM
 from heron_instance.executor import Environment, Executor
 from heron_instance.hooks import Hooks
 from heron_instance.inlet import Int
@@ -25,6 +26,7 @@ from heron_instance.trees import OpenTrees, Replays, Row
 PAUSE_LAPSES = 3.0
 IDLE_EVERY = 0.1
 FIRST_WAIT = 0.001
+DEAD_LETTERS = DEAD_LETTER_STREAM.name
 
 
 class SpoutExecutor(Executor):
@@ -195,30 +197,51 @@ class SpoutExecutor(Executor):
         if self._hooks is not None:
             for tup_id, latency in zip(ids, latencies.tolist(), strict=True):
                 self._hooks.completed(tup_id, latency)
-        for roots, counter in (
-            (failed, self.instruments.failed),
-            (timed_out, self.instruments.timed_out),
-            (lost, self.instruments.lost),
-        ):
-            if len(roots):
-                self._broken(roots, counter, now)
+        if len(failed):
+            self._broken(failed, self.instruments.failed, now)
+        if len(timed_out):
+            self._broken(timed_out, self.instruments.timed_out, now)
+        if len(lost):
+            self._broken(lost, self.instruments.lost, now, counts=False)
         self._wait = 0.0
 
-    def _broken(self, roots: U64, counter: Counter, now: float) -> None:
-        """Trees that will not be complete."""
+    def _broken(self, roots: U64, counter: Counter, now: float, *, counts: bool = True) -> None:
+        """Trees that will not be complete; ``counts``: their rows may be to blame."""
         rows, latencies = self.trees_open.broken(roots, now)
         counter.value += len(rows)
         for row, latency in zip(rows, latencies.tolist(), strict=True):
             if self._hooks is not None:
                 self._hooks.broken(row.tup_id, latency)
+            row.failures += counts
             self._failed(row, now)
 
     def _failed(self, row: Row, now: float) -> None:
         """The executor sends it again, or the author decides."""
+        most = self.settings.max_tuple_replays
         if self._decides_fail:
             self._tell_failed(row.tup_id)
-        else:
+        elif most is None or row.failures <= most or row.stream == DEAD_LETTERS:
             self.replays.add(row, now)
+        else:
+            self._bury(row, now)
+
+    def _bury(self, row: Row, now: float) -> None:
+        """It failed too often: whoever reads the dead letters gets it, as often as that takes."""
+        self.instruments.dead_letters.value += 1
+        read = DEAD_LETTERS in self.outlet.buffers
+        self.spout.logger.error(
+            "tup_id %r of stream %s failed %d times: %s",
+            row.tup_id,
+            row.stream,
+            row.failures,
+            f"sent to {DEAD_LETTERS}" if read else f"given up; nobody reads {DEAD_LETTERS}",
+        )
+        if read:
+            letter = (row.tup_id, row.stream, list(row.values))
+            self.replays.add(Row(row.tup_id, letter, DEAD_LETTERS, size=row.size), now)
+        else:
+            self.error = f"{self.env.task.name}: tup_id {row.tup_id!r} failed {row.failures} times"
+            self._give_up()
 
     def _tell_failed(self, tup_id: Any) -> None:
         if self.spout.fail(tup_id) is not True:
@@ -231,7 +254,7 @@ class SpoutExecutor(Executor):
 
     def manager_reborn(self) -> None:
         """The manager's ledger is empty: every open tree is lost."""
-        self._broken(self.trees_open.all_open(), self.instruments.lost, self.clock())
+        self._broken(self.trees_open.all_open(), self.instruments.lost, self.clock(), counts=False)
         super().manager_reborn()
 
     # --- the loop ---------------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ class Row:
     stream: str
     direct_task: int | None = None
     attempt: int = 0
+    failures: int = 0  # of the attempts, those that count against it
     size: int = field(default=0, compare=False)  # encoded bytes, about
 
 

@@ -124,7 +124,7 @@ class StreamManagerProcess:
 
     def run(self) -> ExitCode:
         """Until the topology ends, the process is told to stop, or another holder has its place."""
-        signal.signal(signal.SIGTERM, lambda *_: self._stop(ExitCode.OK))
+        signal.signal(signal.SIGTERM, lambda *_: self._stop(ExitCode.TEMPORARY))
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         next_second = due = 0.0
         while self.exit_code is None:

@@ -45,7 +45,7 @@ from stream_manager.loads import Loads
 from stream_manager.numbers import FlowSettings, ManagerStatistics
 from stream_manager.pauses import Pauses
 from stream_manager.sources import Source
-from stream_manager.verdicts import Verdicts
+from stream_manager.verdicts import FAILED, LOST, Verdicts
 
 HEARTBEAT_EVERY = 1.0
 LINGER = 5.0
@@ -221,14 +221,15 @@ class StreamManager:
     def _drop(self, header: Header, frames: Sequence[bytes]) -> None:
         self.statistics.dropped_stale += 1
         if header.ids:
-            self._lose(column(frames[-2]))
+            self._tell(LOST, column(frames[-2]))
 
-    def _lose(self, roots: U64) -> None:
-        """Reports roots lost to the managers of their spouts."""
-        if len(roots):
-            roots = distinct(roots)
-            for spout, part in by_task(roots):
-                self._acks(spout, (b"", b"", b"", roots[part].tobytes()))
+    def _tell(self, verdict: int, roots: U64) -> None:
+        """Reports roots failed or lost to the managers of their spouts."""
+        roots = distinct(roots)
+        for spout, part in by_task(roots):
+            columns = [b"", b"", b"", b""]
+            columns[2 if verdict == FAILED else 3] = roots[part].tobytes()
+            self._acks(spout, columns)
 
     def _acks(self, spout: int, frames: Sequence[bytes]) -> None:
         if spout in self.instances:
@@ -324,7 +325,7 @@ class StreamManager:
 
     def _met(self, link: Link, header: Header, hello: Hello) -> None:
         if hello.task:
-            self._met_instance(link, header)
+            self._met_instance(link, header, hello)
             return
         if self.greeting.refuses(link, hello):
             return
@@ -347,13 +348,14 @@ class StreamManager:
         if header.receiver != self.me:
             self._hello(link)
 
-    def _met_instance(self, link: Link, header: Header) -> None:
+    def _met_instance(self, link: Link, header: Header, hello: Hello) -> None:
         task = link.key
         if link.meet(header.sender) is not None:
             self.outboxes[link].clear()
             source = self.sources[task]
             self.sources[task] = Source(Window(source.window.limit_bytes, source.window.horizon))
             self.verdicts.reborn(task)
+            self._tell(FAILED, column(hello.died_on))  # before all it had is lost
             # One number for the whole topology: the container's admission and the instance's own life.
             self._risen(task, incarnation(admission_of(self.me), header.sender))
         self._welcome(link)

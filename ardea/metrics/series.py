@@ -80,6 +80,7 @@ SERIES: dict[str, Series] = {
         _counter(_T, "ardea_instance_tuples_timed_out_total", "Trees of a spout that met the message timeout."),
         _counter(_T, "ardea_instance_tuples_lost_total", "Trees of a spout that a death of a process broke."),
         _counter(_T, "ardea_instance_tuples_given_up_total", "Trees of a spout that will not be sent again."),
+        _counter(_T, "ardea_instance_dead_letters_total", "Rows that failed more often than they may."),
         _counter(_T, "ardea_instance_tuples_dropped_total", "Tuples that an instance threw away.", "reason"),
         _counter(_T, "ardea_instance_late_acks_total", "Verdicts for trees that were settled already."),
         _counter(_T, "ardea_instance_double_acks_total", "Second acks or fails of one tuple, ignored."),

@@ -57,6 +57,7 @@ class OrderKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     END: _ClassVar[OrderKind]
     EXIT: _ClassVar[OrderKind]
     DRAIN: _ClassVar[OrderKind]
+    DEBUG: _ClassVar[OrderKind]
 KIND_UNSET: Kind
 HELLO: Kind
 REFUSED: Kind
@@ -93,6 +94,7 @@ DEACTIVATE: OrderKind
 END: OrderKind
 EXIT: OrderKind
 DRAIN: OrderKind
+DEBUG: OrderKind
 
 class Credit(_message.Message):
     __slots__ = ("task", "task_life", "container", "container_life", "rows", "bytes", "window_rows", "window_bytes", "high_rows", "pace")
@@ -203,7 +205,7 @@ class Header(_message.Message):
     def __init__(self, kind: _Optional[_Union[Kind, str]] = ..., sequence: _Optional[int] = ..., confirmed_data: _Optional[int] = ..., confirmed_control: _Optional[int] = ..., sender: _Optional[int] = ..., receiver: _Optional[int] = ..., epoch: _Optional[int] = ..., source: _Optional[int] = ..., target: _Optional[int] = ..., stream: _Optional[int] = ..., rows: _Optional[int] = ..., codec: _Optional[_Union[Codec, str]] = ..., ids: _Optional[_Union[Ids, str]] = ..., source_life: _Optional[int] = ..., target_life: _Optional[int] = ..., container: _Optional[int] = ..., container_life: _Optional[int] = ..., round: _Optional[int] = ..., end: bool = ..., opens: bool = ..., paused: bool = ..., sequence_data: _Optional[int] = ..., sequence_control: _Optional[int] = ..., credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., paces: _Optional[_Iterable[_Union[Pace, _Mapping]]] = ..., demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ..., loads: _Optional[_Iterable[_Union[Load, _Mapping]]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("protocol", "topology", "digest", "digests", "task", "container", "tasks", "holder")
+    __slots__ = ("protocol", "topology", "digest", "digests", "task", "container", "tasks", "holder", "died_on")
     class DigestsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -226,6 +228,7 @@ class Hello(_message.Message):
     CONTAINER_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     HOLDER_FIELD_NUMBER: _ClassVar[int]
+    DIED_ON_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     topology: str
     digest: str
@@ -234,7 +237,8 @@ class Hello(_message.Message):
     container: int
     tasks: _containers.ScalarMap[int, int]
     holder: str
-    def __init__(self, protocol: _Optional[int] = ..., topology: _Optional[str] = ..., digest: _Optional[str] = ..., digests: _Optional[_Mapping[str, str]] = ..., task: _Optional[int] = ..., container: _Optional[int] = ..., tasks: _Optional[_Mapping[int, int]] = ..., holder: _Optional[str] = ...) -> None: ...
+    died_on: bytes
+    def __init__(self, protocol: _Optional[int] = ..., topology: _Optional[str] = ..., digest: _Optional[str] = ..., digests: _Optional[_Mapping[str, str]] = ..., task: _Optional[int] = ..., container: _Optional[int] = ..., tasks: _Optional[_Mapping[int, int]] = ..., holder: _Optional[str] = ..., died_on: _Optional[bytes] = ...) -> None: ...
 
 class Refusal(_message.Message):
     __slots__ = ("code", "message", "definite")
@@ -330,14 +334,18 @@ class TaskReport(_message.Message):
     def __init__(self, task: _Optional[int] = ..., life: _Optional[int] = ..., state: _Optional[_Union[TaskState, str]] = ..., round: _Optional[int] = ..., seen: _Optional[_Mapping[int, int]] = ..., given_up: _Optional[int] = ..., version: _Optional[int] = ..., failure: _Optional[str] = ..., error: _Optional[str] = ..., open: _Optional[int] = ...) -> None: ...
 
 class Order(_message.Message):
-    __slots__ = ("kind", "term", "version")
+    __slots__ = ("kind", "term", "version", "target", "seconds")
     KIND_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
     kind: OrderKind
     term: int
     version: int
-    def __init__(self, kind: _Optional[_Union[OrderKind, str]] = ..., term: _Optional[int] = ..., version: _Optional[int] = ...) -> None: ...
+    target: str
+    seconds: int
+    def __init__(self, kind: _Optional[_Union[OrderKind, str]] = ..., term: _Optional[int] = ..., version: _Optional[int] = ..., target: _Optional[str] = ..., seconds: _Optional[int] = ...) -> None: ...
 
 class Registration(_message.Message):
     __slots__ = ("topology", "digest", "container", "holder", "address", "tasks")

@@ -1,0 +1,73 @@
+"""``topology.debug`` and ``ardea debug``: a sample of what a task emits, in its log."""
+
+from __future__ import annotations
+
+import logging
+import math
+import reprlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+PER_SECOND = 10
+"""Lines that a task writes at most."""
+_WIDTH = 80
+
+
+class Emitted(Protocol):
+    """Rows of one stream that are about to leave (:class:`heron_instance.outlet.StreamBuffer`)."""
+
+    plan: Any
+    rows: list[Any]
+    columns: Any
+
+
+class EmitLog:
+    """Called at each flush while it is on; knows when it is over."""
+
+    def __init__(self, task: str, clock: Callable[[], float], *, always: bool) -> None:
+        """``always``: ``topology.debug`` is set for this component."""
+        self._clock = clock
+        self._until = math.inf if always else -math.inf
+        self._tokens = 0.0
+        self._looked = -math.inf
+        self._passed_over = 0
+        self._logger = logging.getLogger(f"{task}.emits")
+        self._logger.setLevel(logging.INFO)
+        self._repr = reprlib.Repr()
+        self._repr.maxstring = self._repr.maxother = self._repr.maxlong = _WIDTH
+
+    @property
+    def on(self) -> bool:
+        """Whether anything is to be logged now."""
+        return self._clock() < self._until
+
+    def extend(self, seconds: int) -> None:
+        """On for so long from now, at least."""
+        self._until = max(self._until, self._clock() + seconds)
+
+    def look(self, buffers: Iterable[Emitted]) -> None:
+        """Logs as many rows as the time since the last ones allows, spread evenly over each stream's."""
+        now = self._clock()
+        self._tokens = min(float(PER_SECOND), self._tokens + (now - self._looked) * PER_SECOND)
+        self._looked = now
+        for buffer in buffers:
+            count = len(buffer.rows)
+            shown = range(0, count, math.ceil(count / int(self._tokens))) if count and self._tokens >= 1 else range(0)
+            for index in shown:
+                before = f" ({self._passed_over:,} others before)" if self._passed_over else ""
+                self._passed_over = 0
+                self._logger.info("%s %s%s", buffer.plan.name, self._short(_row(buffer, index)), before)
+            self._tokens -= len(shown)
+            self._passed_over += count - len(shown)
+
+    def _short(self, values: Sequence[Any]) -> str:
+        """One line, whatever the values are; their own ``__repr__`` may raise."""
+        return " ".join(f"({', '.join(self._repr.repr(value) for value in values)})".split())
+
+
+def _row(buffer: Emitted, index: int) -> Sequence[Any]:
+    """Rows of an Arrow batch may not have been read."""
+    if buffer.columns is not None:
+        return [column[index].as_py() for column in buffer.columns.columns]
+    row: Sequence[Any] = buffer.rows[index]
+    return row if isinstance(row, (list, tuple)) else [row]
