@@ -1,4 +1,5 @@
-# `make run` and `make test` set up what they need: a virtual environment in .venv and, for the tests, Prometheus.
+# `make run` and `make test` set up what they need: a virtual environment in .venv and, for the tests, Prometheus
+# and ZooKeeper.
 # Works with GNU make >= 3.81 (macOS) and a POSIX sh.
 
 BIN := .venv/bin
@@ -16,8 +17,8 @@ help: ## print this list
 run: .venv/.installed ## count the words of Python's own sources in two containers
 	$(BIN)/ardea run examples/word_count.py --containers 2 --logs report
 
-test: .venv/.installed .venv/.system style types layers generated ## lint, types, layers, and every test
-	@$(call phase,tests,$(PYTEST) --durations=10)
+test: .venv/.installed .venv/.system style types layers generated unit ## lint, types, layers, and every test
+	@$(call phase,tests of real processes,$(PYTEST) tests/process --durations=10)
 
 check: .venv/.installed style types layers generated unit ## the quick part of the tests, under three minutes
 
@@ -38,7 +39,7 @@ generated: .venv/.installed
 	@$(call phase,generated code,scripts/proto.sh --check)
 
 unit: .venv/.installed
-	@$(call phase,unit tests,$(PYTEST) tests/unit --durations=10)
+	@$(call phase,unit tests,$(PYTEST) tests/unit --numprocesses auto --durations=10)
 
 soak: .venv/.installed ## the long tests at full size
 	ARDEA_SOAK=1 $(PYTEST) -m soak --timeout=0 --durations=0
@@ -57,6 +58,7 @@ clean: ## remove everything that make made
 	@scripts/venv.sh
 	@touch $@
 
-.venv/.system: .venv/.installed scripts/prometheus.sh
+.venv/.system: .venv/.installed scripts/prometheus.sh scripts/zookeeper.sh
 	@scripts/prometheus.sh
+	@scripts/zookeeper.sh
 	@touch $@

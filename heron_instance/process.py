@@ -94,6 +94,7 @@ class InstanceProcess:
         self.metrics_out: BoundedQueue[bytes] = BoundedQueue("metrics_out", 8, 1 << 20)
         self.room = Room()
         self.executor: Executor | None = None
+        self._wants_room = False
         self.stopping = False
         self._user_metrics: set[str] = set()
         self.failure: BaseException | None = None
@@ -126,8 +127,12 @@ class InstanceProcess:
 
     @property
     def held(self) -> bool:
-        """Whether output waits."""
-        return self.gateway.held or self.outbox.full
+        """Whether output waits; if so, the executor hears when there is room."""
+        self._wants_room = True  # before it looks: a gateway that makes room in between sees it
+        if self.gateway.held or self.outbox.full:
+            return True
+        self._wants_room = False
+        return False
 
     @property
     def held_bytes(self) -> int:
@@ -163,7 +168,6 @@ class InstanceProcess:
             pause = min(1.0, max(0.0, due - time.monotonic()))
             ready = self.poller.wait(pause, lambda: not self.outbox.empty or self.stopping)
             now = time.monotonic()
-            held = self.gateway.held
             for lane, dialled in self._lanes.items():
                 for frames in dialled.receive(MESSAGES_A_ROUND) if dialled in ready else ():
                     self.gateway.received(lane, Header.FromString(frames[0]), frames[1:], now)
@@ -171,7 +175,8 @@ class InstanceProcess:
                 self.gateway.offer(message)
             due = min(self.gateway.tick(now), next_second)
             self.room.notify()
-            if held and not self.gateway.held:
+            if self._wants_room and not (self.gateway.held or self.outbox.full):
+                self._wants_room = False
                 self.inbox.put(_nothing)
             if now >= next_second:
                 next_second = now + self.settings.metrics_interval

@@ -36,14 +36,18 @@ def size(small: int, large: int) -> int:
 class Running:
     """Runs ``FILE:Class`` of the folder ``topologies``; its tasks leave what they saw in ``out``."""
 
-    def __init__(self, target: str, root: Path, settings: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, target: str, root: Path, settings: Mapping[str, Any] | None = None, *, state: str = ""
+    ) -> None:
         """``settings`` win over the topology's configuration, whose ``test.out`` is the folder ``out``.
+
+        ``state`` is where a ZooKeeper is; else the state lies below ``root``.
 
         ``module`` is the topology's file as imported here.
         """
         self.out = root / "out"
         self.out.mkdir()
-        home = Home(root / "ardea")
+        home = Home(state or root / "ardea", files=root / "ardea")
         overrides = {"test.out": str(self.out), **(settings or {})}
         submission = Submission.of(str(TOPOLOGIES / target), overrides, home.state_url)
         self.module = sys.modules[Path(target.partition(":")[0]).stem]
