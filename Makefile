@@ -58,7 +58,8 @@ clean: ## remove everything that make made
 	@scripts/venv.sh
 	@touch $@
 
-.venv/.system: .venv/.installed scripts/prometheus.sh scripts/zookeeper.sh
+.venv/.system: .venv/.installed scripts/prometheus.sh scripts/zookeeper.sh scripts/java.sh
 	@scripts/prometheus.sh
+	@scripts/java.sh
 	@scripts/zookeeper.sh
 	@touch $@

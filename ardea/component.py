@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias
 
@@ -50,7 +50,7 @@ class Spec:
     """A component of a topology; :meth:`Component.spec` makes it and documents the attributes.
 
     It is never changed, so that one may stand in several topologies.  ``spec["errors"]`` names another stream than the
-    default one.
+    default one.  ``companions`` are components that come with it: that of key ``driver`` is called ``NAME_driver``.
     """
 
     cls: type[Component]
@@ -63,6 +63,7 @@ class Spec:
     ram: int | str | None
     disk: int | str | None
     optional_outputs: Outputs
+    companions: Mapping[str, Spec] = field(default_factory=dict)
 
     def __getitem__(self, stream: str) -> GlobalStreamId:
         return GlobalStreamId(self, stream)
@@ -209,8 +210,12 @@ class Spout(Component):
     **Pausing.**  ``next_tuple`` is not called while ``topology.max.spout.pending`` trees (or
     ``topology.max.spout.pending.bytes``) are open, while readers have no room, or while the topology is inactive;
     ``idle``, ``ack`` and ``fail`` are.
+
+    Attributes:
+        silent: emits nothing and needs no readers: the topology ends when it, too, has finished.
     """
 
+    silent: bool = False
     _collector: SpoutCollector = _NotRunning()
 
     def next_tuple(self) -> None:

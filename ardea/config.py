@@ -19,7 +19,7 @@ from ardea.errors import ConfigError
 from ardea.plan.resource import GIB, MIB
 
 Scope = Literal["topology", "component", "both", "system"]
-RESERVED = ("topology.", "heron.", "spark.")
+RESERVED = ("topology.", "heron.")
 RELIABILITY_MODES = ("ATLEAST_ONCE", "ATMOST_ONCE")
 
 
@@ -107,7 +107,9 @@ class Settings:
     max_task_parallelism: int | None = _key(
         "topology.max.task.parallelism", "count", "both", None, "No component gets more tasks than this."
     )
-    debug: bool = _key("topology.debug", "bool", "both", False, "Logs every tuple that is emitted and processed.")
+    debug: bool = _key(
+        "topology.debug", "bool", "both", False, "Logs a sample of what each task emits, ten lines a second."
+    )
     task_hooks: Sequence[str] = _key(
         "topology.auto.task.hooks", "texts", "topology", (), "Hooks that every task gets, each as module:Class."
     )
@@ -117,6 +119,14 @@ class Settings:
         "topology",
         False,
         "Sends values that msgpack has no form for as pickles: whoever reaches the ports can then run code.",
+    )
+
+    masters: int = _key(
+        "heron.topology.master.replicas",
+        "count",
+        "topology",
+        1,
+        "Topology masters: one acts, the others stand by and take over when it is gone.",
     )
 
     # Reliability.

@@ -123,7 +123,8 @@ def _no_executor(_: Callable[[], object]) -> None:
 class TopologyContext:
     """A task's view of its topology.
 
-    ``this_...`` is about the task itself.  ``task_data`` is a dict of the author's, empty at first, for what the
+    ``this_...`` is about the task itself.  ``state_address`` is that of the topology's state manager (docs/state.md),
+    empty in ``ardea.testing``.  ``task_data`` is a dict of the author's, empty at first, for what the
     component and its hooks share.
     """
 
@@ -134,6 +135,7 @@ class TopologyContext:
         config: Mapping[str, Any],
         *,
         topology_id: str | None = None,
+        state_address: str = "",
         submit: Callable[[Callable[[], object]], None] = _no_executor,
     ) -> None:
         """The engine's to call.
@@ -143,6 +145,7 @@ class TopologyContext:
             task_id: whose context this is; KeyError if the plan has no such task.
             config: the merged configuration that ``initialize`` gets.
             topology_id: name and unique id; by default the name.
+            state_address: of the state manager; empty where there is none.
             submit: runs a function on the executor thread.
         """
         self._plan = plan
@@ -153,6 +156,7 @@ class TopologyContext:
         self._metrics: dict[str, UserMetric] = {}
         self.config = config
         self.topology_id = plan.logical.name if topology_id is None else topology_id
+        self.state_address = state_address
         self.task_data: dict[str, Any] = {}
 
     # This task.

@@ -11,6 +11,7 @@
      |    +-- Conflict        somebody else changed it, or it exists already
      +-- ClusterError         processes, ports, disks: whoever runs the machine must act
      |    +-- Unreachable     nobody answers within the deadline
+     |    +-- TimedOut        what was asked for has not happened in time
      +-- ProtocolError        two processes disagree; ``code`` says how (docs/protocol.md)
 
 A message says what happened, where, what happens next, and what to do.
@@ -102,6 +103,12 @@ class Unreachable(ClusterError):  # noqa: N818
     """Nobody answered within the deadline."""
 
     exit_code = ExitCode.UNREACHABLE
+
+
+class TimedOut(ClusterError):  # noqa: N818
+    """What was asked for has not happened in time; it may yet."""
+
+    exit_code = ExitCode.TIMED_OUT
 
 
 class ProtocolError(ArdeaError):

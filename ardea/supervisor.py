@@ -41,6 +41,7 @@ from ardea.supervision.machine import (
     Machine,
     Observed,
     ReportStuck,
+    RestartRequested,
     Start,
     Started,
     StopRequested,
@@ -52,6 +53,7 @@ logger = logging.getLogger("ardea.supervisor")
 
 _LOCK_PATIENCE = 15.0
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_OTHERS = (signal.SIGCHLD, signal.SIGUSR2)
 
 
 class Supervisor:
@@ -181,8 +183,11 @@ class Supervisor:
             self._selector.unregister(child.output_fd)
 
     def _on_wake(self) -> None:
-        if not {*self._waker.recv(4096)}.isdisjoint(_STOPS):
+        numbers = {*self._waker.recv(4096)}
+        if not numbers.isdisjoint(_STOPS):
             self._handle(StopRequested())
+        if signal.SIGUSR2 in numbers:
+            self._handle(RestartRequested())
 
     # -- starting and ending
 
@@ -307,7 +312,7 @@ class Supervisor:
         self._selector.register(self._waker, selectors.EVENT_READ, self._on_wake)
         former_fd = signal.set_wakeup_fd(self._wake.fileno(), warn_on_full_buffer=False)
         wanted = [number for number in _STOPS if signal.getsignal(number) is not signal.SIG_IGN]  # nohup
-        former = {number: signal.signal(number, lambda *_: None) for number in (*wanted, signal.SIGCHLD)}
+        former = {number: signal.signal(number, lambda *_: None) for number in (*wanted, *_OTHERS)}
         try:
             yield
         finally:

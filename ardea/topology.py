@@ -138,6 +138,7 @@ class _Draft:
         self._name = name
         names = {attribute: spec.name or attribute for attribute, spec in specs.items()}
         self._specs = [(names[attribute], spec) for attribute, spec in specs.items()]
+        self._specs += [(f"{name}_{role}", c) for name, spec in self._specs for role, c in spec.companions.items()]
         self._names = {spec: names[attribute] for spec, attribute in places.items() if attribute in names}
         for attribute, spec in specs.items():
             if places[id(spec)] != attribute:

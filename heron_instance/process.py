@@ -274,7 +274,12 @@ class InstanceProcess:
         cls: type[Spout | Bolt] = self.component.cls
         user = cls()
         topology_context = TopologyContext(
-            plan, self.task, self.config, topology_id=self.definition.topology, submit=self._submit
+            plan,
+            self.task,
+            self.config,
+            topology_id=self.definition.topology,
+            state_address=self.definition.state,
+            submit=self._submit,
         )
         env = Environment(
             plan=plan,

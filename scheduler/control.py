@@ -14,7 +14,7 @@ import msgspec
 from ardea.errors import ArdeaError, NotFound, Unreachable
 from ardea.metrics import ProcessTotals, Totals
 from ardea.protocol.wire_pb2 import ANSWER, ASK, Answer, Ask, Header
-from ardea.state import StateManager, paths, records
+from ardea.state import StateManager, Unavailable, paths, records
 from ardea.state.records import MasterLocation
 from ardea.transport import Dialled, Poller, context
 
@@ -49,6 +49,14 @@ class Status(msgspec.Struct, frozen=True):
     def complete(self) -> bool:
         """Whether every container has registered and every task has reported."""
         return not self.missing_containers and not self.silent_tasks
+
+
+def waiting_for(status: Status | None) -> str:
+    """What keeps a topology from running."""
+    if status is None:
+        return "waiting for the topology master"
+    missing = [f"container {number}" for number in status.missing_containers] or status.silent_tasks
+    return f"waiting for {', '.join(missing[:4])}{' ...' if missing[4:] else ''}" if missing else ""
 
 
 class MasterClient:
@@ -141,6 +149,8 @@ class MasterClient:
             location = records.decode(self._state.get(path).data, MasterLocation, path)
         except NotFound:
             return None
+        except Unavailable:
+            return self._link  # the master can be reached where it was, without the state
         address = f"tcp://{location.host}:{location.port}"
         if self._link is None or self._link.address != address:
             self._drop()

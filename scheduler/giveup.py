@@ -1,6 +1,6 @@
 """When a run is hopeless.  Pure: it is told what the master and the supervisors say, and answers with a reason.
 
-`ardea run` gives up; a topology that was submitted goes on trying.
+`ardea run` gives up; a topology that was submitted does so only until it runs, and then goes on trying.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ardea.errors import ExitCode
+from ardea.supervision.machine import RESTARTED
 from ardea.supervision.records import Exit
 
 PATIENCE = 30.0
@@ -55,7 +56,7 @@ def fruitless(exits: Mapping[str, Sequence[Exit]], tasks: Collection[str], worke
     for name, ends in exits.items():
         if name in worked:
             continue
-        bad = [end for end in ends if end.code != ExitCode.OK][-FRUITLESS_LIVES:]
+        bad = deaths(ends)[-FRUITLESS_LIVES:]
         if name not in tasks:
             bad = [end for end in bad if end.code is not None]
         if len(bad) < FRUITLESS_LIVES or (name not in tasks and bad[-1].time - bad[0].time > SHORT):
@@ -63,6 +64,11 @@ def fruitless(exits: Mapping[str, Sequence[Exit]], tasks: Collection[str], worke
         so_far = " before it emitted or processed anything" if name in tasks else ""
         return f"{name} died {FRUITLESS_LIVES} times{so_far}: {said(bad[-1])}"
     return None
+
+
+def deaths(ends: Iterable[Exit]) -> list[Exit]:
+    """Those that were neither orderly nor asked for."""
+    return [end for end in ends if end.code != ExitCode.OK and said(end) != RESTARTED]
 
 
 def permanent(exits: Iterable[Exit]) -> str | None:

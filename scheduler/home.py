@@ -3,6 +3,8 @@
 DIR/state            the state manager
 DIR/local/ID         logs, lives and exits of the topology ID
 DIR/local/ID/run.lock  held by whoever keeps its processes
+
+With the state in ZooKeeper, DIR is ~/.ardea and has no state in it.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from pathlib import Path
 
 from ardea.errors import ClusterError, NotFound, StateError
 from ardea.state import StateManager, open_state, paths
+from ardea.state.address import SCHEME
 from ardea.state.disk import explain
 
 DEFAULT = "~/.ardea"
@@ -23,10 +26,12 @@ KEPT_RUNS = 20
 class Home:
     """One state directory; nothing is touched before it is needed."""
 
-    def __init__(self, root: Path | str = DEFAULT) -> None:
-        """``root``: ``~`` is the user's home."""
-        self.root = Path(root).expanduser().absolute()
-        self.state_url = str(self.root / "state")
+    def __init__(self, address: Path | str = DEFAULT, *, files: Path | str = DEFAULT) -> None:
+        """``address``: the directory, or where a ZooKeeper is; then ``files`` is the directory.  ``~`` is expanded."""
+        remote = str(address).lower().startswith(f"{SCHEME}://")
+        self.root = Path(files if remote else address).expanduser().absolute()
+        self.address = str(address) if remote else str(self.root)
+        self.state_url = self.address if remote else str(self.root / "state")
 
     def open_state(self) -> StateManager:
         """The state manager of this directory."""

@@ -86,7 +86,8 @@ class LocalScheduler:
             "topology_master",
             "--folder", str(self._folder), "--metrics", self._address(MASTER_CONTAINER, "metrics"),
         )  # fmt: skip
-        return [ProcessSpec("topology-master", argv), self._metrics(MASTER_CONTAINER)]
+        names = ["topology-master", *(f"topology-master-{number}" for number in range(2, self._settings.masters + 1))]
+        return [*(ProcessSpec(name, argv, leads=True) for name in names), self._metrics(MASTER_CONTAINER)]
 
     def _workers(self, plan: ContainerPlan) -> list[ProcessSpec]:
         number = plan.number
@@ -95,7 +96,7 @@ class LocalScheduler:
             "--data", self._address(number, "data"), "--metrics", self._address(number, "metrics"),
         )  # fmt: skip
         manager = self._module("stream_manager", *common, "--folder", str(self.container_folder(number)))
-        processes = [ProcessSpec("stream-manager", manager), self._metrics(number)]
+        processes = [ProcessSpec("stream-manager", manager, leads=True), self._metrics(number)]
         for instance in plan.instances:
             argv = self._module("heron_instance", *common, "--task", str(instance.task))
             processes.append(ProcessSpec(instance.name, argv, ram=instance.resource.ram))

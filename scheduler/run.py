@@ -1,4 +1,4 @@
-"""One topology on this machine, from its start to the last trace of it: `ardea run` without its terminal.
+"""One topology on this machine, from its start to the last trace of it: for `ardea run` and `ardea submit local`.
 
 The topology's supervisor is on a leash that this process holds: however this process ends, everything does.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import logging
 import os
 import re
 import shutil
@@ -19,10 +20,11 @@ from pathlib import Path
 from typing import Self
 
 from ardea.config import Settings
+from ardea.errors import Conflict, StateError
 from ardea.metrics import Overview, Totals
-from ardea.state import StateManager, paths, records
+from ardea.state import StateManager, Unavailable, paths, records
 from ardea.state.records import ExecutionState, RunState, SchedulerLocation
-from ardea.state.topologies import register, remove
+from ardea.state.topologies import listing, register, remove
 from ardea.supervision.child import Child
 from ardea.supervision.logfile import LogFile
 from ardea.supervision.records import take_reason
@@ -35,6 +37,7 @@ from scheduler.local import LocalScheduler
 from scheduler.submission import Submission
 
 SUPERVISOR = "supervisor"
+log = logging.getLogger("ardea.scheduler")
 LOOK_EVERY = 0.1
 ASK_EVERY = 0.5
 ANSWER_WITHIN = 3.0
@@ -74,6 +77,7 @@ class LocalRun:
         home: Home,
         *,
         give_up: float = PATIENCE,
+        patient: bool = False,
         keep: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -83,6 +87,7 @@ class LocalRun:
             submission: what to run.
             home: the state directory.
             give_up: seconds without an ack after which a hundred failures end the topology; 0: never.
+            patient: whatever fails once every task has reported is tried for ever.
             keep: the state keeps the topology after its end; its logs stay in any case.
             clock: seconds, steady.
         """
@@ -91,7 +96,8 @@ class LocalRun:
         self.folder = home.folder(self.topology)
         self.status: Status | None = None
         self.stage = Stage.RUNNING
-        self._home, self._keep, self._clock = home, keep, clock
+        self.came_up = False  # every container has registered, and every task has reported, at least once
+        self._home, self._patient, self._keep, self._clock = home, patient, keep, clock
         self._settings = Settings.of(submission.plan.config)
         self._tasks = {instance.name: instance for instance in submission.packing.instances}
         self._nothing_acked = NothingAcked(give_up)
@@ -141,6 +147,7 @@ class LocalRun:
         undo.callback(lease.release)
         register(self._state, self.submission.record())
         undo.callback(self._forget)
+        self._forget_former()
 
     def _spawn(self, undo: contextlib.ExitStack) -> None:
         command = LocalScheduler(self.submission.definition, self.folder).prepare()
@@ -206,6 +213,7 @@ class LocalRun:
 
     def _told(self, status: Status, now: float) -> None:
         self.status = status
+        self.came_up = self.came_up or status.complete
         self._heard = now
         if RunState(status.state).final:
             self._end_by(now + (GIVEN_UP_END_WITHIN if self._failure else END_WITHIN))
@@ -218,9 +226,10 @@ class LocalRun:
 
     def _consider(self, now: float) -> None:
         """Gives up if the run is hopeless; notices the end if the master could not tell it."""
-        if now - self._heard > ANSWER_WITHIN and self._execution().state.final:
-            self._end_by(now + END_WITHIN)
-        if self._failure or self.stage is not Stage.RUNNING:
+        with contextlib.suppress(Unavailable):  # the topology goes on without the state
+            if now - self._heard > ANSWER_WITHIN and self._execution().state.final:
+                self._end_by(now + END_WITHIN)
+        if self._failure or self.stage is not Stage.RUNNING or (self._patient and self.came_up):
             return
         status = self.status
         spouts = [t for n, t in (status.components if status else {}).items() if n in self._spouts]
@@ -307,8 +316,22 @@ class LocalRun:
         return self.folder
 
     def close(self) -> None:
-        """Ends what is left, and forgets the topology, its logs apart.  Can be repeated."""
-        self._undo.close()
+        """Ends what is left, and forgets the topology, its logs apart.  Can be repeated.
+
+        A state that cannot be written keeps what it has: the processes are gone even so, and how it went is known.
+        """
+        try:
+            self._undo.close()
+        except StateError as error:
+            log.warning("%s; `ardea doctor --prune` removes what is left of %s", error.message, self.topology)
+
+    def _forget_former(self) -> None:
+        """Those of this name that have ended, or died, leave the state to this one; their logs stay."""
+        for former in listing(self._state, self.submission.plan.name):
+            kept = self._state.exists(paths.scheduler(former.id))
+            if former.problem is None and not kept:
+                with contextlib.suppress(Conflict):  # somebody else removes it at this moment
+                    remove(self._state, former.id)
 
     def _forget(self) -> None:
         if not (self._keep and self.over):

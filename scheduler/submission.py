@@ -18,7 +18,7 @@ from ardea.errors import UserError
 from ardea.plan import LogicalPlan, PackingPlan
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
-from ardea.plan.wire import packing_to_bytes
+from ardea.plan.wire import packing_from_bytes, packing_to_bytes
 from ardea.state import paths
 from ardea.state.records import TopologyRecord
 from scheduler.packing import packing_for
@@ -62,6 +62,11 @@ class Submission:
         )
         _check_size(definition, packing)
         return cls(plan, packing, definition, topology.__qualname__)
+
+    @classmethod
+    def restored(cls, definition: Definition, topology_class: str) -> Submission:
+        """What another process loaded and checked, without the author's code."""
+        return cls(definition.shape.plan(), packing_from_bytes(definition.packing), definition, topology_class)
 
     def record(self, now: datetime | None = None) -> TopologyRecord:
         """What the state keeps of who submitted what."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.wire_pb2 import ACTIVE, DONE, ENDED, RESTING, TaskReport
+from ardea.state.records import EndFacts, RunState, TaskFacts
 
 
 class Phase(enum.Enum):
@@ -36,13 +37,21 @@ class Told:
 
 
 class Ending:
-    """Collects reports; says when the end can be declared, and when everything has ended."""
+    """Collects reports; says when the end can be declared, and when everything has ended.
 
-    def __init__(self, plan: PhysicalPlan) -> None:
+    ``facts`` are those of the former master.  ``unsaved``: the present ones differ from what was saved.
+    """
+
+    def __init__(self, plan: PhysicalPlan, facts: EndFacts) -> None:
         self._plan = plan
         self.phase = Phase.RUNNING
         self.failure = ""
+        self.unsaved = False
         self.tasks = {task: Told() for task in plan.tasks}
+        self._managers = dict(facts.managers)
+        for task, known in facts.tasks.items():
+            told = self.tasks[task]
+            told.life, told.given_up, told.former_given_up = known.life, known.given_up, known.former_given_up
         logical = plan.logical
         self._upstream = {
             task.task: frozenset(
@@ -60,10 +69,13 @@ class Ending:
         told = self.tasks.get(report.task)
         if told is None or (report.life, report.version) <= (told.life, told.version):
             return False
+        ending = self.phase is Phase.ENDING
         if report.life > told.life:
-            if told.life and self.phase is Phase.ENDING:
+            if told.life and ending:
                 self._task_lost(report.task)
+            self.unsaved |= ending or told.given_up > 0
             told.former_given_up += told.given_up
+        self.unsaved |= ending and report.given_up != told.given_up
         told.life, told.version = report.life, report.version
         told.state, told.round, told.seen = report.state, report.round, dict(report.seen)
         told.given_up, told.open = report.given_up, report.open
@@ -72,8 +84,15 @@ class Ending:
             self.failure = self.failure or report.failure
         return True
 
-    def manager_lost(self, container: int) -> None:
-        """A stream manager has a new life: after the declaration, what it held may be gone."""
+    def manager_met(self, container: int, life: int) -> None:
+        """A stream manager's incarnation; when a higher one comes after the declaration, what it held may be gone."""
+        former = self._managers.get(container, 0)
+        if life <= former:
+            return
+        self._managers[container] = life
+        self.unsaved |= self.phase is Phase.ENDING
+        if not former:
+            return
         held = [task.task for task in self._plan.tasks_in(container)]
         touched = {t for task in held for t in (task, *self._feeds[task])}
         if self.phase is Phase.ENDING and any(self.tasks[t].state != ENDED for t in touched):
@@ -104,6 +123,14 @@ class Ending:
     def declared(self) -> None:
         """The end is written down."""
         self.phase = Phase.ENDING
+
+    def facts(self, state: RunState, drain: float | None) -> EndFacts:
+        """What a new master must know if it finds ``state``: all incarnations as soon as a loss counts."""
+        tasks = self.tasks.items()
+        if state is RunState.ENDING:
+            known = {t: TaskFacts(told.life, told.given_up, told.former_given_up) for t, told in tasks}
+            return EndFacts(drain, known, dict(self._managers))
+        return EndFacts(drain, {t: TaskFacts(0, 0, told.former_given_up) for t, told in tasks if told.former_given_up})
 
     @property
     def all_ended(self) -> bool:

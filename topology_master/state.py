@@ -6,6 +6,7 @@ passes in :meth:`Master.tick`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -20,6 +21,7 @@ from ardea.protocol.wire_pb2 import (
     ACTIVATE,
     ADMITTED,
     DEACTIVATE,
+    DEBUG,
     DRAIN,
     END,
     EXIT,
@@ -41,11 +43,10 @@ from ardea.protocol.wire_pb2 import (
     Registration,
     TaskReport,
 )
-from ardea.state.records import RunState
+from ardea.state.records import ExecutionState, RunState
 from topology_master.ending import Ending, Phase
 
 HEARTBEAT_EVERY = 1.0
-DRAIN_LASTS = 10.0
 
 
 class Store(Protocol):
@@ -54,7 +55,7 @@ class Store(Protocol):
     def admit(self, container: int, holder: str, host: str, port: int) -> int:
         """The admission of that holder: its own, or a higher one."""
 
-    def execution(self, state: RunState, reason: str) -> None:
+    def execution(self, execution: ExecutionState) -> None:
         """The topology's state."""
 
 
@@ -70,7 +71,7 @@ class Container:
 
 
 class Master:
-    """One master's life; ``state`` is what the former ones left."""
+    """One master's life; ``found`` is what the former ones left, ``now`` seconds on the clock of :meth:`tick`."""
 
     def __init__(
         self,
@@ -84,17 +85,18 @@ class Master:
         store: Store,
         port: Port,
         *,
-        state: RunState = RunState.RUNNING,
-        drain_secs: float = DRAIN_LASTS,
+        found: ExecutionState,
+        now: float,
+        drain_secs: float,
     ) -> None:
         self.topology = topology
         self.term = term
         self.plan = PhysicalPlan.build(logical, packing, epoch)
-        self.ending = Ending(self.plan)
+        self.ending = Ending(self.plan, found.end)
         self.containers: dict[int, Container] = {}
-        self.active = state is not RunState.PAUSED
-        self.state = state
-        self.reason = ""
+        self.active = found.state is not RunState.PAUSED
+        self.state = found.state
+        self.reason = found.reason
         self._digest = digest
         self._packing = packing_bytes
         self._store = store
@@ -103,11 +105,15 @@ class Master:
         self._version = 0
         self._planned = False
         self._drain_secs = drain_secs
-        self._drain_until: float | None = None
+        self._drain = found.end.drain
+        self._drain_until = math.inf
         self._next_heartbeat = 0.0
-        if state is RunState.ENDING:
+        if self.state is RunState.ENDING:
             self.ending.declared()
             self._order(END)
+        if self._drain is not None:
+            self._drain_until = now + self._drain
+            self._order(DRAIN)
 
     # --- messages ---------------------------------------------------------------------------------------------
 
@@ -122,6 +128,7 @@ class Master:
         known.link.last_heard = now
         if header.kind == REGISTER:
             self._register(container, known, Registration.FromString(frames[0]))
+            self._consider(now)
         elif header.kind == REPORT:
             if self.ending.reported(TaskReport.FromString(frames[0])):
                 self._consider(now)
@@ -132,7 +139,8 @@ class Master:
         known = self.containers.get(number)
         if known is None or known.holder != hello.holder:
             link = Link(number, f"manager {number}", self.term, self._port)
-            known = Container(link, hello.holder)
+            # The former's address stays: the others have it, and are told when the newcomer's differs.
+            known = Container(link, hello.holder, None if known is None else known.address)
         link = known.link
         if hello.topology != self.topology or hello.digest != self._digest or number not in self.plan.containers:
             refusal = Refusal(
@@ -143,12 +151,9 @@ class Master:
             )
             link.signal(Header(kind=REFUSED), [refusal.SerializeToString()])
             return
-        former = link.peer
         self.containers[number] = known
         if link.meet(header.sender) is not None:
             known.registered = False
-            if former:
-                self.ending.manager_lost(number)
         link.signal(Header(kind=HELLO), [Hello(topology=self.topology, digest=self._digest).SerializeToString()])
 
     def _register(self, number: int, known: Container, registration: Registration) -> None:
@@ -158,6 +163,7 @@ class Master:
         known.address = address
         known.registered = True
         address.incarnation = incarnation(known.admission, known.link.peer)
+        self.ending.manager_met(number, address.incarnation)
         body = Admission(admission=known.admission, term=self.term).SerializeToString()
         known.link.send(Lane.CONTROL, Header(kind=ADMITTED), [body], len(body))
         if self._planned:
@@ -178,19 +184,23 @@ class Master:
 
     # --- orders -----------------------------------------------------------------------------------------------
 
-    def set_active(self, *, active: bool) -> None:
+    def set_active(self, now: float, *, active: bool) -> None:
         """Activates or deactivates the topology."""
         if self.ending.phase is not Phase.RUNNING or active == self.active:
             return
-        self.active = active
         self._write(RunState.RUNNING if active else RunState.PAUSED)
+        self.active = active
         self._orders.pop(DEACTIVATE if active else ACTIVATE, None)
         self._order(ACTIVATE if active else DEACTIVATE)
+        self._consider(now)
 
     def drain(self, now: float, wait: float | None = None) -> None:
         """Stops the spouts, waits for what is open, then ends as KILLED; repeated with less time, it hurries."""
-        until = now + (self._drain_secs if wait is None else wait)
-        self._drain_until = until if self._drain_until is None else min(until, self._drain_until)
+        wait = self._drain_secs if wait is None else wait
+        if self.over or now + wait >= self._drain_until:
+            return
+        self._write(self.state, drain=wait)
+        self._drain_until = now + wait
         if DRAIN not in self._orders:
             self._order(DRAIN)
         self._consider(now)
@@ -199,9 +209,15 @@ class Master:
         """Ends the topology as FAILED."""
         self._finish(RunState.FAILED, reason)
 
-    def _order(self, kind: OrderKind) -> None:
+    def debug(self, target: str, seconds: int) -> None:
+        """Has a component, or one task by its name, log a sample of what it emits, for so long."""
+        self._order(DEBUG, target=target, seconds=seconds)
+
+    def _order(self, kind: OrderKind, *, target: str = "", seconds: int = 0) -> None:
         self._version += 1
-        order = self._orders[kind] = Order(kind=kind, term=self.term, version=self._version)
+        order = self._orders[kind] = Order(
+            kind=kind, term=self.term, version=self._version, target=target, seconds=seconds
+        )
         for container in self.containers.values():
             if container.registered:
                 self._send_order(container, order)
@@ -219,30 +235,32 @@ class Master:
             return
         if ending.failure:
             self._finish(RunState.FAILED, ending.failure)
-        elif self._drain_until is not None:
-            if ending.quiet or now >= self._drain_until:
-                left = sum(told.open for told in ending.tasks.values())
-                self._finish(RunState.KILLED, f"{left:,} tuples were still open" if left else "")
-        elif ending.quiet:
+        elif ending.all_ended:
+            succeeded, reason = ending.verdict()
+            self._finish(RunState.SUCCEEDED if succeeded else RunState.FAILED, reason)
+        elif self._drain is not None and (ending.quiet or now >= self._drain_until):
+            left = sum(told.open for told in ending.tasks.values())
+            self._finish(RunState.KILLED, f"{left:,} tuples were still open" if left else "")
+        elif self._drain is None and self.active and ending.quiet:
             # Written down before the first end marker: a new master continues from it.
             self._write(RunState.ENDING)
             ending.declared()
             self._order(END)
-        elif ending.all_ended:
-            succeeded, reason = ending.verdict()
-            self._finish(RunState.SUCCEEDED if succeeded else RunState.FAILED, reason)
+        elif ending.unsaved:
+            self._write(self.state)
 
     def _finish(self, state: RunState, reason: str) -> None:
         if self.ending.phase is Phase.OVER:
             return
-        self.reason = reason
-        self._write(state)
+        self._write(state, reason)
         self.ending.phase = Phase.OVER
         self._order(EXIT)
 
-    def _write(self, state: RunState) -> None:
-        self._store.execution(state, self.reason)
-        self.state = state
+    def _write(self, state: RunState, reason: str = "", *, drain: float | None = None) -> None:
+        drain = self._drain if drain is None else drain
+        self._store.execution(ExecutionState(state, reason, self.ending.facts(state, drain)))
+        self.state, self.reason, self._drain = state, reason, drain
+        self.ending.unsaved = False
 
     @property
     def over(self) -> bool:
@@ -263,7 +281,7 @@ class Master:
             for container in self.containers.values():
                 if container.link.up:
                     container.link.heartbeat()
-        if self._drain_until is None or self.over:
+        if self.over:
             return self._next_heartbeat
         if now >= self._drain_until:
             self._consider(now)
@@ -277,4 +295,4 @@ class Master:
     @property
     def silent_tasks(self) -> list[str]:
         """Tasks that have not reported yet."""
-        return [self.plan.tasks[t].name for t, told in self.ending.tasks.items() if not told.life]
+        return [self.plan.tasks[t].name for t, told in self.ending.tasks.items() if not told.version]

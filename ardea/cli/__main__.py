@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ardea import __version__
-from ardea.cli import console, doctor, reference, run, topologies
+from ardea.cli import console, debug, describe, doctor, listing, reference, run, submit, top, topologies
 from ardea.cli.console import Output, OutputOption
 
 app = typer.Typer(
@@ -22,12 +22,12 @@ app = typer.Typer(
 
 @app.callback()
 def options(
-    debug: Annotated[
+    traceback: Annotated[
         bool, typer.Option("--debug", envvar="ARDEA_DEBUG", help="Show the traceback of an error.")
     ] = False,
 ) -> None:
     """What stands before the verb."""
-    console.debug = debug
+    console.debug = traceback
 
 
 @console.reports
@@ -40,11 +40,15 @@ def version(output: OutputOption = Output.TABLE) -> None:
 
 
 app.command("run")(run.run)
-app.command("list")(topologies.list_topologies)
-app.command("describe")(topologies.describe)
+app.add_typer(submit.app, name="submit")
+app.command("list")(listing.list_topologies)
+app.command("describe")(describe.describe)
+app.command("top")(top.top)
+app.command("debug")(debug.debug)
 app.command("logs")(topologies.logs)
 app.command("activate")(topologies.activate)
 app.command("deactivate")(topologies.deactivate)
+app.command("restart")(topologies.restart)
 app.command("kill")(topologies.kill)
 app.command("config")(reference.config)
 app.command("doctor")(doctor.doctor)

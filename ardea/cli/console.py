@@ -10,7 +10,6 @@ import os
 import sys
 import traceback
 from collections.abc import Callable
-from pathlib import Path
 from typing import Annotated, Any, ParamSpec
 
 import typer
@@ -35,11 +34,11 @@ class Output(enum.StrEnum):
 
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="What goes to stdout.")]
 StateOption = Annotated[
-    Path,
-    typer.Option("--state", envvar="ARDEA_STATE", metavar="DIR", help="The state directory."),
+    str,
+    typer.Option("--state", envvar="ARDEA_STATE", metavar="DIR", help="The directory, or zookeeper://host:port/root."),
 ]
-STATE = Path(DEFAULT)
-NAME = typer.Argument(metavar="TOPOLOGY", help="A name or an id.")
+STATE = DEFAULT
+Name = Annotated[str, typer.Argument(metavar="TOPOLOGY", help="A name or an id.")]
 
 
 def out() -> Console:

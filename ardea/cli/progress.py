@@ -11,7 +11,6 @@ from rich.segment import ControlType
 from rich.text import Text
 
 from ardea.metrics import Totals
-from scheduler.control import Status
 
 WINDOW = 5.0
 """Seconds over which rates and latencies are taken."""
@@ -82,14 +81,6 @@ class Display:
         if self._drawn:
             self._console.control(_CLEAR)
             self._drawn = False
-
-
-def waiting_for(status: Status | None) -> str:
-    """What keeps a topology from running."""
-    if status is None:
-        return "waiting for the topology master"
-    missing = [f"container {number}" for number in status.missing_containers] or status.silent_tasks
-    return f"waiting for {', '.join(missing[:4])}{' ...' if missing[4:] else ''}" if missing else ""
 
 
 def seconds(value: float) -> str:

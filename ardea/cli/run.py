@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
-import signal
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
 from typing import Annotated, Any
 
 import msgspec
 import typer
 from rich.console import Console
 
-from ardea import config
-from ardea.cli import console
+from ardea.cli import console, submission
 from ardea.cli.console import Output, OutputOption, StateOption
 from ardea.cli.logs import LogName, Tail, log_files
-from ardea.cli.progress import Display, Rates, waiting_for
+from ardea.cli.progress import Display, Rates
 from ardea.errors import ExitCode, UserError
 from ardea.metrics import Totals
 from ardea.state.records import RunState
+from scheduler.control import waiting_for
 from scheduler.giveup import PATIENCE
 from scheduler.home import Home
-from scheduler.packing.report import as_json, as_table
+from scheduler.keep import Keeper
 from scheduler.run import LocalRun, Outcome, Stage
 from scheduler.submission import Submission
 
-_STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _SHOWN_ERRORS = 5
 
 EXIT_CODES = {
@@ -41,21 +35,17 @@ EXIT_CODES = {
 
 @console.reports
 def run(
-    target: Annotated[str, typer.Argument(metavar="FILE[:Class]", help="The topology's file.")],
-    containers: Annotated[int | None, typer.Option(min=1, help="The number of containers.")] = None,
-    name: Annotated[str | None, typer.Option(help="The topology's name.")] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Configuration; see `ardea config`.")
-    ] = None,
+    target: submission.Target,
+    containers: submission.Containers = None,
+    name: submission.Name = None,
+    settings: submission.Settings = None,
     logs: Annotated[
         list[str] | None, typer.Option(metavar="COMPONENT", help="Show what this component prints, on stdout.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the packing plan; start nothing.")] = False,
+    dry_run: submission.DryRun = False,
     output: OutputOption = Output.TABLE,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the topology in the state when it has ended.")] = False,
-    metrics_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Container N serves /metrics on this port + N; 0: any.")
-    ] = None,
+    metrics_port: submission.MetricsPort = None,
     give_up: Annotated[
         float,
         typer.Option(min=0, help="End as FAILED after so many seconds without an ack, and 100 failures; 0: never."),
@@ -69,75 +59,51 @@ def run(
     if logs and output is Output.JSON:
         raise UserError("--logs writes text and -o json a document to stdout; choose one of them")
     home = Home(state)
-    overrides = config.parse(settings or ())
-    given = {"topology.name": name, "topology.stmgrs": containers, "heron.metricsmgr.port": metrics_port}
-    overrides.update({key: value for key, value in given.items() if value is not None})
-    with contextlib.redirect_stdout(sys.stderr):  # whatever the author's file prints while it is imported
-        submission = Submission.of(target, overrides, home.state_url)
-    _check_components(logs or [], submission)
+    made = submission.load(target, home, name=name, containers=containers, settings=settings, metrics_port=metrics_port)
+    _check_components(logs or [], made)
     if dry_run:
-        if output is Output.JSON:
-            console.print_json(as_json(submission.packing, submission.plan))
-        else:
-            console.out().print(as_table(submission.packing, submission.plan))
+        submission.show_plan(made, output)
         return
-    watch = Watch(LocalRun(submission, home, give_up=give_up, keep=keep), logs or [], console.err())
+    watch = Watch(LocalRun(made, home, give_up=give_up, keep=keep), logs or [], console.err())
     outcome = watch.run_to_end()
     if output is Output.JSON:
         console.print_json(_document(watch.run, outcome))
     raise typer.Exit(EXIT_CODES[outcome.state])
 
 
-class Watch:
+class Watch(Keeper):
     """Follows one run on the terminal."""
 
     def __init__(self, run: LocalRun, logs: list[str], stderr: Console) -> None:
         """``logs``: the components whose output goes to stdout."""
-        self.run = run
+        super().__init__(run)
         self._logs = logs
         self._tails: dict[Path, tuple[LogName, Tail]] = {}
         self._rates = Rates({spout.name for spout in run.submission.plan.spouts})
         self._display = Display(stderr, run.submission.plan.name)
-        self._signals: list[int] = []
         self._shown: set[str] = set()
         self._next_draw = 0.0
 
-    def run_to_end(self) -> Outcome:
-        """Starts it, and returns when nothing of it is left."""
-        with self._handled_signals(), self.run as run:
-            run.start()
-            tasks, containers = len(run.submission.packing.instances), len(run.submission.packing.containers)
-            self._say(f"{run.topology} starts: {_count(tasks, 'task')} in {_count(containers, 'container')}")
-            while not run.over:
-                run.step()
-                while self._signals:
-                    self._signals.pop()
-                    self._stopping(run.stop())
-                self._print_logs()
-                self._print_errors()
-                self._draw()
-            self._print_logs()
-            self._display.clear()
-            outcome = run.outcome()
-            self._summary(outcome)
-        return outcome
+    def started(self) -> None:
+        """Says what starts."""
+        packing = self.run.submission.packing
+        tasks, containers = len(packing.instances), len(packing.containers)
+        self._say(f"{self.run.topology} starts: {_count(tasks, 'task')} in {_count(containers, 'container')}")
 
-    # --- signals ----------------------------------------------------------------------------------------------
+    def stepped(self) -> None:
+        """Shows what is new."""
+        self._print_logs()
+        self._print_errors()
+        self._draw()
 
-    @contextlib.contextmanager
-    def _handled_signals(self) -> Iterator[None]:
-        def take(number: int, _frame: FrameType | None) -> None:
-            self._signals.append(number)
-            self.run.wake()
+    def ended(self, outcome: Outcome) -> None:
+        """Sums up."""
+        self._print_logs()
+        self._display.clear()
+        self._summary(outcome)
 
-        former = {n: signal.signal(n, take) for n in _STOPS if signal.getsignal(n) is not signal.SIG_IGN}  # nohup
-        try:
-            yield
-        finally:
-            for number, handler in former.items():
-                signal.signal(number, handler)
-
-    def _stopping(self, stage: Stage) -> None:
+    def stopping(self, stage: Stage) -> None:
+        """Says what that means, and what the next signal would do."""
         components = self.run.status.components if self.run.status else {}
         pending = sum(totals.pending for totals in components.values())
         self._say(
@@ -212,13 +178,13 @@ def _present(folder: Path, component: str) -> list[LogName]:
     return [log for log in log_files(folder) if log.path.stem.rpartition("-")[0] == component]
 
 
-def _check_components(names: list[str], submission: Submission) -> None:
-    known = [component.name for component in submission.plan]
+def _check_components(names: list[str], made: Submission) -> None:
+    known = [component.name for component in made.plan]
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             raise UserError(
-                f"--logs {name}: {submission.plan.name} has no such component; it has {', '.join(known)}",
+                f"--logs {name}: {made.plan.name} has no such component; it has {', '.join(known)}",
                 hint=f"did you mean {near[0]!r}?" if near else None,
             )
 

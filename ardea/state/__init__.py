@@ -7,6 +7,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from ardea.errors import UserError
+from ardea.state import address
 from ardea.state.files import FileState
 from ardea.state.manager import (
     POLL_SECONDS,
@@ -16,6 +17,7 @@ from ardea.state.manager import (
     Lease,
     Set,
     StateManager,
+    Unavailable,
     Versioned,
     Watch,
     Write,
@@ -33,6 +35,7 @@ __all__ = [
     "Set",
     "StateManager",
     "Term",
+    "Unavailable",
     "Versioned",
     "Watch",
     "Write",
@@ -43,24 +46,40 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def open_state(url: str) -> StateManager:
-    """The state manager at ``url``: a directory (``~`` is the user's home), or ``file:///absolute/path``.
+    """The state manager at ``url``.  Nothing is touched before the first call.
 
-    Nothing is touched before the first call.
+    Args:
+        url: a directory (``~`` is the user's home), ``file:///absolute/path``, or
+            ``zookeeper://host:port,host:port/root``.
 
     Raises:
-        UserError: an unknown scheme, or a file URL without an absolute path.
+        UserError: the address cannot be understood, or kazoo is not installed.
     """
     scheme = _SCHEME.match(url)
     if scheme is None:
         if not url:
             raise UserError("the state's address is empty", hint="name a directory: --state DIR")
         return FileState(Path(url).expanduser())
+    if scheme[1].lower() == address.SCHEME:
+        return _zookeeper(address.Address.parse(url))
     if scheme[1].lower() != "file":
         raise UserError(
             f"unknown scheme {scheme[1]!r} in the state's address {url}",
-            hint="name a directory, as DIR or file:///DIR",
+            hint="name a directory, as DIR or file:///DIR, or zookeeper://host:port/root",
         )
     parts = urlsplit(url)
     if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
         raise UserError(f"{url} names no absolute path", hint="three slashes: file:///var/lib/ardea")
     return FileState(Path(unquote(parts.path)))
+
+
+def _zookeeper(where: address.Address) -> StateManager:
+    try:
+        from ardea.state.zookeeper import ZooKeeperState  # kazoo is optional, and others do without its threads
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("kazoo", "tenacity"):
+            raise
+        raise UserError(
+            "ZooKeeper needs the package kazoo, which is not installed", hint="pip install 'ardea[zookeeper]'"
+        ) from error
+    return ZooKeeperState(where)

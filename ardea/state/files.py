@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from ardea.errors import Conflict, NotFound, StateError
-from ardea.state import paths
+from ardea.errors import StateError
+from ardea.state import paths, refusals
 from ardea.state.disk import Disk, explain
 from ardea.state.domain import Busy, Change, Domain, Timing, same_file
 from ardea.state.envelope import Damaged, Node, seal, unseal
@@ -31,8 +32,6 @@ from ardea.state.manager import (
     WatchCallback,
     Write,
 )
-
-_REREAD = "read it again, and repeat the write if it still makes sense"
 
 
 class FileState(StateManager):
@@ -65,7 +64,7 @@ class FileState(StateManager):
         """One file read."""
         node = self._read(path)
         if node is None:
-            raise _not_found(path)
+            raise refusals.not_found(path)
         return Versioned(node.data, node.version)
 
     def exists(self, path: str) -> bool:
@@ -90,13 +89,8 @@ class FileState(StateManager):
 
     def transaction(self, writes: Sequence[Write], *, checks: Sequence[Check] = ()) -> tuple[int, ...]:
         """Under the lock; one file written and renamed for each write, and a journal for more than one."""
+        domain = self._domain(refusals.domain_of(writes, checks))
         written = {write.path for write in writes}
-        if len(written) < len(writes):
-            raise ValueError(f"a transaction writes each path once: {[write.path for write in writes]}")
-        names = {paths.domain(path) for path in (*written, *(check.path for check in checks))}
-        if len(names) != 1:
-            raise ValueError(f"a transaction stays within one topology, not {sorted(names)}")
-        domain = self._domain(names.pop())
         with domain.locked():
             for check in checks:
                 self._expect(check.path, check.version)
@@ -185,7 +179,8 @@ class FileState(StateManager):
         domain = self._domain(paths.domain(path))
         if _is_locked(domain.lease_file(path)):
             return node
-        domain.commit([Change(domain.lease_file(path), None), Change(self._file(path), None)])
+        with contextlib.suppress(StateError):  # a full disk: the next reader tries again, and it is dead all the same
+            domain.commit([Change(domain.lease_file(path), None), Change(self._file(path), None)])
         return None
 
     def _load(self, path: str) -> Node | None:
@@ -201,28 +196,22 @@ class FileState(StateManager):
     def _expect(self, path: str, version: int) -> Node:
         node = self._current(path)
         if node is None:
-            raise _not_found(path)
+            raise refusals.not_found(path)
         if node.version != version:
-            raise Conflict(
-                f"{path} is at version {node.version}, not {version}: somebody else wrote it; nothing was changed",
-                hint=_REREAD,
-            )
+            raise refusals.changed(path, node.version, version)
         return node
 
     def _expect_nothing(self, path: str, written: Iterable[str]) -> None:
         """Nothing at, above or below ``path``, neither stored nor about to be."""
         node = self._current(path)
         if node is not None:
-            raise Conflict(f"{path} exists, at version {node.version}; nothing was changed", hint=_REREAD)
+            raise refusals.exists(path, node.version)
         segments = paths.split(path)
         above = ["/" + "/".join(segments[:length]) for length in range(2, len(segments))]
         related = [p for p in above if self._current(p) is not None]
         related += [p for p in written if p.startswith(path + "/")]
         if related or self._folder_in_use(path):
-            raise Conflict(
-                f"{path} and {related[0] if related else path + '/…'} cannot both be: a node has data or children; "
-                "nothing was changed"
-            )
+            raise refusals.nested(path, related[0] if related else f"{path}/…")
 
     def _folder_in_use(self, path: str) -> bool:
         return any((self.root / path[1:]).rglob("*" + paths.NODE_SUFFIX))
@@ -242,7 +231,7 @@ class FileState(StateManager):
                 raise
             return [Change(self._file(write.path), None)]
         if node is None:
-            raise _not_found(write.path)
+            raise refusals.not_found(write.path)
         if write.version is not None:
             self._expect(write.path, write.version)
         removal = [Change(self._file(write.path), None)]
@@ -281,6 +270,10 @@ class _FileLease(Lease):
     def held(self) -> bool:
         return self._fd is not None and same_file(self._fd, self._lease_file)
 
+    @property
+    def expires_in(self) -> float:
+        return math.inf if self.held else 0.0
+
     def release(self) -> None:
         if self._fd is None:
             return
@@ -305,7 +298,3 @@ def _is_locked(file: Path) -> bool:
     finally:
         os.close(fd)
     return False
-
-
-def _not_found(path: str) -> NotFound:
-    return NotFound(f"there is nothing at {path}", hint="`ardea list` shows which topologies there are")

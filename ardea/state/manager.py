@@ -12,10 +12,16 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from ardea.errors import NotFound
+from ardea.errors import ExitCode, NotFound, StateError
 
 POLL_SECONDS = 0.2
 """How often the owner of a state manager calls :meth:`StateManager.poll`."""
+
+
+class Unavailable(StateError):  # noqa: N818
+    """The servers that keep the state do not answer."""
+
+    exit_code = ExitCode.UNREACHABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,16 @@ class Lease(ABC):
     @abstractmethod
     def held(self) -> bool:
         """Whether the node is still there and still ours."""
+
+    @property
+    @abstractmethod
+    def expires_in(self) -> float:
+        """Seconds for which nobody else can hold it, whatever happens; ``inf`` on files, 0 when it may be lost.
+
+        On ZooKeeper two thirds of the session timeout since the holder sent what was last answered: whoever acts by
+        right of a lease stops at 0, also when cut off or frozen meanwhile.  Needs regular calls of
+        :meth:`StateManager.poll`; never waits.
+        """
 
     @abstractmethod
     def release(self) -> None:

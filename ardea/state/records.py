@@ -49,11 +49,32 @@ class TopologyRecord(msgspec.Struct, frozen=True, kw_only=True):
     components: dict[str, str]
 
 
+class TaskFacts(msgspec.Struct, frozen=True, array_like=True):
+    """The incarnation of a task; rows that it gave up; rows that its former lives gave up."""
+
+    life: int
+    given_up: int
+    former_given_up: int
+
+
+class EndFacts(msgspec.Struct, frozen=True):
+    """What a new master must know to go on with an end (docs/end-of-topology.md).
+
+    ``drain`` is the patience of a drain in seconds; None: there is none.  ``managers`` has the incarnations of the
+    stream managers, by container.
+    """
+
+    drain: float | None = None
+    tasks: dict[int, TaskFacts] = {}
+    managers: dict[int, int] = {}
+
+
 class ExecutionState(msgspec.Struct, frozen=True):
     """``reason`` is a sentence for people; empty while all is well."""
 
     state: RunState
     reason: str = ""
+    end: EndFacts = EndFacts()
 
 
 class SchedulerLocation(msgspec.Struct, frozen=True, kw_only=True):

@@ -22,6 +22,8 @@ SETTLED = 60.0
 """A process that lived so long starts again at the beginning of BACKOFF."""
 REPORT_EVERY = 30.0
 """Seconds between two stack reports of one stuck process."""
+RESTARTED = "a restart was asked for"
+"""The reason of an end that says nothing against the process."""
 IDLE = 0.01
 """Below this share of a core a silent process is idle."""
 
@@ -84,11 +86,16 @@ class StopRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class RestartRequested:
+    """Every process that runs has to end, and starts again at once."""
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed; all beats that have arrived were handed in before."""
 
 
-Event = Started | Beat | Observed | Exited | StopRequested | Tick
+Event = Started | Beat | Observed | Exited | StopRequested | RestartRequested | Tick
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +161,7 @@ class Process:
     window: tuple[float, float] | None = None  # (time, CPU seconds) since which its work is measured
     reported: float | None = None
     killed: str | None = None
+    kill_at: float = float("inf")  # if it has not followed SIGTERM by then
 
     def begin(self, now: float) -> None:
         """A new life."""
@@ -161,6 +169,7 @@ class Process:
         self.started = self.heard = now
         self.beaten = self.in_user_code = False
         self.look = self.window = self.reported = self.killed = None
+        self.kill_at = float("inf")
 
     @property
     def state(self) -> str:
@@ -183,9 +192,12 @@ class Machine:
         self.policy = policy
         self.processes = {spec.name: Process(spec, due=now) for spec in specs}
         self.stopping = False
+        self.interrupted = False
+        self.led_out = False
         self.finished = False
         self.cause: str | None = None
         self._ticked = now
+        self._stop_at = float("inf")
         self._kill_at = float("inf")
 
     def handle(self, event: Event, now: float) -> list[Instruction]:
@@ -194,7 +206,10 @@ class Machine:
             case Tick():
                 return self._tick(now)
             case StopRequested():
+                self.interrupted = self.interrupted or any(p.phase is not Phase.DONE for p in self.processes.values())
                 return [*self._stop(now), *self._finish()]
+            case RestartRequested():
+                return self._restart(now)
             case Exited():
                 return [*self._exited(self.processes[event.name], event, now), *self._finish()]
             case Started() | Beat() | Observed():
@@ -207,7 +222,7 @@ class Machine:
         if self.stopping:
             living = any(p.phase is Phase.RUNNING and not p.killed for p in self.processes.values())
             return self._kill_at if living else float("inf")
-        return min((p.due for p in self.processes.values() if p.phase is Phase.WAITING), default=float("inf"))
+        return min((p.due for p in self.processes.values() if p.phase is Phase.WAITING), default=self._stop_at)
 
     def _news(self, process: Process, event: Started | Beat | Observed, now: float) -> list[Instruction]:
         name = process.spec.name
@@ -244,9 +259,12 @@ class Machine:
             elif process.phase is Phase.WAITING and now >= process.due:
                 process.begin(now)
                 instructions.append(Start(process.spec.name))
+            elif process.phase is Phase.RUNNING and now >= process.kill_at:
+                process.kill_at = float("inf")
+                instructions.append(Kill(process.spec.name, signal.SIGKILL))
             elif process.phase is Phase.RUNNING:
                 instructions += self._silent(process, now)
-        return instructions
+        return instructions if now < self._stop_at else [*instructions, *self._stop(now)]
 
     def _silent(self, process: Process, now: float) -> list[Instruction]:
         """Ten seconds without a beat: dead, unless user code is at work (and may hold the interpreter lock)."""
@@ -283,23 +301,40 @@ class Machine:
             return []
         self.stopping = True
         self._kill_at = now + self.policy.grace
-        running = []
+        self._start_nothing()
+        running = [p.spec.name for p in self.processes.values() if p.phase is Phase.RUNNING and not p.killed]
+        return [Kill(name, signal.SIGTERM) for name in running]
+
+    def _start_nothing(self) -> None:
         for process in self.processes.values():
             if process.phase is Phase.WAITING:
                 process.phase = Phase.DONE
-            elif process.phase is Phase.RUNNING and not process.killed:
-                running.append(process.spec.name)
-        return [Kill(name, signal.SIGTERM) for name in running]
+
+    def _restart(self, now: float) -> list[Instruction]:
+        if self.stopping:
+            return []
+        asked = [p for p in self.processes.values() if p.phase is Phase.RUNNING and not p.killed]
+        for process in asked:
+            process.killed, process.kill_at = RESTARTED, now + self.policy.grace
+        return [Kill(process.spec.name, signal.SIGTERM) for process in asked]
 
     def _exited(self, process: Process, event: Exited, now: float) -> list[Instruction]:
         if now - process.started >= SETTLED:
             process.failures = 0
         process.code, process.reason = event.code, _reason(event, process.killed)
-        over = self.stopping or event.code in (ExitCode.OK, ExitCode.PERMANENT) or process.spec.restart == "never"
-        if over:
+        if process.killed == RESTARTED and not self.stopping:
+            process.phase, process.due = Phase.WAITING, now
+            process.restarts += 1
+            return [Ended(event.name, event.code, process.reason, 0.0)]
+        ending = self.stopping or self.led_out
+        if ending or event.code in (ExitCode.OK, ExitCode.PERMANENT) or process.spec.restart == "never":
             process.phase = Phase.DONE
             ended = Ended(event.name, event.code, process.reason, None)
-            if event.code == ExitCode.OK or self.stopping:
+            if process.spec.leads and event.code == ExitCode.OK and not ending:
+                self.led_out = True
+                self._stop_at = now + self.policy.grace
+                self._start_nothing()
+            if event.code == ExitCode.OK or ending:
                 return [ended]
             self.cause = f"{event.name}: {process.reason}"
             return [ended, *self._stop(now)]
@@ -314,9 +349,13 @@ class Machine:
             return []
         self.finished = True
         codes = {p.code for p in self.processes.values()}
+        if self.led_out:
+            return [Finish(ExitCode.OK)]
         if ExitCode.PERMANENT in codes:
             return [Finish(ExitCode.PERMANENT)]
-        return [Finish(ExitCode.OK if codes <= {ExitCode.OK} else ExitCode.TEMPORARY)]
+        # Who ends in good order when told to has not done its work.
+        done = codes <= {ExitCode.OK} and not self.interrupted
+        return [Finish(ExitCode.OK if done else ExitCode.TEMPORARY)]
 
 
 def _reason(event: Exited, killed: str | None) -> str:

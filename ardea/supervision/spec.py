@@ -25,6 +25,7 @@ class ProcessSpec:
         env: added to the supervisor's own environment.
         ram: resident bytes above which it is killed and started again; None: not watched.
         restart: ``always`` unless it exits 0 or 78; ``never``: any end but exit 0 stops the rest too.
+        leads: its exit 0 says that the work of all is done: the others have the grace to end by themselves.
     """
 
     name: str
@@ -32,6 +33,7 @@ class ProcessSpec:
     env: Mapping[str, str] = field(default_factory=dict)
     ram: int | None = None
     restart: Literal["always", "never"] = "always"
+    leads: bool = False
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -42,6 +44,8 @@ class ProcessSpec:
             raise ConfigError(f"process {self.name}: ram is {self.ram} bytes; must be above 0, or null")
         if self.restart not in ("always", "never"):
             raise ConfigError(f"process {self.name}: restart is {self.restart!r}; must be 'always' or 'never'")
+        if not isinstance(self.leads, bool):
+            raise ConfigError(f"process {self.name}: leads is {self.leads!r}; must be true or false")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ class Policy:
     Attributes:
         silence: without a beat for so long, a process is killed, or reported if its user code is at work.
         startup: what a process has for its first beat, as long as it is at work.
-        grace: from SIGTERM to SIGKILL.
+        grace: from SIGTERM to SIGKILL, and from the exit of one that leads to SIGTERM.
         log_bytes: a log file that would grow beyond is rotated.
         log_files: how many are kept, the current one included.
     """

@@ -197,7 +197,8 @@ class SimulatedMaster:
             life,
             world.store,
             self._transmit,
-            state=world.store.state,
+            found=world.store.held,
+            now=world.timeline.now,
             drain_secs=Settings.of(logical.config).drain,
         )
         self._mail: deque[tuple[int, Message]] = deque()

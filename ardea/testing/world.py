@@ -69,7 +69,7 @@ class MemoryStore:
 
 @dataclass(slots=True)
 class World:
-    """One cluster's surroundings.  ``cost``: seconds a tuple (a spout: a call of ``next_tuple``) by component or task."""
+    """One cluster's surroundings.  ``cost``: seconds a tuple (a spout: a ``next_tuple``), by component or task."""
 
     seed: int
     timeline: Timeline

@@ -23,6 +23,8 @@ from ardea.transport.framing import MalformedError, pack, unpack
 LINGER_MS = 1000
 ZERO_COPY_FROM = 256 * 1024
 RECONNECT_MS, RECONNECT_MAX_MS = 50, 1000
+PROXY = "ARDEA_SOCKS_PROXY"
+"""HOST:PORT of a SOCKS5 server in this variable: TCP connections are dialled through it (docs/testing.md)."""
 
 
 @dataclass(slots=True)
@@ -120,6 +122,8 @@ class Dialled:
         self._socket = ctx.socket(zmq.DEALER)
         _configure(self._socket)
         self._socket.setsockopt(zmq.IDENTITY, identity)
+        if (proxy := os.environ.get(PROXY)) and address.startswith("tcp://"):
+            self._socket.setsockopt_string(zmq.SOCKS_PROXY, proxy)
         self._socket.connect(address)
 
     def receive(self, limit: int) -> Iterator[list[bytes]]:

@@ -7,80 +7,13 @@ import os
 import resource
 import signal
 import socket
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
 from ardea.errors import ExitCode
+from tests.process.cli.verbs import acked, describe, left_in_state, topology, total
 
 pytestmark = pytest.mark.cluster
-
-TOPOLOGIES = Path(__file__).with_name("topologies.py")
-ARDEA = [sys.executable, "-P", "-m", "ardea.cli"]
-
-
-@pytest.fixture
-def state(tmp_path) -> Path:
-    return tmp_path / "state"
-
-
-@pytest.fixture
-def start(state) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts ``ardea VERB ...``; whatever still runs at the end of the test is killed."""
-    started: list[subprocess.Popen[str]] = []
-
-    def starter(verb: str, *args: object, **options: object) -> subprocess.Popen[str]:
-        command = [*ARDEA, verb, *map(str, args), "--state", str(state)]
-        environment = {**os.environ, "TERM": "dumb"}
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, **options
-        )
-        started.append(process)
-        return process
-
-    yield starter
-    for process in started:
-        if process.poll() is None:
-            process.kill()
-        process.communicate()
-
-
-@pytest.fixture
-def ardea(start) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs ``ardea VERB ...`` to its end."""
-
-    def run(*args: object, **options: object) -> subprocess.CompletedProcess[str]:
-        process = start(*args, **options)
-        out, err = process.communicate(timeout=60)
-        return subprocess.CompletedProcess(args, process.returncode, out, err)
-
-    return run
-
-
-def topology(name: str) -> str:
-    return f"{TOPOLOGIES}:{name}"
-
-
-def describe(ardea, name: str) -> dict:
-    told = ardea("describe", name, "-o", "json")
-    return json.loads(told.stdout) if told.returncode == 0 else {}
-
-
-def total(ardea, name: str, what: str) -> int:
-    """One number of the component ``numbers``, from the metrics."""
-    status = describe(ardea, name).get("status") or {}
-    return status.get("components", {}).get("numbers", {}).get(what, 0)
-
-
-def acked(ardea, name: str) -> int:
-    return total(ardea, name, "acked")
-
-
-def left_in_state(state: Path) -> list[Path]:
-    return [path for path in (state / "state").rglob("*") if path.is_file()]
 
 
 def test_a_bounded_topology_runs_to_its_end(ardea, state):
@@ -109,7 +42,14 @@ def test_what_a_component_prints_is_shown_alone(ardea):
         ("BadSpout", ["numbers-0 died 3 times", "RuntimeError: the database is closed", "numbers-0.log"]),
         ("BadRow", ["numbers-0 died 3 times", "KeyError", "topologies.py"]),
         ("BadConfiguration", ["numbers-0 cannot go on", "my.url is not set"]),
-        ("BadBolt", ["tuples failed and none was acked", "bad-0 raised ValueError: no number is good", "bad-0.log"]),
+        (
+            "BadBolt",
+            [
+                "tuples failed and none was acked",
+                "bad-0 raised ValueError: no number is good enough at topologies.py:",
+                "bad-0.log",
+            ],
+        ),
     ],
 )
 def test_a_topology_that_goes_wrong_ends_with_its_cause(ardea, state, name, says):

@@ -36,9 +36,7 @@ def size(small: int, large: int) -> int:
 class Running:
     """Runs ``FILE:Class`` of the folder ``topologies``; its tasks leave what they saw in ``out``."""
 
-    def __init__(
-        self, target: str, root: Path, settings: Mapping[str, Any] | None = None, *, state: str = ""
-    ) -> None:
+    def __init__(self, target: str, root: Path, settings: Mapping[str, Any] | None = None, *, state: str = "") -> None:
         """``settings`` win over the topology's configuration, whose ``test.out`` is the folder ``out``.
 
         ``state`` is where a ZooKeeper is; else the state lies below ``root``.

@@ -30,22 +30,33 @@ def test_a_killed_process_is_started_again_with_a_higher_life(supervise):
     assert (exit_.life, exit_.pid, exit_.code, exit_.signal) == (1, first, None, "SIGKILL")
     assert "not by its supervisor" in exit_.reason
     assert f"--- life 2 started, pid {second} ---" in run.log("count-1")
-    assert run.stop() == 0
+    assert run.stop() == 75
     assert not alive(second)
 
 
-def test_sigterm_ends_everything_with_zero_if_all_ended_so(supervise):
+def test_a_stop_is_temporary_although_all_end_with_zero(supervise):
     run = supervise(child("a", "serve"), child("b", "serve"))
     pids = [run.serving("a"), run.serving("b")]
-    assert run.stop() == 0
+    assert run.stop() == 75
     assert not any(map(alive, pids))
     assert records.read_status(run.folder)["state"] == "ended"
 
 
-def test_a_stop_is_temporary_unless_all_say_that_their_work_is_done(supervise):
-    run = supervise(child("a", "serve"), child("b", "serve", "75"))
-    run.serving("a"), run.serving("b")
-    assert run.stop() == 75
+def test_when_the_one_that_leads_has_ended_the_others_are_ended(supervise):
+    """One that would wait for ever, one that is deaf to SIGTERM, one that crashes again and again."""
+    run = supervise(
+        child("waits", "serve", "75"),
+        child("deaf", "deaf"),
+        child("crashes", "exit", "1"),
+        child("manager", "serve", leads=True),
+        grace=0.5,
+    )
+    pids = [run.serving("waits"), run.serving("deaf")]
+    os.kill(run.serving("manager"), signal.SIGTERM)
+    assert run.wait() == 0
+    assert not any(map(alive, pids))
+    assert run.exits("waits")[-1].code == 75
+    assert run.exits("deaf")[-1].reason == "killed by SIGKILL (did not end within 0.5 s of SIGTERM)"
 
 
 def test_ctrl_c_reaches_only_the_supervisor(supervise):
@@ -53,7 +64,7 @@ def test_ctrl_c_reaches_only_the_supervisor(supervise):
     pid = run.serving("a")
     assert os.getpgid(pid) == pid != os.getpgid(run.popen.pid)
     os.killpg(run.popen.pid, signal.SIGINT)
-    assert run.wait() == 0
+    assert run.wait() == 75
 
 
 def test_who_ignores_sigterm_is_killed_after_the_grace(supervise):
@@ -150,7 +161,7 @@ def test_a_killed_inner_supervisor_is_replaced_and_lives_go_on(supervise, nested
     serving(inner, life=2)
     assert not alive(pid)
     assert records.read_status(inner)["supervisor"] != identity
-    assert run.stop() == 0
+    assert run.stop() == 75
 
 
 def test_the_reason_of_the_innermost_reaches_the_outermost(supervise, tmp_path):
@@ -200,7 +211,7 @@ def test_lives_go_on_under_a_new_supervisor(supervise):
     run.stop()
     run = supervise(child("a", "serve"))
     run.serving("a", life=2)
-    assert run.stop() == 0
+    assert run.stop() == 75
     assert [exit_.life for exit_ in run.exits("a")] == [1, 2]
 
 
@@ -219,9 +230,9 @@ def test_a_second_supervisor_waits_until_the_first_has_left(supervise):
     first.serving("a")
     second = supervise(child("a", "serve"))
     eventually(lambda: _has_opened(second, "lock"), what=second.everything)
-    assert first.stop() == 0
+    assert first.stop() == 75
     second.serving("a", life=2)
-    assert second.stop() == 0
+    assert second.stop() == 75
     marks = [line for line in second.log("a").splitlines() if line.startswith("---")]
     assert [mark.split(",")[0].split(":")[0] for mark in marks] == [
         "--- life 1 started",

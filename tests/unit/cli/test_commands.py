@@ -29,6 +29,12 @@ class B(Bolt):
     def process(self, tup): pass
 """
 
+VERBS = [[command.name] for command in app.registered_commands] + [
+    [group.name, command.name]
+    for group in app.registered_groups
+    for command in group.typer_instance.registered_commands
+]
+
 
 def ardea(*args: object):
     return CliRunner().invoke(app, [str(arg) for arg in args], prog_name="ardea")
@@ -63,11 +69,11 @@ def test_the_page_of_keys_is_what_the_command_prints():
 
 def test_the_page_of_verbs_names_each_verb_and_option():
     page = (ROOT / "docs" / "cli.md").read_text()
-    for command in app.registered_commands:
-        assert f"`ardea {command.name}" in page
-        help_text = ardea(command.name, "--help").stdout
-        missing = {option for option in re.findall(r"--[a-z][a-z-]+", help_text) if option != "--help"}
-        assert {option for option in missing if option not in page} == set()
+    for verb in VERBS:
+        assert f"`ardea {' '.join(verb)}" in page
+        help_text = ardea(*verb, "--help").stdout
+        options = {option for option in re.findall(r"--[a-z][a-z-]+", help_text) if option != "--help"}
+        assert {option for option in options if option not in page} == set()
 
 
 def test_the_page_of_verbs_lists_the_exit_codes():
@@ -128,12 +134,16 @@ def test_what_the_file_prints_stays_out_of_the_data(file):
     ],
 )  # fmt: skip
 def test_bad_input_is_refused_with_a_reason_and_a_code(file, tmp_path, text, options, code, says):
-    run = ardea("run", file(text), *options, "--state", tmp_path / "none")
-    assert run.exit_code == code
-    assert says in run.stderr
-    assert run.stdout == ""
-    assert "Traceback" not in run.stderr
-    assert not (tmp_path / "none").exists()
+    path = file(text)
+    for verb in (["run"], ["submit", "local"]):
+        if "--logs" in options and verb != ["run"]:
+            continue
+        run = ardea(*verb, path, *options, "--state", tmp_path / "none")
+        assert run.exit_code == code
+        assert says in run.stderr
+        assert run.stdout == ""
+        assert "Traceback" not in run.stderr
+        assert not (tmp_path / "none").exists()
 
 
 def test_errors_begin_with_error_and_end_with_a_hint():
@@ -149,9 +159,19 @@ def test_debug_shows_the_traceback():
     assert "Traceback" not in ardea("run", "nowhere.py").stderr
 
 
-@pytest.mark.parametrize("verb", ["describe", "logs", "activate", "deactivate", "kill"])
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+def test_a_verbs_help_begins_with_one_sentence_on_one_line(verb):
+    lines = [line.strip() for line in ardea(*verb, "--help").stdout.splitlines() if line.strip()]
+    assert lines[1].endswith(".")
+    assert lines[1][0].isupper()
+
+
+@pytest.mark.parametrize(
+    "verb", [["describe"], ["logs"], ["activate"], ["deactivate"], ["kill"], ["restart"], ["top"], ["debug"]]
+)
 def test_an_unknown_topology_is_not_found(tmp_path, verb):
-    run = ardea(verb, "nothing", "--state", tmp_path)
+    rest = ["words"] if verb == ["debug"] else []
+    run = ardea(*verb, "nothing", *rest, "--state", tmp_path)
     assert run.exit_code == ExitCode.NOT_FOUND
     assert "nothing" in run.stderr
 

@@ -7,9 +7,9 @@ import io
 import pytest
 from rich.console import Console
 
-from ardea.cli.progress import Display, Rates, seconds, waiting_for
+from ardea.cli.progress import Display, Rates, seconds
 from ardea.metrics import Totals
-from scheduler.control import Status
+from scheduler.control import Status, waiting_for
 
 
 def totals(acked: int, pending: int = 0, failed: int = 0) -> Totals:

@@ -1,4 +1,4 @@
-"""What every state manager is tested with.  Another one joins by a class like ``Files`` in ``BACKENDS``."""
+"""What every state manager is tested with, here on files.  tests/process/state does so on ZooKeeper."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import itertools
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,44 +18,62 @@ from ardea.state import FileState, StateManager
 DEADLINE = 20.0
 
 
-class Files:
-    """Storages in directories of their own; ``connect`` opens the current one once more."""
+class Backend(ABC):
+    """Storages of one kind; ``connect`` opens the current one once more."""
 
-    def __init__(self, base: Path) -> None:
-        self._base = base
+    def __init__(self) -> None:
         self._numbers = itertools.count()
         self._open = ExitStack()
         self.fresh()
 
+    @abstractmethod
+    def begin(self, name: str) -> None:
+        """The current storage is a new one, of this name."""
+
+    @abstractmethod
+    def open(self) -> StateManager:
+        """The current storage."""
+
     def fresh(self) -> StateManager:
         self._open.close()
-        self.root = self._base / f"state-{next(self._numbers)}"
+        self.begin(f"state-{next(self._numbers)}")
         return self.connect()
 
     def connect(self) -> StateManager:
-        return self._open.enter_context(FileState(self.root))
+        return self._open.enter_context(self.open())
 
     def close(self) -> None:
         self._open.close()
 
 
-BACKENDS = {"files": Files}
+class Files(Backend):
+    """Each in a directory of its own."""
+
+    def __init__(self, base: Path) -> None:
+        self._base = base
+        super().__init__()
+
+    def begin(self, name: str) -> None:
+        self._root = self._base / name
+
+    def open(self) -> StateManager:
+        return FileState(self._root)
 
 
-@pytest.fixture(params=BACKENDS)
-def backend(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Files]:
-    backend = BACKENDS[request.param](tmp_path)
+@pytest.fixture
+def backend(tmp_path: Path) -> Iterator[Backend]:
+    backend = Files(tmp_path)
     yield backend
     backend.close()
 
 
 @pytest.fixture
-def state(backend: Files) -> StateManager:
+def state(backend: Backend) -> StateManager:
     return backend.connect()
 
 
 @pytest.fixture
-def other(backend: Files) -> StateManager:
+def other(backend: Backend) -> StateManager:
     """A second connection to the same storage."""
     return backend.connect()
 

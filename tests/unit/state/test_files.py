@@ -231,6 +231,18 @@ def test_a_lease_on_a_full_disk_is_not_held(state):
     state.lease(A, b"")
 
 
+def test_a_dead_lease_is_gone_for_readers_of_a_full_disk(state):
+    lease = state.lease(A, b"")
+    os.close(lease._fd)  # what the kernel does when its process dies
+    lease._fd = None
+    failing = FileState(state.root, disk=FailingDisk(errno.ENOSPC, "write"))
+    assert not failing.exists(A)
+    with pytest.raises(NotFound):
+        failing.get(A)
+    state.lease(A, b"").release()
+    assert not state.exists(A)
+
+
 def test_a_file_where_the_directory_should_be_is_reported(tmp_path):
     (tmp_path / "state").write_text("a file")
     with pytest.raises(StateError, match=r"Not a directory|File exists") as caught:

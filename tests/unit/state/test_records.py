@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ardea.errors import StateError, UserError
 from ardea.plan import ContainerPlan, InstancePlan, PackingPlan, Resource
 from ardea.state import FileState, open_state, records
+from ardea.state.address import CREDENTIAL, Address
 from ardea.state.records import Admission, ExecutionState, Incarnations, MasterLocation, RunState, TopologyRecord
 
 CONFIG = st.dictionaries(st.text(), st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text())
@@ -90,7 +91,14 @@ def test_an_address_names_a_directory(url, root):
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("zookeeper://host:2181/ardea", "unknown scheme 'zookeeper'"),
+        ("etcd://host:2379/ardea", "unknown scheme 'etcd'"),
+        ("zookeeper://", "'' in the state's address zookeeper:// is no host:port"),
+        ("zookeeper:///ardea", "is no host:port"),
+        ("zookeeper://a:1,b:99999/ardea", "'b:99999' .* is no host:port"),
+        ("zookeeper://a:1,b c/ardea", "'b c' .* is no host:port"),
+        ("zookeeper://a/ar dea", "'/ar dea' .* is no path"),
+        ("zookeeper://a/x/../y", "is no path"),
+        ("zookeeper://user:secret@a/ardea", "a credential does not belong"),
         ("file://relative/path", "no absolute path"),
         ("file://", "no absolute path"),
         ("", "empty"),
@@ -100,3 +108,24 @@ def test_an_address_that_is_not_understood_says_why(url, says):
     with pytest.raises(UserError, match=says) as caught:
         open_state(url)
     assert caught.value.hint
+    assert "secret" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("url", "hosts", "root"),
+    [
+        ("zookeeper://zk", "zk:2181", "/ardea"),
+        ("zookeeper://zk/", "zk:2181", "/ardea"),
+        ("zookeeper://a:1,b-2.c:65535/x/y", "a:1,b-2.c:65535", "/x/y"),
+        ("ZooKeeper://[::1]:2182,10.0.0.1/x/", "[::1]:2182,10.0.0.1:2181", "/x"),
+    ],
+)
+def test_an_address_names_servers_and_a_root(url, hosts, root):
+    assert Address.parse(url, {}) == Address(hosts, root)
+
+
+def test_the_credential_comes_from_the_environment():
+    assert Address.parse("zookeeper://a", {CREDENTIAL: "u:p:q"}).credential == "u:p:q"
+    for wrong in ("u", "u:", ":p"):
+        with pytest.raises(UserError, match=f"{CREDENTIAL} is not user:password"):
+            Address.parse("zookeeper://a", {CREDENTIAL: wrong})

@@ -1,0 +1,123 @@
+"""``ardea describe``: who submitted what, where its tasks run, and what ails them."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import Any
+
+import msgspec
+from rich.table import Table
+
+from ardea.cli import console
+from ardea.cli.console import Name, Output, OutputOption, StateOption
+from ardea.cli.listing import row, state_of
+from ardea.errors import NotFound, StateError, Unreachable
+from ardea.metrics import Totals
+from ardea.protocol.ids import admission_of, life_of
+from ardea.state import StateManager, paths, records
+from ardea.state.records import SchedulerLocation
+from ardea.state.topologies import find
+from scheduler.control import MasterClient, Status
+from scheduler.home import Home
+from scheduler.processes import ProcessRow, processes
+
+
+@console.reports
+def describe(name: Name, output: OutputOption = Output.TABLE, state: StateOption = console.STATE) -> None:
+    """Show who submitted a topology, where its tasks run, what ails them."""
+    home = Home(state)
+    with home.open_state() as manager:
+        topology = find(manager, name)
+        folder = home.folder(topology.id)
+        status: Status | None = None
+        silence = ""
+        if topology.running:
+            try:
+                with MasterClient(manager, topology.id, folder) as client:
+                    status = client.ask("status")
+            except Unreachable as error:  # just then one wants to know what its processes do
+                silence = error.message
+        keeper = _keeper(manager, topology.id)
+    rows = processes(folder, time.time())
+    execution, record = topology.execution, topology.record
+    document = row(topology) | {
+        "reason": execution.reason if execution else str(topology.problem),
+        "topology_class": record.topology_class if record else None,
+        "submitted_from": record.submitted_from if record else None,
+        "version": record.ardea_version if record else None,
+        "kept_by": msgspec.to_builtins(keeper),
+        "master_silent": silence or None,
+        "status": msgspec.to_builtins(status),
+        "processes": msgspec.to_builtins(rows),
+        "folder": str(folder),
+    }
+    if output is Output.JSON:
+        console.print_json(document)
+    else:
+        _print(document, status, rows)
+
+
+def _keeper(state: StateManager, topology_id: str) -> SchedulerLocation | None:
+    path = paths.scheduler(topology_id)
+    with contextlib.suppress(NotFound, StateError):
+        return records.decode(state.get(path).data, SchedulerLocation, path)
+    return None
+
+
+def _print(document: dict[str, Any], status: Status | None, rows: list[ProcessRow]) -> None:
+    out = console.out()
+    facts = Table.grid(padding=(0, 2))
+    keeper = document["kept_by"]
+    for label, value in (
+        ("Topology", document["name"]),
+        ("Id", document["id"]),
+        ("State", state_of(document)),
+        ("Reason", document["reason"]),
+        ("File", document["location"]),
+        ("Class", document["topology_class"]),
+        ("Submitted", f"{document['submitted_at']} by {document['submitted_by']}"),
+        ("Version", document["version"]),
+        ("Kept by", f"process {keeper['pid']} on {keeper['host']}" if keeper else None),
+        ("Folder", document["folder"]),
+        ("Master", document["master_silent"]),
+    ):
+        if value:
+            facts.add_row(label, str(value))
+    if status is not None:
+        missing = [f"container {number}" for number in status.missing_containers] + status.silent_tasks
+        facts.add_row("Not registered", ", ".join(missing) or "none")
+        facts.add_row("Given up", f"{status.given_up:,}")
+    out.print(facts, highlight=False)
+    if status is not None:
+        out.print(_tasks(status, rows))
+        for error in status.errors:
+            out.print(f"error: {error}", highlight=False, markup=False, soft_wrap=True)
+    for process in rows:
+        where = f" (container {process.container})" if process.container is not None else ""
+        if process.crash_loop:
+            line = f"crash loop: {process.name}{where} {process.crash_loop}"
+            out.print(line, highlight=False, markup=False, soft_wrap=True)
+        elif process.restarts and process.last_reason:
+            times = "once" if process.restarts == 1 else f"{process.restarts} times"
+            line = f"restarted: {process.name}{where}, {times}; its last end: {process.last_reason}"
+            out.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _tasks(status: Status, processes: list[ProcessRow]) -> Table:
+    numbers = ("Emitted", "Executed", "Acked", "Failed", "Pending")
+    names = ("Task", "Container", "Pid", "State", "Process", "Life", "Restarts")
+    table = Table(*names, *numbers, box=None, pad_edge=False)
+    counted = {each.process: each.totals for each in status.processes if each.component}
+    running = {each.name: each for each in processes}
+    for task, told in sorted(status.tasks.items()):
+        process, totals = running.get(task), counted.get(task, Totals())
+        life = f"{admission_of(told.life)}.{life_of(told.life)}"
+        if process is None:  # its supervisor has not written anything yet
+            where, how = ("?", "?"), ("?", life, "0")
+        else:
+            where = (str(process.container), str(process.pid or "-"))
+            how = (process.state, life, str(process.restarts))
+        counts = (totals.emitted, totals.executed, totals.acked, totals.failed, totals.pending)
+        table.add_row(task, *where, told.state, *how, *(f"{count:,}" for count in counts))
+    return table

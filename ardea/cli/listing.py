@@ -1,0 +1,50 @@
+"""``ardea list``: the topologies of a state directory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.table import Table
+
+from ardea.cli import console
+from ardea.cli.console import Output, OutputOption, StateOption
+from ardea.state.topologies import TopologyStatus, listing
+from scheduler.home import Home
+
+
+@console.reports
+def list_topologies(output: OutputOption = Output.TABLE, state: StateOption = console.STATE) -> None:
+    """List the topologies of the state directory, the newest first."""
+    with Home(state).open_state() as manager:
+        rows = [row(topology) for topology in listing(manager)]
+    if output is Output.JSON:
+        console.print_json({"topologies": rows})
+        return
+    table = Table("Name", "Id", "State", "Submitted", "By", box=None, pad_edge=False)
+    for each in rows:
+        submitted = (each["submitted_at"] or "?", each["submitted_by"] or "?")
+        table.add_row(each["name"], each["id"], state_of(each), *submitted)
+    console.out().print(table)
+
+
+def row(topology: TopologyStatus) -> dict[str, Any]:
+    """What every verb says of a topology.  Keys are only ever added."""
+    record = topology.record
+    return {
+        "name": topology.name,
+        "id": topology.id,
+        "state": topology.execution.state.value if topology.execution else None,
+        "running": topology.running,
+        "submitted_at": record.submitted_at.isoformat(timespec="seconds") if record else None,
+        "submitted_by": f"{record.submitted_by}@{record.submitted_from}" if record else None,
+        "location": record.location if record else None,
+        "problem": str(topology.problem) if topology.problem else None,
+    }
+
+
+def state_of(row: dict[str, Any]) -> str:
+    """A topology that should run, but has nobody who keeps it, is dead: its `ardea run` or daemon was killed."""
+    if row["state"] is None:
+        return "UNREADABLE"
+    final = row["state"] in ("SUCCEEDED", "FAILED", "KILLED")
+    return str(row["state"]) if row["running"] or final else "DEAD"

@@ -1,0 +1,41 @@
+"""A topology that was found running, and the way to its master."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ardea.errors import Unreachable
+from ardea.state import StateManager
+from ardea.state.topologies import TopologyStatus, find
+from scheduler.control import MasterClient
+from scheduler.home import Home
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What a verb for a running topology works with."""
+
+    state: StateManager
+    topology: TopologyStatus
+    client: MasterClient
+
+
+@contextlib.contextmanager
+def running(name: str, home: Home) -> Iterator[Running]:
+    """The running topology of that name or id.
+
+    Raises:
+        NotFound: there is none.
+        Unreachable: it does not run.
+    """
+    with home.open_state() as manager:
+        topology = find(manager, name)
+        if not topology.running:
+            state = topology.execution.state if topology.execution else "in an unreadable state"
+            raise Unreachable(
+                f"{topology.id} does not run; it is {state}", hint="`ardea list` shows which topologies run"
+            )
+        with MasterClient(manager, topology.id, home.folder(topology.id)) as client:
+            yield Running(manager, topology, client)

@@ -1,0 +1,52 @@
+"""The options that ``run`` and ``submit`` share, and what becomes of them."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import Annotated
+
+import typer
+
+from ardea import config
+from ardea.cli import console
+from ardea.cli.console import Output
+from scheduler.home import Home
+from scheduler.packing.report import as_json, as_table
+from scheduler.submission import Submission
+
+Target = Annotated[str, typer.Argument(metavar="FILE[:Class]", help="The topology's file.")]
+Containers = Annotated[int | None, typer.Option(min=1, help="The number of containers.")]
+Name = Annotated[str | None, typer.Option(help="The topology's name.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Configuration; see `ardea config`.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the packing plan; start nothing.")]
+MetricsPort = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="Container N serves /metrics on this port + N; 0: any.")
+]
+
+
+def load(
+    target: str,
+    home: Home,
+    *,
+    name: str | None,
+    containers: int | None,
+    settings: list[str] | None,
+    metrics_port: int | None,
+) -> Submission:
+    """Loads, checks and packs what the options name."""
+    overrides = config.parse(settings or ())
+    given = {"topology.name": name, "topology.stmgrs": containers, "heron.metricsmgr.port": metrics_port}
+    overrides.update({key: value for key, value in given.items() if value is not None})
+    with contextlib.redirect_stdout(sys.stderr):  # whatever the author's file prints while it is imported
+        return Submission.of(target, overrides, home.state_url)
+
+
+def show_plan(submission: Submission, output: Output) -> None:
+    """What ``--dry-run`` prints."""
+    if output is Output.JSON:
+        console.print_json(as_json(submission.packing, submission.plan))
+    else:
+        console.out().print(as_table(submission.packing, submission.plan))

@@ -1,0 +1,187 @@
+"""``ardea top``: what each component and task does now."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.live import Live
+from rich.table import Table
+
+from ardea.cli import console
+from ardea.cli.console import Name, Output, OutputOption, StateOption
+from ardea.cli.progress import seconds
+from ardea.cli.running import running
+from ardea.errors import Unreachable
+from ardea.metrics import ProcessTotals, Totals
+from ardea.plan.definition import Definition
+from ardea.state.topologies import status as status_of
+from scheduler.control import Status
+from scheduler.home import Home
+
+INTERVAL = 2.0
+WINDOW = 5.0
+"""Seconds over which rates are taken while the table lives."""
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A component (``task`` is None) or one of its tasks, over the last seconds.
+
+    Rates are a second, latencies seconds; ``capacity`` and ``back_pressure`` are shares of the time (0 to 1) in which
+    the executor worked, or was held back; of a component: those of its busiest, its most held back task.
+    """
+
+    component: str
+    task: str | None
+    container: int | None
+    emitted: float
+    executed: float
+    acked: float
+    failed: float
+    latency: float | None
+    latency_p99: float | None
+    capacity: float
+    back_pressure: float
+    pending: int
+    exceptions: int
+    resident_memory_bytes: int
+
+
+class Window:
+    """Readings of the last seconds.  Pure."""
+
+    def __init__(self, spouts: Collection[str], length: float = WINDOW) -> None:
+        """``spouts``: whose latency is that of their trees; ``length`` in seconds."""
+        self._spouts, self._length = spouts, length
+        self._readings: deque[tuple[float, dict[str, ProcessTotals]]] = deque()
+
+    def observe(self, now: float, processes: Iterable[ProcessTotals]) -> None:
+        """What the master says at ``now`` (seconds, steady)."""
+        self._readings.append((now, {each.process: each for each in processes if each.component}))
+        while len(self._readings) > 2 and now - self._readings[1][0] >= self._length:
+            self._readings.popleft()
+
+    def rows(self) -> list[Row]:
+        """Each component, followed by its tasks."""
+        if not self._readings:
+            return []
+        (since, first), (now, last) = self._readings[0], self._readings[-1]
+        elapsed = now - since
+        tasks: dict[str, list[tuple[ProcessTotals, Totals]]] = {}
+        for name, process in last.items():
+            lately = _since(process.totals, first[name].totals if name in first else None)
+            tasks.setdefault(process.component, []).append((process, lately))
+        rows = []
+        for component, members in sorted(tasks.items()):
+            members.sort(key=lambda member: member[0].task)
+            own = [self._row(component, process, lately, elapsed) for process, lately in members]
+            total = Totals()
+            for _, lately in members:
+                total = total.plus(lately)
+            whole = self._row(component, None, total, elapsed)
+            busiest = max(each.capacity for each in own)
+            held = max(each.back_pressure for each in own)
+            rows += [msgspec.structs.replace(whole, capacity=busiest, back_pressure=held), *own]
+        return rows
+
+    def _row(self, component: str, process: ProcessTotals | None, lately: Totals, elapsed: float) -> Row:
+        of = "complete_latency" if component in self._spouts else "execute_duration"
+
+        def rate(count: float) -> float:
+            return round(count / elapsed, 3) if elapsed > 0 else 0.0
+
+        return Row(
+            component=component,
+            task=process.process if process else None,
+            container=process.container if process else None,
+            emitted=rate(lately.emitted),
+            executed=rate(lately.executed),
+            acked=rate(lately.acked),
+            failed=rate(lately.failed + lately.timed_out + lately.lost),
+            latency=lately.mean(of),
+            latency_p99=lately.quantile(0.99, of),
+            capacity=min(1.0, rate(lately.busy_seconds)),
+            back_pressure=min(1.0, rate(lately.backpressured_seconds)),
+            pending=lately.pending,
+            exceptions=lately.exceptions,
+            resident_memory_bytes=lately.resident_memory_bytes,
+        )
+
+
+def _since(totals: Totals, earlier: Totals | None) -> Totals:
+    """Totals that are lower than before began anew, with the container that keeps them."""
+    if earlier is None or totals.emitted < earlier.emitted or totals.executed < earlier.executed:
+        return totals if earlier is not None else totals.since(totals)
+    return totals.since(earlier)
+
+
+@console.reports
+def top(
+    name: Name,
+    once: Annotated[bool, typer.Option("--once", help="Print one table and end, as without a terminal.")] = False,
+    interval: Annotated[float, typer.Option(min=0.2, help="Seconds between two readings.")] = INTERVAL,
+    output: OutputOption = Output.TABLE,
+    state: StateOption = console.STATE,
+) -> None:
+    """Show what each component and task does now, until Ctrl-C.
+
+    -o json, --once and a stdout that is no terminal show one interval.
+    """
+    home = Home(state)
+    with running(name, home) as found:
+        topology_id, client = found.topology.id, found.client
+        shape = Definition.read(home.folder(topology_id) / "definition").shape
+        window = Window({c.name for c in shape.components if c.kind == "spout"})
+
+        def look() -> Status:
+            status = client.ask("status")
+            window.observe(time.monotonic(), status.processes)
+            return status
+
+        status = look()
+        out = console.out()
+        if once or output is Output.JSON or not out.is_terminal:
+            time.sleep(interval)
+            status = look()
+            rows = window.rows()
+            if output is Output.JSON:
+                document = {"id": topology_id, "state": status.state, "seconds": interval}
+                console.print_json(document | {"rows": msgspec.to_builtins(rows)})
+            else:
+                out.print(_table(status, rows))
+            return
+        try:
+            with Live(_table(status, window.rows()), console=out, auto_refresh=False) as live:
+                while True:
+                    time.sleep(interval)
+                    try:
+                        status = look()
+                    except Unreachable:
+                        if status_of(found.state, topology_id).running:
+                            continue  # a new master is on its way
+                        break
+                    live.update(_table(status, window.rows()), refresh=True)
+        except KeyboardInterrupt:
+            return  # the way to leave it
+        console.say(f"{topology_id} does not run any more; `ardea describe {topology_id}` says why")
+
+
+def _table(status: Status, rows: Sequence[Row]) -> Table:
+    table = Table(title=f"{status.topology} {status.state}", title_justify="left", box=None, pad_edge=False)
+    for column in ("Component", "Task", "Container"):
+        table.add_column(column)
+    numbers = "Emitted/s", "Executed/s", "Acked/s", "Failed/s", "Latency", "p99", "Capacity", "Held back", "Pending"
+    for column in numbers:
+        table.add_column(column, justify="right")
+    for row in rows:
+        whole = row.task is None
+        rates = (f"{rate:,.0f}" for rate in (row.emitted, row.executed, row.acked, row.failed))
+        times = ("-" if value is None else seconds(value) for value in (row.latency, row.latency_p99))
+        shares = (f"{100 * share:.0f} %" for share in (row.capacity, row.back_pressure))
+        names = (row.component, "", "") if whole else ("", row.task or "", str(row.container))
+        table.add_row(*names, *rates, *times, *shares, f"{row.pending:,}", style="bold" if whole else None)
+    return table

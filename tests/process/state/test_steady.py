@@ -1,0 +1,62 @@
+"""Topologies on ZooKeeper, through the command's own code: they write nothing, and go on without it."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from tests.process.engine.running import Running, size
+from tests.process.state.ensemble import Ensemble
+
+pytestmark = [pytest.mark.zookeeper, pytest.mark.cluster]
+
+
+@pytest.mark.soak
+def test_topologies_in_steady_state_write_nothing(server, root, tmp_path):
+    with ExitStack() as stack:
+        topologies = []
+        for number in range(size(1, 10)):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            settings = {"topology.name": f"steady-{number}", "topology.max.spout.pending": 100}
+            running = Running("survivors.py:Survivors", folder, settings, state=server.url(root))
+            topologies.append(stack.enter_context(running))
+        for topology in topologies:
+            topology.running()
+        for topology in topologies:
+            topology.grows("acked", "numbers", 1000, seconds=60)
+        (zookeeper,) = server.servers
+        acked, before, end = topologies[0].total("acked", "numbers"), zookeeper.zxid, time.monotonic() + size(5, 60)
+        while time.monotonic() < end:
+            for topology in topologies:
+                topology.run.step()
+                assert not topology.run.over
+        assert zookeeper.zxid == before
+        assert topologies[0].total("acked", "numbers") > acked
+        for topology in topologies:
+            topology.raise_flag("enough")
+        for topology in topologies:
+            topology.finish()
+
+
+def test_tuples_flow_while_every_server_is_gone(root, tmp_path):
+    with (
+        Ensemble(tmp_path / "zk") as ensemble,
+        Running("survivors.py:Survivors", tmp_path, state=ensemble.url(root)) as topology,
+    ):
+        topology.running()
+        topology.grows("acked", "numbers", 1000)
+        for server in ensemble.servers:
+            server.kill()
+        acked = topology.out / "position-0"  # the metrics stand still: their managers find the master in the state
+        goal = int(acked.read_text()) + 2000
+        topology.until(lambda: int(acked.read_text()) >= goal, "tuples are acked without servers", 60)
+        lives = {name: process["life"] for name, process in topology.processes().items()}
+        # A master whose lease may be another's ends, and stands by in its next life.
+        assert {name for name, life in lives.items() if life > 1} <= {"topology-master"}, lives
+        ensemble.start()
+        topology.grows("acked", "numbers", 1000)
+        topology.raise_flag("enough")
+        topology.finish()

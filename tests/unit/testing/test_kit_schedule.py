@@ -1,0 +1,96 @@
+"""Schedules of faults: from a seed, from a journal, and on simulated time."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ardea import Bolt, Topology
+from ardea.errors import UserError
+from ardea.testing import Cluster, RowsSpout
+from ardea.testing.kit import Fault, Kind, Schedule, Targets
+from ardea.testing.kit.schedule import LONGEST, LONGEST_DELAY, ON_LINKS
+
+NAMES = ["master", "manager-1", "manager-2", "count-0"]
+LINKS = [("manager-1", "manager-2"), ("manager-1", "master")]
+
+
+@given(st.integers(), st.integers(0, 60), st.floats(0, 1000), st.sets(st.sampled_from(NAMES), min_size=1))
+def test_a_seed_names_what_there_is_in_time(seed, faults, seconds, names):
+    targets = Targets(sorted(names), LINKS)
+    schedule = Schedule.seeded(seed, targets, faults=faults, seconds=seconds)
+    assert schedule == Schedule.seeded(seed, targets, faults=faults, seconds=seconds)
+    assert len(schedule.faults) == faults
+    assert [f.at for f in schedule.faults] == sorted(f.at for f in schedule.faults)
+    for fault in schedule.faults:
+        assert 0.0 <= fault.at <= seconds + 0.001
+        assert 0.0 <= fault.seconds <= LONGEST[fault.kind]
+        assert 0.0 <= fault.by <= LONGEST_DELAY
+        if fault.kind in ON_LINKS:
+            assert (fault.target, fault.other) in LINKS
+        else:
+            assert fault.target in names
+            assert not fault.other
+
+
+def test_seeds_differ_and_every_kind_comes():
+    targets = Targets(NAMES, LINKS)
+    one, other = (Schedule.seeded(seed, targets, faults=200, seconds=60) for seed in (1, 2))
+    assert one != other
+    assert {fault.kind for fault in one.faults} == set(Kind)
+
+
+def test_without_links_nothing_is_cut_and_without_anything_it_is_refused():
+    schedule = Schedule.seeded(1, Targets(NAMES), faults=100, seconds=60)
+    assert {fault.kind for fault in schedule.faults} == {Kind.KILL, Kind.FREEZE}
+    with pytest.raises(UserError, match="the targets name none"):
+        Schedule.seeded(1, Targets([]), faults=1, seconds=1)
+
+
+@given(st.integers(), st.integers(0, 30))
+def test_a_journal_is_the_schedule_again(tmp_path_factory, seed, faults):
+    schedule = Schedule.seeded(seed, Targets(NAMES, LINKS), faults=faults, seconds=60)
+    journal = tmp_path_factory.mktemp("journal") / "journal.jsonl"
+    journal.write_bytes(b"".join(msgspec.json.encode(fault) + b"\n" for fault in schedule.faults))
+    assert Schedule.read(journal) == schedule
+
+
+def test_a_journal_that_is_none_is_named(tmp_path):
+    journal = tmp_path / "journal.jsonl"
+    with pytest.raises(UserError, match=r"journal\.jsonl cannot be read"):
+        Schedule.read(journal)
+    journal.write_text('{"at":1,"kind":"kill","target":"master"}\n{"at":1,"kind":"burn","target":"master"}\n')
+    with pytest.raises(UserError, match=r"journal\.jsonl:2 is not a fault"):
+        Schedule.read(journal)
+
+
+class Take(Bolt):
+    def process(self, tup):
+        pass
+
+
+class Rows(Topology):
+    rows = RowsSpout.of(["n"], [[n] for n in range(200)]).spec()
+    take = Take.spec(inputs=[rows], par=2)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_same_schedule_drives_the_simulated_cluster(seed):
+    """Only the kinds that it knows; everything arrives all the same."""
+    with Cluster(Rows, containers=2) as cluster:
+        names = cluster.names
+    links = [("manager-1", "manager-2"), ("manager-1", "master"), ("manager-2", "master")]
+    drawn = Schedule.seeded(seed, Targets(names, links), faults=8, seconds=2).faults
+    schedule = Schedule(tuple(fault for fault in drawn if fault.kind is not Kind.FREEZE))
+    with Cluster(Rows, containers=2, cost={"rows": 0.01}, faults=schedule.simulated()) as cluster:
+        cluster.run_until(lambda: cluster.over, 300)
+        assert {n for (n,) in cluster.record.inputs("take")} == set(range(200))
+
+
+def test_what_a_simulated_cluster_cannot_do_is_refused():
+    with pytest.raises(UserError, match="cannot freeze count-0"):
+        Schedule((Fault(at=1, kind=Kind.FREEZE, target="count-0", seconds=1),)).simulated()
+    with pytest.raises(UserError, match="cannot kill container-1"):
+        Schedule((Fault(at=1, kind=Kind.KILL, target="container-1"),)).simulated()
