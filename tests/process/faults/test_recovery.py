@@ -1,0 +1,67 @@
+"""How long work stands still after ``kill -9``, with as many trees open as there may be.
+
+The numbers are printed; what is asserted leaves room for a slow machine.  Pauses below 0.1 s are not counted.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+
+import pytest
+
+from tests.process.engine.running import size
+from tests.process.faults.counted import Counted
+
+pytestmark = pytest.mark.cluster
+
+TASKS = ("first-0", "first-1", "second-0", "second-1")
+GENEROUS = 15.0
+WITHOUT_A_MASTER = 3.0
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1200)
+def test_a_restarted_process_works_again_soon_and_nobody_waits_for_the_master(tmp_path):
+    times: dict[str, list[float]] = {"instance": [], "stream manager": [], "master": []}
+    with Counted(tmp_path) as run:
+
+        def killed(name: str) -> float:
+            run.full()
+            began = time.monotonic()
+            run.faults.kill(name)
+            return began
+
+        def master_after(life: int) -> bool:
+            found = run.topology.processes.running().get("master")
+            return found is not None and found.life > life
+
+        for _ in range(size(2, 10)):
+            began = killed("first-0")
+            [end, *_] = run.topology.until(
+                lambda: [end for begin, end in run.pauses("first-0") if begin == 0.0 and end > began],  # noqa: B023
+                "the new life has processed a row",
+            )
+            times["instance"].append(end - began)
+            run.works()
+
+            began = killed("manager-1")
+            run.works()
+            ends = [end for task in TASKS for begin, end in run.pauses(task) if begin <= began + 1.0 and end > began]
+            times["stream manager"].append(max(ends) - began)
+
+            began = killed("master")
+            former = run.faults.done[-1].life
+            run.topology.until(lambda: master_after(former), "there is a master again")  # noqa: B023
+            run.works()
+            pauses = [end - begin for task in TASKS for begin, end in run.pauses(task) if begin > 0.0 and end > began]
+            times["master"].append(max(pauses, default=0.0))
+        run.finish()
+    for who, seconds in times.items():
+        middle, worst = statistics.median(seconds), max(seconds)
+        print(
+            f"kill -9 of {who}: work stands still for {middle:.2f} s (median of {len(seconds)}), {worst:.2f} s at most"
+        )
+    assert max(times["instance"]) < GENEROUS
+    assert max(times["stream manager"]) < GENEROUS
+    assert max(times["master"]) < WITHOUT_A_MASTER
