@@ -1,0 +1,173 @@
+"""The driver: a task of its own that runs the job, publishes what is staged, and cleans up."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import secrets
+import shutil
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ardea.component import Spout
+from ardea.context import TopologyContext
+from ardea.errors import ArdeaError, UserError
+from ardea.spark import session
+from ardea.spark.index import IndexWriter, Reports
+from ardea.spark.job import DRIVER, PROGRESS, SparkJob
+from ardea.spark.schema import Column
+from ardea.spark.stage import STAGED, Run, stager
+
+
+class SparkDriver(Spout):
+    """Emits nothing.  Spark runs on a thread of its own, so that the task goes on answering."""
+
+    silent = True
+    job: SparkJob
+
+    def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
+        """Decides whether there is anything to run, and starts it."""
+        if context.this_task_index:
+            raise UserError(f"{context.this_component_id} has one task, for there is one index to write")
+        self._spout = context.this_component_id.removesuffix(f"_{DRIVER}")
+        self._folder = self.job.folder(self._spout, context)
+        (self._folder / PROGRESS).mkdir(parents=True, exist_ok=True)
+        self._index = IndexWriter(self._folder)
+        self._work: _Work | None = None
+        if self._index.known.complete is None:
+            try:
+                self._take_over()
+                self._begin(config, f"{context.topology_id} {self._spout}")
+            except ArdeaError:
+                self._discard()
+                raise
+
+    def _take_over(self) -> None:
+        """What a former driver has published binds this one."""
+        published = len(self._index.known.partitions)
+        if not published or (self.job.deterministic and self.job.start == "early"):
+            return
+        if self.job.start == "complete":
+            self._index.restart()
+            return
+        raise UserError(
+            f"the Spark driver of {self._spout} died after it had published {published} partitions: "
+            "another run may give other rows, so the topology ends",
+            hint='Say deterministic=True if it cannot, or start="complete" to emit nothing before Spark is done.',
+        )
+
+    def _begin(self, config: Mapping[str, Any], name: str) -> None:
+        scratch = self._folder / "scratch"
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        settings = session.spark_settings(self.job, config, scratch)
+        session.require_java()
+        done = frozenset(self._index.known.partitions)
+        run = Run(str(self._folder), f"run-{secrets.token_hex(4)}", self.job.file_bytes, done)
+        self._reports = Reports(run.path)
+        self._work = _Work(self.job, name, settings, run)
+        self._work.start()
+
+    def next_tuple(self) -> None:
+        """Publishes what has been reported since, and ends when the job has."""
+        if self._work is None:
+            self.finish()
+            return
+        running = self._work.is_alive()
+        for partition in self._reports.new():
+            if self._index.publish(partition):
+                self.logger.info("published partition %d: %d rows", partition.number, partition.rows)
+        if running:
+            return
+        if self._work.error is not None:
+            self._fail(self._work.error)
+        self._check(self._work.partitions)
+        complete = self._index.complete()
+        self.logger.info("staged %d rows in %d partitions", complete.rows, complete.partitions)
+        self._work = None
+
+    def _fail(self, error: BaseException) -> None:
+        self._discard()
+        if isinstance(error, ArdeaError):
+            raise error
+        cause = session.cause_of(error, self.job.function.__code__.co_filename)
+        raise UserError(
+            f"{cause}: the Spark job of {self._spout} failed, and the topology with it",
+            hint="The whole story is above, in the log of the driver.",
+        ) from error
+
+    def _check(self, partitions: int) -> None:
+        if self._index.known.partitions.keys() == set(range(partitions)):
+            return
+        published = len(self._index.known.partitions)
+        self._discard()
+        raise UserError(
+            f"the Spark job of {self._spout} has {partitions} partitions, yet {published} are published: "
+            "it was declared deterministic and is not, so the topology ends"
+        )
+
+    def close(self) -> None:
+        """Ends Spark and removes what is staged: the topology is over."""
+        if self._work is not None:
+            session.end_jvm()
+        self._discard()
+
+    def _discard(self) -> None:
+        self._index.close()
+        # All at once: a spout task that writes its progress meanwhile would keep the folder there.
+        gone = self._folder.with_name(f".{self._folder.name}-{secrets.token_hex(4)}")
+        with contextlib.suppress(FileNotFoundError):
+            self._folder.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
+
+
+class _Work(threading.Thread):
+    """The job.  When the thread has ended, ``error`` says why it failed, or ``partitions`` how many it has."""
+
+    def __init__(self, job: SparkJob, name: str, settings: Mapping[str, str], run: Run) -> None:
+        super().__init__(name="spark", daemon=True)
+        self._job, self._app, self._settings, self._run = job, name, settings, run
+        self.error: BaseException | None = None
+        self.partitions = 0
+
+    def run(self) -> None:
+        try:
+            spark = session.open_session(self._app, self._settings)
+            try:
+                frame = _frame(self._job, spark)
+                self.partitions = len(frame.mapInArrow(stager(self._run), STAGED).collect())
+            finally:
+                spark.stop()
+                session.end_jvm()
+        except BaseException as error:  # the executor's thread raises it
+            self.error = error
+
+
+def _frame(job: SparkJob, spark: Any) -> Any:
+    """What the author's function returns, with the declared columns."""
+    from pyspark.sql import DataFrame
+
+    frame = job.function(spark)
+    name = job.function.__name__
+    if not isinstance(frame, DataFrame):
+        raise UserError(f"{name}() returned a {type(frame).__qualname__}, and not a Spark DataFrame")
+    found = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    if problems := list(differences(job.columns, found)):
+        raise UserError(
+            f"{'; '.join(problems)}: the DataFrame of {name}() is not what schema= declares",
+            hint="Correct schema=, or select, alias and cast in the function.",
+        )
+    frame = frame.select(*(f"`{column.name.replace('`', '``')}`" for column in job.columns))
+    return frame if job.partitions is None else frame.repartition(job.partitions)
+
+
+def differences(declared: Sequence[Column], found: Mapping[str, str]) -> Iterator[str]:
+    """A sentence for each declared column that the DataFrame, name -> type, does not have."""
+    for column in declared:
+        if (has := found.get(column.name)) is None:
+            near = difflib.get_close_matches(column.name, found, n=1)
+            meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(found) or 'none'}"
+            yield f"no column {column.name} ({meant})"
+        elif has != column.type:
+            yield f"column {column.name} is {has}, not {column.type}"

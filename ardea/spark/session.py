@@ -1,0 +1,133 @@
+"""Starting and ending Spark in this process, and saying why it failed.  The only module that starts a JVM."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ardea.errors import ConfigError, UserError
+from ardea.spark.job import SparkJob
+
+JAVA = 17
+_VERSION = re.compile(r'version "(?:1\.)?(\d+)')
+_INSTALL_JAVA = f"Debian, Ubuntu: apt-get install openjdk-{JAVA}-jre-headless; or set JAVA_HOME."
+_DEFAULTS = {
+    "spark.master": "local[*]",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+_JVM_OPTIONS = "spark.driver.extraJavaOptions"
+_TRACEBACK = "Traceback (most recent call last):\n"
+
+
+def require_java() -> None:
+    """Checks that Spark will find a Java that it can run on.
+
+    Raises:
+        UserError: there is none, or it is too old.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=f"{home}/bin") if home else shutil.which("java")
+    if java is None:
+        where = f"in JAVA_HOME, {home}" if home else "on the PATH"
+        raise UserError(f"Spark needs Java {JAVA} or newer, and there is no java {where}", hint=_INSTALL_JAVA)
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = _VERSION.search(told)
+    if version is None or int(version[1]) < JAVA:
+        found = f"is Java {version[1]}" if version else f"does not tell its version: {told.strip()[:200]!r}"
+        raise UserError(f"Spark needs Java {JAVA} or newer, and {java} {found}", hint=_INSTALL_JAVA)
+
+
+def spark_settings(job: SparkJob, config: Mapping[str, Any], scratch: Path) -> dict[str, str]:
+    """All ``spark.*`` settings of the job: the configuration's, over Ardea's defaults, and those that are fixed.
+
+    Raises:
+        ConfigError: the configuration has a key that is fixed, or a master that is not on this machine.
+    """
+    fixed = {
+        "spark.local.dir": str(scratch),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(job.rows),
+    }
+    if job.start == "early":
+        fixed["spark.sql.adaptive.enabled"] = "false"
+    given = {key: _text(value) for key, value in config.items() if key.startswith("spark.")}
+    if refused := sorted(given.keys() & fixed.keys()):
+        raise ConfigError(
+            f"{', '.join(refused)}: a Spark spout sets this itself",
+            hint="rows=, storage= and start= of SparkSpout decide it; docs/spark.md says how.",
+        )
+    settings = _DEFAULTS | given | fixed
+    if not settings["spark.master"].startswith("local"):
+        raise ConfigError(
+            f"spark.master is {settings['spark.master']!r}, and a Spark spout stages in a folder of this machine",
+            hint='Set it to "local[N]", or leave it out for all cores.',
+        )
+    settings[_JVM_OPTIONS] = f"-Djava.io.tmpdir={scratch} {settings.get(_JVM_OPTIONS, '')}".strip()
+    return settings
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def open_session(name: str, settings: Mapping[str, str]) -> Any:
+    """Starts Spark; returns the SparkSession.
+
+    Raises:
+        UserError: pyspark is not installed.
+    """
+    # Workers are Python processes that import what this one can.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    os.environ.pop("SPARK_LOCAL_DIRS", None)  # would win over spark.local.dir
+    os.environ.setdefault("SPARK_LOCAL_IP", settings["spark.driver.host"])
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise UserError("pyspark is not installed here", hint="pip install 'ardea[spark]'") from error
+    builder = SparkSession.builder.appName(name)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def end_jvm() -> None:
+    """Kills the JVM of this process, if there is one: a stopped session would keep it, and its memory, to the end."""
+    from pyspark import SparkContext
+
+    # Spark has no public way to do this; the gateway is the one attribute that all releases of PySpark have.
+    gateway = SparkContext._gateway
+    if gateway is not None:
+        gateway.proc.kill()
+        gateway.proc.wait()
+
+
+def cause_of(error: BaseException, file: str) -> str:
+    """Why a job failed, in one line, and the last line of the author's ``file`` that took part."""
+    text = str(error)
+    if _TRACEBACK in text:
+        # A worker's exceptions; the first of them led to the others.
+        story = text.split(_TRACEBACK)[1].splitlines()
+        cause = next((line for line in story if line and not line[0].isspace()), text)
+    elif "Caused by: " in text:
+        cause = text.rpartition("Caused by: ")[2]
+    elif type(error).__module__.startswith("pyspark.") and text:
+        cause = text
+    else:
+        cause = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    where = f" ({Path(file).name}:{lines[-1]})" if lines else ""
+    return cause.strip().partition("\n")[0].rstrip("; ") + where

@@ -1,0 +1,153 @@
+"""Real Spark jobs as spouts: values, failures, and whoever dies on the way."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import time
+import zoneinfo
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from ardea.spark.index import IndexReader
+from ardea.state.records import RunState
+from tests.process.engine.running import Running
+from tests.process.waiting import eventually
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+
+JOBS = str(Path(__file__).parent / "topologies" / "jobs.py")
+LONG = 150.0
+
+
+@contextlib.contextmanager
+def running(name, tmp_path, **settings):
+    """The topology; after it, nothing is left of Spark and its files."""
+    dotted = {key.replace("_", "."): value for key, value in settings.items()}
+    with Running(f"{JOBS}:{name}", tmp_path, dotted) as topology:
+        yield topology
+        assert list((topology.folder / "spark").glob("*")) == []
+    eventually(lambda: not spark_processes(topology.folder), 20, "Spark's processes are gone")
+
+
+def spark_processes(folder):
+    """Command lines of what has the topology's folder in its environment or arguments: JVM and Python workers."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if str(folder).encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_bytes())
+    return found
+
+
+def until_over(topology, seconds=LONG):
+    """Steps until it has ended; returns how."""
+    deadline = time.monotonic() + seconds
+    while not topology.run.over:
+        assert time.monotonic() < deadline, topology.logs()
+        topology.run.step()
+    return topology.run.outcome()
+
+
+def fails(topology):
+    """Waits for the end, which is FAILED; returns the reason."""
+    outcome = until_over(topology)
+    assert outcome.state is RunState.FAILED, f"{outcome}\n{topology.logs()}"
+    return outcome.reason
+
+
+def arrived(topology, component="arrived"):
+    return {row for task in topology.left(component) for row in task}
+
+
+def two_published(topology):
+    index = IndexReader(topology.folder / "spark" / "rows")
+    topology.until(lambda: (index.poll(), len(index.partitions) == 2)[1], "two partitions are published", LONG)
+
+
+ALL = {repr((n,)) for n in range(6 * 2000)}
+
+
+def test_every_type_arrives_as_it_is_promised(tmp_path):
+    """Three tasks, empty partitions, a UDF of the topology's file, row and batch bolts."""
+    with running("EveryType", tmp_path) as topology:
+        topology.finish(LONG)
+        singly, batches = arrived(topology, "singly"), arrived(topology, "batches")
+    assert singly == batches
+    names = {"datetime": datetime, "Decimal": Decimal, "zoneinfo": zoneinfo}
+    rows = sorted((eval(row, names) for row in singly), key=lambda row: (row[0] is None, row[0]))
+    assert rows[-1] == (None,) * 13
+    start = datetime.datetime.fromisoformat("2024-05-01T08:00:00+00:00")
+    assert rows[:-1] == [
+        (
+            n, n, n / 2, Decimal(f"{n}.50"), f"number {n}!", str(n).encode(), n % 2 == 0,
+            start + datetime.timedelta(hours=n), datetime.datetime.fromisoformat("2024-05-01T10:00:00"),
+            datetime.date(2024, 5, 1) + datetime.timedelta(days=n),
+            [f"number {n}!", None], {"lat": n / 2, "deep": [n]}, {"a": n},
+        )
+        for n in range(9)
+    ]  # fmt: skip
+    assert rows[0][7].utcoffset() == datetime.timedelta(0)
+    assert rows[0][8].tzinfo is None
+
+
+def test_an_empty_dataframe_is_a_topology_without_rows(tmp_path):
+    with running("Chosen", tmp_path, spark_test_case="empty") as topology:
+        topology.finish(LONG)
+        assert arrived(topology) == set()
+
+
+@pytest.mark.parametrize(
+    ("case", "told"),
+    [
+        ("misspelt", ["[UNRESOLVED_COLUMN.WITH_SUGGESTION]", "`idd` cannot be resolved", "(jobs.py:"]),
+        ("undeclared", ["column n is string, not bigint"]),
+        ("late", ["[DIVIDE_BY_ZERO]", "the Spark job of rows failed"]),
+    ],
+)
+def test_a_failing_job_fails_the_topology_in_sparks_words(tmp_path, case, told):
+    with running("Chosen", tmp_path, spark_test_case=case) as topology:
+        reason = fails(topology)
+    for words in told:
+        assert words in reason
+    assert reason.startswith(f"rows_driver-0 cannot go on: UserError: {told[0]}")
+
+
+def test_without_java_it_says_what_to_install(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with running("Chosen", tmp_path, spark_test_case="empty") as topology:
+        assert "Spark needs Java 17 or newer, and there is no java" in fails(topology)
+
+
+def test_a_killed_spout_task_goes_on_where_acks_have_a_gap(tmp_path):
+    with running("Gated", tmp_path, spark_test_gate=str(tmp_path / "gate"), test_slow=0.02) as topology:
+        two_published(topology)
+        topology.until(lambda: topology.total("executed", "arrived") > 500, "rows arrive", LONG)
+        topology.returned("rows-0", topology.kill("rows-0"), LONG)
+        (tmp_path / "gate").touch()
+        topology.until(lambda: topology.total("executed", "arrived") > 5000, "more rows arrive", LONG)
+        topology.kill("rows-1")
+        topology.finish(LONG)
+        assert arrived(topology) == ALL
+
+
+def test_a_driver_that_dies_leaves_a_run_that_cannot_go_on(tmp_path):
+    with running("Gated", tmp_path, spark_test_gate=str(tmp_path / "gate")) as topology:
+        two_published(topology)
+        topology.kill("rows_driver-0")
+        assert "died after it had published 2 partitions: another run may give other rows" in fails(topology)
+
+
+@pytest.mark.parametrize("name", ["Deterministic", "AllOrNothing"])
+def test_another_run_takes_over_where_the_author_allows_it(tmp_path, name):
+    with running(name, tmp_path, spark_test_gate=str(tmp_path / "gate")) as topology:
+        two_published(topology)
+        if name == "Deterministic":
+            topology.until(lambda: topology.total("acked", "rows") == 4000, "what is there is acked", LONG)
+        topology.returned("rows_driver-0", topology.kill("rows_driver-0"), LONG)
+        (tmp_path / "gate").touch()
+        totals = topology.finish(LONG).components["rows"]
+        assert arrived(topology) == ALL
+        assert totals.acked == len(ALL)

@@ -1,0 +1,127 @@
+"""Settings, Java and causes, without starting Spark."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from ardea.errors import ConfigError, UserError
+from ardea.spark.driver import differences
+from ardea.spark.job import SparkJob
+from ardea.spark.schema import parse_schema
+from ardea.spark.session import cause_of, require_java, spark_settings
+
+JOB = SparkJob(lambda spark: spark, (), None, 100, "early", False, 1 << 20, None)
+
+
+def test_settings_of_the_configuration_go_to_spark_as_they_are(tmp_path):
+    config = {
+        "spark.sql.shuffle.partitions": 8, "spark.ui.enabled": True, "topology.debug": True,
+        "spark.driver.extraJavaOptions": "-Dx=y",
+    }  # fmt: skip
+    settings = spark_settings(JOB, config, tmp_path)
+    assert settings["spark.sql.shuffle.partitions"] == "8"
+    assert settings["spark.ui.enabled"] == "true"
+    assert settings["spark.master"] == "local[*]"
+    assert settings["spark.sql.execution.arrow.maxRecordsPerBatch"] == "100"
+    assert settings["spark.driver.extraJavaOptions"] == f"-Djava.io.tmpdir={tmp_path} -Dx=y"
+    assert "topology.debug" not in settings
+
+
+def test_adaptive_execution_is_off_for_an_early_start_only(tmp_path):
+    key = "spark.sql.adaptive.enabled"
+    complete = dataclasses.replace(JOB, start="complete")
+    assert spark_settings(JOB, {}, tmp_path)[key] == "false"
+    assert key not in spark_settings(complete, {}, tmp_path)
+    assert spark_settings(complete, {key: True}, tmp_path)[key] == "true"
+    with pytest.raises(ConfigError, match=key):
+        spark_settings(JOB, {key: True}, tmp_path)
+
+
+def test_other_machines_are_refused(tmp_path):
+    with pytest.raises(ConfigError, match=r"spark\.master is 'yarn'"):
+        spark_settings(JOB, {"spark.master": "yarn"}, tmp_path)
+
+
+def java(folder: Path, version: str) -> None:
+    (folder / "bin").mkdir()
+    (folder / "bin" / "java").write_text(f"#!/bin/sh\necho '{version}' >&2\n")
+    (folder / "bin" / "java").chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("version", "problem"),
+    [
+        ('openjdk version "11.0.2" 2019-01-15', "is Java 11"),
+        ('java version "1.8.0_392"', "is Java 8"),
+        ("segmentation fault", "does not tell its version: 'segmentation fault'"),
+        (None, "there is no java in JAVA_HOME"),
+    ],
+)
+def test_another_java_is_refused(monkeypatch, tmp_path, version, problem):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    if version is not None:
+        java(tmp_path, version)
+    with pytest.raises(UserError, match="Spark needs Java 17 or newer") as refusal:
+        require_java()
+    assert problem in refusal.value.message
+    assert "openjdk-17" in str(refusal.value.hint)
+
+
+@pytest.mark.parametrize("version", ["17.0.15", "21", "25-ea"])
+def test_newer_ones_are_not(monkeypatch, tmp_path, version):
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    java(tmp_path, f'openjdk version "{version}" 2025-04-15')
+    require_java()
+
+
+WORKER = """
+An exception was thrown from the Python worker:
+Traceback (most recent call last):
+  File "/x/orders.py", line 24, in rate
+    raise ValueError("no rate for ZZZ")
+ValueError: no rate for ZZZ
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "/x/worker.py", line 1, in main
+RuntimeError: the worker ends
+"""
+JAVA_STORY = """An error occurred while calling o37.collect.
+: org.apache.spark.SparkException: Job aborted due to stage failure
+\tat org.apache.spark.Scheduler.abort(Scheduler.scala:1)
+Caused by: java.io.IOException: No space left on device
+\tat java.io.FileOutputStream.writeBytes(Native Method)
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (RuntimeError(WORKER), "ValueError: no rate for ZZZ"),
+        (RuntimeError(JAVA_STORY), "java.io.IOException: No space left on device"),
+        (KeyError("amount"), "KeyError: 'amount'"),
+        (MemoryError(), "MemoryError"),
+    ],
+)
+def test_the_cause_comes_first(error, cause):
+    assert cause_of(error, "orders.py") == cause
+
+
+def test_the_cause_names_the_authors_line():
+    with pytest.raises(ValueError, match="here") as raised:
+        raise ValueError("here")
+    assert cause_of(raised.value, __file__).startswith("ValueError: here (test_session.py:")
+
+
+def test_differences_name_each_column():
+    declared = parse_schema("id bigint, prize double, at date, name string")
+    found = {"id": "int", "price": "double", "at": "date", "extra": "string"}
+    assert list(differences(declared, found)) == [
+        "column id is int, not bigint",
+        "no column prize (did you mean price?)",
+        "no column name (there are id, price, at, extra)",
+    ]

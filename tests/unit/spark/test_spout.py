@@ -1,0 +1,268 @@
+"""What SparkSpout makes of its arguments, and what a task emits of an index, without Spark."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+from ardea import Topology, TopologyBuilder, TopologyError, UserError
+from ardea.component import install
+from ardea.errors import ClusterError
+from ardea.spark import SparkSpout
+from ardea.spark.index import IndexWriter
+from ardea.spark.stage import Run, write_partition
+from ardea.testing import CollectBolt, run
+
+
+def load(spark):
+    return spark.range(3)
+
+
+def test_fields_and_driver():
+    class Numbers(Topology):
+        numbers = SparkSpout(load, "id bigint, word string").spec(par=3, config={"spark.master": "local[2]"})
+        sink = CollectBolt.spec(inputs=[numbers])
+
+    plan = Numbers.plan({"topology.tasks": 2})
+    assert plan["numbers"].stream("default").fields == ("id", "word")
+    assert (plan["numbers"].tasks, plan["numbers_driver"].tasks) == (2, 1)
+    assert plan["numbers_driver"].config == {"spark.master": "local[2]"}
+    assert plan["numbers_driver"].streams == ()
+
+
+def test_a_builder_takes_it_too():
+    builder = TopologyBuilder("numbers")
+    spec = builder.add_spout("numbers", SparkSpout(load, "id bigint"), par=2)
+    builder.add_bolt("sink", CollectBolt, inputs=[spec])
+    assert {component.name for component in builder.plan()} == {"numbers", "numbers_driver", "sink"}
+
+
+def test_a_second_component_of_the_drivers_name_is_refused():
+    class Twice(Topology):
+        numbers = SparkSpout(load, "id bigint").spec()
+        numbers_driver = CollectBolt.spec(inputs=[numbers])
+
+    with pytest.raises(TopologyError, match=r"Duplicate component ids: \[numbers_driver\]"):
+        Twice.plan()
+
+
+def test_nobody_else_may_be_silent_or_unread():
+    class Unread(Topology):
+        numbers = SparkSpout(load, "id bigint").spec()
+
+    with pytest.raises(TopologyError, match=r"\[numbers\] is a spout that nobody reads"):
+        Unread.plan()
+
+
+def test_all_that_is_wrong_is_told_at_once():
+    with pytest.raises(TopologyError) as refusal:
+        SparkSpout(
+            "load", "a interval", partitions=0, rows=0, start="now", storage="here", file_bytes="big"
+        )  # fmt: skip
+    told = "\n".join(refusal.value.problems)
+    for words in ("first argument", "partitions=", "rows=", "start=", "storage=", "file_bytes=", "[a interval]"):
+        assert words in told
+
+
+def test_building_loads_neither_spark_nor_arrow():
+    source = (
+        "import sys; from ardea.spark import SparkSpout; SparkSpout(lambda spark: spark, 'a int').spec()\n"
+        "print([name for name in ('pyspark', 'pyarrow', 'pandas') if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True, timeout=60)
+    assert found.stdout == "[]\n"
+
+
+def test_it_needs_real_processes(monkeypatch):
+    monkeypatch.delenv("ARDEA_FOLDER", raising=False)
+
+    class Simulated(Topology):
+        numbers = SparkSpout(load, "id bigint").spec()
+        sink = CollectBolt.spec(inputs=[numbers])
+
+    result = run(Simulated)
+    assert result.state == "FAILED"
+    assert "needs a topology of real processes" in result.reason
+
+
+class Task:
+    """One task of a spout, by hand; ``ids`` and ``rows`` are what it emitted."""
+
+    def __init__(self, spout, index=0, tasks=1):
+        self.task = spout.spec("s").cls()
+        self.ids, self.rows, self.finished = [], [], False
+        install(self.task, "s", self)
+        self.context = SimpleNamespace(this_component_id="s", topology_id="t")
+        self.place(index, tasks)
+        self.task.initialize({}, self.context)
+
+    def place(self, index, tasks):
+        self.context.this_task_index = index
+        self.context.component_tasks = lambda name: range(tasks)
+
+    def emit_batch(self, batch, tup_ids, stream):
+        self.ids.append(tup_ids)
+        self.rows += batch.column(0).to_pylist()
+
+    def finish(self):
+        self.finished = True
+
+    def exhaust(self):
+        while True:
+            before = len(self.ids)
+            self.task.next_tuple()
+            if len(self.ids) == before:
+                return self.rows
+
+
+@pytest.fixture
+def stage(tmp_path, monkeypatch):
+    """Publishes partitions of two batches of ten rows each: partition 3 holds 3000 … 3019."""
+    monkeypatch.setenv("ARDEA_FOLDER", str(tmp_path / "container-1"))
+    folder = tmp_path / "spark" / "s"
+    (folder / "progress").mkdir(parents=True)
+    run = Run(str(folder), "run-1", 1, frozenset())
+    run.path.mkdir()
+    with IndexWriter(folder) as writer:
+
+        def publish(number, rows=10):
+            halves = (range(number * 1000 + start, number * 1000 + start + rows) for start in (0, rows))
+            batches = [pa.record_batch({"n": pa.array(half, pa.int64())}) for half in halves]
+            writer.publish(write_partition(run, number, 0, batches))
+
+        yield SimpleNamespace(publish=publish, writer=writer, folder=folder)
+
+
+def thousands(*numbers):
+    return [n * 1000 + k for n in numbers for k in range(20)]
+
+
+def test_partitions_are_read_as_they_are_published(stage):
+    task = Task(SparkSpout(load, "n bigint"))
+    assert task.exhaust() == []
+    stage.publish(3)
+    assert task.exhaust() == thousands(3)
+    stage.publish(1, rows=0)
+    stage.publish(0)
+    assert task.exhaust() == thousands(3, 0)
+    assert not task.finished
+    stage.writer.complete()
+    assert task.exhaust() == thousands(3, 0)
+    assert task.finished
+
+
+def test_a_complete_start_waits(stage):
+    task = Task(SparkSpout(load, "n bigint", start="complete"))
+    stage.publish(0)
+    assert task.exhaust() == []
+    stage.writer.restart()
+    stage.publish(1)
+    assert task.exhaust() == []
+    stage.writer.complete()
+    assert task.exhaust() == thousands(1)
+    assert task.finished
+
+
+def test_an_empty_job_finishes(stage):
+    stage.writer.complete()
+    task = Task(SparkSpout(load, "n bigint"))
+    assert task.exhaust() == []
+    assert task.finished
+
+
+def test_tasks_share_the_partitions(stage):
+    for number in range(5):
+        stage.publish(number)
+    stage.writer.complete()
+    spout = SparkSpout(load, "n bigint")
+    assert [Task(spout, index, 3).exhaust() for index in range(3)] == [
+        thousands(0, 3), thousands(1, 4), thousands(2)
+    ]  # fmt: skip
+
+
+def test_a_new_life_goes_on_at_the_first_batch_with_a_gap(stage):
+    stage.publish(0)
+    stage.publish(1)
+    stage.writer.complete()
+    spout = SparkSpout(load, "n bigint")
+    former = Task(spout)
+    former.exhaust()
+    first, second, third, fourth = former.ids
+    for tup_id in (*first, *second[1:], *third, *fourth[:-1]):
+        former.task.ack(tup_id)
+    assert Task(spout).exhaust() == [*range(10, 20), *range(1010, 1020)]
+
+
+def test_fewer_tasks_take_over_what_is_left(stage):
+    for number in range(4):
+        stage.publish(number)
+    stage.writer.complete()
+    task = Task(SparkSpout(load, "n bigint"), 0, 2)
+    task.task.next_tuple()
+    task.place(0, 1)
+    task.task.update(task.context)
+    assert sorted(task.exhaust()) == thousands(0, 1, 2, 3)
+
+
+@pytest.mark.parametrize("complete", [False, True])
+def test_files_that_are_gone_are_an_error_unless_the_driver_gave_up(stage, complete):
+    stage.publish(0)
+    task = Task(SparkSpout(load, "n bigint"))
+    task.task.next_tuple()
+    if complete:
+        stage.writer.complete()
+        task.task._index.poll()
+    shutil.rmtree(stage.folder)
+    if complete:
+        with pytest.raises(ClusterError, match="is gone"):
+            task.exhaust()
+    else:
+        task.exhaust()
+        for tup_id in task.ids[0]:
+            task.task.ack(tup_id)
+    assert not task.finished
+
+
+@pytest.mark.parametrize(
+    ("options", "published", "told"),
+    [
+        ({}, 0, "Spark needs Java"),
+        ({}, 2, "died after it had published 2 partitions: another run may give other rows"),
+        ({"deterministic": True}, 2, "Spark needs Java"),
+        ({"start": "complete"}, 2, "Spark needs Java"),
+    ],
+)
+def test_what_a_driver_does_about_its_predecessor(stage, monkeypatch, tmp_path, options, published, told):
+    """It goes on to start Spark, for which there is no Java here, or refuses; either way nothing is left."""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    for number in range(published):
+        stage.publish(number)
+    driver = SparkSpout(load, "n bigint", **options).spec("s").companions["driver"].cls()
+    with pytest.raises(UserError, match=told):
+        driver.initialize({}, SimpleNamespace(this_task_index=0, this_component_id="s_driver", topology_id="t"))
+    assert list(stage.folder.parent.iterdir()) == []
+
+
+def test_a_driver_that_finds_everything_staged_has_nothing_to_do(stage):
+    stage.publish(0)
+    stage.writer.complete()
+    driver = SparkSpout(load, "n bigint").spec("s").companions["driver"].cls()
+    finished = []
+    install(driver, "s_driver", SimpleNamespace(finish=lambda: finished.append(True)))
+    driver.initialize({}, SimpleNamespace(this_task_index=0, this_component_id="s_driver", topology_id="t"))
+    driver.next_tuple()
+    assert finished
+    driver.close()
+    assert list(stage.folder.parent.iterdir()) == []
+
+
+def test_a_driver_has_one_task(stage):
+    cls = SparkSpout(load, "n bigint").spec("s").companions["driver"].cls
+    context = SimpleNamespace(this_task_index=1, this_component_id="s_driver", topology_id="t")
+    with pytest.raises(UserError, match="s_driver has one task"):
+        cls().initialize({}, context)
