@@ -89,9 +89,14 @@ def test_the_life_of_a_submitted_topology(submit, ardea, state, deadline):
 
 def test_top_tells_what_each_component_and_task_does(submit, ardea, deadline):
     submit("Never")
-    deadline(lambda: acked(ardea, "Never"), "tuples are acked")
-    document = json.loads(ardea("top", "Never", "-o", "json", "--interval", 2).stdout)
-    rows = {(row["component"], row["task"]): row for row in document["rows"]}
+
+    def busy():
+        document = json.loads(ardea("top", "Never", "-o", "json", "--interval", 2).stdout)
+        rows = {(row["component"], row["task"]): row for row in document["rows"]}
+        active = all(rows.get(("numbers", None), {}).get(what) for what in ("emitted", "acked"))
+        return rows if active and rows.get(("ignore", "ignore-1"), {}).get("executed") else None
+
+    rows = deadline(busy, "tuples are acked in an interval")
     assert rows.keys() == {
         ("ignore", None), ("ignore", "ignore-0"), ("ignore", "ignore-1"), ("numbers", None), ("numbers", "numbers-0"),
     }  # fmt: skip
