@@ -1,0 +1,257 @@
+"""The three ways to store a value so that a transaction which comes again counts once; exact, and without I/O.
+
+A transaction is applied between ``begin_commit`` and ``commit``.  Within it a key may be updated several times: each
+update sees the one before.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+from ardea.errors import StateError, UserError
+from ardea.trident.state import BackingMap, Key, MapState, Snapshottable, Update
+
+
+class TransactionalValue(NamedTuple):
+    """A value, and the transaction that wrote it."""
+
+    txid: int
+    value: Any
+
+
+class OpaqueValue(NamedTuple):
+    """A value, the transaction that wrote it, and the value before that transaction."""
+
+    txid: int
+    current: Any
+    previous: Any
+
+    def get(self, txid: int | None) -> Any:
+        """What transaction ``txid`` starts from.
+
+        Raises:
+            StateError: a later transaction has been stored.
+        """
+        if txid is None or self.txid < txid:
+            return self.current
+        if self.txid == txid:
+            return self.previous
+        raise _behind(txid, self.txid)
+
+    def update(self, txid: int, value: Any) -> Self:
+        """With the value that ``txid`` gives it."""
+        return type(self)(txid, value, self.get(txid))
+
+
+class NonTransactionalMap(MapState):
+    """Values as they are: a transaction that comes again counts again."""
+
+    def __init__(self, backing: BackingMap) -> None:
+        self._backing = backing
+
+    def multi_get(self, keys: Sequence[Key]) -> list[Any]:
+        """What is stored."""
+        return self._backing.multi_get(keys)
+
+    def multi_update(self, keys: Sequence[Key], updates: Sequence[Update]) -> list[Any]:
+        """Reads and writes."""
+        values = [update(stored) for update, stored in zip(updates, self._backing.multi_get(keys), strict=True)]
+        self._backing.multi_put(keys, values)
+        return values
+
+    def close(self) -> None:
+        """Closes the backing map."""
+        self._backing.close()
+
+
+class _Versioned(MapState):
+    """Keeps what the present transaction has written."""
+
+    def __init__(self, backing: BackingMap) -> None:
+        self._backing = backing
+        self._txid: int | None = None
+        self._written: dict[Key, Any] = {}
+
+    def begin_commit(self, txid: int) -> None:
+        """Updates belong to ``txid`` from now on."""
+        self._txid = txid
+        self._written.clear()
+
+    def commit(self, txid: int) -> None:  # noqa: ARG002
+        """Updates are stored already."""
+        self._txid = None
+        self._written.clear()
+
+    def close(self) -> None:
+        """Closes the backing map."""
+        self._backing.close()
+
+    def _stored(self, keys: Sequence[Key]) -> list[Any]:
+        missing = [key for key in keys if key not in self._written]
+        found = dict(zip(missing, self._backing.multi_get(missing), strict=True)) if missing else {}
+        return [self._written[key] if key in self._written else found[key] for key in keys]
+
+    def _store(self, changed: dict[Key, Any]) -> None:
+        if changed:
+            self._backing.multi_put(list(changed), list(changed.values()))
+            self._written.update(changed)
+
+    def _current(self) -> int:
+        if self._txid is None:
+            raise UserError("a state was updated outside of a transaction", hint="call begin_commit(txid) first")
+        return self._txid
+
+
+class TransactionalMap(_Versioned):
+    """For sources whose transactions always have the same tuples: what a transaction wrote before, stands."""
+
+    def multi_get(self, keys: Sequence[Key]) -> list[Any]:
+        """The stored values."""
+        return [None if stored is None else stored.value for stored in self._stored(keys)]
+
+    def multi_update(self, keys: Sequence[Key], updates: Sequence[Update]) -> list[Any]:
+        """Updates each key, unless this transaction did so in a former attempt."""
+        txid = self._current()
+        changed: dict[Key, TransactionalValue] = {}
+        values = []
+        for key, update, stored in zip(keys, updates, self._stored(keys), strict=True):
+            if stored is not None and stored.txid > txid:
+                raise _behind(txid, stored.txid)
+            if stored is not None and stored.txid == txid and key not in self._written:
+                values.append(stored.value)
+                continue
+            value = update(None if stored is None else stored.value)
+            changed[key] = TransactionalValue(txid, value)
+            values.append(value)
+        self._store(changed)
+        return values
+
+
+class OpaqueMap(_Versioned):
+    """For every repeatable source: what a transaction wrote in a former attempt, is undone first.
+
+    Keys that only the former attempt wrote are set back when this one commits.
+    """
+
+    def __init__(self, backing: BackingMap) -> None:
+        super().__init__(backing)
+        self._last: tuple[int, set[Key]] | None = None  # the last transaction of this life, and its keys
+
+    def begin_commit(self, txid: int) -> None:
+        """Finds out what a former attempt wrote."""
+        super().begin_commit(txid)
+        if self._last is None:
+            self._last = txid, set(self._backing.keys_of(txid))
+        elif self._last[0] != txid:
+            self._last = txid, set()
+
+    def commit(self, txid: int) -> None:
+        """Sets back what only a former attempt wrote."""
+        assert self._last is not None
+        stale = [key for key in self._last[1] if key not in self._written]
+        found = zip(stale, self._backing.multi_get(stale), strict=True)
+        self._store({k: v._replace(current=v.previous) for k, v in found if v is not None and v.txid == txid})
+        super().commit(txid)
+
+    def _store(self, changed: dict[Key, Any]) -> None:
+        if self._last is not None:
+            self._last[1].update(changed)  # before the write, which may fail behind its effect
+        super()._store(changed)
+
+    def multi_get(self, keys: Sequence[Key]) -> list[Any]:
+        """The values as this transaction sees them; outside of one, the latest."""
+        pairs = zip(keys, self._stored(keys), strict=True)
+        return [None if stored is None else self._seen(key, stored) for key, stored in pairs]
+
+    def multi_update(self, keys: Sequence[Key], updates: Sequence[Update]) -> list[Any]:
+        """Updates each key from its value before this transaction."""
+        txid = self._current()
+        changed: dict[Key, OpaqueValue] = {}
+        values = []
+        for key, update, stored in zip(keys, updates, self._stored(keys), strict=True):
+            value = update(None if stored is None else self._seen(key, stored))
+            changed[key] = OpaqueValue(txid, value, None) if stored is None else stored.update(txid, value)
+            values.append(value)
+        self._store(changed)
+        return values
+
+    def multi_remove(self, keys: Sequence[Key]) -> None:
+        """Forgets the values, which a repeated transaction sees again."""
+        self.multi_put(keys, [None] * len(keys))
+
+    def _seen(self, key: Key, stored: OpaqueValue) -> Any:
+        return stored.current if key in self._written else stored.get(self._txid)
+
+
+class CachedMap(BackingMap):
+    """Keeps the ``capacity`` values used last in memory, in front of a map that nobody else writes to."""
+
+    def __init__(self, backing: BackingMap, capacity: int) -> None:
+        self._backing, self._capacity = backing, capacity
+        self._cache: OrderedDict[Key, Any] = OrderedDict()
+
+    def multi_get(self, keys: Sequence[Key]) -> list[Any]:
+        """From memory, or one read of all that is missing."""
+        missing = [key for key in dict.fromkeys(keys) if key not in self._cache]
+        found = dict(zip(missing, self._backing.multi_get(missing), strict=True)) if missing else {}
+        values = [self._cache[key] if key in self._cache else found[key] for key in keys]
+        self._remember(dict(zip(keys, values, strict=True)))
+        return values
+
+    def multi_put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
+        """To the map first."""
+        self._backing.multi_put(keys, values)
+        self._remember(dict(zip(keys, values, strict=True)))
+
+    def keys_of(self, txid: int) -> list[Key]:
+        """The map's."""
+        return self._backing.keys_of(txid)
+
+    def close(self) -> None:
+        """Closes the map behind it."""
+        self._backing.close()
+
+    def _remember(self, values: dict[Key, Any]) -> None:
+        for key, value in values.items():
+            self._cache[key] = value
+            self._cache.move_to_end(key)
+        while len(self._cache) > self._capacity:
+            self._cache.popitem(last=False)
+
+
+class SnapshottableMap(Snapshottable):
+    """A map state of which one key is used."""
+
+    KEY: Key = ("$GLOBAL$",)
+
+    def __init__(self, delegate: MapState) -> None:
+        self._delegate = delegate
+
+    def get(self) -> Any:
+        """The value."""
+        return self._delegate.multi_get([self.KEY])[0]
+
+    def update(self, update: Update) -> Any:
+        """Updates it."""
+        return self._delegate.multi_update([self.KEY], [update])[0]
+
+    def begin_commit(self, txid: int) -> None:
+        """The map's."""
+        self._delegate.begin_commit(txid)
+
+    def commit(self, txid: int) -> None:
+        """The map's."""
+        self._delegate.commit(txid)
+
+    def close(self) -> None:
+        """The map's."""
+        self._delegate.close()
+
+
+def _behind(txid: int, stored: int) -> StateError:
+    return StateError(
+        f"Current batch ({txid}) is behind state's batch: {stored}; this attempt fails",
+        hint="if it does so for ever, topology or stream were renamed, or their memory purged: use a new state",
+    )

@@ -1,0 +1,100 @@
+"""What an author writes: functions, filters, aggregators, and what they are given.
+
+Plain callables do wherever an operation has one method; the classes are for those that keep something.  Each task
+works with a copy of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ardea.context import TopologyContext
+from ardea.trident.tuples import TridentTuple
+
+
+class Collector(Protocol):
+    """Takes what an operation emits."""
+
+    def emit(self, values: Sequence[Any]) -> None:
+        """One value for each declared field; UserError for another number."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperationContext:
+    """Where an operation runs: its partition, from 0, of how many; ``task`` is the engine's context."""
+
+    partition_index: int
+    num_partitions: int
+    task: TopologyContext
+
+
+class Operation:
+    """What all operations share."""
+
+    def prepare(self, config: Mapping[str, Any], context: OperationContext) -> None:
+        """Called once in each task, before anything else."""
+
+    def cleanup(self) -> None:
+        """Called last, when the topology ends; not when the process is killed."""
+
+
+class Function(Operation):
+    """Adds fields to each tuple: emits none, one or several rows of them."""
+
+    def execute(self, tup: TridentTuple, collector: Collector) -> None:
+        """One tuple, of the fields asked for."""
+        raise NotImplementedError
+
+
+class Filter(Operation):
+    """Keeps tuples or drops them."""
+
+    def is_keep(self, tup: TridentTuple) -> bool:
+        """Whether to keep this one."""
+        raise NotImplementedError
+
+
+class CombinerAggregator:
+    """An aggregation that can be done in part where the tuples are, and then combined: associative, commutative."""
+
+    def init(self, tup: TridentTuple) -> Any:
+        """The value of a single tuple."""
+        raise NotImplementedError
+
+    def combine(self, left: Any, right: Any) -> Any:
+        """The value of both together."""
+        raise NotImplementedError
+
+    def zero(self) -> Any:
+        """The value of no tuple; ``combine(zero(), x) == x``."""
+        raise NotImplementedError
+
+
+class ReducerAggregator:
+    """An aggregation that takes tuples one by one."""
+
+    def init(self) -> Any:
+        """The value of no tuple."""
+        raise NotImplementedError
+
+    def reduce(self, current: Any, tup: TridentTuple) -> Any:
+        """The value with one tuple more."""
+        raise NotImplementedError
+
+
+class Aggregator(Operation):
+    """The general aggregation: may emit any number of rows, at any time within the batch."""
+
+    def init(self, batch_id: int, collector: Collector) -> Any:
+        """What :meth:`aggregate` is given; ``batch_id`` is the transaction's."""
+        raise NotImplementedError
+
+    def aggregate(self, value: Any, tup: TridentTuple, collector: Collector) -> None:
+        """One tuple; changes ``value`` in place."""
+        raise NotImplementedError
+
+    def complete(self, value: Any, collector: Collector) -> None:
+        """The batch (for a grouped stream: of this group) is complete."""
+        raise NotImplementedError

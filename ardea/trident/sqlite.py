@@ -1,0 +1,188 @@
+"""States in an SQLite file that outlive every process.
+
+Each partition has an owner, the last task that opened it; a write checks it in its own transaction.  So a process
+that was frozen, replaced and wakes up late writes nothing.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Self
+
+from ardea.errors import FailedException, StateError
+from ardea.protocol.keys import encode_key
+from ardea.protocol.values import RowCodec
+from ardea.trident.maps import NonTransactionalMap, OpaqueMap, OpaqueValue, TransactionalMap, TransactionalValue
+from ardea.trident.state import BackingMap, Key, MapState, StateFactory
+
+PATIENCE = 30.0
+"""Seconds to wait for another partition's transaction."""
+
+_AT_ONCE = 500
+_SCHEMA = (
+    """CREATE TABLE IF NOT EXISTS entries (
+        id BLOB PRIMARY KEY, key BLOB NOT NULL, value BLOB NOT NULL, txid INTEGER, partition INTEGER NOT NULL
+    ) WITHOUT ROWID""",
+    "CREATE TABLE IF NOT EXISTS owners (partition INTEGER PRIMARY KEY, token TEXT NOT NULL)",
+)
+Wrap = Callable[[Sequence[Any]], Any]
+
+
+class SqliteMap(BackingMap):
+    """One partition's part of the file.
+
+    Args:
+        path: the file; made if it is missing.
+        partition: whose writes these are.
+        wrap: makes the stored value of its fields.
+    """
+
+    def __init__(self, path: Path, partition: int, wrap: Wrap) -> None:
+        self._path, self._partition, self._wrap = path, partition, wrap
+        self._token = secrets.token_hex(8)
+        self._codec = RowCodec()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._connection = sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=FULL")
+            with self._writing():
+                for statement in _SCHEMA:
+                    self._connection.execute(statement)
+                self._connection.execute("REPLACE INTO owners VALUES (?, ?)", (partition, self._token))
+        except sqlite3.Error as error:
+            raise self._refused("opened", error) from error
+
+    def multi_get(self, keys: Sequence[Key]) -> list[Any]:
+        """Reads some hundred keys a statement."""
+        ids = [encode_key(key) for key in keys]
+        found: dict[bytes, Any] = {}
+        try:
+            for start in range(0, len(ids), _AT_ONCE):
+                part = ids[start : start + _AT_ONCE]
+                query = f"SELECT id, value FROM entries WHERE id IN ({','.join('?' * len(part))})"  # noqa: S608
+                found.update((id_, self._load(value)) for id_, value in self._connection.execute(query, part))
+        except sqlite3.Error as error:
+            raise self._refused("read", error) from error
+        return [found.get(id_) for id_ in ids]
+
+    def multi_put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
+        """One transaction, which begins with the look at the owner."""
+        encode = self._codec.encode
+        rows = [
+            (encode_key(key), encode([key]), encode([tuple(value)]), getattr(value, "txid", None), self._partition)
+            for key, value in zip(keys, values, strict=True)
+        ]
+        try:
+            with self._writing():
+                owner = self._connection.execute("SELECT token FROM owners WHERE partition = ?", (self._partition,))
+                if owner.fetchone() != (self._token,):
+                    raise FailedException(
+                        f"partition {self._partition} of {self._path} belongs to another process now; this attempt"
+                        " fails and nothing of it was stored"
+                    )
+                self._connection.executemany("REPLACE INTO entries VALUES (?, ?, ?, ?, ?)", rows)
+        except sqlite3.Error as error:
+            raise self._refused("written", error) from error
+
+    def keys_of(self, txid: int) -> list[Key]:
+        """Looks through the whole file, once in a life of the task."""
+        query = "SELECT key FROM entries WHERE txid = ? AND partition = ?"
+        try:
+            return [self._codec.decode(key)[0] for (key,) in self._connection.execute(query, (txid, self._partition))]
+        except sqlite3.Error as error:
+            raise self._refused("read", error) from error
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._connection.close()
+
+    def _load(self, value: bytes) -> Any:
+        return self._wrap(self._codec.decode(value)[0])
+
+    def _writing(self) -> _Transaction:
+        return _Transaction(self._connection)
+
+    def _refused(self, what: str, error: sqlite3.Error) -> StateError:
+        return StateError(
+            f"the state {self._path} cannot be {what}: {error}; this attempt fails and will be repeated",
+            hint="see that the disk has room and that the file belongs to you",
+        )
+
+
+class _Transaction:
+    """All or nothing, and alone."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._connection.execute("COMMIT" if kind is None else "ROLLBACK")
+
+
+class _Plain(NonTransactionalMap):
+    """Values travel to the file as rows of one field."""
+
+    def __init__(self, backing: BackingMap) -> None:
+        super().__init__(_Single(backing))
+
+
+class _Single(BackingMap):
+    def __init__(self, backing: BackingMap) -> None:
+        self._backing = backing
+        self.close = backing.close  # type: ignore[method-assign]
+
+    def multi_get(self, keys: Sequence[Key]) -> list[Any]:
+        return [None if stored is None else stored[0] for stored in self._backing.multi_get(keys)]
+
+    def multi_put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
+        self._backing.multi_put(keys, [(value,) for value in values])
+
+
+class SqliteState(StateFactory):
+    """A map state in an SQLite file; made by one of the three class methods.
+
+    The file may lie on a volume that all tasks see; equal keys have one entry, however many partitions there are.
+    """
+
+    def __init__(self, path: str | Path, wrap: Wrap, state: Callable[[BackingMap], MapState]) -> None:
+        self._path, self._wrap, self._state = Path(path), wrap, state
+
+    @classmethod
+    def opaque(cls, path: str | Path) -> Self:
+        """Exact for transactional and for opaque spouts."""
+        return cls(path, lambda fields: OpaqueValue(*fields), OpaqueMap)
+
+    @classmethod
+    def transactional(cls, path: str | Path) -> Self:
+        """Exact for transactional spouts; stores a value less."""
+        return cls(path, lambda fields: TransactionalValue(*fields), TransactionalMap)
+
+    @classmethod
+    def non_transactional(cls, path: str | Path) -> Self:
+        """What comes again counts again."""
+        return cls(path, tuple, _Plain)
+
+    def make_state(self, config: Mapping[str, Any], partition_index: int, num_partitions: int) -> MapState:  # noqa: ARG002
+        """Opens the file and takes the partition over."""
+        return self._state(SqliteMap(self._path, partition_index, self._wrap))
+
+    def items(self) -> Iterator[tuple[Key, Any]]:
+        """(key, present value) of all partitions, read without disturbing the writers; nothing if there is no file."""
+        if not self._path.exists():
+            return
+        codec = RowCodec()
+        with closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, timeout=PATIENCE)) as connection:
+            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'entries'").fetchone():
+                return
+            for key, value in connection.execute("SELECT key, value FROM entries"):
+                stored = self._wrap(codec.decode(value)[0])
+                fields = dict(zip(getattr(stored, "_fields", ("value",)), stored, strict=True))
+                yield codec.decode(key)[0], fields.get("current", fields.get("value"))

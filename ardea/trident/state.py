@@ -1,0 +1,200 @@
+"""States: what batches are committed to, and the contracts of those who build them (docs/trident.md)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any
+
+from ardea.trident.operations import Collector, CombinerAggregator, Operation, ReducerAggregator
+from ardea.trident.tuples import TridentTuple
+
+Key = tuple[Hashable, ...]
+Update = Callable[[Any], Any]
+"""From the stored value (None: there is none) to the new one."""
+
+
+class State:
+    """One partition of a state, in the task that owns it.
+
+    All updates of a batch lie between ``begin_commit`` and ``commit``; transactions come in ascending order, and one
+    that was not known to be complete comes again.
+    """
+
+    def begin_commit(self, txid: int) -> None:
+        """The updates of this transaction follow."""
+
+    def commit(self, txid: int) -> None:
+        """They are complete."""
+
+    def close(self) -> None:
+        """The task ends."""
+
+
+class MapState(State, ABC):
+    """A state of keys and values; a key is a tuple of the group's values."""
+
+    @abstractmethod
+    def multi_get(self, keys: Sequence[Key]) -> list[Any]:
+        """The value of each key, None where there is none."""
+
+    @abstractmethod
+    def multi_update(self, keys: Sequence[Key], updates: Sequence[Update]) -> list[Any]:
+        """Updates distinct keys; returns the new values."""
+
+    def multi_put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
+        """Sets values whatever there was."""
+        self.multi_update(keys, [_constant(value) for value in values])
+
+
+def _constant(value: Any) -> Update:
+    return lambda _: value
+
+
+class Snapshottable(State, ABC):
+    """A state of a single value."""
+
+    @abstractmethod
+    def get(self) -> Any:
+        """The value, None if there is none."""
+
+    @abstractmethod
+    def update(self, update: Update) -> Any:
+        """Updates it; returns the new value."""
+
+
+class BackingMap(ABC):
+    """What keeps the values of one partition; Storm's ``IBackingMap``."""
+
+    @abstractmethod
+    def multi_get(self, keys: Sequence[Key]) -> list[Any]:
+        """What is stored under each key, None where nothing is."""
+
+    @abstractmethod
+    def multi_put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
+        """Stores all of it, or raises and stores nothing.
+
+        Raises:
+            FailedException: another task has taken over the partition.
+        """
+
+    def keys_of(self, txid: int) -> list[Key]:  # noqa: ARG002
+        """The keys of this partition that were last written by this transaction, in whatever life of the task.
+
+        Opaque states ask once a life; a map that forgets everything with its task has none.
+        """
+        return []
+
+    def close(self) -> None:  # noqa: B027 -- many have nothing to close
+        """The task ends."""
+
+
+class StateFactory(ABC):
+    """Makes the state of one partition; stands in the topology, so it keeps no connection itself."""
+
+    @abstractmethod
+    def make_state(self, config: Mapping[str, Any], partition_index: int, num_partitions: int) -> State:
+        """Called once in each task that owns a partition."""
+
+
+class StateUpdater(Operation):
+    """Writes a batch to a state."""
+
+    def update_state(self, state: Any, tuples: Sequence[TridentTuple], collector: Collector) -> None:
+        """All tuples of the batch that this partition got, at least one; what is emitted are the new values."""
+        raise NotImplementedError
+
+
+class QueryFunction(Operation):
+    """Asks a state about a batch."""
+
+    def batch_retrieve(self, state: Any, tuples: Sequence[TridentTuple]) -> Sequence[Any]:
+        """One answer for each tuple."""
+        raise NotImplementedError
+
+    def execute(self, tup: TridentTuple, answer: Any, collector: Collector) -> None:  # noqa: ARG002
+        """Emits the fields to append; by default the answer."""
+        collector.emit([answer])
+
+
+class MapGet(QueryFunction):
+    """The value under the key that the tuple is."""
+
+    def batch_retrieve(self, state: MapState, tuples: Sequence[TridentTuple]) -> Sequence[Any]:
+        """The values."""
+        return state.multi_get([tuple(tup) for tup in tuples])
+
+
+class SnapshotGet(QueryFunction):
+    """The one value of a Snapshottable."""
+
+    def batch_retrieve(self, state: Snapshottable, tuples: Sequence[TridentTuple]) -> Sequence[Any]:
+        """The value, as often as asked for."""
+        return [state.get()] * len(tuples)
+
+
+class CombineIntoMap(StateUpdater):
+    """Combines (key ..., value) into a MapState; emits (key ..., new value)."""
+
+    def __init__(self, combiner: CombinerAggregator) -> None:
+        self._combiner = combiner
+
+    def update_state(self, state: MapState, tuples: Sequence[TridentTuple], collector: Collector) -> None:
+        """One update of distinct keys, which grouping has made them."""
+        keys = [tuple(tup)[:-1] for tup in tuples]
+        values = state.multi_update(keys, [_combining(self._combiner, tup[-1]) for tup in tuples])
+        for key, value in zip(keys, values, strict=True):
+            collector.emit((*key, value))
+
+
+class ReduceIntoMap(StateUpdater):
+    """Reduces tuples into a MapState, by the values of their first ``key`` fields; emits (key ..., new value)."""
+
+    def __init__(self, reducer: ReducerAggregator, view: Callable[[Any], TridentTuple], key: int) -> None:
+        self._reducer, self._view, self._key = reducer, view, key
+
+    def update_state(self, state: MapState, tuples: Sequence[TridentTuple], collector: Collector) -> None:
+        """One update of distinct keys, in the order of their first tuples."""
+        groups: dict[Key, list[TridentTuple]] = {}
+        for tup in tuples:
+            groups.setdefault(tuple(tup)[: self._key], []).append(self._view(tup))
+        values = state.multi_update(list(groups), [_reducing(self._reducer, rows) for rows in groups.values()])
+        for key, value in zip(groups, values, strict=True):
+            collector.emit((*key, value))
+
+
+class CombineIntoSnapshot(StateUpdater):
+    """Combines the batch's one value into a Snapshottable; emits the new value."""
+
+    def __init__(self, combiner: CombinerAggregator) -> None:
+        self._combiner = combiner
+
+    def update_state(self, state: Snapshottable, tuples: Sequence[TridentTuple], collector: Collector) -> None:
+        """The aggregation before has left one tuple."""
+        (tup,) = tuples
+        collector.emit((state.update(_combining(self._combiner, tup[0])),))
+
+
+class ReduceIntoSnapshot(StateUpdater):
+    """Reduces tuples into a Snapshottable; emits the new value."""
+
+    def __init__(self, reducer: ReducerAggregator) -> None:
+        self._reducer = reducer
+
+    def update_state(self, state: Snapshottable, tuples: Sequence[TridentTuple], collector: Collector) -> None:
+        """One update."""
+        collector.emit((state.update(_reducing(self._reducer, tuples)),))
+
+
+def _combining(combiner: CombinerAggregator, value: Any) -> Update:
+    return lambda stored: value if stored is None else combiner.combine(stored, value)
+
+
+def _reducing(reducer: ReducerAggregator, tuples: Sequence[TridentTuple]) -> Update:
+    def update(stored: Any) -> Any:
+        value = reducer.init() if stored is None else stored
+        for tup in tuples:
+            value = reducer.reduce(value, tup)
+        return value
+
+    return update

@@ -1,0 +1,213 @@
+"""From operations to components: Storm's groups and names, the same on every build; fields checked at each step."""
+
+from __future__ import annotations
+
+import pytest
+
+from ardea import CustomStreamGrouping, TopologyError
+from ardea.trident import (
+    Count,
+    DirectorySpout,
+    FixedBatchSpout,
+    MapGet,
+    MemoryMapState,
+    ReducerAggregator,
+    StateUpdater,
+    Sum,
+    TridentTopology,
+)
+
+
+def spout(*fields):
+    return FixedBatchSpout(list(fields), [], 10)
+
+
+def stream(*fields):
+    return TridentTopology("t").new_stream("tester", spout(*fields))
+
+
+def word_count():
+    topology = TridentTopology("words")
+    counts = (
+        topology.new_stream("tester", spout("sentence"))
+        .each("sentence", lambda tup: tup[0].split(), "word")
+        .group_by("word")
+        .persistent_aggregate(MemoryMapState(), Count(), "count")
+        .parallelism_hint(6)
+    )
+    return topology, counts
+
+
+def wiring(plan, component):
+    return {f"{i.component}:{i.stream}": i.grouping.describe() for i in plan[component].inputs}
+
+
+def test_the_word_count_of_storms_tests():
+    topology, _ = word_count()
+    plan = topology.plan()
+    assert {c.name: c.tasks for c in plan} == {
+        "$mastercoord-bg0": 1,
+        "$spoutcoord-spout-tester": 1,
+        "b-0": 6,
+        "b-1": 1,
+        "spout-tester": 1,
+    }
+    assert wiring(plan, "b-0") == {
+        "b-1:s2": "fields(word)",
+        "b-1:$coord-bg0": "direct",
+        "$mastercoord-bg0:$commit": "all",
+    }
+    assert wiring(plan, "b-1") == {"spout-tester:s1": "custom(Identity)", "spout-tester:$coord-bg0": "direct"}
+    assert wiring(plan, "spout-tester") == {
+        "$spoutcoord-spout-tester:$batch": "all",
+        "$mastercoord-bg0:$success": "all",
+    }
+
+
+def test_a_query_shares_the_tasks_of_its_state():
+    """Two batch groups meet in one component, which waits for the commit of one of them only."""
+    topology, counts = word_count()
+    asked = topology.new_stream("words", spout("args")).each("args", lambda tup: tup[0].split(), "word")
+    asked = asked.group_by("word").state_query(counts, "word", MapGet(), "count")
+    asked.aggregate(Sum(), "sum", "count").project("sum")
+    plan = topology.plan()
+    assert "$mastercoord-bg1" in [c.name for c in plan]
+    ((shared, reads),) = [(c, reads) for c in plan if "$mastercoord-bg0:$commit" in (reads := wiring(plan, c.name))]
+    assert "$mastercoord-bg1:$commit" not in reads
+    assert len([source for source in reads if ":$coord-" in source]) == 2
+    assert list(reads.values()).count("fields(word)") == 2
+    assert shared.tasks == 6
+
+
+def test_names_are_the_same_on_every_build():
+    def build():
+        topology = TridentTopology("named")
+        one = topology.new_stream("one", spout("a")).name("abc").each("a", lambda _: [1], "b").shuffle()
+        two = one.name("def").map(lambda tup: tup).shuffle().name("ghi").map(lambda tup: tup)
+        two.group_by("a").persistent_aggregate(MemoryMapState(), Count(), "n")
+        return topology.plan()
+
+    plans = [build() for _ in range(20)]
+    names = [c.name for c in plans[0]]
+    assert {name.rpartition("-")[2] for name in names if name.startswith("b-")} == {"abc", "def", "ghi"}
+    assert {plan.digest() for plan in plans} == {plans[0].digest()}
+
+
+def test_one_topology_can_be_built_twice():
+    topology, _ = word_count()
+    assert topology.plan().digest() == topology.plan().digest()
+
+
+def test_hints_hold_back_to_the_last_repartition_and_over_identity():
+    topology = TridentTopology("hints")
+    first = (
+        topology.new_stream("one", DirectorySpout.transactional("in", field="a"))
+        .map(lambda tup: tup)
+        .parallelism_hint(3)
+    )
+    first.shuffle().map(lambda tup: tup).map(lambda tup: tup).parallelism_hint(2)
+    assert {c.name: c.tasks for c in topology.plan() if not c.name.startswith("$")} == {
+        "spout-one": 3,
+        "b-0": 3,
+        "b-1": 2,
+    }
+
+
+def test_a_batch_spout_has_one_task_and_holds_its_neighbours_to_it():
+    topology = TridentTopology("one")
+    topology.new_stream("one", spout("a")).map(lambda tup: tup).parallelism_hint(3).shuffle().filter(
+        lambda _: True
+    ).parallelism_hint(3)
+    assert {c.name: c.tasks for c in topology.plan() if not c.name.startswith("$")} == {
+        "spout-one": 1,
+        "b-0": 1,
+        "b-1": 3,
+    }
+
+
+def test_tracking_cannot_be_turned_off():
+    topology, _ = word_count()
+    topology.set_config({"topology.reliability.mode": "ATMOST_ONCE"})
+    plan = topology.build().plan({"topology.acker.executors": 0})
+    assert plan.config["topology.reliability.mode"] == "ATLEAST_ONCE"
+    assert plan.config["topology.acker.executors"] == 1
+
+
+class Reducer(ReducerAggregator):
+    def init(self):
+        return 0
+
+    def reduce(self, current, tup):
+        return current + 1
+
+
+UNKNOWN = {
+    "each": lambda s: s.each("x", lambda _: [], "y"),
+    "filter": lambda s: s.filter(lambda _: True, "x"),
+    "group_by": lambda s: s.group_by("x"),
+    "aggregate": lambda s: s.aggregate(Sum(), "y", "x"),
+    "grouped aggregate": lambda s: s.group_by("a").aggregate(Sum(), "y", "x"),
+    "project": lambda s: s.project("x"),
+    "partition_by": lambda s: s.partition_by("x"),
+    "partition_aggregate": lambda s: s.partition_aggregate(Sum(), "y", "x"),
+    "persistent_aggregate": lambda s: s.persistent_aggregate(MemoryMapState(), Sum(), "y", "x"),
+    "reducing": lambda s: s.group_by("a").persistent_aggregate(MemoryMapState(), Reducer(), "y", "x"),
+    "partition_persist": lambda s: s.partition_persist(MemoryMapState(), "x", StateUpdater()),
+    "state_query": lambda s: s.state_query(s._topology.new_static_state(MemoryMapState()), "x", MapGet(), "y"),
+    "first_n": lambda s: s.first_n(3, "x"),
+}
+
+
+@pytest.mark.parametrize("operation", UNKNOWN)
+def test_unknown_fields_are_refused(operation):
+    message = r"Trying to select non-existent field: 'x' from stream containing fields fields: <\[a, b\]>"
+    with pytest.raises(TopologyError, match=message):
+        UNKNOWN[operation](stream("a", "b"))
+
+
+REFUSED = {
+    "Additive operations cannot add fields with same name": lambda s: s.each("a", lambda _: [], "b"),
+    "duplicate field": lambda s: s.group_by("a").aggregate(Count(), "a"),
+    "gives one value": lambda s: s.aggregate(Count(), ["n", "m"]),
+    "is no aggregator": lambda s: s.aggregate(Count, "n"),
+    "gives one field": lambda s: s.persistent_aggregate(MemoryMapState(), Count(), ["n", "m"]),
+    "is no StateFactory": lambda s: s.persistent_aggregate({}, Count(), "n"),
+    "whole number from 1": lambda s: s.parallelism_hint(0),
+    "not both": lambda s: s.chained_agg().aggregate(Count(), "n").partition_aggregate(Count(), "m").chain_end(),
+    "without an aggregator": lambda s: s.chained_agg().chain_end(),
+    "is no TridentSpout": lambda s: s._topology.new_stream("other", object()),
+    "two streams 'tester'": lambda s: s._topology.new_stream("tester", spout("a")),
+    "do not fit": lambda s: s._topology.merge([s, s.project("a")]),
+    "static state": lambda s: s._topology.new_static_state(MemoryMapState()).new_values_stream(),
+    "do not begin with": lambda s: s.each("a", lambda _: [], "$txid"),
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_mistakes_are_named_where_they_are_made(message):
+    with pytest.raises(TopologyError, match=message):
+        REFUSED[message](stream("a", "b"))
+
+
+def test_a_topology_needs_a_stream():
+    with pytest.raises(TopologyError, match="no stream"):
+        TridentTopology("empty").build()
+
+
+def test_the_same_stream_through_two_repartitions_into_one_group():
+    topology = TridentTopology("twice")
+    source = topology.new_stream("one", spout("a"))
+    topology.merge([source.shuffle(), source.partition_by("a")]).map(lambda tup: tup)
+    plan = topology.plan()
+    assert len(plan["spout-one"].streams) == 3
+
+
+class Own(CustomStreamGrouping):
+    def choose_tasks(self, values):
+        return []
+
+
+def test_two_repartitions_in_a_row_both_happen():
+    topology = TridentTopology("both")
+    topology.new_stream("one", spout("a")).shuffle().partition(Own()).map(lambda tup: tup)
+    assert [c.name for c in topology.plan() if c.name.startswith("b-")] == ["b-0", "b-1"]

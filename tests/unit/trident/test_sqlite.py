@@ -1,0 +1,83 @@
+"""SQLite: values of all types survive, and only the owner of a partition writes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sqlite3
+from contextlib import closing
+from decimal import Decimal
+
+import pytest
+
+from ardea import FailedException
+from ardea.errors import StateError
+from ardea.trident import SqliteState
+
+KINDS = ["opaque", "transactional", "non_transactional"]
+NOON = dt.datetime(2020, 2, 3, 12, tzinfo=dt.UTC)
+VALUES = {("a", 1): 5, ("b", None): "text", (b"c", 2.5): [1, "x"], (NOON,): Decimal("1.10")}
+
+
+@pytest.fixture
+def opened():
+    """Closes what was made."""
+    states = []
+    yield lambda factory, index=0: states.append(factory.make_state({}, index, 2)) or states[-1]
+    for state in states:
+        state.close()
+
+
+def write(state, txid, values):
+    state.begin_commit(txid)
+    state.multi_put(list(values), list(values.values()))
+    state.commit(txid)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_outlive_their_task(tmp_path, opened, kind):
+    factory = getattr(SqliteState, kind)(tmp_path / "deep" / "state.sqlite")
+    assert list(factory.items()) == []
+    write(opened(factory), 1, VALUES)
+    again = opened(factory)
+    assert again.multi_get([*VALUES, ("missing",)]) == [*VALUES.values(), None]
+    assert dict(factory.items()) == VALUES
+
+
+def test_equal_keys_are_one_entry(tmp_path, opened):
+    factory = SqliteState.opaque(tmp_path / "state.sqlite")
+    write(opened(factory), 1, {(1,): "int"})
+    assert opened(factory, 1).multi_get([(1.0,), (True,)]) == ["int", "int"]
+
+
+def test_many_keys(tmp_path, opened):
+    factory = SqliteState.transactional(tmp_path / "state.sqlite")
+    many = {(number,): number for number in range(1801)}
+    write(opened(factory), 1, many)
+    assert opened(factory).multi_get(list(many)) == list(many.values())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_task_that_was_replaced_writes_nothing(tmp_path, opened, kind):
+    """Also not if the replacement has committed nothing yet; other partitions are not concerned."""
+    factory = getattr(SqliteState, kind)(tmp_path / "state.sqlite")
+    frozen, other = opened(factory), opened(factory, 1)
+    write(frozen, 1, {("a",): 1})
+    replacement = opened(factory)
+    with pytest.raises(FailedException, match=r"partition 0 of .* belongs to another process now"):
+        write(frozen, 2, {("a",): 2, ("b",): 2})
+    write(other, 2, {("c",): 3})
+    write(replacement, 2, {("d",): 4})
+    assert dict(factory.items()) == {("a",): 1, ("c",): 3, ("d",): 4}
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path, opened):
+    factory = SqliteState.opaque(tmp_path / "state.sqlite")
+    state = opened(factory)
+    with closing(sqlite3.connect(tmp_path / "state.sqlite")) as blocked:
+        blocked.execute(
+            "CREATE TRIGGER no BEFORE INSERT ON entries WHEN NEW.txid = 2 BEGIN SELECT RAISE(FAIL, 'x'); END"
+        )
+    write(state, 1, {("a",): 1})
+    with pytest.raises(StateError, match=r"cannot be written.*will be repeated"):
+        write(state, 2, {("a",): 2})
+    assert dict(factory.items()) == {("a",): 1}
