@@ -11,11 +11,12 @@ if has_java; then
     exit 0
 fi
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    echo "installing Debian's openjdk-17-jre-headless"
+    echo "installing Debian's default-jre-headless"
+    mkdir -p /usr/share/man/man1  # slim images lack it, and the package's alternatives need it
     apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends openjdk-17-jre-headless >/dev/null
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends default-jre-headless >/dev/null
     has_java && exit 0
 fi
 echo "error: the tests need Java 17 or newer, for Spark, and found none, so they were not started" >&2
-echo "  hint: Debian, Ubuntu: sudo apt-get install openjdk-17-jre-headless; macOS: brew install openjdk@17" >&2
+echo "  hint: Debian, Ubuntu: sudo apt-get install default-jre-headless; macOS: brew install openjdk@17" >&2
 exit 1
