@@ -48,8 +48,7 @@ def beat(in_user_code: bool) -> None:
 def wake_politely() -> None:
     """For the processes on the data path: waking up takes no core away from a process that works (Linux only).
 
-    With every core busy, a message would otherwise interrupt whoever makes the next one, a batch at a time.  On a
-    machine with an idle core it changes nothing.
+    With every core busy, a message would otherwise interrupt whoever makes the next one, a batch at a time.
     """
     if hasattr(os, "SCHED_BATCH"):
         with contextlib.suppress(OSError):  # a sandbox may forbid it: slower, not wrong

@@ -312,6 +312,8 @@ class BoltExecutor(Executor):
         tuples = list(map(Tuple, rows[start:end], range(start, end), repeat(batch)))
         began = self.clock()
         self._process_tuples(batch, tuples, start)
+        if self.env.black_box is not None:
+            self.env.black_box.clear()  # whoever dies between two slices was inside none
         ended = self.clock()
         elapsed = ended - began
         count = end - start
@@ -325,8 +327,6 @@ class BoltExecutor(Executor):
         self._processed += end - start
         if end == len(rows):
             self._batch = None
-            if self.env.black_box is not None:
-                self.env.black_box.clear()
             busy = ended - batch.arrived
             self.instruments.busy.value += busy
             size = batch.size

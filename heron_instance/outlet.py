@@ -159,7 +159,7 @@ class Outlet:
         self.watcher: Callable[[list[StreamBuffer]], None] | None = None  # looks at what is about to leave
         self.buffers: dict[str, StreamBuffer] = {}
         self.runs: list[tuple[StreamBuffer, int]] = []
-        self._random: Callable[[int], U64] = rng.bit_generator.random_raw  # ten times as fast as integers()
+        self._random: Callable[[int], U64] = rng.bit_generator.random_raw  # several times as fast as integers()
         self._put = put
         self._max_tuple = max_tuple_bytes
         self._max_batch = max_batch_bytes

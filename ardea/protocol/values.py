@@ -99,15 +99,6 @@ class RowCodec:
                     return Refusal(row_index, field_index, type_name(value), f"its text is not valid Unicode ({error})")
         raise LookupError("every value can be sent")
 
-    def sizes(self, rows: Sequence[Row]) -> list[int]:
-        """Encoded bytes of each row, to find what ``topology.max.tuple.bytes`` refuses.
-
-        Raises:
-            EncodingError: as for :meth:`encode`.
-        """
-        overhead = len(self.encode([[]])) - 1
-        return [len(self.encode([row])) - overhead for row in rows]
-
     def _plain(self, value: Any, depth: int) -> Any:
         """``value`` in types that msgspec writes as what they are."""
         convert = _BY_TYPE.get(type(value))

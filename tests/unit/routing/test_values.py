@@ -304,9 +304,3 @@ def test_pickle_that_fails_says_so():
         open_codec.encode([(Hostile(),)])
     with pytest.raises(ProtocolError, match="cannot be loaded"):
         open_codec.decode(open_codec.encode([(Bomb(),)]))
-
-
-@given(st.lists(st.lists(nested, max_size=3), min_size=1, max_size=3))
-def test_sizes_are_those_of_rows_alone(rows):
-    """They sum up to the batch, but for the byte that counts its rows."""
-    assert sum(CODEC.sizes(rows)) == len(CODEC.encode(rows)) - 1
