@@ -33,7 +33,7 @@ class Standby:
                 return None
             lease = self._state.lease(self._path, self._location)
         except Conflict:
-            self._vacant = False  # the watch tells when it is gone
+            # The watch tells of the holder at the next look; one that came and went in between it need not tell.
             self._say("another master is alive: this one stands by")
             return None
         except Unavailable as error:
