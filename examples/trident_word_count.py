@@ -1,12 +1,13 @@
-"""Counts the words of a growing directory of files, each exactly once, into an SQLite file.
+"""Counts the words of a growing directory of files, each exactly once, into an SQLite file, and answers queries.
 
     mkdir -p /tmp/ardea-words/in
     ardea run examples/trident_word_count.py
 
-Copy text files into that directory, or append lines to them, and look at the counts:
+Copy text files into that directory, or append lines to them, and ask the running topology (docs/drpc.md) how often some
+words have been counted by now, or look into the file:
 
+    python examples/trident_word_count.py the moon
     sqlite3 /tmp/ardea-words/counts.sqlite 'SELECT count(*) FROM entries'
-    python examples/trident_word_count.py
 
 Kill any of its processes, or end it by Ctrl-C and run it again: the counts go on where they were, and are exact.  The
 folder is that of Python's ``tempfile.gettempdir()``.
@@ -15,10 +16,12 @@ folder is that of Python's ``tempfile.gettempdir()``.
 from __future__ import annotations
 
 import re
+import sys
 import tempfile
 from pathlib import Path
 
-from ardea.trident import Count, DirectorySpout, SqliteState, TridentTopology
+from ardea.drpc import DrpcClient
+from ardea.trident import Count, DirectorySpout, MapGet, SqliteState, TridentTopology
 
 FOLDER = Path(tempfile.gettempdir()) / "ardea-words"
 words_in = re.compile(r"\w+").findall
@@ -26,8 +29,8 @@ words_in = re.compile(r"\w+").findall
 counts = SqliteState.opaque(FOLDER / "counts.sqlite")
 
 topology = TridentTopology("TridentWordCount")
-topology.set_config({"topology.max.spout.pending": 3})
-(
+topology.set_config({"topology.max.spout.pending": 3, "topology.trident.batch.emit.interval.millis": 20})
+stored = (
     topology.new_stream("files", DirectorySpout.transactional(FOLDER / "in", follow=True))
     .name("split")
     .each("line", lambda tup: words_in(tup["line"].lower()), "word")
@@ -36,8 +39,17 @@ topology.set_config({"topology.max.spout.pending": 3})
     .persistent_aggregate(counts, Count(), "count")
     .parallelism_hint(2)
 )
+(
+    topology.new_drpc_stream("counts")
+    .name("ask")
+    .each("args", lambda tup: words_in(tup["args"].lower()), "word")
+    .group_by("word")
+    .state_query(stored, "word", MapGet(), "count")
+    .project(["word", "count"])
+)
 TridentWordCount = topology.build()
 
 if __name__ == "__main__":
-    for (word,), count in sorted(counts.items(), key=lambda item: -item[1])[:20]:
-        print(f"{count:9,}  {word}")
+    client = DrpcClient.find(str(Path("~/.ardea/state").expanduser()), "TridentWordCount", "counts")
+    for word, count in client.execute("counts", " ".join(sys.argv[1:])):
+        print(f"{count or 0:9,}  {word}")

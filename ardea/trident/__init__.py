@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from ardea.trident.builtin import Negate as Negate
     from ardea.trident.builtin import Sum as Sum
     from ardea.trident.directory import DirectorySpout as DirectorySpout
+    from ardea.trident.files import CsvSpout as CsvSpout
+    from ardea.trident.files import FileSpout as FileSpout
+    from ardea.trident.files import JsonLinesSpout as JsonLinesSpout
+    from ardea.trident.files import ParquetSpout as ParquetSpout
+    from ardea.trident.joins import JoinFields as JoinFields
+    from ardea.trident.joins import JoinType as JoinType
+    from ardea.trident.kinds import MapStateFactory as MapStateFactory
     from ardea.trident.maps import CachedMap as CachedMap
     from ardea.trident.maps import NonTransactionalMap as NonTransactionalMap
     from ardea.trident.maps import OpaqueMap as OpaqueMap
@@ -26,6 +33,8 @@ if TYPE_CHECKING:
     from ardea.trident.maps import SnapshottableMap as SnapshottableMap
     from ardea.trident.maps import TransactionalMap as TransactionalMap
     from ardea.trident.maps import TransactionalValue as TransactionalValue
+    from ardea.trident.memcached import MemcachedState as MemcachedState
+    from ardea.trident.memory import LRUMemoryMapState as LRUMemoryMapState
     from ardea.trident.memory import MemoryMap as MemoryMap
     from ardea.trident.memory import MemoryMapState as MemoryMapState
     from ardea.trident.operations import Aggregator as Aggregator
@@ -33,10 +42,14 @@ if TYPE_CHECKING:
     from ardea.trident.operations import CombinerAggregator as CombinerAggregator
     from ardea.trident.operations import Filter as Filter
     from ardea.trident.operations import Function as Function
+    from ardea.trident.operations import GroupedMultiReducer as GroupedMultiReducer
+    from ardea.trident.operations import MultiReducer as MultiReducer
     from ardea.trident.operations import Operation as Operation
     from ardea.trident.operations import OperationContext as OperationContext
     from ardea.trident.operations import ReducerAggregator as ReducerAggregator
     from ardea.trident.partitioned import PartitionedSpout as PartitionedSpout
+    from ardea.trident.plain import PlainSpout as PlainSpout
+    from ardea.trident.redis import RedisState as RedisState
     from ardea.trident.spout import Attempt as Attempt
     from ardea.trident.spout import BatchSpout as BatchSpout
     from ardea.trident.spout import Coordinator as Coordinator
@@ -53,14 +66,35 @@ if TYPE_CHECKING:
     from ardea.trident.state import State as State
     from ardea.trident.state import StateFactory as StateFactory
     from ardea.trident.state import StateUpdater as StateUpdater
+    from ardea.trident.stream import GroupedStream as GroupedStream
     from ardea.trident.stream import Stream as Stream
     from ardea.trident.stream import TridentState as TridentState
     from ardea.trident.topology import TridentTopology as TridentTopology
     from ardea.trident.tuples import TridentTuple as TridentTuple
+    from ardea.trident.windows import WindowConfig as WindowConfig
 
 _NAMES = {
-    "builtin": ("Count", "Equals", "FilterNull", "Max", "Min", "Negate", "Sum"),
+    "builtin": (
+        "Count",
+        "Equals",
+        "FilterNull",
+        "Max",
+        "Min",
+        "Negate",
+        "Sum",
+    ),
     "directory": ("DirectorySpout",),
+    "files": (
+        "CsvSpout",
+        "FileSpout",
+        "JsonLinesSpout",
+        "ParquetSpout",
+    ),
+    "joins": (
+        "JoinFields",
+        "JoinType",
+    ),
+    "kinds": ("MapStateFactory",),
     "maps": (
         "CachedMap",
         "NonTransactionalMap",
@@ -70,19 +104,35 @@ _NAMES = {
         "TransactionalMap",
         "TransactionalValue",
     ),
-    "memory": ("MemoryMap", "MemoryMapState"),
+    "memcached": ("MemcachedState",),
+    "memory": (
+        "LRUMemoryMapState",
+        "MemoryMap",
+        "MemoryMapState",
+    ),
     "operations": (
         "Aggregator",
         "Collector",
         "CombinerAggregator",
         "Filter",
         "Function",
+        "GroupedMultiReducer",
+        "MultiReducer",
         "Operation",
         "OperationContext",
         "ReducerAggregator",
     ),
     "partitioned": ("PartitionedSpout",),
-    "spout": ("Attempt", "BatchSpout", "Coordinator", "Emitter", "FixedBatchSpout", "TridentSpout"),
+    "plain": ("PlainSpout",),
+    "redis": ("RedisState",),
+    "spout": (
+        "Attempt",
+        "BatchSpout",
+        "Coordinator",
+        "Emitter",
+        "FixedBatchSpout",
+        "TridentSpout",
+    ),
     "sqlite": ("SqliteState",),
     "state": (
         "BackingMap",
@@ -95,9 +145,14 @@ _NAMES = {
         "StateFactory",
         "StateUpdater",
     ),
-    "stream": ("Stream", "TridentState"),
+    "stream": (
+        "GroupedStream",
+        "Stream",
+        "TridentState",
+    ),
     "topology": ("TridentTopology",),
     "tuples": ("TridentTuple",),
+    "windows": ("WindowConfig",),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_HOMES)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ardea.trident.operations import Aggregator, Collector, CombinerAggregator, Filter
@@ -24,6 +25,10 @@ class Count(CombinerAggregator):
         """None at all."""
         return 0
 
+    def by_group(self, keys: Iterable[Any], tuples: Iterable[TridentTuple]) -> dict[Any, Any]:  # noqa: ARG002
+        """Looks at no tuple."""
+        return Counter(keys)
+
 
 class Sum(CombinerAggregator):
     """The sum of the one input field."""
@@ -39,6 +44,13 @@ class Sum(CombinerAggregator):
     def zero(self) -> int:
         """The empty sum."""
         return 0
+
+    def by_group(self, keys: Iterable[Any], tuples: Iterable[TridentTuple]) -> dict[Any, Any]:
+        """One addition a tuple."""
+        sums: dict[Any, Any] = defaultdict(int)
+        for key, (value,) in zip(keys, tuples, strict=False):
+            sums[key] += value
+        return sums
 
 
 class _Extreme(CombinerAggregator):
@@ -100,6 +112,33 @@ class Negate(Filter):
     def is_keep(self, tup: TridentTuple) -> bool:
         """The opposite."""
         return not self._other.is_keep(tup)
+
+
+class Extreme(Aggregator):
+    """Emits the tuple with the smallest key, or with ``largest`` the largest; of equal ones the later one.
+
+    ``key`` is a field or a function of the tuple.  None is no key; without any tuple nothing is emitted.
+    """
+
+    def __init__(self, key: str | Callable[[TridentTuple], Any], *, largest: bool = False) -> None:
+        self._key = key if callable(key) else lambda tup: tup[key]
+        self._largest = largest
+
+    def init(self, batch_id: int, collector: Collector) -> list[tuple[Any, TridentTuple]]:  # noqa: ARG002
+        """No tuple yet."""
+        return []
+
+    def aggregate(self, value: list[tuple[Any, TridentTuple]], tup: TridentTuple, collector: Collector) -> None:  # noqa: ARG002
+        """Keeps it unless the one before is strictly better."""
+        if (key := self._key(tup)) is None:
+            return
+        if not value or not (value[0][0] > key if self._largest else value[0][0] < key):
+            value[:] = [(key, tup)]
+
+    def complete(self, value: list[tuple[Any, TridentTuple]], collector: Collector) -> None:
+        """Emits it."""
+        for _, tup in value:
+            collector.emit(tup)
 
 
 class Best(Aggregator):

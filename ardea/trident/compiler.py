@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -22,14 +23,18 @@ from ardea.trident.components import (
     Upstream,
     Wiring,
 )
-from ardea.trident.graph import Graph, Group, Node, PartitionNode, ProcessorNode, SpoutNode, merged
-from ardea.trident.groupings import HEAD, Identity
+from ardea.trident.drpc import DrpcSpout, ReturnResults
+from ardea.trident.graph import DrpcNode, Graph, Group, Node, PartitionNode, ProcessorNode, SpoutNode, merged
+from ardea.trident.groupings import HEAD, BatchGlobal, Identity
+from ardea.trident.processors import Pass
 from ardea.trident.state import StateFactory
 from ardea.trident.store import MemoryStore
 
 C = TypeVar("C", bound=Component)
-FIRST = "$first"
+FIRST, SKIPPED = "$first", "$skipped"
 IDENTITY = Grouping.custom(Identity)
+EXACT = {("transactional", "transactional"), ("transactional", "opaque"), ("opaque", "opaque")}
+logger = logging.getLogger(__name__)
 
 
 @dataclass(eq=False, slots=True)
@@ -45,6 +50,7 @@ class _Part:
     entries: dict[tuple[str, str], tuple[str, tuple[ProcessorNode, ...]]] = field(default_factory=dict)
     readers: dict[str, list[_Part]] = field(default_factory=dict)  # by batch group
     sources: dict[str, list[_Part]] = field(default_factory=dict)
+    straight: dict[GlobalStreamId, _Part] = field(default_factory=dict)  # what it reads without a repartition
 
     @property
     def spout(self) -> SpoutNode | None:
@@ -56,9 +62,10 @@ class _Part:
         return any(isinstance(n, ProcessorNode) and n.commits and groups[n] == batch_group for n in self.group.nodes)
 
 
-def compile_graph(graph: Graph, states: Mapping[str, StateFactory]) -> list[Spec]:
-    """The components of a graph."""
-    return _Compilation(graph, states).specs()
+def compile_graph(graph: Graph, states: Mapping[str, StateFactory]) -> tuple[list[Spec], Mapping[str, Sequence[str]]]:
+    """The components of a graph, and by component what is done in it."""
+    compilation = _Compilation(graph, states)
+    return compilation.specs(), compilation.operations()
 
 
 class _Compilation:
@@ -67,12 +74,16 @@ class _Compilation:
         self._graph = Graph(list(graph.nodes))
         self._states = states
         self._memory = MemoryStore()
+        for nodes in self._graph.components():
+            self._answer(nodes)
         self._groups = {node: f"bg{number}" for number, nodes in enumerate(self._graph.components()) for node in nodes}
+        self._warn()
         groups = merged(self._graph)
-        spouts = [node for node in self._graph.nodes if isinstance(node, SpoutNode)]
-        if not spouts:
+        self._parts = [_Part(f"spout-{n.txid}", Group([n]), 1) for n in self._graph.nodes if isinstance(n, SpoutNode)]
+        asked = [node for node in self._graph.nodes if isinstance(node, DrpcNode)]
+        self._parts += [_Part(f"spout-{n.place.function}{i}", Group([n]), 1) for i, n in enumerate(asked)]
+        if not self._parts:
             raise TopologyError(["the topology has no stream: call new_stream()"])
-        self._parts = [_Part(f"spout-{node.txid}", Group([node]), 1) for node in spouts]
         for number, group in enumerate(groups):
             name = f"b-{number}-{group.name}" if group.name else f"b-{number}"
             self._parts.append(_Part(name, group, 1))
@@ -80,6 +91,43 @@ class _Compilation:
         self._streams = 0
         self._connect()
         self._decide_parallelism()
+
+    def _answer(self, nodes: list[Node]) -> None:
+        """Sends what the last node of a DRPC stream gives to who asked."""
+        asked = next((node for node in nodes if isinstance(node, DrpcNode)), None)
+        if asked is None:
+            return
+        if any(isinstance(node, SpoutNode | DrpcNode) and node is not asked for node in nodes):
+            raise TopologyError(["Cannot join DRPC stream with streams originating from other spouts"])
+        if any(isinstance(node, ProcessorNode) and node.commits for node in nodes):
+            raise TopologyError([f"DRPC stream {asked.place.function} updates a state: requests are no transactions"])
+        ends = []
+        for last in (nodes[-1], asked.answers):
+            assert last is not None
+            end = last
+            if isinstance(end, PartitionNode):
+                end = ProcessorNode(self._graph.next_index, end.fields, (end,), None, None, "pass", Pass)
+                self._graph.add(end)
+            index = self._graph.next_index
+            apart = PartitionNode(index, end.fields, (end,), None, None, "", Grouping.custom(BatchGlobal))
+            ends.append(ProcessorNode(index + 1, end.fields, (apart,), None, None, "pass", Pass))
+            self._graph.nodes += [apart, ends[-1]]
+        place = asked.place
+        label = f"answer {place.function}"
+        make = lambda: ReturnResults(place)  # noqa: E731
+        self._graph.add(ProcessorNode(self._graph.next_index, (), tuple(ends), None, None, label, make))
+
+    def _warn(self) -> None:
+        """Names the pairs of stream and state that do not count each tuple once."""
+        for spout in [node for node in self._graph.nodes if isinstance(node, SpoutNode)]:
+            for node in self._graph.nodes:
+                if isinstance(node, ProcessorNode) and node.commits and self._groups[node] == self._groups[spout]:
+                    pair = spout.spout.kind, self._states[node.state or ""].kind
+                    if None not in pair and pair not in EXACT:
+                        message = (
+                            "stream %s (%s) into %s (%s) is not exactly once: a batch that comes again may count again"
+                        )
+                        logger.warning(message, spout.txid, pair[0], node.state, pair[1])
 
     # --- edges --------------------------------------------------------------------------------------------------
 
@@ -95,9 +143,10 @@ class _Compilation:
             source = self._where[node]
             direct = [c for c in children if not isinstance(c, PartitionNode) and self._where[c] is not source]
             if direct:
-                self._edge(node, IDENTITY, direct, identical=True)
+                self._edge(node, None, direct, identical=True)
 
-    def _edge(self, source: Node, grouping: GroupingPlan, targets: list[Node], *, identical: bool) -> None:
+    def _edge(self, source: Node, grouping: GroupingPlan | None, targets: list[Node], *, identical: bool) -> None:
+        """``grouping`` None: the author repartitioned nothing here, so that tuples need not change their tasks."""
         if not targets:
             return
         self._streams += 1
@@ -109,29 +158,58 @@ class _Compilation:
             assert isinstance(target, ProcessorNode)
             by_part.setdefault(self._where[target], []).append(target)
         for reader, nodes in by_part.items():
-            reader.inputs[GlobalStreamId(part.name, stream)] = grouping
+            reader.inputs[GlobalStreamId(part.name, stream)] = grouping or IDENTITY
             reader.entries[part.name, stream] = (batch_group, tuple(nodes))
             for table, other in ((part.readers, reader), (reader.sources, part)):
                 known = table.setdefault(batch_group, [])
                 if other not in known:
                     known.append(other)
-            if identical:
+            if grouping is None:
+                reader.straight[GlobalStreamId(part.name, stream)] = part
+            elif identical:
                 self._identical.append((part, reader))
 
     def _decide_parallelism(self) -> None:
         """Parts with an identity partition between them have equally many tasks: the most that one asks for.
 
-        A spout among them may allow fewer.
+        So have a part and the only one that it reads without a repartition.  Where such ones merge, each keeps its
+        number, and tuples change their tasks if the numbers differ.  A spout may allow fewer tasks, a state its own
+        number only.
         """
         together = {part: {part} for part in self._parts}
-        for one, other in self._identical:
+        alone = [(*set(part.straight.values()), part) for part in self._parts if len(set(part.straight.values())) == 1]
+        for one, other in (*self._identical, *alone):
             both = together[one] | together[other]
             for part in both:
                 together[part] = both
-        for part, others in together.items():
-            part.hint = max(other.group.hint for other in others)
-            limits = [other.spout.spout.most_tasks for other in others if other.spout is not None]
-            part.hint = min([part.hint, *(limit for limit in limits if limit is not None)])
+        hints: dict[_Part, int] = {}
+
+        def hint(part: _Part) -> int:
+            if part not in hints:
+                parts = together[part]
+                asked = [each.group.hint for each in parts if each.group.hint is not None]
+                hints.update(dict.fromkeys(parts, 1))  # while the sources are asked
+                sources = {source for each in parts for source in each.straight.values()} - parts
+                found = max(asked or [hint(source) for source in sources], default=1)
+                limits = [each.spout.spout.most_tasks for each in parts if each.spout is not None]
+                hints.update(dict.fromkeys(parts, min([found, *(limit for limit in limits if limit is not None)])))
+            return hints[part]
+
+        for part in sorted(self._parts, key=lambda part: part.group.nodes[0].index):
+            part.hint = self._allowed(part, hint(part))
+        for part in self._parts:
+            for stream, source in part.straight.items():
+                if source.hint != part.hint:
+                    part.inputs[stream] = Grouping.LOCAL_OR_SHUFFLE
+
+    def _allowed(self, part: _Part, hint: int) -> int:
+        """What the states of a part allow."""
+        names = {node.state for node in part.group.nodes if isinstance(node, ProcessorNode) and node.state is not None}
+        wanted = {count for name in names if (count := self._states[name].partitions) is not None}
+        if len(wanted) > 1 or (wanted and part.group.hint not in (None, *wanted)):
+            counts = sorted({*wanted, *([part.group.hint] if part.group.hint is not None else [])})
+            raise TopologyError([f"{part.name} is to have {' and '.join(map(str, counts))} partitions at once"])
+        return wanted.pop() if wanted else hint
 
     # --- components -----------------------------------------------------------------------------------------------
 
@@ -145,8 +223,11 @@ class _Compilation:
         for batch_group, spouts in by_group.items():
             found.append(self._master(batch_group, spouts))
         for part in self._parts:
-            if part.spout is not None:
-                found += self._spout(part, part.spout)
+            first = part.group.nodes[0]
+            if isinstance(first, SpoutNode):
+                found += self._spout(part, first)
+            elif isinstance(first, DrpcNode):
+                found.append(self._asked(part, first))
             else:
                 found.append(self._bolt(part))
         return found
@@ -154,7 +235,7 @@ class _Compilation:
     def _master(self, batch_group: str, spouts: list[SpoutNode]) -> Spec:
         head = list(HEAD)
         body = {
-            "outputs": [Stream([*head, FIRST], BATCH), Stream(head, COMMIT), Stream(head, SUCCESS)],
+            "outputs": [Stream([*head, FIRST, SKIPPED], BATCH), Stream(head, COMMIT), Stream(head, SUCCESS)],
             "spouts": {node.txid: node.spout for node in spouts},
             "memory": self._memory,
         }
@@ -163,7 +244,7 @@ class _Compilation:
     def _spout(self, part: _Part, node: SpoutNode) -> list[Spec]:
         master, coordinator = _master(self._groups[node]), f"$spoutcoord-{part.name}"
         common = {"stream": node.txid, "spout": node.spout, "memory": self._memory}
-        body: dict[str, Any] = {**common, "outputs": [Stream([*HEAD, FIRST, "$metadata"], BATCH)]}
+        body: dict[str, Any] = {**common, "outputs": [Stream([*HEAD, FIRST, SKIPPED, "$metadata"], BATCH)]}
         inputs = {GlobalStreamId(master, name): Grouping.GLOBAL for name in (BATCH, SUCCESS)}
         before = _subclass(SpoutCoordinator, body).spec(coordinator, inputs=inputs)
         batch_group = self._groups[node]
@@ -178,6 +259,12 @@ class _Compilation:
             inputs[GlobalStreamId(master, COMMIT)] = Grouping.ALL
         executor = _subclass(SpoutExecutor, body)
         return [before, executor.spec(part.name, part.hint, inputs=inputs)]
+
+    def _asked(self, part: _Part, node: DrpcNode) -> Spec:
+        body = self._reporting(part)
+        (way,) = body.pop("downstream").values()
+        body |= {"place": node.place, "report_stream": way.stream, "readers": way.components}
+        return _subclass(DrpcSpout, {**body, "data_streams": part.exits[node]}).spec(part.name)
 
     def _bolt(self, part: _Part) -> Spec:
         nodes = tuple(node for node in part.group.nodes if isinstance(node, ProcessorNode))
@@ -214,6 +301,10 @@ class _Compilation:
         downstream = {group: Downstream(_coord(group), _names(readers)) for group, readers in part.readers.items()}
         coords = [Stream([*HEAD, "$count"], way.stream, direct=True) for way in downstream.values()]
         return {"outputs": [*part.streams, *coords], "downstream": downstream}
+
+    def operations(self) -> Mapping[str, Sequence[str]]:
+        """By component, what is done in it, in order."""
+        return {part.name: [node.label for node in part.group.nodes if node.label != "pass"] for part in self._parts}
 
     def _is_late(self, part: _Part, batch_group: str) -> bool:
         """Whether it reports in the commit phase: it commits, or something before it does."""

@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, ClassVar
 
 from ardea.component import Bolt, Spout
+from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.errors import FailedException, StateError, UserError
+from ardea.metrics import AssignableMetric
 from ardea.trident.batches import BatchTracker, TrackedBatch
 from ardea.trident.graph import Node, ProcessorNode
 from ardea.trident.groupings import HEAD
+from ardea.trident.measures import Measures
 from ardea.trident.operations import OperationContext
 from ardea.trident.processors import BatchRun, Processor
 from ardea.trident.spout import Attempt, Emitter, TridentSpout
 from ardea.trident.state import State, StateFactory
 from ardea.trident.store import MemoryStore, StreamStore, open_store
 from ardea.trident.transactions import Phase, Step, Transactions
-from ardea.trident.tuples import Row
+from ardea.trident.tuples import Row, Rows
 
 BATCH, COMMIT, SUCCESS = "$batch", "$commit", "$success"
 SKIP = len(HEAD)
+HEAD_OF = itemgetter(0, 1)
+AT_ONCE = 1000
+"""Rows of a spout that are sent together."""
+Way = Callable[[BatchRun, Rows], None]
 PENDING = "topology.max.spout.pending"
 RECORD = "coordinator"
 
@@ -47,7 +56,13 @@ class MasterBatchCoordinator(Spout):
         self._lives = lives + 1
         self._record(max(current - 1, 1))
         self._record(current)
-        self._transactions = Transactions(current, lives, config.get(PENDING) or 1)
+        self._clock = context.clock
+        settings = Settings.of(config)
+        most = config.get(PENDING) or 1  # whatever the engine's default is
+        self._transactions = Transactions(
+            current, lives, most, settings.batch_interval_ms / 1000, settings.max_batch_failures
+        )
+        self._measures = Measures(context)
         self._active = False
 
     def activate(self) -> None:
@@ -61,7 +76,7 @@ class MasterBatchCoordinator(Spout):
     def next_tuple(self) -> None:
         """Goes on; finishes when every stream has."""
         transactions = self._transactions
-        self._go_on()
+        self._go_on(begin=True)
         if transactions.idle and all(c.finished(transactions.current) for c in self._coordinators):
             self.finish()
 
@@ -80,6 +95,7 @@ class MasterBatchCoordinator(Spout):
                 self.fail(tup_id)
                 return
         if transactions.done(tup_id):
+            self._measures.committed(tup_id, self._clock())
             self.emit([tup_id.txid, tup_id.attempt], stream=SUCCESS)
             for coordinator in self._coordinators:
                 coordinator.success(tup_id.txid)
@@ -87,8 +103,13 @@ class MasterBatchCoordinator(Spout):
 
     def fail(self, tup_id: Step) -> bool:
         """A phase failed: later transactions are begun again too."""
-        if self._transactions.failed(tup_id):
+        transactions = self._transactions
+        if transactions.failed(tup_id):
+            self._measures.failed()
             self.logger.info("transaction %d fails (attempt %d)", tup_id.txid, tup_id.attempt)
+            if transactions.skips(tup_id.txid):
+                self._measures.skipped()
+                self.logger.error("transaction %d failed too often: it comes again without its tuples", tup_id.txid)
         self._go_on()
         return True
 
@@ -99,14 +120,17 @@ class MasterBatchCoordinator(Spout):
         for store in self._stores.values():
             store.close()
 
-    def _go_on(self) -> None:
-        transactions = self._transactions
-        for step in transactions.next_steps(self._ready) if self._active else transactions.commits():
+    def _go_on(self, *, begin: bool = False) -> None:
+        """``begin``: new batches, too.  Who is told to end is not asked for any, and only repeats what failed."""
+        transactions, now = self._transactions, self._clock()
+        begins = self._active and (begin or transactions.failures)
+        for step in transactions.next_steps(self._ready, now) if begins else transactions.commits():
             if step.phase is Phase.COMMIT:
                 self.emit([step.txid, step.attempt], tup_id=step, stream=COMMIT)
             else:
-                first = step.txid == transactions.current
-                self.emit([step.txid, step.attempt, first], tup_id=step, stream=BATCH)
+                self._measures.began(step, now)
+                first, skip = step.txid == transactions.current, transactions.skips(step.txid)
+                self.emit([step.txid, step.attempt, first, skip], tup_id=step, stream=BATCH)
 
     def _record(self, current: int) -> None:
         """The first transaction that is not known to be committed."""
@@ -141,7 +165,7 @@ class SpoutCoordinator(Bolt):
             self._forget(txid)
             self._coordinator.success(txid)
             return
-        (first,) = rest
+        first, skip = rest
         if not first and txid - 1 not in self._seen and txid - 1 not in self._metadata:
             raise FailedException(f"transaction {txid - 1} was lost, and {txid} follows on it; both come again")
         earlier = [known for known in self._metadata if known < txid]
@@ -152,7 +176,7 @@ class SpoutCoordinator(Bolt):
             self._store.put(f"meta/{txid}", metadata)
             self._metadata[txid] = metadata
         self._seen.add(txid)
-        self.emit([txid, attempt, first, metadata], stream=BATCH)
+        self.emit([txid, attempt, first, skip, metadata], stream=BATCH)
 
     def close(self) -> None:
         """Closes coordinator and store."""
@@ -199,11 +223,10 @@ class Reporting(Bolt):
             for group, way in self.downstream.items()
         }
 
-    def send(self, batch: TrackedBatch, stream: str, row: Sequence[Any]) -> None:
-        """Emits a row, untracked: the counts are what finds a loss."""
-        run = batch.run
-        tasks = self.emit((run.txid, run.attempt, *row), stream=stream, anchors=(), need_task_ids=True)
-        batch.sent.update(tasks or ())
+    def send(self, batch: TrackedBatch, stream: str, rows: Rows) -> None:
+        """Emits rows, untracked: the counts are what finds a loss."""
+        head = (batch.run.txid, batch.run.attempt)
+        batch.sent.update(self.emit_rows([head + row for row in rows], stream))
 
     def report(self, group: str, batch: TrackedBatch, anchor: Any) -> None:
         """Tells every task how many rows of the batch it was sent."""
@@ -228,6 +251,7 @@ class SpoutExecutor(Reporting):
         self._store: StreamStore = open_store(context, self.memory, self.stream)
         self._emitter: Emitter[Any] = copy.deepcopy(self.spout).emitter(config, context, self._store)
         self._attempts: dict[int, int] = {}  # transaction -> the last attempt that was emitted
+        self._size = context.register_metric("trident-batch-size", AssignableMetric())
 
     def process(self, tup: Any) -> None:
         """A batch, its commit, or the news of its success."""
@@ -237,7 +261,8 @@ class SpoutExecutor(Reporting):
             self._attempts = {known: last for known, last in self._attempts.items() if known > txid}
         elif tup.stream == BATCH:
             if attempt > self._attempts.get(txid, -1):
-                self._begin(Attempt(txid, attempt, rest[0]), rest[1], tup)
+                first, skip, metadata = rest
+                self._begin(Attempt(txid, attempt, first), metadata, tup, skip=skip)
             self.ack(tup)
         elif attempt == self._attempts.get(txid):
             self._emitter.commit(Attempt(txid, attempt))
@@ -252,27 +277,46 @@ class SpoutExecutor(Reporting):
         self._emitter.close()
         self._store.close()
 
-    def _begin(self, attempt: Attempt, metadata: Any, tup: Any) -> None:
+    def _begin(self, attempt: Attempt, metadata: Any, tup: Any, *, skip: bool) -> None:
         self._attempts[attempt.txid] = attempt.attempt
         batch = TrackedBatch(BatchRun(attempt.txid, attempt.attempt))
-        self._emitter.emit_batch(attempt, metadata, _Outlet(self, batch))
+        outlet = _Outlet(self, batch, () if skip else self.data_streams)
+        self._emitter.emit_batch(attempt, metadata, outlet)
+        outlet.flush()
+        self._size.update(outlet.count)
         self.report(self.group, batch, tup)
 
 
 class _Outlet:
     """The collector of an emitter."""
 
-    def __init__(self, bolt: SpoutExecutor, batch: TrackedBatch) -> None:
-        self._bolt, self._batch = bolt, batch
+    def __init__(self, bolt: SpoutExecutor, batch: TrackedBatch, streams: Sequence[str]) -> None:
+        self._bolt, self._batch, self._streams = bolt, batch, streams
         self._fields = len(bolt.spout.outputs)
+        self._rows: Rows = []
+        self.count = 0  # rows of the batch
 
     def emit(self, values: Sequence[Any]) -> None:
+        self._rows.append(self._checked(values))
+        if len(self._rows) >= AT_ONCE:
+            self.flush()
+
+    def emit_rows(self, rows: Sequence[Sequence[Any]]) -> None:
+        self._rows += map(self._checked, rows)
+        self.flush()
+
+    def flush(self) -> None:
+        rows, self._rows = self._rows, []
+        self.count += len(rows)
+        for stream in self._streams if rows else ():
+            self._bolt.send(self._batch, stream, rows)
+
+    def _checked(self, values: Sequence[Any]) -> Row:
         if len(values) != self._fields:
             raise UserError(
                 f"spout {self._bolt.stream} emitted {len(values)} values where {self._fields} are declared: {values!r}"
             )
-        for stream in self._bolt.data_streams:
-            self._bolt.send(self._batch, stream, values)
+        return tuple(values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,28 +379,53 @@ class SubtopologyBolt(Reporting):
             for group, up in wiring.upstream.items()
         }
 
-    def process(self, tup: Any) -> None:
-        """A row, a report of how many rows there were, or a commit."""
-        source = (tup.component, tup.stream)
-        values = tup.values
+    def process_batch(self, rows: Sequence[Any]) -> None:
+        """Rows, reports of how many rows there were, or commits; all from one task."""
+        first = rows[0]
+        source = (first.component, first.stream)
         if (entry := self._entries.get(source)) is not None:
-            group, ways = entry
-            batch = self._trackers[group].batch(values[0], values[1])
-            if batch is None or batch.failed:
-                return
-            batch.received[tup.task] += 1
-            self._present = batch
-            try:
-                row = values[SKIP:]
-                for execute in ways:
-                    execute(batch.run, row)
-            except Exception:
-                self._trackers[group].fail(batch)
-                raise
-        elif (group_ := self.wiring.reports.get(source)) is not None:
-            self._trackers[group_].report(values[0], values[1], tup.task, values[2], tup)
+            self._rows(*entry, first.task, [tup.values for tup in rows])
+        elif (group := self.wiring.reports.get(source)) is not None:
+            report = self._trackers[group].report
+            self._one_by_one(rows, lambda tup: report(tup.values[0], tup.values[1], tup.task, tup.values[2], tup))
         else:
-            self._trackers[self.wiring.commits[source]].commit(values[0], values[1], tup)
+            commit = self._trackers[self.wiring.commits[source]].commit
+            self._one_by_one(rows, lambda tup: commit(tup.values[0], tup.values[1], tup))
+
+    def _rows(self, group: str, ways: Sequence[Way], task: int, values: Rows) -> None:
+        parts = [values]
+        if len(set(map(HEAD_OF, values))) > 1:
+            parts = [list(part) for _, part in groupby(values, HEAD_OF)]
+        tracker, wrong = self._trackers[group], None
+        for part in parts:
+            batch = tracker.batch(*HEAD_OF(part[0]))
+            if batch is None or batch.failed:
+                continue
+            batch.received[task] += len(part)
+            self._present = batch
+            body = [row[SKIP:] for row in part]
+            try:
+                for execute in ways:
+                    execute(batch.run, body)
+            except Exception as error:
+                tracker.fail(batch)
+                wrong = error
+        if wrong is not None:
+            raise wrong
+
+    def _one_by_one(self, tuples: Sequence[Any], handle: Callable[[Any], None]) -> None:
+        """One that fails quietly fails alone; what else is raised ends up with the engine, which reports it."""
+        wrong: Exception | None = None
+        for tup in tuples:
+            try:
+                handle(tup)
+            except FailedException:
+                self.fail(tup)
+            except Exception as error:
+                self.fail(tup)
+                wrong = error
+        if wrong is not None:
+            raise wrong
 
     def close(self) -> None:
         """Cleans up operations and states."""
@@ -365,18 +434,23 @@ class SubtopologyBolt(Reporting):
         for state in self._states.values():
             state.close()
 
-    def _ways(self, node: Node) -> Any:
+    def _ways(self, node: Node) -> Way:
         """What a processor's rows go to: others here, and streams."""
-        inside = [other for child, other in self._processors.items() if node in child.parents]
+        inside = [
+            other.entrance(place)
+            for child, other in self._processors.items()
+            for place, parent in enumerate(child.parents)
+            if parent is node
+        ]
         streams = self.wiring.exits.get(node, ())
         if len(inside) == 1 and not streams:
-            return inside[0].execute
+            return inside[0]
 
-        def send(run: BatchRun, row: Row) -> None:
-            for other in inside:
-                other.execute(run, row)
+        def send(run: BatchRun, rows: Rows) -> None:
+            for way in inside:
+                way(run, rows)
             for stream in streams:
-                self.send(self._present, stream, row)
+                self.send(self._present, stream, rows)
 
         return send
 

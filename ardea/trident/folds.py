@@ -1,10 +1,10 @@
-"""Aggregations while a batch runs: a fold has a start, a step for each row, and an end that emits."""
+"""Aggregations while a batch runs: a fold has a start, a step for some rows, and an end; each may put rows out."""
 
 from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from operator import itemgetter
@@ -12,10 +12,10 @@ from typing import Any
 
 from ardea.errors import TopologyError, UserError
 from ardea.trident.operations import Aggregator, CombinerAggregator, OperationContext, ReducerAggregator
-from ardea.trident.tuples import Row, TridentTuple, projection
+from ardea.trident.tuples import Row, Rows, TridentTuple, projection
 
-Emit = Callable[[Row], None]
 AnyAggregator = CombinerAggregator | ReducerAggregator | Aggregator
+View = Callable[[Row], TridentTuple]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,10 @@ class Aggregation:
 
 
 class Fold(ABC):
-    """``start`` gives a value, ``step`` the next one, ``end`` emits; all within one batch."""
+    """``start`` gives a value, ``step`` the next one, ``end`` the last rows; all within one batch.
+
+    Rows go into ``out``, the same list as long as the batch runs, which is emptied between calls.
+    """
 
     def prepare(self, config: Mapping[str, Any], context: OperationContext) -> None:  # noqa: B027 -- few need it
         """Called once."""
@@ -46,70 +49,83 @@ class Fold(ABC):
         """Called last."""
 
     @abstractmethod
-    def start(self, txid: int, emit: Emit) -> Any:
+    def start(self, txid: int, out: Rows) -> Any:
         """A batch begins."""
 
     @abstractmethod
-    def step(self, value: Any, row: Row, emit: Emit) -> Any:
-        """A row; returns the new value."""
+    def step(self, value: Any, rows: Sequence[Row], out: Rows) -> Any:
+        """Some rows, at least one; returns the new value."""
 
     @abstractmethod
-    def end(self, value: Any, emit: Emit) -> None:
+    def end(self, value: Any, out: Rows) -> None:
         """The batch is complete."""
 
 
 class _Combine(Fold):
     """A combiner over tuples, or over partial results: ``source`` is the view of a tuple, or the place of a result."""
 
-    def __init__(self, combiner: CombinerAggregator, source: Callable[[Row], TridentTuple] | int) -> None:
-        self._combine, self._zero = combiner.combine, combiner.zero
-        self._value: Callable[[Row], Any]
-        if isinstance(source, int):
-            self._value = itemgetter(source)
-        else:
-            self._value = lambda row: combiner.init(source(row))
+    def __init__(self, combiner: CombinerAggregator, source: View | int) -> None:
+        self._combiner, self._source = combiner, source
 
-    def start(self, txid: int, emit: Emit) -> Any:  # noqa: ARG002
-        return self._zero()
+    def start(self, txid: int, out: Rows) -> Any:  # noqa: ARG002
+        return self._combiner.zero()
 
-    def step(self, value: Any, row: Row, emit: Emit) -> Any:  # noqa: ARG002
-        return self._combine(value, self._value(row))
+    def step(self, value: Any, rows: Sequence[Row], out: Rows) -> Any:  # noqa: ARG002
+        for part in self.by_group([None] * len(rows), rows).values():
+            value = self._combiner.combine(value, part)
+        return value
 
-    def end(self, value: Any, emit: Emit) -> None:
-        emit((value,))
+    def end(self, value: Any, out: Rows) -> None:
+        out.append((value,))
+
+    def by_group(self, keys: Iterable[Any], rows: Sequence[Row]) -> dict[Any, Any]:
+        """Key -> the value of its rows; keys and rows go in step."""
+        if not isinstance(self._source, int):
+            return self._combiner.by_group(keys, map(self._source, rows))
+        return self.combined({}, zip(keys, map(itemgetter(self._source), rows), strict=True))
+
+    def combined(self, values: dict[Any, Any], parts: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+        """``values`` with more parts."""
+        combine = self._combiner.combine
+        for key, part in parts:
+            values[key] = combine(values[key], part) if key in values else part
+        return values
 
 
 class _Reduce(Fold):
-    def __init__(self, reducer: ReducerAggregator, view: Callable[[Row], TridentTuple]) -> None:
+    def __init__(self, reducer: ReducerAggregator, view: View) -> None:
         self._reducer, self._view = reducer, view
 
-    def start(self, txid: int, emit: Emit) -> Any:  # noqa: ARG002
+    def start(self, txid: int, out: Rows) -> Any:  # noqa: ARG002
         return self._reducer.init()
 
-    def step(self, value: Any, row: Row, emit: Emit) -> Any:  # noqa: ARG002
-        return self._reducer.reduce(value, self._view(row))
+    def step(self, value: Any, rows: Sequence[Row], out: Rows) -> Any:  # noqa: ARG002
+        for tup in map(self._view, rows):
+            value = self._reducer.reduce(value, tup)
+        return value
 
-    def end(self, value: Any, emit: Emit) -> None:
-        emit((value,))
+    def end(self, value: Any, out: Rows) -> None:
+        out.append((value,))
 
 
-class _Into:
+class Into:
     """A collector that checks the number of values."""
 
-    __slots__ = ("_count", "_emit")
+    __slots__ = ("_count", "_out", "_what")
 
-    def __init__(self, emit: Emit, count: int) -> None:
-        self._emit, self._count = emit, count
+    def __init__(self, out: Rows, count: int, what: str) -> None:
+        self._out, self._count, self._what = out, count, what
 
     def emit(self, values: Sequence[Any]) -> None:
+        """One row."""
         row = tuple(values)
         if len(row) != self._count:
-            raise UserError(f"an aggregator emitted {len(row)} values where {self._count} are declared: {values!r}")
-        self._emit(row)
+            raise UserError(f"{self._what} emitted {len(row)} values where {self._count} are declared: {values!r}")
+        self._out.append(row)
 
 
 class _General(Fold):
-    def __init__(self, aggregator: Aggregator, view: Callable[[Row], TridentTuple], count: int) -> None:
+    def __init__(self, aggregator: Aggregator, view: View, count: int) -> None:
         self._aggregator, self._view, self._count = aggregator, view, count
 
     def prepare(self, config: Mapping[str, Any], context: OperationContext) -> None:
@@ -118,15 +134,20 @@ class _General(Fold):
     def cleanup(self) -> None:
         self._aggregator.cleanup()
 
-    def start(self, txid: int, emit: Emit) -> Any:
-        return self._aggregator.init(txid, _Into(emit, self._count))
+    def start(self, txid: int, out: Rows) -> Any:
+        return self._aggregator.init(txid, self._into(out))
 
-    def step(self, value: Any, row: Row, emit: Emit) -> Any:
-        self._aggregator.aggregate(value, self._view(row), _Into(emit, self._count))
+    def step(self, value: Any, rows: Sequence[Row], out: Rows) -> Any:
+        aggregate, into = self._aggregator.aggregate, self._into(out)
+        for tup in map(self._view, rows):
+            aggregate(value, tup, into)
         return value
 
-    def end(self, value: Any, emit: Emit) -> None:
-        self._aggregator.complete(value, _Into(emit, self._count))
+    def end(self, value: Any, out: Rows) -> None:
+        self._aggregator.complete(value, self._into(out))
+
+    def _into(self, out: Rows) -> Into:
+        return Into(out, self._count, type(self._aggregator).__name__)
 
 
 class _Chain(Fold):
@@ -143,59 +164,88 @@ class _Chain(Fold):
         for fold in self._folds:
             fold.cleanup()
 
-    def start(self, txid: int, emit: Emit) -> Any:  # noqa: ARG002
-        captured: list[list[Row]] = [[] for _ in self._folds]
-        return [f.start(txid, rows.append) for f, rows in zip(self._folds, captured, strict=True)], captured
+    def start(self, txid: int, out: Rows) -> Any:  # noqa: ARG002
+        captured: list[Rows] = [[] for _ in self._folds]
+        return [fold.start(txid, rows) for fold, rows in zip(self._folds, captured, strict=True)], captured
 
-    def step(self, value: Any, row: Row, emit: Emit) -> Any:  # noqa: ARG002
+    def step(self, value: Any, rows: Sequence[Row], out: Rows) -> Any:  # noqa: ARG002
         values, captured = value
         for place, fold in enumerate(self._folds):
-            values[place] = fold.step(values[place], row, captured[place].append)
+            values[place] = fold.step(values[place], rows, captured[place])
         return value
 
-    def end(self, value: Any, emit: Emit) -> None:
+    def end(self, value: Any, out: Rows) -> None:
         for fold, each, rows in zip(self._folds, *value, strict=True):
-            fold.end(each, rows.append)
-        for parts in product(*value[1]):
-            emit(sum(parts, ()))
+            fold.end(each, rows)
+        out.extend(sum(parts, ()) for parts in product(*value[1]))
 
 
-class Grouped(Fold):
+class _Grouped(Fold):
     """A fold for each group; results begin with the group's values.  Groups come in the order of their first row."""
 
-    def __init__(self, fold: Fold, group: Callable[[Row], TridentTuple]) -> None:
+    def __init__(self, fold: Fold, group: Sequence[int]) -> None:
         self._fold, self._group = fold, group
 
     def prepare(self, config: Mapping[str, Any], context: OperationContext) -> None:
-        """The one fold serves all groups."""
-        self._fold.prepare(config, context)
+        self._fold.prepare(config, context)  # the one fold serves all groups
 
     def cleanup(self) -> None:
-        """That fold's."""
         self._fold.cleanup()
 
-    def start(self, txid: int, emit: Emit) -> Any:  # noqa: ARG002
-        """No group yet."""
+    def start(self, txid: int, out: Rows) -> Any:  # noqa: ARG002
         return txid, {}
 
-    def step(self, value: Any, row: Row, emit: Emit) -> Any:
-        """A row goes to its group, whose value and emit stay together."""
-        key = self._group(row)
-        kept = value[1].get(key)
-        if kept is None:
-            into = _behind(key, emit)
-            kept = value[1][key] = [self._fold.start(value[0], into), into]
-        kept[0] = self._fold.step(kept[0], row, kept[1])
+    def step(self, value: Any, rows: Sequence[Row], out: Rows) -> Any:
+        by_key: dict[Row, Rows] = {}
+        for row in rows:
+            by_key.setdefault(tuple([row[place] for place in self._group]), []).append(row)
+        txid, groups = value
+        for key, part in by_key.items():
+            kept = groups.get(key)
+            if kept is None:
+                mine: Rows = []
+                kept = groups[key] = [self._fold.start(txid, mine), mine]
+            kept[0] = self._fold.step(kept[0], part, kept[1])
+            self._put(key, kept[1], out)
         return value
 
-    def end(self, value: Any, emit: Emit) -> None:  # noqa: ARG002
-        """Each group in turn."""
-        for each, into in value[1].values():
-            self._fold.end(each, into)
+    def end(self, value: Any, out: Rows) -> None:
+        for key, (each, mine) in value[1].items():
+            self._fold.end(each, mine)
+            self._put(key, mine, out)
+
+    @staticmethod
+    def _put(key: Row, mine: Rows, out: Rows) -> None:
+        out.extend(key + row for row in mine)
+        mine.clear()
 
 
-def _behind(key: Row, emit: Emit) -> Emit:
-    return lambda row: emit((*key, *row))
+class _GroupedCombine(Fold):
+    """The same for a combiner, a whole column at a time."""
+
+    def __init__(self, fold: _Combine, group: Sequence[int]) -> None:
+        self._fold, self._single = fold, len(group) == 1
+        self._key = itemgetter(*group)
+
+    def start(self, txid: int, out: Rows) -> Any:  # noqa: ARG002
+        return {}
+
+    def step(self, value: Any, rows: Sequence[Row], out: Rows) -> Any:  # noqa: ARG002
+        found = self._fold.by_group(map(self._key, rows), rows)
+        return self._fold.combined(value, found.items()) if value else found
+
+    def end(self, value: Any, out: Rows) -> None:
+        if self._single:
+            out.extend(value.items())
+        else:
+            out.extend((*key, each) for key, each in value.items())
+
+
+def grouped(fold: Fold, group: Sequence[int]) -> Fold:
+    """The fold for each group of equal values in these places of a row; without places, the fold itself."""
+    if not group:
+        return fold
+    return _GroupedCombine(fold, group) if isinstance(fold, _Combine) else _Grouped(fold, group)
 
 
 def fold_of(aggregations: Sequence[Aggregation], fields: Sequence[str]) -> Fold:

@@ -14,13 +14,14 @@ from ardea.plan import GroupingPlan
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """One operation.  ``index`` counts the creations; ``fields`` are what comes out."""
+    """One operation.  ``index`` counts the creations; ``fields`` are what comes out; ``label`` says what it does."""
 
     index: int
     fields: tuple[str, ...]
     parents: tuple[Node, ...] = ()
     name: str | None = None
     hint: int | None = None
+    label: str = ""
 
 
 @dataclass(eq=False, slots=True)
@@ -29,6 +30,14 @@ class SpoutNode(Node):
 
     txid: str = ""
     spout: Any = None
+
+
+@dataclass(eq=False, slots=True)
+class DrpcNode(Node):
+    """Where requests come from; ``place`` says where they come in, ``answers`` is what knows where they go."""
+
+    place: Any = None
+    answers: Node | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -58,9 +67,9 @@ class Group:
     nodes: list[Node]
 
     @property
-    def hint(self) -> int:
-        """The parallelism that its nodes ask for."""
-        return max((node.hint or 1 for node in self.nodes), default=1)
+    def hint(self) -> int | None:
+        """The parallelism that its nodes ask for, if any does."""
+        return max((node.hint for node in self.nodes if node.hint is not None), default=None)
 
     @property
     def name(self) -> str:

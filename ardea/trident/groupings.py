@@ -20,6 +20,7 @@ class BatchGlobal(CustomStreamGrouping):
     def prepare(self, context: TopologyContext, component: str, stream: str, target_tasks: Sequence[int]) -> None:  # noqa: ARG002
         """Learns the targets."""
         self._targets = target_tasks
+        self.always = target_tasks[0] if len(target_tasks) == 1 else None
 
     def choose_tasks(self, values: Sequence[Any]) -> Sequence[int]:
         """By the transaction's id."""
@@ -45,11 +46,7 @@ class Identity(CustomStreamGrouping):
                 "Can only do an identity grouping when source and target have same number of tasks:"
                 f" {component} has {len(context.component_tasks(component))}, its reader {len(target_tasks)}"
             )
-        self._partner = (target_tasks[context.this_task_index],)
-
-    def choose_tasks(self, values: Sequence[Any]) -> Sequence[int]:  # noqa: ARG002
-        """The partner."""
-        return self._partner
+        self.always = target_tasks[context.this_task_index]
 
 
 class WithoutHead(CustomStreamGrouping):
@@ -61,6 +58,7 @@ class WithoutHead(CustomStreamGrouping):
     def prepare(self, context: TopologyContext, component: str, stream: str, target_tasks: Sequence[int]) -> None:
         """The author's."""
         self._grouping.prepare(context, component, stream, target_tasks)
+        self.always = self._grouping.always
 
     def choose_tasks(self, values: Sequence[Any]) -> Sequence[int]:
         """The author's."""

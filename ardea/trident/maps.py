@@ -98,7 +98,9 @@ class _Versioned(MapState):
             self._backing.multi_put(list(changed), list(changed.values()))
             self._written.update(changed)
 
-    def _current(self) -> int:
+    @property
+    def txid(self) -> int:
+        """The present transaction."""
         if self._txid is None:
             raise UserError("a state was updated outside of a transaction", hint="call begin_commit(txid) first")
         return self._txid
@@ -113,7 +115,7 @@ class TransactionalMap(_Versioned):
 
     def multi_update(self, keys: Sequence[Key], updates: Sequence[Update]) -> list[Any]:
         """Updates each key, unless this transaction did so in a former attempt."""
-        txid = self._current()
+        txid = self.txid
         changed: dict[Key, TransactionalValue] = {}
         values = []
         for key, update, stored in zip(keys, updates, self._stored(keys), strict=True):
@@ -167,7 +169,7 @@ class OpaqueMap(_Versioned):
 
     def multi_update(self, keys: Sequence[Key], updates: Sequence[Update]) -> list[Any]:
         """Updates each key from its value before this transaction."""
-        txid = self._current()
+        txid = self.txid
         changed: dict[Key, OpaqueValue] = {}
         values = []
         for key, update, stored in zip(keys, updates, self._stored(keys), strict=True):

@@ -6,7 +6,7 @@ works with a copy of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -71,6 +71,17 @@ class CombinerAggregator:
         """The value of no tuple; ``combine(zero(), x) == x``."""
         raise NotImplementedError
 
+    def by_group(self, keys: Iterable[Any], tuples: Iterable[TridentTuple]) -> dict[Any, Any]:
+        """Key -> the value of all its tuples, in the order of their first ones; keys and tuples go in step.
+
+        What runs for each batch: worth overriding where there is a faster way than ``init`` and ``combine``.
+        """
+        values: dict[Any, Any] = {}
+        for key, tup in zip(keys, tuples, strict=False):
+            value = self.init(tup)
+            values[key] = self.combine(values[key], value) if key in values else value
+        return values
+
 
 class ReducerAggregator:
     """An aggregation that takes tuples one by one."""
@@ -98,3 +109,33 @@ class Aggregator(Operation):
     def complete(self, value: Any, collector: Collector) -> None:
         """The batch (for a grouped stream: of this group) is complete."""
         raise NotImplementedError
+
+
+class MultiReducer(Operation):
+    """Reduces the tuples of several streams, batch by batch, in each task."""
+
+    def init(self, collector: Collector) -> Any:
+        """What the other methods are given; change it in place."""
+        raise NotImplementedError
+
+    def execute(self, state: Any, stream: int, tup: TridentTuple, collector: Collector) -> None:
+        """A tuple of the stream with that number, from 0."""
+        raise NotImplementedError
+
+    def complete(self, state: Any, collector: Collector) -> None:
+        """All streams have all of the batch."""
+
+
+class GroupedMultiReducer(Operation):
+    """The same for each group of tuples with an equal key, whatever its fields are called in each stream."""
+
+    def init(self, collector: Collector, group: TridentTuple) -> Any:
+        """What the other methods are given; change it in place."""
+        raise NotImplementedError
+
+    def execute(self, state: Any, stream: int, group: TridentTuple, tup: TridentTuple, collector: Collector) -> None:
+        """A tuple of the stream with that number, from 0."""
+        raise NotImplementedError
+
+    def complete(self, state: Any, group: TridentTuple, collector: Collector) -> None:
+        """All streams have all of the batch."""

@@ -26,6 +26,11 @@ class PartitionedSpout(TridentSpout[list[str]]):
 
     opaque: bool = False
 
+    @property
+    def kind(self) -> str:  # type: ignore[override]
+        """As ``opaque`` says."""
+        return "opaque" if self.opaque else "transactional"
+
     def open(self, config: Mapping[str, Any], context: TopologyContext) -> None:
         """Called once in each process that uses the spout."""
 

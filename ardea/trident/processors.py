@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from ardea.errors import UserError
 from ardea.trident.folds import Fold
 from ardea.trident.operations import Filter, Function, Operation, OperationContext
 from ardea.trident.state import QueryFunction, State, StateUpdater
-from ardea.trident.tuples import Row, TridentTuple, row_of
+from ardea.trident.tuples import Row, Rows, TridentTuple, row_of
 
 View = Callable[[Row], TridentTuple]
 
@@ -30,10 +29,11 @@ class BatchRun:
 class Processor(ABC):
     """Takes rows of a batch and passes rows on; ``begin``, rows, ``finish``.
 
-    ``send`` is what reads it: other processors, or the way to other components.
+    ``send`` is what reads it: other processors, or the way to other components.  Lists of rows are never changed by who
+    gets them, nor passed on empty.
     """
 
-    send: Callable[[BatchRun, Row], None]
+    send: Callable[[BatchRun, Rows], None]
 
     def prepare(self, config: Mapping[str, Any], context: OperationContext, states: Mapping[str, State]) -> None:  # noqa: B027 -- most need only some of these
         """Called once."""
@@ -42,14 +42,23 @@ class Processor(ABC):
         """A batch begins."""
 
     @abstractmethod
-    def execute(self, run: BatchRun, row: Row) -> None:
-        """One row."""
+    def execute(self, run: BatchRun, rows: Rows) -> None:
+        """Some rows."""
+
+    def entrance(self, parent: int) -> Callable[[BatchRun, Rows], None]:  # noqa: ARG002
+        """What takes the rows of the parent with this number, from 0."""
+        return self.execute
 
     def finish(self, run: BatchRun) -> None:  # noqa: B027
         """All rows of the batch have come."""
 
     def cleanup(self) -> None:  # noqa: B027
         """Called last."""
+
+    def pass_on(self, run: BatchRun, rows: Rows) -> None:
+        """Sends rows, if there are any."""
+        if rows:
+            self.send(run, rows)
 
 
 def prepare(operation: Any, config: Mapping[str, Any], context: OperationContext) -> None:
@@ -80,9 +89,9 @@ class _Operating(Processor):
 class Appender:
     """A collector that appends what is emitted to a row of the input."""
 
-    def __init__(self, send: Callable[[BatchRun, Row], None], count: int, what: str) -> None:
-        self._send, self._count, self._what = send, count, what
-        self.run: BatchRun
+    def __init__(self, count: int, what: str) -> None:
+        self._count, self._what = count, what
+        self._rows: Rows = []
         self.row: Row = ()
 
     def emit(self, values: Sequence[Any]) -> None:
@@ -90,7 +99,12 @@ class Appender:
         row = tuple(values)
         if len(row) != self._count:
             raise UserError(f"{self._what} emitted {len(row)} values where {self._count} are declared: {values!r}")
-        self._send(self.run, self.row + row)
+        self._rows.append(self.row + row)
+
+    def take(self) -> Rows:
+        """What was emitted since the last call."""
+        rows, self._rows = self._rows, []
+        return rows
 
 
 class Each(_Operating):
@@ -100,31 +114,32 @@ class Each(_Operating):
         super().__init__(operation, view)
         self._count = count
         self._what = f"function {_name(operation)}"
+        self._appender = Appender(count, self._what)
 
-    def prepare(self, config: Mapping[str, Any], context: OperationContext, states: Mapping[str, State]) -> None:
-        """Prepares what the author gave."""
-        super().prepare(config, context, states)
-        self._appender = Appender(self.send, self._count, self._what)
-
-    def execute(self, run: BatchRun, row: Row) -> None:
-        """One row."""
-        operation = self._operation
+    def execute(self, run: BatchRun, rows: Rows) -> None:
+        """Some rows."""
+        operation, view, count, what = self._operation, self._view, self._count, self._what
         if isinstance(operation, Function):
-            self._appender.run, self._appender.row = run, row
-            operation.execute(self._view(row), self._appender)
-            return
-        for values in _several(operation(self._view(row)), self._what):
-            self.send(run, row + row_of(values, self._count, self._what))
+            appender = self._appender
+            for row in rows:
+                appender.row = row
+                operation.execute(view(row), appender)
+            self.pass_on(run, appender.take())
+        elif count == 1:
+            self.pass_on(run, [(*row, value) for row in rows for value in several(operation(view(row)), what)])
+        else:
+            found = ((row, values) for row in rows for values in several(operation(view(row)), what))
+            self.pass_on(run, [row + row_of(values, count, what) for row, values in found])
 
 
 class Keep(_Operating):
     """A filter."""
 
-    def execute(self, run: BatchRun, row: Row) -> None:
-        """One row."""
-        operation, view = self._operation, self._view(row)
-        if operation.is_keep(view) if isinstance(operation, Filter) else operation(view):
-            self.send(run, row)
+    def execute(self, run: BatchRun, rows: Rows) -> None:
+        """Some rows."""
+        operation, view = self._operation, self._view
+        keep = operation.is_keep if isinstance(operation, Filter) else operation
+        self.pass_on(run, [row for row in rows if keep(view(row))])
 
 
 class Map(_Operating):
@@ -135,46 +150,49 @@ class Map(_Operating):
         self._count = count
         self._what = f"function {_name(operation)}"
 
-    def execute(self, run: BatchRun, row: Row) -> None:
-        """One row."""
-        self.send(run, row_of(self._operation(self._view(row)), self._count, self._what))
+    def execute(self, run: BatchRun, rows: Rows) -> None:
+        """Some rows."""
+        operation, view, count, what = self._operation, self._view, self._count, self._what
+        self.send(run, [row_of(operation(view(row)), count, what) for row in rows])
 
 
 class FlatMap(Map):
     """Replaces each row by all that a function gives."""
 
-    def execute(self, run: BatchRun, row: Row) -> None:
-        """One row."""
-        for values in _several(self._operation(self._view(row)), self._what):
-            self.send(run, row_of(values, self._count, self._what))
+    def execute(self, run: BatchRun, rows: Rows) -> None:
+        """Some rows."""
+        operation, view, count, what = self._operation, self._view, self._count, self._what
+        found = (values for row in rows for values in several(operation(view(row)), what))
+        self.pass_on(run, [row_of(values, count, what) for values in found])
 
 
 class Peek(_Operating):
     """Shows each row to a function."""
 
-    def execute(self, run: BatchRun, row: Row) -> None:
-        """One row."""
-        self._operation(self._view(row))
-        self.send(run, row)
+    def execute(self, run: BatchRun, rows: Rows) -> None:
+        """Some rows."""
+        for row in rows:
+            self._operation(self._view(row))
+        self.send(run, rows)
 
 
 class Project(Processor):
-    """Keeps some fields; of all fields, passes everything on as it is."""
+    """Keeps some fields."""
 
     def __init__(self, view: View) -> None:
         self._view = view
 
-    def execute(self, run: BatchRun, row: Row) -> None:
-        """One row."""
-        self.send(run, tuple(self._view(row)))
+    def execute(self, run: BatchRun, rows: Rows) -> None:
+        """Some rows."""
+        self.send(run, [tuple(self._view(row)) for row in rows])
 
 
-class Merge(Processor):
-    """Passes on what comes from several streams."""
+class Pass(Processor):
+    """Passes everything on: what several streams merge in, or what a repartition ends in."""
 
-    def execute(self, run: BatchRun, row: Row) -> None:
-        """One row."""
-        self.send(run, row)
+    def execute(self, run: BatchRun, rows: Rows) -> None:
+        """Some rows."""
+        self.send(run, rows)
 
 
 class Aggregate(Processor):
@@ -199,36 +217,45 @@ class Aggregate(Processor):
     def begin(self, run: BatchRun) -> None:
         """The batch begins."""
         if self._alone is None or self._alone(run.txid, self._partition, self._partitions):
-            self._start(run)
+            self._flush(run, self._start(run)[1])
 
-    def execute(self, run: BatchRun, row: Row) -> None:
-        """One row."""
+    def execute(self, run: BatchRun, rows: Rows) -> None:
+        """Some rows."""
         kept = run.memory.get(self) or self._start(run)
-        kept[0] = self._fold.step(kept[0], row, kept[1])
+        kept[0] = self._fold.step(kept[0], rows, kept[1])
+        self._flush(run, kept[1])
 
     def finish(self, run: BatchRun) -> None:
         """The batch is complete."""
         if self in run.memory:
-            self._fold.end(*run.memory.pop(self))
+            value, out = run.memory.pop(self)
+            self._fold.end(value, out)
+            self.pass_on(run, out)
 
     def _start(self, run: BatchRun) -> list[Any]:
-        """[value, emit], which stay together while the batch runs."""
-        emit = partial(self.send, run)
-        run.memory[self] = kept = [self._fold.start(run.txid, emit), emit]
+        """[value, rows to send], which stay together while the batch runs."""
+        out: Rows = []
+        run.memory[self] = kept = [self._fold.start(run.txid, out), out]
         return kept
+
+    def _flush(self, run: BatchRun, out: Rows) -> None:
+        if out:
+            rows = out[:]
+            out.clear()
+            self.send(run, rows)
 
 
 class _Collecting(Processor):
     """Keeps the rows of a batch for its end, which needs a state."""
 
     def __init__(self, operation: Any, view: View, state: str, count: int) -> None:
-        self._operation, self._view, self._state_id, self._count = operation, view, state, count
+        self._operation, self._view, self._state_id = operation, view, state
         self._state: Any = None
+        self._appender = Appender(count, type(operation).__name__)
 
     def prepare(self, config: Mapping[str, Any], context: OperationContext, states: Mapping[str, State]) -> None:
         prepare(self._operation, config, context)
         self._state = states[self._state_id]
-        self._appender = Appender(self.send, self._count, type(self._operation).__name__)
 
     def cleanup(self) -> None:
         cleanup(self._operation)
@@ -236,8 +263,8 @@ class _Collecting(Processor):
     def begin(self, run: BatchRun) -> None:
         run.memory[self] = []
 
-    def execute(self, run: BatchRun, row: Row) -> None:
-        run.memory[self].append(row)
+    def execute(self, run: BatchRun, rows: Rows) -> None:
+        run.memory[self].extend(rows)
 
 
 class Persist(_Collecting):
@@ -248,11 +275,11 @@ class Persist(_Collecting):
     def finish(self, run: BatchRun) -> None:
         """The batch is complete."""
         rows = run.memory.pop(self)
-        self._appender.run, self._appender.row = run, ()
         self._state.begin_commit(run.txid)  # of an empty part too: a former attempt may have had more
-        if rows:
-            self._operation.update_state(self._state, [self._view(row) for row in rows], self._appender)
+        if rows or self._operation.updates_always:
+            self._operation.update_state(self._state, list(map(self._view, rows)), self._appender)
         self._state.commit(run.txid)
+        self.pass_on(run, self._appender.take())
 
 
 class Query(_Collecting):
@@ -265,20 +292,27 @@ class Query(_Collecting):
         rows = run.memory.pop(self)
         if not rows:
             return
-        views = [self._view(row) for row in rows]
+        views = list(map(self._view, rows))
         answers = self._operation.batch_retrieve(self._state, views)
         if len(answers) != len(rows):
             raise UserError(
                 f"Results size is different than argument size: {len(answers)} vs {len(rows)}"
                 f" ({type(self._operation).__name__}.batch_retrieve)"
             )
-        self._appender.run = run
         for row, view, answer in zip(rows, views, answers, strict=True):
             self._appender.row = row
             self._operation.execute(view, answer, self._appender)
+        self.pass_on(run, self._appender.take())
 
 
-def _several(values: Any, what: str) -> Iterable[Any]:
+def several(values: Any, what: str) -> Iterable[Any]:
+    """The rows that a function gave; None: none.
+
+    Raises:
+        UserError: it gave something else.
+    """
+    if type(values) is list:
+        return values
     if values is None:
         return ()
     if not isinstance(values, Iterable) or isinstance(values, str | bytes):

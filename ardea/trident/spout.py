@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from ardea.context import TopologyContext
 from ardea.trident.operations import Collector
 from ardea.trident.store import StreamStore
 
 M = TypeVar("M")
+
+
+class BatchCollector(Collector, Protocol):
+    """Takes what a source emits."""
+
+    def emit_rows(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Many rows at once, which costs less for each."""
 
 
 class Attempt(NamedTuple):
@@ -56,7 +63,7 @@ class Emitter(ABC, Generic[M]):
     """Emits one task's part of each batch."""
 
     @abstractmethod
-    def emit_batch(self, attempt: Attempt, metadata: M | None, collector: Collector) -> None:
+    def emit_batch(self, attempt: Attempt, metadata: M | None, collector: BatchCollector) -> None:
         """Emits it; an attempt above the last one replaces that."""
 
     def commit(self, attempt: Attempt) -> None:
@@ -76,11 +83,13 @@ class TridentSpout(ABC, Generic[M]):
         outputs: its fields.
         committing: whether its emitters take part in the commit phase.
         most_tasks: how many tasks it can have; None: any number.
+        kind: ``transactional``, ``opaque``, ``non-transactional``, or None: its author knows.
     """
 
     outputs: Sequence[str] = ()
     committing: bool = False
     most_tasks: int | None = None
+    kind: str | None = None
 
     def coordinator(self, config: Mapping[str, Any], context: TopologyContext, store: StreamStore) -> Coordinator[M]:  # noqa: ARG002
         """Made in the tasks of both coordinators; by default one that is always ready and has no metadata."""
@@ -102,7 +111,7 @@ class BatchSpout(TridentSpout[None]):
     def open(self, config: Mapping[str, Any], context: TopologyContext) -> None:
         """Called once in each process that uses the spout."""
 
-    def emit_batch(self, batch_id: int, collector: Collector) -> None:
+    def emit_batch(self, batch_id: int, collector: BatchCollector) -> None:
         """Emits the batch with this number, from 1."""
         raise NotImplementedError
 
@@ -149,7 +158,7 @@ class _BatchEmitter(Emitter[None]):
     def __init__(self, spout: BatchSpout) -> None:
         self._spout = spout
 
-    def emit_batch(self, attempt: Attempt, metadata: None, collector: Collector) -> None:  # noqa: ARG002
+    def emit_batch(self, attempt: Attempt, metadata: None, collector: BatchCollector) -> None:  # noqa: ARG002
         self._spout.emit_batch(attempt.txid, collector)
 
     def success(self, txid: int) -> None:
@@ -162,14 +171,15 @@ class _BatchEmitter(Emitter[None]):
 class FixedBatchSpout(BatchSpout):
     """Emits fixed rows, ``size`` a batch, then the stream is finished.  Transactional."""
 
+    kind = "transactional"
+
     def __init__(self, outputs: Sequence[str], rows: Sequence[Sequence[Any]], size: int) -> None:
         self.outputs = [outputs] if isinstance(outputs, str) else list(outputs)
         self._rows, self._size = rows, size
 
-    def emit_batch(self, batch_id: int, collector: Collector) -> None:
+    def emit_batch(self, batch_id: int, collector: BatchCollector) -> None:
         """The rows of that number."""
-        for row in self._rows[(batch_id - 1) * self._size : batch_id * self._size]:
-            collector.emit(row)
+        collector.emit_rows(self._rows[(batch_id - 1) * self._size : batch_id * self._size])
 
     def is_ready(self, batch_id: int) -> bool:
         """Whether rows are left for it."""

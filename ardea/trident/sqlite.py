@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Self
@@ -16,8 +16,8 @@ from typing import Any, Self
 from ardea.errors import FailedException, StateError
 from ardea.protocol.keys import encode_key
 from ardea.protocol.values import RowCodec
-from ardea.trident.maps import NonTransactionalMap, OpaqueMap, OpaqueValue, TransactionalMap, TransactionalValue
-from ardea.trident.state import BackingMap, Key, MapState, StateFactory
+from ardea.trident.kinds import NON_TRANSACTIONAL, OPAQUE, TRANSACTIONAL, Kind, MapStateFactory, Wrap
+from ardea.trident.state import BackingMap, Key
 
 PATIENCE = 30.0
 """Seconds to wait for another partition's transaction."""
@@ -29,7 +29,6 @@ _SCHEMA = (
     ) WITHOUT ROWID""",
     "CREATE TABLE IF NOT EXISTS owners (partition INTEGER PRIMARY KEY, token TEXT NOT NULL)",
 )
-Wrap = Callable[[Sequence[Any]], Any]
 
 
 class SqliteMap(BackingMap):
@@ -127,52 +126,34 @@ class _Transaction:
         self._connection.execute("COMMIT" if kind is None else "ROLLBACK")
 
 
-class _Plain(NonTransactionalMap):
-    """Values travel to the file as rows of one field."""
-
-    def __init__(self, backing: BackingMap) -> None:
-        super().__init__(_Single(backing))
-
-
-class _Single(BackingMap):
-    def __init__(self, backing: BackingMap) -> None:
-        self._backing = backing
-        self.close = backing.close  # type: ignore[method-assign]
-
-    def multi_get(self, keys: Sequence[Key]) -> list[Any]:
-        return [None if stored is None else stored[0] for stored in self._backing.multi_get(keys)]
-
-    def multi_put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
-        self._backing.multi_put(keys, [(value,) for value in values])
-
-
-class SqliteState(StateFactory):
+class SqliteState(MapStateFactory):
     """A map state in an SQLite file; made by one of the three class methods.
 
     The file may lie on a volume that all tasks see; equal keys have one entry, however many partitions there are.
     """
 
-    def __init__(self, path: str | Path, wrap: Wrap, state: Callable[[BackingMap], MapState]) -> None:
-        self._path, self._wrap, self._state = Path(path), wrap, state
+    def __init__(self, kind: Kind, path: str | Path, cache: int) -> None:
+        super().__init__(kind, cache)
+        self._path = Path(path)
 
     @classmethod
-    def opaque(cls, path: str | Path) -> Self:
-        """Exact for transactional and for opaque spouts."""
-        return cls(path, lambda fields: OpaqueValue(*fields), OpaqueMap)
+    def opaque(cls, path: str | Path, *, cache: int = 0) -> Self:
+        """Exact for transactional and for opaque spouts; ``cache``: values kept in each task."""
+        return cls(OPAQUE, path, cache)
 
     @classmethod
-    def transactional(cls, path: str | Path) -> Self:
+    def transactional(cls, path: str | Path, *, cache: int = 0) -> Self:
         """Exact for transactional spouts; stores a value less."""
-        return cls(path, lambda fields: TransactionalValue(*fields), TransactionalMap)
+        return cls(TRANSACTIONAL, path, cache)
 
     @classmethod
-    def non_transactional(cls, path: str | Path) -> Self:
+    def non_transactional(cls, path: str | Path, *, cache: int = 0) -> Self:
         """What comes again counts again."""
-        return cls(path, tuple, _Plain)
+        return cls(NON_TRANSACTIONAL, path, cache)
 
-    def make_state(self, config: Mapping[str, Any], partition_index: int, num_partitions: int) -> MapState:  # noqa: ARG002
+    def open(self, partition: int) -> SqliteMap:
         """Opens the file and takes the partition over."""
-        return self._state(SqliteMap(self._path, partition_index, self._wrap))
+        return SqliteMap(self._path, partition, self._kind.wrap)
 
     def items(self) -> Iterator[tuple[Key, Any]]:
         """(key, present value) of all partitions, read without disturbing the writers; nothing if there is no file."""
@@ -183,6 +164,4 @@ class SqliteState(StateFactory):
             if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'entries'").fetchone():
                 return
             for key, value in connection.execute("SELECT key, value FROM entries"):
-                stored = self._wrap(codec.decode(value)[0])
-                fields = dict(zip(getattr(stored, "_fields", ("value",)), stored, strict=True))
-                yield codec.decode(key)[0], fields.get("current", fields.get("value"))
+                yield codec.decode(key)[0], self._kind.present(codec.decode(value)[0])

@@ -90,7 +90,15 @@ class BackingMap(ABC):
 
 
 class StateFactory(ABC):
-    """Makes the state of one partition; stands in the topology, so it keeps no connection itself."""
+    """Makes the state of one partition; stands in the topology, so it keeps no connection itself.
+
+    Attributes:
+        partitions: how many there must be; None: as many as the operations around it have tasks.
+        kind: ``opaque``, ``transactional``, ``non-transactional``, or None: its author knows.
+    """
+
+    partitions: int | None = None
+    kind: str | None = None
 
     @abstractmethod
     def make_state(self, config: Mapping[str, Any], partition_index: int, num_partitions: int) -> State:
@@ -98,7 +106,13 @@ class StateFactory(ABC):
 
 
 class StateUpdater(Operation):
-    """Writes a batch to a state."""
+    """Writes a batch to a state.
+
+    Attributes:
+        updates_always: whether it is called for an empty part of a batch too.
+    """
+
+    updates_always: bool = False
 
     def update_state(self, state: Any, tuples: Sequence[TridentTuple], collector: Collector) -> None:
         """All tuples of the batch that this partition got, at least one; what is emitted are the new values."""

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, Self
 from ardea.errors import TopologyError
 from ardea.grouping import CustomStreamGrouping, Grouping
 from ardea.plan import GroupingPlan
-from ardea.trident.builtin import Best
-from ardea.trident.folds import Aggregation, AnyAggregator, Fold, Grouped, all_combine, combining_fold, fold_of
+from ardea.trident.builtin import Best, Extreme
+from ardea.trident.folds import Aggregation, AnyAggregator, Fold, all_combine, combining_fold, fold_of, grouped
 from ardea.trident.graph import Node, PartitionNode, ProcessorNode
 from ardea.trident.groupings import BatchGlobal, Identity, WithoutHead, spokesman
+from ardea.trident.memory import MemoryMapState
 from ardea.trident.operations import CombinerAggregator, Filter, Function, ReducerAggregator
-from ardea.trident.processors import Aggregate, Each, FlatMap, Keep, Map, Peek, Persist, Processor, Project, Query
+from ardea.trident.processors import Aggregate, Each, FlatMap, Keep, Map, Pass, Peek, Persist, Processor, Project, Query
 from ardea.trident.state import (
     CombineIntoMap,
     CombineIntoSnapshot,
@@ -25,6 +26,7 @@ from ardea.trident.state import (
     StateUpdater,
 )
 from ardea.trident.tuples import Fields, TridentTuple, names_of, projection, select
+from ardea.trident.windows import Length, WindowConfig, WindowUpdater
 
 if TYPE_CHECKING:
     from ardea.trident.topology import TridentTopology
@@ -71,12 +73,16 @@ class Stream:
         seen, added = select(self.fields, inputs), names_of(outputs)
         self._check_added(added)
         view, count = projection(self.fields, seen), len(added)
-        return self._then((*self.fields, *added), lambda: Each(copy.deepcopy(function), view, count))
+        return self._then(
+            (*self.fields, *added),
+            lambda: Each(copy.deepcopy(function), view, count),
+            f"each {_title(seen)} -> {_title(added)}",
+        )
 
     def filter(self, predicate: Predicate, inputs: Fields | None = None) -> Stream:
         """Keeps the tuples for which the predicate, shown ``inputs`` (all fields), is true."""
         view = projection(self.fields, select(self.fields, inputs))
-        return self._then(self.fields, lambda: Keep(copy.deepcopy(predicate), view))
+        return self._then(self.fields, lambda: Keep(copy.deepcopy(predicate), view), "filter")
 
     def map(self, function: MapFunction, outputs: Fields | None = None) -> Stream:
         """Replaces each tuple by what the function returns: a value for one field, a sequence for several."""
@@ -89,13 +95,13 @@ class Stream:
     def peek(self, function: Callable[[TridentTuple], Any]) -> Stream:
         """Shows each tuple to the function."""
         view = projection(self.fields, self.fields)
-        return self._then(self.fields, lambda: Peek(copy.deepcopy(function), view))
+        return self._then(self.fields, lambda: Peek(copy.deepcopy(function), view), "peek")
 
     def project(self, fields: Fields) -> Stream:
         """Keeps only these fields."""
         kept = select(self.fields, fields)
         view = projection(self.fields, kept)
-        return self._then(kept, lambda: Project(view))
+        return self._then(kept, lambda: Project(view), f"project {_title(kept)}")
 
     # --- between tasks ------------------------------------------------------------------------------------------
 
@@ -146,12 +152,15 @@ class Stream:
         return Chain(self, ())
 
     def min_by(self, key: str | Callable[[TridentTuple], Any]) -> Stream:
-        """The tuple of each batch with the smallest key (a field or a function); None is no key."""
-        return self.first_n(1, key)
+        """In each partition, the batch's tuple with the smallest key (a field or a function); of equal ones the later.
+
+        None is no key.  ``first_n(1, key)`` gives one tuple for the whole batch.
+        """
+        return self._extreme(key, largest=False)
 
     def max_by(self, key: str | Callable[[TridentTuple], Any]) -> Stream:
-        """The tuple of each batch with the largest key."""
-        return self.first_n(1, key, reverse=True)
+        """The same with the largest key."""
+        return self._extreme(key, largest=True)
 
     def first_n(self, count: int, key: str | Callable[[TridentTuple], Any], *, reverse: bool = False) -> Stream:
         """The ``count`` tuples of each batch with the smallest key; with ``reverse`` the largest."""
@@ -159,6 +168,37 @@ class Stream:
             select(self.fields, key)
         best = Best(count, key, reverse=reverse)
         return self.partition_aggregate(best, self.fields).global_().partition_aggregate(best, self.fields)
+
+    def tumbling_window(
+        self,
+        length: Length,
+        aggregator: AnyAggregator,
+        outputs: Fields,
+        inputs: Fields | None = None,
+        state: StateFactory | None = None,
+    ) -> Stream:
+        """Replaces tuples by what the aggregator makes of each ``length`` of them, in each partition.
+
+        Args:
+            length: so many tuples; or a timedelta, of the times at which their batches are committed.
+            aggregator: of any kind.
+            outputs: what it emits.
+            inputs: the fields that it sees, and the only ones that are kept meanwhile; by default all.
+            state: where incomplete windows are kept, an opaque map; by default in memory.
+        """
+        return self._window(WindowConfig.of(length), aggregator, outputs, inputs, state)
+
+    def sliding_window(
+        self,
+        length: Length,
+        slide: Length,
+        aggregator: AnyAggregator,
+        outputs: Fields,
+        inputs: Fields | None = None,
+        state: StateFactory | None = None,
+    ) -> Stream:
+        """The same after each ``slide``, of the last ``length``."""
+        return self._window(WindowConfig.of(length, slide), aggregator, outputs, inputs, state)
 
     def group_by(self, fields: Fields) -> GroupedStream:
         """Aggregations happen for each group of equal values of these fields."""
@@ -195,7 +235,12 @@ class Stream:
         seen, added = select(self.fields, inputs), names_of(outputs)
         self._check_added(added)
         view, name, count = projection(self.fields, seen), state.name, len(added)
-        return self._then((*self.fields, *added), lambda: Query(copy.deepcopy(function), view, name, count), state=name)
+        return self._then(
+            (*self.fields, *added),
+            lambda: Query(copy.deepcopy(function), view, name, count),
+            f"query {name} by {_title(seen)}",
+            state=name,
+        )
 
     # --- inside -------------------------------------------------------------------------------------------------
 
@@ -204,43 +249,66 @@ class Stream:
             message = "Additive operations cannot add fields with same name as already exists. Tried adding {} to {}"
             raise TopologyError([message.format(list(added), list(self.fields))])
 
+    def _extreme(self, key: str | Callable[[TridentTuple], Any], *, largest: bool) -> Stream:
+        if isinstance(key, str):
+            select(self.fields, key)
+        return self.partition_aggregate(Extreme(key, largest=largest), self.fields)
+
+    def _window(
+        self,
+        config: WindowConfig,
+        aggregator: AnyAggregator,
+        outputs: Fields,
+        inputs: Fields | None,
+        state: StateFactory | None,
+    ) -> Stream:
+        seen, added = select(self.fields, inputs), names_of(outputs)
+        updater = WindowUpdater(config, Aggregation(seen, aggregator, added))
+        name = self._topology.add_state(MemoryMapState() if state is None else state)
+        return self._persist(name, projection(self.fields, seen), updater, added).new_values_stream()
+
     def _mapped(self, kind: type[Map], function: MapFunction, outputs: Fields | None) -> Stream:
         names = self.fields if outputs is None else names_of(outputs)
         view, count = projection(self.fields, self.fields), len(names)
-        return self._then(names, lambda: kind(copy.deepcopy(function), view, count))
+        return self._then(names, lambda: kind(copy.deepcopy(function), view, count), f"map -> {_title(names)}")
 
     def _then(
         self,
         fields: tuple[str, ...],
         make: Callable[[], Processor],
+        label: str,
         state: str | None = None,
         *,
         commits: bool = False,
     ) -> Stream:
         graph = self._topology.graph
-        node = ProcessorNode(graph.next_index, fields, (self._node,), self._name, None, make, state, commits)
+        node = ProcessorNode(graph.next_index, fields, (self._node,), self._name, None, label, make, state, commits)
         graph.add(node)
         return Stream(self._topology, node, self._name)
 
     def _partition(self, grouping: GroupingPlan, *, identity: bool = False) -> Stream:
         if isinstance(self._node, PartitionNode):  # both happen, with a task in between
-            return self.filter(lambda _: True)._partition(grouping, identity=identity)
+            return self._then(self.fields, Pass, "pass")._partition(grouping, identity=identity)
         graph = self._topology.graph
-        node = PartitionNode(graph.next_index, self.fields, (self._node,), self._name, None, grouping, identity)
+        node = PartitionNode(graph.next_index, self.fields, (self._node,), self._name, None, "", grouping, identity)
         graph.add(node)
         return Stream(self._topology, node, self._name)
 
     def _folded(
         self, make: Callable[[], Fold], fields: tuple[str, ...], alone: Callable[[int, int, int], bool] | None
     ) -> Stream:
-        return self._then(fields, lambda: Aggregate(make(), alone))
+        return self._then(fields, lambda: Aggregate(make(), alone), f"aggregate -> {_title(fields)}")
 
     def _persist(
         self, name: str, view: Callable[[Any], TridentTuple], updater: StateUpdater, outputs: tuple[str, ...]
     ) -> TridentState:
         count = len(outputs)
         stream = self._then(
-            outputs, lambda: Persist(copy.deepcopy(updater), view, name, count), state=name, commits=True
+            outputs,
+            lambda: Persist(copy.deepcopy(updater), view, name, count),
+            f"persist {name}",
+            state=name,
+            commits=True,
         )
         return TridentState(stream, name)
 
@@ -271,11 +339,8 @@ class Chain:
         stream, group = self._stream, self._group
 
         def fold(source: tuple[str, ...]) -> Callable[[], Fold]:
-            def make() -> Fold:
-                plain = fold_of(parts, source)
-                return Grouped(plain, projection(source, group)) if group else plain
-
-            return make
+            places = [source.index(name) for name in group]
+            return lambda: grouped(fold_of(parts, source), places)
 
         nobody = _nobody if group else None
         if not whole:
@@ -289,11 +354,7 @@ class Chain:
         if not combines:
             return stream._folded(fold(stream.fields), fields, alone)
 
-        def combining() -> Fold:
-            plain = combining_fold(parts, len(group))
-            return Grouped(plain, projection(fields, group)) if group else plain
-
-        return stream._folded(combining, fields, alone)
+        return stream._folded(lambda: grouped(combining_fold(parts, len(group)), range(len(group))), fields, alone)
 
     def _add(self, aggregator: AnyAggregator, outputs: Fields, inputs: Fields | None, *, whole: bool) -> Chain:
         part = Aggregation(select(self._stream.fields, inputs), aggregator, names_of(outputs))
@@ -389,3 +450,7 @@ def _spokesman(txid: int, partition: int, partitions: int) -> bool:
 
 def _first(txid: int, partition: int, partitions: int) -> bool:  # noqa: ARG001
     return partition == 0
+
+
+def _title(fields: Sequence[str]) -> str:
+    return ", ".join(fields) or "nothing"

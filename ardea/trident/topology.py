@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from ardea.component import Spout
+from ardea.drpc import LocalDrpc
 from ardea.errors import TopologyError
 from ardea.plan import LogicalPlan
 from ardea.topology import NOTHING, Topology
 from ardea.trident.compiler import compile_graph
-from ardea.trident.graph import Graph, ProcessorNode, SpoutNode
+from ardea.trident.drpc import ARGS, RETURN, Place
+from ardea.trident.graph import DrpcNode, Graph, ProcessorNode, SpoutNode
+from ardea.trident.joins import Joiner, JoinFields, JoinType, MultiReduce
 from ardea.trident.maps import SnapshottableMap
-from ardea.trident.processors import Merge
+from ardea.trident.operations import GroupedMultiReducer, MultiReducer
+from ardea.trident.plain import PlainSpout
+from ardea.trident.processors import Pass, Processor, Project
 from ardea.trident.spout import TridentSpout
 from ardea.trident.state import MapState, Snapshottable, State, StateFactory
-from ardea.trident.stream import Stream, TridentState
-from ardea.trident.tuples import Fields, names_of
+from ardea.trident.stream import GroupedStream, Stream, TridentState
+from ardea.trident.tuples import Fields, names_of, projection, select
 
 TRACKED: Mapping[str, Any] = {"topology.reliability.mode": "ATLEAST_ONCE", "topology.acker.executors": 1}
 """Batches are tracked, whatever a topology's author or submitter chose."""
@@ -33,20 +40,46 @@ class TridentTopology:
         self._states: dict[str, StateFactory] = {}
         self._config: dict[str, Any] = {}
 
-    def new_stream(self, txid: str, spout: TridentSpout[Any]) -> Stream:
+    def new_stream(self, txid: str, spout: TridentSpout[Any] | type[Spout]) -> Stream:
         """A stream of batches.
 
         Args:
             txid: names what is stored about its transactions: unique in the topology, the same after each submit.
-            spout: where the batches come from.
+            spout: where the batches come from; the class of an ordinary spout is not transactional.
         """
+        if isinstance(spout, type) and issubclass(spout, Spout):
+            spout = PlainSpout(spout)
         if not isinstance(spout, TridentSpout):
             raise TopologyError([f"stream {txid!r}: {spout!r} is no TridentSpout object"])
         if any(isinstance(node, SpoutNode) and node.txid == txid for node in self.graph.nodes):
             raise TopologyError([f"there are two streams {txid!r}"])
-        node = SpoutNode(self.graph.next_index, names_of(spout.outputs), (), None, None, txid, spout)
+        node = SpoutNode(
+            self.graph.next_index, names_of(spout.outputs), (), None, None, f"{type(spout).__name__}", txid, spout
+        )
         self.graph.add(node)
         return Stream(self, node)
+
+    def new_drpc_stream(
+        self, function: str, local: LocalDrpc | None = None, *, host: str = "127.0.0.1", port: int = 0
+    ) -> Stream:
+        """A stream whose batches are requests, one each, with the field ``args``; its last operation gives the answer.
+
+        Args:
+            function: its name, unique in the topology.
+            local: the way to ask it in ``ardea.testing``; None: it is served over HTTP (docs/drpc.md).
+            host: the interface; ``0.0.0.0`` for all.
+            port: 0: a free one, which the log and the state manager name.
+        """
+        nodes = [node for node in self.graph.nodes if isinstance(node, DrpcNode)]
+        if any(node.place.function == function for node in nodes):
+            raise TopologyError([f"there are two DRPC streams {function!r}"])
+        fields = (ARGS, RETURN)
+        place = Place(function, local, host, port)
+        source = DrpcNode(self.graph.next_index, fields, (), None, None, f"requests of {function}", place)
+        self.graph.add(source)
+        stream = Stream(self, source)
+        source.answers = stream._then((RETURN,), lambda: Project(projection(fields, (RETURN,))), "who asks")._node
+        return stream.project(ARGS)
 
     def new_static_state(self, factory: StateFactory) -> TridentState:
         """A state that only :meth:`Stream.state_query` uses."""
@@ -60,9 +93,98 @@ class TridentTopology:
         for stream in streams:
             if len(stream.fields) != len(names):
                 raise TopologyError([f"merge(): {list(stream.fields)} do not fit {list(names)}"])
-        # Each stream by a node of its own: the same one may come twice, and repartitions end before the merge.
-        parents = tuple(stream.project(stream.fields)._node for stream in streams)
-        node = ProcessorNode(self.graph.next_index, names, parents, streams[0]._name, None, Merge)
+        return self._meeting(streams, names, Pass, "merge")
+
+    def multi_reduce(
+        self,
+        streams: Sequence[Stream] | Sequence[GroupedStream],
+        reducer: MultiReducer | GroupedMultiReducer,
+        outputs: Fields,
+        inputs: Sequence[Fields] | None = None,
+    ) -> Stream:
+        """What a reducer makes of several streams, batch by batch.
+
+        Args:
+            streams: all plain, for a :class:`MultiReducer`, which works where their tuples are; or all grouped, for a
+                :class:`GroupedMultiReducer`: equal keys meet.
+            reducer: the author's.
+            outputs: the fields that it emits.
+            inputs: the fields that it sees of each stream; by default all.
+        """
+        if not streams:
+            raise TopologyError(["multi_reduce() of no stream"])
+        plain = [stream for stream in streams if isinstance(stream, Stream)]
+        grouped = [stream for stream in streams if isinstance(stream, GroupedStream)]
+        if not (isinstance(reducer, MultiReducer) and not grouped) and not (
+            isinstance(reducer, GroupedMultiReducer) and not plain
+        ):
+            raise TopologyError(
+                ["multi_reduce() takes plain streams and a MultiReducer, or grouped ones and a GroupedMultiReducer"]
+            )
+        _check_keys(grouped)
+        seen = [None] * len(streams) if inputs is None else list(inputs)
+        if len(seen) != len(streams):
+            raise TopologyError([f"multi_reduce() of {len(streams)} streams has inputs for {len(seen)}"])
+        names, key_views = names_of(outputs), None
+        if grouped:
+            plain = [stream.to_stream().partition_by(stream.group_fields) for stream in grouped]
+            key_views = [projection(s.fields, g.group_fields) for s, g in zip(plain, grouped, strict=True)]
+        views = [
+            projection(stream.fields, select(stream.fields, wanted)) for stream, wanted in zip(plain, seen, strict=True)
+        ]
+        return self._meeting(
+            plain,
+            names,
+            lambda: MultiReduce(copy.deepcopy(reducer), views, len(names), key_views),
+            type(reducer).__name__,
+        )
+
+    def join(
+        self,
+        streams: Sequence[Stream],
+        keys: Sequence[Fields],
+        outputs: Fields,
+        types: JoinType | Sequence[JoinType] = JoinType.INNER,
+        fields: JoinFields = JoinFields.COMPACT,
+    ) -> Stream:
+        """The combinations of tuples with equal keys, within a batch.
+
+        Args:
+            streams: two or more.
+            keys: the fields that are compared, for each stream, in step.
+            outputs: as many names as ``fields`` asks for.
+            types: for each stream, or for all, what becomes of a key that the stream does not have.
+            fields: which fields there are.
+        """
+        if len(streams) < 2 or len(keys) != len(streams):
+            raise TopologyError([f"join() of {len(streams)} streams by {len(keys)} keys: give two or more of each"])
+        each = [types] * len(streams) if isinstance(types, JoinType) else list(types)
+        if len(each) != len(streams):
+            raise TopologyError([f"join() of {len(streams)} streams has {len(each)} types"])
+        grouped = [stream.group_by(key) for stream, key in zip(streams, keys, strict=True)]
+        _check_keys(grouped)
+        rest = [
+            tuple(name for name in stream.fields if name not in group.group_fields)
+            for stream, group in zip(streams, grouped, strict=True)
+        ]
+        widths, places = [len(names) for names in rest], None
+        if fields is JoinFields.PRESERVE:
+            places = [
+                [[*group.group_fields, *others].index(name) for name in stream.fields]
+                for stream, group, others in zip(streams, grouped, rest, strict=True)
+            ]
+        needed = sum(map(len, places)) if places is not None else len(grouped[0].group_fields) + sum(widths)
+        names = names_of(outputs)
+        if len(names) != needed:
+            raise TopologyError([f"join() gives {needed} fields, and the names for them are {list(names)}"])
+        return self.multi_reduce(grouped, Joiner(each, widths, places), names, rest)
+
+    def _meeting(
+        self, streams: Sequence[Stream], fields: tuple[str, ...], make: Callable[[], Processor], label: str
+    ) -> Stream:
+        # Each stream by a node of its own: the same one may come twice, and repartitions end before it.
+        parents = tuple(stream._then(stream.fields, Pass, "pass")._node for stream in streams)
+        node = ProcessorNode(self.graph.next_index, fields, parents, streams[0]._name, None, label, make)
         self.graph.add(node)
         return Stream(self, node, streams[0]._name)
 
@@ -84,8 +206,9 @@ class TridentTopology:
         Raises:
             TopologyError: a state is asked by streams that can't share its tasks, or nothing reads a stream.
         """
-        specs = compile_graph(self.graph, self._states)
+        specs, operations = compile_graph(self.graph, self._states)
         body: dict[str, Any] = {f"component_{number}": spec for number, spec in enumerate(specs)}
+        body["operations"] = operations
         built = type(self.name, (_Compiled,), {"config": {"topology.name": self.name, **self._config}, **body})
         built.__module__ = Topology.__module__  # as what TopologyBuilder builds: the loader takes it for the author's
         return built
@@ -95,9 +218,16 @@ class TridentTopology:
         return self.build().plan(overrides)
 
 
-class _Compiled(Topology):
-    """Tracked in every mode."""
+def _check_keys(grouped: Sequence[GroupedStream]) -> None:
+    if len({len(stream.group_fields) for stream in grouped}) > 1:
+        keys = ", ".join(str(list(stream.group_fields)) for stream in grouped)
+        raise TopologyError([f"the keys of the streams have different numbers of fields: {keys}"])
 
+
+class _Compiled(Topology):
+    """Tracked in every mode.  ``operations`` are those of each component, for who draws the plan."""
+
+    operations: ClassVar[Mapping[str, Sequence[str]]] = NOTHING
     config: ClassVar[Mapping[str, Any]] = NOTHING
 
     @classmethod
@@ -111,6 +241,8 @@ class _SnapshotFactory(StateFactory):
 
     def __init__(self, factory: StateFactory) -> None:
         self._factory = factory
+
+        self.partitions, self.kind = factory.partitions, factory.kind
 
     def make_state(self, config: Mapping[str, Any], partition_index: int, num_partitions: int) -> State:
         """The factory's state, wrapped if it is a map."""

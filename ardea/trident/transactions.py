@@ -7,6 +7,7 @@ it and all later ones are begun again with a higher attempt.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -51,15 +52,22 @@ class Transactions:
         current: the first transaction that is not known to be committed.
         life: how often there was a coordinator before; attempts of later lives are higher.
         most: how many transactions may be active.
+        interval: seconds between two batches at least.
+        patience: a transaction that failed so often in this life is skipped: it comes again without its tuples.
+            None: it is tried for ever.
     """
 
-    def __init__(self, current: int, life: int, most: int) -> None:
+    def __init__(self, current: int, life: int, most: int, interval: float = 0.0, patience: int | None = None) -> None:
         self.current = current
         self.failures = 0  # in a row
         self._life = life
         self._most = most
         self._active: dict[int, _Active] = {}
         self._tried: dict[int, int] = {}  # transaction -> attempts begun in this life
+        self._failed: dict[int, int] = {}  # transaction -> its own failures in this life
+        self._interval = interval
+        self._next_begin = -math.inf
+        self._most_failures = math.inf if patience is None else patience
         self._patience = 0
 
     @property
@@ -67,7 +75,11 @@ class Transactions:
         """Whether no transaction is active."""
         return not self._active
 
-    def next_steps(self, ready: Callable[[int], bool]) -> list[Step]:
+    def skips(self, txid: int) -> bool:
+        """Whether the transaction has failed too often."""
+        return self._failed.get(txid, 0) >= self._most_failures
+
+    def next_steps(self, ready: Callable[[int], bool], now: float = 0.0) -> list[Step]:
         """What can go on now: a commit whose turn it is, and new batches as long as ``ready(txid)``."""
         steps = self.commits()
         if self._patience:
@@ -76,8 +88,9 @@ class Transactions:
         for txid in range(self.current, self.current + self._most):
             if txid in self._active:
                 continue
-            if not ready(txid):
+            if now < self._next_begin or not ready(txid):
                 break
+            self._next_begin = now + self._interval
             tried = self._tried[txid] = self._tried.get(txid, -1) + 1
             self._active[txid] = _Active(self._life * LIVES + tried, Phase.BATCH)
             steps.append(self._step(txid))
@@ -100,6 +113,7 @@ class Transactions:
             return False
         del self._active[step.txid]
         self._tried.pop(step.txid, None)
+        self._failed.pop(step.txid, None)
         self.current = step.txid + 1
         self.failures = self._patience = 0
         return True
@@ -113,6 +127,7 @@ class Transactions:
             return False
         for txid in [txid for txid in self._active if txid >= step.txid]:
             del self._active[txid]
+        self._failed[step.txid] = self._failed.get(step.txid, 0) + 1
         self._patience = min((1 << self.failures) - 1, MOST_PATIENCE)
         self.failures = min(self.failures + 1, 10)
         return True

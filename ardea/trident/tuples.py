@@ -12,6 +12,8 @@ from ardea.errors import TopologyError, UserError
 Row: TypeAlias = tuple[Any, ...]
 """The values of a stream's fields, in order."""
 
+Rows: TypeAlias = list[Row]
+
 Fields: TypeAlias = str | Sequence[str]
 """What a caller may write for field names: one, or several."""
 

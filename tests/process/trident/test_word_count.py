@@ -11,9 +11,12 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ardea.drpc import DrpcClient
+from ardea.errors import ArdeaError
 from ardea.state import FileState
 from ardea.supervision.records import read_status
 from ardea.trident import SqliteState
@@ -59,6 +62,18 @@ class Run:
         except sqlite3.OperationalError:
             return {}  # not there yet, or being made
 
+    def ask(self, words: str) -> dict[str, int | None]:
+        """What the topology answers; asked again while its task is not there."""
+
+        def answer() -> list[list[Any]]:
+            try:
+                client = DrpcClient.find(str(self.state / "state"), "TridentWordCount", "counts")
+                return client.execute("counts", words, 10)
+            except ArdeaError:
+                return []
+
+        return dict(self.deadline(answer, "the topology answers"))
+
     def exact(self) -> None:
         """Waits until all words are counted, none of them twice."""
         files = sorted(self.inputs.iterdir())
@@ -83,19 +98,28 @@ class Run:
         self.deadline(lambda: self.pids().get(name, pid) != pid, f"{name} is back")
 
 
-VICTIMS = ["b-0-count-0", "b-1-split-count-0", "$mastercoord-bg0-0", "spout-files-0", "$spoutcoord-spout-files-0"]
+VICTIMS = [
+    "b-2-count-ask-0",
+    "b-1-split-count-0",
+    "$mastercoord-bg0-0",
+    "spout-files-0",
+    "$spoutcoord-spout-files-0",
+    "spout-counts0-0",
+]
 
 
 def test_exact_while_everything_is_killed_and_across_runs(tmp_path, deadline, leaks):
     with Run(tmp_path, deadline) as run:
         run.write("first.txt")
         run.exact()
+        assert run.ask("License THE xyzzy") == {**{w: run.counted()[w] for w in ("license", "the")}, "xyzzy": None}
         for victim in VICTIMS:
             for name in ("first.txt", f"{victim}.txt"):
                 run.write(name)
             run.kill(victim)
             run.write("last.txt")
         run.exact()
+        assert run.ask("the") == {"the": run.counted()["the"]}
     with Run(tmp_path, deadline) as run:
         run.write("last.txt")
         run.exact()

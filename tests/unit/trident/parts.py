@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 from ardea.testing import Cluster
-from ardea.trident import Count, DirectorySpout, SqliteState, TridentTopology
+from ardea.trident import Attempt, Count, DirectorySpout, SqliteState, TridentTopology
+from ardea.trident.partitioned import _Coordinator, _Emitter
+from ardea.trident.store import MemoryStore, StreamStore
+
+AT_ONCE = {"topology.trident.batch.emit.interval.millis": 0}
 
 
 def words_of(tup):
@@ -39,8 +43,42 @@ def counted(state):
 
 def run_through(topology, faults=(), containers=2, seed=0, config=None, timeout=600, cost=None):
     """Runs to the end, with processes killed at times; returns the cluster, closed."""
-    with Cluster(topology, containers=containers, seed=seed, config=config or {}, cost=cost or {}) as cluster:
+    config = AT_ONCE | (config or {})
+    with Cluster(topology, containers=containers, seed=seed, config=config, cost=cost or {}) as cluster:
         for time, name in faults:
             cluster.at(time, lambda c, name=name: c.kill(name))
         cluster.run_until(lambda: cluster.over, timeout)
         return cluster
+
+
+class Emissions:
+    """Two emitters of a spout, through attempts and lives, without a topology."""
+
+    def __init__(self, spout):
+        self.spout, self.store, self.txid, self.attempt = spout, StreamStore(MemoryStore(), "t", "s"), 1, 0
+        self.metadata = None
+        self.new_life()
+
+    def new_life(self):
+        self.coordinator = _Coordinator(self.spout, self.store)
+        self.emitters = [_Emitter(self.spout, self.store, index, 2) for index in (0, 1)]
+
+    def emit(self):
+        """An attempt's rows."""
+        current = self.store.get(f"meta/{self.txid}")
+        previous = self.store.get(f"meta/{self.txid - 1}")
+        metadata = self.coordinator.initialize_transaction(self.txid, previous, current)
+        self.store.put(f"meta/{self.txid}", metadata)
+        rows, self.attempt = [], self.attempt + 1
+        kept = type("Kept", (), {"emit": staticmethod(lambda values: rows.append(values[0]))})
+        for emitter in self.emitters:
+            emitter.emit_batch(Attempt(self.txid, self.attempt), metadata, kept)
+        return rows
+
+    def commit(self):
+        """The last attempt is committed."""
+        for emitter in self.emitters:
+            if self.spout.committing:
+                emitter.commit(Attempt(self.txid, self.attempt))
+            emitter.success(self.txid)
+        self.txid += 1

@@ -9,7 +9,7 @@ import pytest
 from ardea.testing import Cluster
 from ardea.trident.sqlite import SqliteMap
 
-from .parts import counted, counting, run_through, write_files
+from .parts import AT_ONCE, counted, counting, run_through, write_files
 
 KINDS = [("transactional", "transactional"), ("transactional", "opaque"), ("opaque", "opaque")]
 WORDS = ["the", "cow", "jumped", "over", "moon", "a", "b", "c"]
@@ -70,7 +70,7 @@ def killed_in_commit(folder, spout, state, victim, monkeypatch):
         writes.append(1)
 
     monkeypatch.setattr(SqliteMap, "multi_put", noting)
-    with Cluster(topology, containers=2, cost={"b-0": 0.01, "$mastercoord-bg0": 0.01}) as cluster:
+    with Cluster(topology, containers=2, config=AT_ONCE, cost={"b-0": 0.01, "$mastercoord-bg0": 0.01}) as cluster:
         for _ in range(4):
             before = len(writes)
             cluster.run_until(lambda before=before: len(writes) > before or cluster.over)

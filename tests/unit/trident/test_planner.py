@@ -211,3 +211,33 @@ def test_two_repartitions_in_a_row_both_happen():
     topology = TridentTopology("both")
     topology.new_stream("one", spout("a")).shuffle().partition(Own()).map(lambda tup: tup)
     assert [c.name for c in topology.plan() if c.name.startswith("b-")] == ["b-0", "b-1"]
+
+
+def test_streams_that_merge_keep_their_numbers_of_tasks():
+    """Storm forces the same number on all that merge, and a spout of one task forces one."""
+    topology = TridentTopology("merge")
+    many = topology.new_stream("many", DirectorySpout.transactional("in", field="a")).parallelism_hint(4)
+    one = topology.new_stream("one", spout("a"))
+    merged = topology.merge([many, one]).group_by("a")
+    merged.persistent_aggregate(MemoryMapState(), Count(), "n").parallelism_hint(2)
+    plan = topology.plan()
+    tasks = {c.name: c.tasks for c in plan if not c.name.startswith("$")}
+    assert (tasks["spout-many"], tasks["spout-one"]) == (4, 1)
+    (reader,) = [c for c in plan if any(i.component == "spout-one" for i in c.inputs) and c.name.startswith("b-")]
+    assert reader.tasks == 4
+    reads = {i.component: i.grouping.describe() for i in reader.inputs if i.stream.startswith("s")}
+    assert reads == {"spout-many": "custom(Identity)", "spout-one": "local_or_shuffle"}
+
+
+def test_a_state_can_have_a_number_of_partitions_of_its_own():
+    class Three(MemoryMapState):
+        partitions = 3
+
+    def build(hint=None):
+        topology = TridentTopology("three")
+        counts = topology.new_stream("s", spout("a")).group_by("a").persistent_aggregate(Three(), Count(), "n")
+        return (topology if hint is None else counts.parallelism_hint(hint)._stream._topology).plan()
+
+    assert {c.name: c.tasks for c in build()}["b-1"] == 3
+    with pytest.raises(TopologyError, match="b-1 is to have 2 and 3 partitions"):
+        build(2)

@@ -1,0 +1,149 @@
+"""DRPC streams: each request is a batch of its own, and the topology's answer goes back to who asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
+
+import msgspec
+
+from ardea.component import Spout
+from ardea.config import Settings
+from ardea.context import TopologyContext
+from ardea.drpc import DrpcErrorType, LocalDrpc, Requests, published_path
+from ardea.drpc.client import PATIENCE, post
+from ardea.errors import FailedException, UserError
+from ardea.state import open_state, paths
+from ardea.trident.processors import BatchRun, Processor
+from ardea.trident.store import StateManagerStore
+from ardea.trident.tuples import Row, Rows
+
+ARGS, RETURN = "args", "$return"
+OPEN = 1000
+"""Trees that may be open, whatever the topology allows its batches."""
+
+
+class Place(NamedTuple):
+    """Where a function's requests come in: in this process, or at an interface and a port."""
+
+    function: str
+    local: LocalDrpc | None
+    host: str
+    port: int
+
+
+class DrpcSpout(Spout):
+    """Emits each request as a batch, and answers those that fail."""
+
+    config = MappingProxyType({"topology.max.spout.pending": OPEN})
+    place: ClassVar[Place]
+    data_streams: ClassVar[Sequence[str]] = ()
+    report_stream: ClassVar[str]
+    readers: ClassVar[Sequence[str]] = ()
+
+    def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
+        """Opens the endpoint, if requests come over the network."""
+        function, local, host, port = self.place
+        settings = Settings.of(config)
+        self._targets = [task for reader in self.readers for task in context.component_tasks(reader)]
+        self._txid = int(context.now() * 1e6)  # above those of a former life
+        self._unreported: dict[int, tuple[str, int]] = {}  # batch -> its request, and the reports not yet acked
+        self._close: Callable[[], None] = lambda: None
+        if local is not None:
+            if context.state_address:
+                raise UserError(
+                    f"DRPC function {function} is asked through a LocalDrpc, which works in ardea.testing only",
+                    hint="leave it out of new_drpc_stream(): the function is then served over HTTP",
+                )
+            self._requests, self._way = local.requests(function), ""
+            return
+        from ardea.drpc.endpoint import Endpoint
+
+        self._requests = Requests(function, settings.drpc_queue)
+        endpoint = Endpoint(self._requests, host, port, settings.drpc_timeout)
+        self._close = endpoint.close
+        self._way = f"{endpoint.address} {endpoint.token}"
+        self.logger.info("DRPC function %s: POST http://%s/drpc/%s", function, endpoint.address, function)
+        if context.state_address:
+            with open_state(context.state_address) as state:
+                path = published_path(paths.name_of(context.topology_id), function)
+                StateManagerStore(state).put(path, f"http://{endpoint.address}")
+
+    def next_tuple(self) -> None:
+        """Begins what waits."""
+        while (request := self._requests.take()) is not None:
+            self._txid += 1
+            sent: Counter[int] = Counter()
+            row = (self._txid, 0, request.args, [request.id, self._way])
+            for stream in self.data_streams:
+                sent.update(self.emit(row, stream=stream, need_task_ids=True) or ())
+            self._unreported[self._txid] = request.id, len(self._targets)
+            for task in self._targets:
+                report = (self._txid, 0, sent[task])
+                self.emit(report, tup_id=(self._txid, task), stream=self.report_stream, direct_task=task)
+        if self._requests.closed and not self._unreported:
+            self.finish()
+
+    def ack(self, tup_id: tuple[int, int]) -> None:
+        """A reader, and all behind it, is done with the batch."""
+        txid, _ = tup_id
+        if txid not in self._unreported:
+            return
+        request, left = self._unreported[txid]
+        if left > 1:
+            self._unreported[txid] = request, left - 1
+            return
+        del self._unreported[txid]
+        self._requests.fail(request, DrpcErrorType.INTERNAL_ERROR, "the topology was done and had sent no answer")
+
+    def fail(self, tup_id: tuple[int, int]) -> bool:
+        """The request fails; it is not repeated."""
+        if (known := self._unreported.pop(tup_id[0], None)) is not None:
+            self._requests.fail(known[0], DrpcErrorType.FAILED_REQUEST, "the topology failed on it; its logs say why")
+        return True
+
+    def close(self) -> None:
+        """Fails what is open."""
+        self._close()
+
+
+class ReturnResults(Processor):
+    """Sends the rows of a request's batch to who asked.  Its parents: the last stream, and where the answers go."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+
+    def begin(self, run: BatchRun) -> None:
+        """No row, and nobody who asked, yet."""
+        run.memory[self] = [], []
+
+    def entrance(self, parent: int) -> Callable[[BatchRun, Rows], None]:
+        """Rows of the answer, and rows that say where it goes."""
+
+        def take(run: BatchRun, rows: Rows) -> None:
+            run.memory[self][parent].extend(rows)
+
+        return take
+
+    def execute(self, run: BatchRun, rows: Rows) -> None:
+        """Rows of the answer."""
+        self.entrance(0)(run, rows)
+
+    def finish(self, run: BatchRun) -> None:
+        """The answer is complete."""
+        rows, askers = run.memory.pop(self)
+        for ((request, way),) in askers:
+            self._send(request, way, rows)
+
+    def _send(self, request: str, way: str, rows: Sequence[Row]) -> None:
+        text = msgspec.json.encode(rows, enc_hook=str).decode()
+        if self._place.local is not None:
+            self._place.local.requests(self._place.function).answer(request, text)
+            return
+        host, token = way.split()
+        try:
+            post(host, f"/answers/{request}", text, PATIENCE, token)
+        except OSError as error:
+            raise FailedException(f"{host} does not take the answer to request {request}: {error}") from error

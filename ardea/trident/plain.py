@@ -1,0 +1,107 @@
+"""Any spout of the engine's as a source of batches: at least once at best, exactly once never."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ardea.component import DEFAULT_STREAM, Spout, Stream, install, overrides
+from ardea.config import Settings
+from ardea.context import TopologyContext
+from ardea.errors import TopologyError, UserError
+from ardea.trident.operations import Collector
+from ardea.trident.spout import Attempt, Emitter, TridentSpout
+from ardea.trident.store import StreamStore
+
+
+class PlainSpout(TridentSpout[None]):
+    """Asks a spout for ``topology.spout.max.batch.size`` tuples a batch.  The stream never ends.
+
+    When a batch comes again, tuples that the spout does not replay itself (it has no ``fail`` of its own) are in it
+    again; they are lost when their task dies.  When a batch is committed, its tuples are acked.
+    """
+
+    kind = "non-transactional"
+
+    def __init__(self, spout: type[Spout]) -> None:
+        streams = [stream for stream in spout.outputs if isinstance(stream, Stream)]
+        named = next((list(stream.fields) for stream in streams if stream.name == DEFAULT_STREAM), None)
+        self.outputs = named or [field for field in spout.outputs if isinstance(field, str)]
+        if not self.outputs:
+            raise TopologyError([f"{spout.__name__} declares no fields for its default stream"])
+        self._spout = spout
+
+    def emitter(self, config: Mapping[str, Any], context: TopologyContext, store: StreamStore) -> Emitter[None]:  # noqa: ARG002
+        """A spout for each task."""
+        return _PlainEmitter(self._spout(), config, context)
+
+
+Emitted = tuple[Sequence[Any], Any]
+"""A row and its tup_id."""
+
+
+class _Into:
+    """The collector of the spout."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.rows: list[Emitted] = []
+        self.finished = False
+
+    def emit(
+        self, values: Sequence[Any], tup_id: Any, stream: str, direct_task: int | None, need_task_ids: bool
+    ) -> list[int] | None:
+        if stream != DEFAULT_STREAM or direct_task is not None or need_task_ids:
+            raise UserError(f"{self._name}: as a source of batches a spout emits plainly, on the default stream")
+        self.rows.append((values, tup_id))
+        return None
+
+    def emit_batch(self, batch: Any, tup_ids: Sequence[Any] | None, stream: str) -> None:
+        ids = tup_ids or [None] * batch.num_rows
+        columns = [column.to_pylist() for column in batch.columns]
+        for row, tup_id in zip(zip(*columns, strict=True), ids, strict=True):
+            self.emit(row, tup_id, stream, None, need_task_ids=False)
+
+    def finish(self) -> None:
+        self.finished = True
+
+
+class _PlainEmitter(Emitter[None]):
+    def __init__(self, spout: Spout, config: Mapping[str, Any], context: TopologyContext) -> None:
+        self._spout, self._most = spout, Settings.of(config).max_batch_size
+        self._replays = not overrides(type(spout), "fail")
+        self._into = _Into(type(spout).__name__)
+        self._batches: dict[int, list[Emitted]] = {}
+        install(spout, context.this_component_id, self._into)
+        spout.initialize(config, context)
+        spout.activate()
+
+    def emit_batch(self, attempt: Attempt, metadata: None, collector: Collector) -> None:  # noqa: ARG002
+        rows: list[Emitted] = []
+        for known in sorted(txid for txid in self._batches if txid >= attempt.txid):
+            failed = self._batches.pop(known)
+            if self._replays:
+                rows += failed
+            else:
+                self._tell(self._spout.fail, failed)
+        into = self._into
+        into.rows, before = rows, -1
+        while not into.finished and before < len(rows) < self._most:
+            before = len(rows)
+            self._spout.next_tuple()
+        self._batches[attempt.txid] = rows
+        for row, _ in rows:
+            collector.emit(row)
+
+    def success(self, txid: int) -> None:
+        for known in sorted(known for known in self._batches if known <= txid):
+            self._tell(self._spout.ack, self._batches.pop(known))
+
+    def close(self) -> None:
+        self._spout.close()
+
+    @staticmethod
+    def _tell(verdict: Callable[[Any], Any], rows: Sequence[Emitted]) -> None:
+        for _, tup_id in rows:
+            if tup_id is not None:
+                verdict(tup_id)

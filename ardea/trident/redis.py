@@ -1,0 +1,160 @@
+"""States in a Redis server (``ardea[redis]``).
+
+A partition belongs to the last task that opened it.  Each write is one script, which looks at the owner and stores
+all values or none: a process that was frozen, replaced and wakes up late writes nothing.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+from ardea.errors import ConfigError, FailedException, StateError
+from ardea.protocol.keys import encode_key
+from ardea.trident.kinds import NON_TRANSACTIONAL, OPAQUE, TRANSACTIONAL, Entries, Kind, MapStateFactory, Wrap
+from ardea.trident.state import BackingMap, Key
+
+PATIENCE = 10.0
+"""Seconds to wait for the server."""
+
+# KEYS: the entries, the owners, the ids that the partition's last transaction wrote.
+# ARGV: the partition, its owner's token, the transaction ("": none), then id and value of each entry.
+_PUT = """
+if redis.call('HGET', KEYS[2], ARGV[1]) ~= ARGV[2] then return 0 end
+local noting = ARGV[3] ~= ''
+if noting and redis.call('HGET', KEYS[2], ARGV[1] .. ':txid') ~= ARGV[3] then
+    redis.call('DEL', KEYS[3])
+    redis.call('HSET', KEYS[2], ARGV[1] .. ':txid', ARGV[3])
+end
+for i = 4, #ARGV, 2 do
+    redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
+    if noting then redis.call('SADD', KEYS[3], ARGV[i]) end
+end
+return 1
+"""
+
+
+class RedisMap(BackingMap):
+    """One partition.  The server is first asked when a value is: a task starts without it.
+
+    Args:
+        url: like ``redis://127.0.0.1:6379/0``.
+        namespace: what all keys begin with.
+        partition: whose writes these are.
+        wrap: makes the stored value of its fields.
+    """
+
+    def __init__(self, url: str, namespace: str, partition: int, wrap: Wrap) -> None:
+        self._client, self._errors = _connect(url)
+        self._url, self._partition = url, str(partition)
+        head = f"{{{namespace}}}"  # braces: a cluster keeps them on one node
+        self._entries, self._owners, self._last = f"{head}:entries", f"{head}:owners", f"{head}:last:{partition}"
+        self._coding = Entries(wrap)
+        self._put = self._client.register_script(_PUT)
+        self._token = ""
+
+    def multi_get(self, keys: Sequence[Key]) -> list[Any]:
+        """One command."""
+        if not keys:
+            return []
+        found = self._ask("read", lambda: self._client.hmget(self._entries, [encode_key(key) for key in keys]))
+        return [None if data is None else self._coding.decode(data)[1] for data in found]
+
+    def multi_put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
+        """One script."""
+        txid = max((getattr(value, "txid", -1) for value in values), default=-1)
+        arguments: list[Any] = [self._partition, self._own(), "" if txid < 0 else txid]
+        for key, value in zip(keys, values, strict=True):
+            arguments += (encode_key(key), self._coding.encode(key, value))
+        names = [self._entries, self._owners, self._last]
+        if not self._ask("written", lambda: self._put(keys=names, args=arguments)):
+            raise FailedException(
+                f"partition {self._partition} at {self._url} belongs to another process now; this attempt fails and"
+                " nothing of it was stored"
+            )
+
+    def keys_of(self, txid: int) -> list[Key]:
+        """What the script has noted."""
+        if self._ask("read", lambda: self._client.hget(self._owners, f"{self._partition}:txid")) != b"%d" % txid:
+            return []
+        ids = sorted(self._ask("read", lambda: self._client.smembers(self._last)))
+        found = self._ask("read", lambda: self._client.hmget(self._entries, ids)) if ids else []
+        return [self._coding.decode(data)[0] for data in found if data is not None]
+
+    def close(self) -> None:
+        """Closes the connection."""
+        self._client.close()
+
+    def _own(self) -> str:
+        """Takes the partition over, once in a life; every read comes behind it."""
+        if not self._token:
+            token = secrets.token_hex(8)
+            try:
+                self._client.hset(self._owners, self._partition, token)
+            except self._errors as error:
+                raise self._refused("written", error) from error
+            self._token = token
+        return self._token
+
+    def _ask(self, what: str, call: Any) -> Any:
+        self._own()
+        try:
+            return call()
+        except self._errors as error:
+            raise self._refused(what, error) from error
+
+    def _refused(self, what: str, error: Exception) -> StateError:
+        return StateError(
+            f"the state at {self._url} cannot be {what}: {error}; this attempt fails and will be repeated",
+            hint="see that the server runs and can be reached from all tasks",
+        )
+
+
+class RedisState(MapStateFactory):
+    """A map state in Redis; made by one of the three class methods.
+
+    It outlives what the server outlives: with ``appendonly yes`` and ``appendfsync always`` its death, too.
+    """
+
+    def __init__(self, kind: Kind, url: str, namespace: str, cache: int) -> None:
+        super().__init__(kind, cache)
+        self._url, self._namespace = url, namespace
+
+    @classmethod
+    def opaque(cls, url: str, namespace: str, *, cache: int = 0) -> Self:
+        """Exact for transactional and for opaque spouts; ``cache``: values kept in each task."""
+        return cls(OPAQUE, url, namespace, cache)
+
+    @classmethod
+    def transactional(cls, url: str, namespace: str, *, cache: int = 0) -> Self:
+        """Exact for transactional spouts; stores a value less."""
+        return cls(TRANSACTIONAL, url, namespace, cache)
+
+    @classmethod
+    def non_transactional(cls, url: str, namespace: str, *, cache: int = 0) -> Self:
+        """What comes again counts again."""
+        return cls(NON_TRANSACTIONAL, url, namespace, cache)
+
+    def open(self, partition: int) -> RedisMap:
+        """One partition."""
+        return RedisMap(self._url, self._namespace, partition, self._kind.wrap)
+
+    def items(self) -> Iterator[tuple[Key, Any]]:
+        """(key, present value) of all partitions, read while others may write."""
+        client, _ = _connect(self._url)
+        coding = Entries(self._kind.present)
+        try:
+            for _, data in client.hscan_iter(f"{{{self._namespace}}}:entries", count=1000):
+                yield coding.decode(data)
+        finally:
+            client.close()
+
+
+def _connect(url: str) -> tuple[Any, type[Exception]]:
+    try:
+        import redis
+    except ImportError as error:
+        raise ConfigError("a RedisState needs the package redis", hint="pip install 'ardea[redis]'") from error
+    client = redis.Redis.from_url(url, socket_timeout=PATIENCE, socket_connect_timeout=PATIENCE)
+    return client, redis.RedisError

@@ -1,0 +1,188 @@
+"""Windows over the tuples of a partition, kept in an opaque state and moved on in the commit phase.
+
+The rows of a batch are one value of the state, its *slot*; one more value is the index: which slots hold which rows,
+and which window comes next.  A transaction that comes again starts from the index before it, so that each row enters
+the windows once, and each window is emitted by one committed transaction.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, NamedTuple, Self
+
+from ardea.errors import TopologyError, UserError
+from ardea.trident.folds import Aggregation, fold_of
+from ardea.trident.maps import OpaqueMap
+from ardea.trident.operations import Collector, OperationContext
+from ardea.trident.state import Key, StateUpdater
+from ardea.trident.tuples import Row, Rows, TridentTuple
+
+Length = int | timedelta
+"""Of a window: so many tuples, or a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowConfig:
+    """A window of ``length`` that begins anew, or moves on, every ``slide``: tuples, or seconds if ``timed``."""
+
+    length: float
+    slide: float
+    timed: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.slide <= self.length:
+            raise TopologyError(
+                [f"a window of {self.length:g} cannot slide by {self.slide:g}: more than 0, at most it"]
+            )
+
+    @classmethod
+    def of(cls, length: Length, slide: Length | None = None) -> Self:
+        """Both of the same type; without ``slide`` windows do not overlap (tumble)."""
+        slide = length if slide is None else slide
+        if isinstance(length, timedelta) and isinstance(slide, timedelta):
+            return cls(length.total_seconds(), slide.total_seconds(), timed=True)
+        if isinstance(length, int) and isinstance(slide, int):
+            return cls(length, slide)
+        raise TopologyError([f"a window's length and slide are two numbers or two timedeltas, not {length}, {slide}"])
+
+
+class Chunk(NamedTuple):
+    """The rows that one transaction added: ``first`` of all counts the rows before it, ``time`` when it committed."""
+
+    slot: int
+    txid: int
+    first: int
+    size: int
+    time: float
+
+
+@dataclass(slots=True)
+class Index:
+    """What a partition knows of its rows.  ``end``: the next window covers what lies in ``(end - length, end]``.
+
+    Ends are multiples of the slide: of rows, or of seconds since 1970.
+    """
+
+    config: WindowConfig
+    chunks: list[Chunk]
+    rows: int = 0
+    time: float = -math.inf
+    end: float = 0.0
+
+    @classmethod
+    def stored(cls, config: WindowConfig, value: Any) -> Self:
+        """From what :meth:`value` gave."""
+        if value is None:
+            return cls(config, [], end=0.0 if config.timed else config.slide)
+        rows, time, end, chunks = value
+        return cls(config, [Chunk(*chunk) for chunk in chunks], rows, time, end)
+
+    def value(self) -> Any:
+        """To be stored."""
+        return [self.rows, self.time, self.end, [list(chunk) for chunk in self.chunks]]
+
+    def free_slot(self) -> int:
+        """One that no row is in."""
+        used = {chunk.slot for chunk in self.chunks}
+        return next(slot for slot in range(len(used) + 1) if slot not in used)
+
+    def add(self, slot: int, txid: int, count: int, now: float) -> None:
+        """A transaction commits ``count`` rows at ``now``, which does not go back."""
+        self.time = max(self.time, now)
+        if count:
+            if self.config.timed and not self.chunks:
+                self.end = max(self.end, math.ceil(self.time / self.config.slide) * self.config.slide)
+            self.chunks.append(Chunk(slot, txid, self.rows, count, self.time))
+            self.rows += count
+
+    def fire(self) -> Iterator[list[tuple[Chunk, int, int]]]:
+        """The windows that are complete, each as parts of chunks (first row, end), and forgets what no more is needed.
+
+        A timed window without rows is passed over.
+        """
+        config = self.config
+        while self.end < self.time if config.timed else self.end <= self.rows:
+            begin = self.end - config.length
+            if parts := [part for chunk in self.chunks if (part := self._part(chunk, begin, self.end)) is not None]:
+                yield parts
+            self.end += config.slide
+            oldest = self.end - config.length
+            self.chunks = [c for c in self.chunks if (c.time if config.timed else c.first + c.size) > oldest]
+            if config.timed and not self.chunks:
+                self.end = max(self.end, math.ceil(self.time / config.slide) * config.slide)
+
+    def _part(self, chunk: Chunk, begin: float, end: float) -> tuple[Chunk, int, int] | None:
+        if self.config.timed:
+            return (chunk, 0, chunk.size) if begin < chunk.time <= end else None
+        first, behind = max(0, int(begin) - chunk.first), min(chunk.size, int(end) - chunk.first)
+        return (chunk, first, behind) if first < behind else None
+
+
+class WindowUpdater(StateUpdater):
+    """Moves the window of a partition on, and emits what the aggregator makes of each complete one."""
+
+    updates_always = True
+
+    def __init__(self, config: WindowConfig, aggregation: Aggregation) -> None:
+        self._config, self._aggregation = config, aggregation
+        self._cache: dict[int, tuple[int, Rows]] = {}  # slot -> transaction and its rows
+
+    def prepare(self, config: Mapping[str, Any], context: OperationContext) -> None:
+        """Makes the aggregator's fold."""
+        self._now = context.task.now
+        self._partition = context.partition_index
+        self._fold = fold_of([copy.deepcopy(self._aggregation)], self._aggregation.inputs)
+        self._fold.prepare(config, context)
+
+    def cleanup(self) -> None:
+        """The aggregator's."""
+        self._fold.cleanup()
+
+    def update_state(self, state: Any, tuples: Sequence[TridentTuple], collector: Collector) -> None:
+        """One read of the index, one of rows that this life has not seen, one write."""
+        if not isinstance(state, OpaqueMap):
+            raise UserError("a window needs an opaque state", hint="for example SqliteState.opaque(path)")
+        (stored,) = state.multi_get([self._index_key])
+        index = Index.stored(self._config, stored)
+        slot, txid, rows = index.free_slot(), state.txid, [tuple(tup) for tup in tuples]
+        index.add(slot, txid, len(rows), self._now())
+        written: dict[Key, Any] = {self._row_key(slot): [list(row) for row in rows]} if rows else {}
+        self._cache[slot] = txid, rows
+        for parts in list(index.fire()):
+            self._load(state, [chunk for chunk, _, _ in parts])
+            window = [row for chunk, first, end in parts for row in self._cache[chunk.slot][1][first:end]]
+            for row in self._aggregated(txid, window):
+                collector.emit(row)
+        written[self._index_key] = index.value()
+        state.multi_put(list(written), list(written.values()))
+        kept = {chunk.slot for chunk in index.chunks}
+        self._cache = {known: entry for known, entry in self._cache.items() if known in kept}
+
+    def _aggregated(self, txid: int, window: Rows) -> Rows:
+        out: Rows = []
+        value = self._fold.step(self._fold.start(txid, out), window, out)
+        self._fold.end(value, out)
+        return out
+
+    def _load(self, state: OpaqueMap, chunks: Sequence[Chunk]) -> None:
+        """Rows of former lives."""
+        missing = [c for c in chunks if self._cache.get(c.slot, (None,))[0] != c.txid]
+        if missing:
+            found = state.multi_get([self._row_key(chunk.slot) for chunk in missing])
+            for chunk, rows in zip(missing, found, strict=True):
+                self._cache[chunk.slot] = chunk.txid, [_row(row) for row in rows]
+
+    @property
+    def _index_key(self) -> Key:
+        return ("$window", self._partition, -1)
+
+    def _row_key(self, slot: int) -> Key:
+        return ("$window", self._partition, slot)
+
+
+def _row(values: Sequence[Any]) -> Row:
+    return tuple(values)

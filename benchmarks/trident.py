@@ -1,0 +1,133 @@
+"""How fast batches are counted: words through group_by and persistent_aggregate in memory, and small batches."""
+
+from __future__ import annotations
+
+import random
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ardea import Topology
+from ardea.context import TopologyContext
+from ardea.trident import BatchSpout, Count, MemoryMapState, TridentTopology
+from ardea.trident.spout import BatchCollector
+from benchmarks.harness import run_topology
+from benchmarks.processes import ProcessTree
+from benchmarks.results import per_million
+from benchmarks.topologies import FOLDER, word_list
+
+STARTS_WITHIN = 60.0
+STATE_WRITES = 1  # for a batch of a BatchSpout: the coordinator's
+
+
+class TridentResult(msgspec.Struct, frozen=True, kw_only=True):
+    """One run.  ``state_writes``: to the state manager, for a batch."""
+
+    words_in_batch: int
+    distinct: int
+    pending: int
+    batches_per_second: float
+    words_per_second: float
+    cpu_per_million: float | None
+    cores_busy: float
+    state_writes: int
+
+
+def some_words(count: int) -> list[str]:
+    """By Zipf's law, the same in every process."""
+    words = word_list()
+    return random.Random(1).choices(words, [1 / rank for rank in range(1, len(words) + 1)], k=count)
+
+
+class Batches(BatchSpout):
+    """The same batch again and again: some words.  Writes down when each is committed."""
+
+    outputs = ("word",)
+    kind = "transactional"
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def open(self, config: Mapping[str, Any], context: TopologyContext) -> None:  # noqa: ARG002
+        self.rows = [(word,) for word in some_words(self.size)]
+        self.notes = Path(config[FOLDER]) / "commits"
+        self.commits: list[float] = []
+        self.written = 0.0
+
+    def emit_batch(self, batch_id: int, collector: BatchCollector) -> None:  # noqa: ARG002
+        collector.emit_rows(self.rows)
+
+    def ack(self, batch_id: int) -> None:  # noqa: ARG002
+        self.commits.append(now := time.monotonic())
+        if now > self.written + 0.25:
+            self.written = now
+            with self.notes.open("a") as file:
+                file.write("".join(f"{at}\n" for at in self.commits))
+            self.commits.clear()
+
+
+def build(size: int, pending: int, folder: str) -> type[Topology]:
+    """One task for each component, as two cores can run."""
+    topology = TridentTopology("benchmark-trident")
+    topology.set_config(
+        {"topology.trident.batch.emit.interval.millis": 0, "topology.max.spout.pending": pending, FOLDER: folder}
+    )
+    stream = topology.new_stream("words", Batches(size))
+    stream.group_by("word").persistent_aggregate(MemoryMapState(), Count(), "count")
+    return topology.build()
+
+
+def measure(size: int, pending: int, seconds: float, warmup: float) -> TridentResult:
+    """Runs it.
+
+    Raises:
+        BenchmarkError: it did not start or did not end.
+    """
+
+    def source(notes: Path) -> str:
+        return f"from benchmarks.trident import build\n\nTOPOLOGY = build({size}, {pending}, {str(notes)!r})\n"
+
+    with run_topology(source) as topology:
+        commits = _reader(topology.notes / "commits")
+        topology.wait_for(lambda: commits() or None, "batches are committed", STARTS_WITHIN)
+        tree = ProcessTree(topology.components)
+        begin = time.monotonic() + warmup
+        topology.until(begin)
+        before, begin = tree.usage(), time.monotonic()
+        topology.until(begin + seconds)
+        after, end = tree.usage(), time.monotonic()
+        topology.until(end + 1.0)
+        found = commits()
+        batches = bisect_left(found, end) - bisect_left(found, begin)
+        topology.drain()
+    cpu = sum(after[pid].cpu - before[pid].cpu for pid in after.keys() & before.keys())
+    words = batches * size
+    return TridentResult(
+        words_in_batch=size,
+        distinct=len(set(some_words(size))),
+        pending=pending,
+        batches_per_second=batches / (end - begin),
+        words_per_second=words / (end - begin),
+        cpu_per_million=per_million(cpu, words),
+        cores_busy=cpu / (end - begin),
+        state_writes=STATE_WRITES,
+    )
+
+
+def _reader(file: Path) -> Callable[[], list[float]]:
+    """When batches were committed, ascending."""
+
+    def read() -> list[float]:
+        lines = file.read_text().splitlines() if file.exists() else []
+        return sorted(float(line) for line in lines)
+
+    return read
+
+
+def all_cases(seconds: float, warmup: float) -> list[TridentResult]:
+    """10,000 words a batch, and ten."""
+    return [measure(10_000, 4, seconds, warmup), measure(10, 1, seconds, warmup), measure(10, 10, seconds, warmup)]

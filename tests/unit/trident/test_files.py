@@ -1,0 +1,151 @@
+"""Sources that are directories: JSON lines, CSV, Parquet, whole, growing and gone for a while."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from ardea import UserError
+from ardea.testing import Cluster
+from ardea.trident import Count, CsvSpout, DirectorySpout, JsonLinesSpout, ParquetSpout, SqliteState, TridentTopology
+from ardea.trident.spout import Attempt
+
+from .parts import AT_ONCE, counted, words_of, write_files
+
+
+class Kept:
+    def __init__(self):
+        self.rows = []
+
+    def emit(self, values):
+        self.rows.append(tuple(values))
+
+
+def batches(spout, partition, count=100):
+    """All batches of a file, each emitted again from its position, too."""
+    last, found = None, []
+    for txid in range(1, count):
+        new, again = Kept(), Kept()
+        position = spout.emit_new(Attempt(txid, 0), partition, last, new)
+        if position == last or position[0] == position[1]:
+            break
+        spout.emit_again(Attempt(txid, 1), partition, position, again)
+        assert again.rows == new.rows
+        found.append(new.rows)
+        last = position
+    assert spout.finished({partition: last})
+    return found
+
+
+def test_json_lines(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"n": 1, "s": "ä"}\n\n{"s": "x", "other": 0}\n{"n": [1], "s": null}\n')
+    spout = JsonLinesSpout.transactional(tmp_path, ["n", "s"], rows=2)
+    assert spout.partitions() == ["a.jsonl"]
+    assert batches(spout, "a.jsonl") == [[(1, "ä"), (None, "x")], [([1], None)]]
+
+
+def test_json_that_is_none(tmp_path):
+    (tmp_path / "a.jsonl").write_text('{"n": 1}\nnonsense\n[2]\n{"n": 3}\n')
+    with pytest.raises(UserError, match=r"a.jsonl: bytes 9 to 18 are no JSON object: b'nonsense\\n'"):
+        batches(JsonLinesSpout.transactional(tmp_path, "n"), "a.jsonl")
+    assert batches(JsonLinesSpout.transactional(tmp_path, "n", skip_malformed=True), "a.jsonl") == [[(1,), (3,)]]
+
+
+records = st.lists(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\0")), min_size=2, max_size=2))
+
+
+@settings(max_examples=50)
+@given(records=records, rows=st.integers(1, 3))
+def test_csv_whatever_the_values(tmp_path_factory, records, rows):
+    folder = tmp_path_factory.mktemp("csv")
+    text = io.StringIO(newline="")
+    csv.writer(text, lineterminator="\n").writerows([["b", "a"], *records])
+    (folder / "x.csv").write_bytes(text.getvalue().encode())
+    found = batches(CsvSpout.transactional(folder, ["a", "b"], rows=rows), "x.csv", 10_000)
+    assert [row for batch in found for row in batch] == [(a, b) for b, a in records]
+    assert all(len(batch) <= rows for batch in found)
+
+
+def test_csv_that_grows_and_csv_that_is_wrong(tmp_path):
+    file = tmp_path / "x.csv"
+    file.write_text('a;b\n1;"two')
+    spout, kept = CsvSpout.opaque_transactional(tmp_path, "b", follow=True, delimiter=";"), Kept()
+    position = spout.emit_new(Attempt(1, 0), "x.csv", None, kept)
+    file.write_text('a;b\n1;"two\nlines"\n2;3')
+    position = spout.emit_new(Attempt(2, 0), "x.csv", position, kept)
+    file.write_text('a;b\n1;"two\nlines"\n2;3\n')
+    spout.emit_new(Attempt(3, 0), "x.csv", position, kept)
+    assert kept.rows == [("two\nlines",), ("3",)]
+    with pytest.raises(UserError, match="has no column c; it has a, b"):
+        batches(CsvSpout.transactional(tmp_path, "c", delimiter=";"), "x.csv")
+    file.write_text("a;b\n1\n")
+    with pytest.raises(UserError, match="has 1 values, not 2"):
+        batches(CsvSpout.transactional(tmp_path, "a", delimiter=";"), "x.csv")
+
+
+def test_parquet(tmp_path):
+    table = pa.table({"n": list(range(25)), "s": [f"s{n}" for n in range(25)], "x": [0] * 25})
+    parquet.write_table(table, tmp_path / "a.parquet", row_group_size=10)
+    spout = ParquetSpout.transactional(tmp_path, ["s", "n"], rows=7)
+    found = batches(spout, "a.parquet")
+    assert [len(batch) for batch in found] == [7, 7, 7, 4]
+    assert [row for batch in found for row in batch] == [(f"s{n}", n) for n in range(25)]
+    with pytest.raises(UserError, match="has no column y"):
+        batches(ParquetSpout.transactional(tmp_path, "y"), "a.parquet")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_json_lines_through_kills(tmp_path, seed):
+    rng, folder = random.Random(seed), tmp_path / "in"
+    folder.mkdir()
+    rows = [{"word": rng.choice("abc")} for _ in range(60)]
+    for name in (0, 1):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[name::2]))
+    topology, counts = TridentTopology("json"), SqliteState.transactional(tmp_path / "counts")
+    stream = topology.new_stream("json", JsonLinesSpout.transactional(folder, "word", rows=4)).parallelism_hint(2)
+    stream.group_by("word").persistent_aggregate(counts, Count(), "n").parallelism_hint(2)
+    with Cluster(topology, containers=2, seed=seed, config=AT_ONCE, cost={"b-0": 0.02}) as cluster:
+        for victim in ("spout-json-0", "b-0-0", "$mastercoord-bg0-0"):
+            cluster.at(rng.uniform(0.02, 0.6), lambda c, name=victim: c.kill(name))
+        cluster.run_until(lambda: cluster.over, 600)
+        assert (cluster.state, cluster.record.errors) == ("SUCCEEDED", [])
+    assert sum(counted(counts).values()) == 60
+
+
+@pytest.mark.parametrize(("kind", "state"), [("transactional", "transactional"), ("opaque_transactional", "opaque")])
+def test_a_partition_that_vanishes_between_two_attempts(tmp_path, kind, state):
+    """The transactional spout waits and says for what; the opaque one commits without it.  Both end up right."""
+    plain = write_files(tmp_path / "in", [["a b"] * 4, ["b c"] * 4])
+    file, away, broken = tmp_path / "in" / "0.txt", tmp_path / "away", []
+
+    def once(tup):
+        if not broken and tup["line"] == "b c":
+            broken.append(1)
+            file.rename(away)
+            raise ValueError("and the file is gone")
+
+    topology = TridentTopology("vanish")
+    counts = getattr(SqliteState, state)(tmp_path / "counts")
+    spout = getattr(DirectorySpout, kind)(tmp_path / "in", lines=2, follow=True)
+    stream = topology.new_stream("files", spout).peek(once).each("line", words_of, "word")
+    stream.group_by("word").persistent_aggregate(counts, Count(), "n")
+    with Cluster(topology, config={**AT_ONCE}) as cluster:
+        cluster.run_until(lambda: broken)
+        cluster.advance(1.5)
+        seen = counted(counts)
+        if kind == "transactional":
+            error = cluster._world.processes["spout-files-0"].executor.error
+            assert "transaction 1 needs 0 to 8 of partition 0.txt again" in error
+            assert seen == {}
+        else:
+            assert seen == {"b": 4, "c": 4}
+        away.rename(file)
+        cluster.run_until(lambda: counted(counts) == plain, 120)
