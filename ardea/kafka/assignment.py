@@ -1,0 +1,113 @@
+"""What a task does about what a survey has found.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from ardea.errors import UserError
+from ardea.kafka import beginning
+from ardea.kafka.marks import Marks, Place
+from ardea.kafka.sharing import share
+from ardea.kafka.source import Source, Start
+from ardea.kafka.survey import Span, Survey
+
+
+class Steps(NamedTuple):
+    """``line``: what to commit before anybody reads; ``gained``, ``lost``: partitions to begin with, and to leave."""
+
+    line: Mapping[Place, int]
+    gained: Mapping[Place, Marks]
+    lost: Sequence[Place]
+
+
+NOTHING = Steps({}, {}, ())
+
+
+class Assignment:
+    """One task's view of which partitions it has.
+
+    Attributes:
+        begun: whether there is a line, so that this task may read.
+        tasks: how many share the partitions.
+        index: which one of them this is.
+    """
+
+    def __init__(self, source: Source, run: str, index: int, tasks: int) -> None:
+        self._source, self._run = source, run
+        self.index, self.tasks = index, tasks
+        self.begun = False
+        self._bounded: frozenset[Place] | None = None
+
+    def needs(self, places: Sequence[Place]) -> Sequence[Place]:
+        """The partitions whose spans the next survey has to find."""
+        return places if self.index == 0 and not self.begun else share(places, self.index, self.tasks)
+
+    @property
+    def moments(self) -> list[datetime]:
+        """The moments whose offsets it has to find."""
+        source = self._source
+        return [moment for moment in (source.start, source.otherwise, source.end) if isinstance(moment, datetime)]
+
+    def decide(self, survey: Survey, known: Iterable[Place]) -> Steps:
+        """What to do, ``known`` being the partitions that this task has.
+
+        Raises:
+            UserError: what is to be read to its end is not there, or another run commits to the group.
+        """
+        if not self.begun:
+            if self._source.end is not None:
+                self._check_end(survey)
+            if not beginning.drawn(survey.stored, self._run):
+                return Steps(self._line(survey), {}, ()) if self.index == 0 else NOTHING
+            self.begun = True
+        places = survey.places
+        if self._source.end is not None:
+            if self._bounded is None:
+                self._bounded = frozenset(places)
+            places = tuple(place for place in places if place in self._bounded)
+        known, mine = set(known), set(share(places, self.index, self.tasks))
+        # A partition that appeared between two steps of the survey has no span yet: next time.
+        gained = {place: self._marks(place, survey) for place in sorted(mine - known) if place in survey.spans}
+        return Steps({}, gained, sorted(known - mine))
+
+    def _line(self, survey: Survey) -> dict[Place, int]:
+        source = self._source
+        keep = source.start == "committed"
+        start = source.otherwise if keep else source.start
+        chosen = {place: _offset(start, place, span, survey) for place, span in survey.spans.items()}
+        return beginning.line(survey.places, survey.stored, chosen, keep=keep)
+
+    def _marks(self, place: Place, survey: Survey) -> Marks:
+        stored, span = survey.stored.get(place), survey.spans[place]
+        try:
+            begin = beginning.resume(stored, span.first, self._run)
+        except beginning.Contested as other:
+            raise UserError(
+                f"topology {other} commits to the same consumer group as {self._run}; {place} was its last",
+                hint="Give one of them a group= of its own, or end it.",
+            ) from None
+        end = self._source.end
+        if isinstance(end, Mapping):
+            last: int | None = end.get(place, 0)
+        else:
+            last = None if end is None else _offset(end, place, span, survey)
+        return Marks(begin, committed=None if stored is None else stored.offset, end=last)
+
+    def _check_end(self, survey: Survey) -> None:
+        end = self._source.end
+        gone = list(survey.missing)
+        if isinstance(end, Mapping):
+            gone += [str(place) for place in sorted(set(end).difference(survey.places))]
+        if gone or not survey.places:
+            raise UserError(
+                f"there is no {', '.join(gone) or 'topic that matches'}, so that it cannot be read to its end",
+                hint="Make the topic, or read it without end=, which waits for it.",
+            )
+
+
+def _offset(where: Start, place: Place, span: Span, survey: Survey) -> int:
+    if isinstance(where, datetime):
+        return survey.moments[where][place]
+    return span.first if where == "earliest" else span.end

@@ -1,0 +1,334 @@
+"""The task of a Kafka spout: asks the client for records, emits them, commits what is done."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping
+from itertools import groupby, repeat
+from operator import itemgetter
+from typing import Any
+
+from ardea.component import Spout
+from ardea.config import Settings
+from ardea.context import TopologyContext
+from ardea.errors import UserError
+from ardea.kafka.assignment import Assignment
+from ardea.kafka.beginning import mark_of
+from ardea.kafka.client import Connection, kafka, properties
+from ardea.kafka.marks import Marks, Place, to_commit
+from ardea.kafka.source import UNDECODABLE, Source
+from ardea.kafka.survey import PATIENCE, Span, Survey, Surveyor
+from ardea.metrics.user import AssignableMetric, CountMetric
+from ardea.state import paths
+
+KEEP = 0.2
+COMMIT = 1.0
+REFRESH = 10.0
+RENEW = 3600.0
+LAST_COMMIT = 5.0
+RECORDS = 1000
+DEFAULTS = {"isolation.level": "read_committed", "queued.max.messages.kbytes": 16384, "fetch.wait.max.ms": 100}
+
+
+class RecordSpout(Spout):
+    """Reads the partitions that are its own.
+
+    ``tup_id`` is ((topic, partition), offset).  Each task replaces ``ack`` by the append of a list, which is worked off
+    now and then: a call for each record would cost as much as reading it.
+    """
+
+    source: Source
+    clock: Callable[[], float] = staticmethod(time.monotonic)
+
+    def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
+        """Connects; where to begin is found out in the background."""
+        settings = Settings.of(config)
+        self._run = context.topology_id
+        self._group = self.source.group or f"{paths.name_of(self._run)}.{context.this_component_id}"
+        fixed = {
+            "group.id": self._group,
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+            "on_commit": self._committed,
+        }
+        self._lib = kafka()
+        self._connection = Connection(properties(config), self.logger, self.clock)
+        self._consumer = self._connection.open("Consumer", DEFAULTS, fixed)
+        self._surveyor = Surveyor(self._consumer, self.source.topics)
+        self._marks: dict[Place, Marks] = {}
+        self._reading: set[Place] = set()  # those that the client has been given
+        self._spans: dict[Place, Span] = {}
+        self._lags: dict[Place, AssignableMetric] = {}
+        self._context = context
+        self._skipped = context.register_metric("kafka-skipped", CountMetric())
+        self._most = min(RECORDS, settings.max_spout_pending)
+        self._most_bytes = settings.max_tuple_bytes
+        self._acked: list[tuple[Place, int]] = []
+        self.ack = self._acked.append  # type: ignore[assignment, method-assign]
+        self._next_keep = self._next_survey = self._next_commit = -math.inf
+        self._next_renewal = self.clock() + RENEW
+        self._unconfirmed = 0
+        self._finished = False
+        self.update(context)
+
+    def update(self, context: TopologyContext) -> None:
+        """With another number of tasks, the partitions are shared anew."""
+        tasks = len(context.component_tasks(context.this_component_id))
+        self._assignment = Assignment(self.source, self._run, context.this_task_index, tasks)
+        self._next_survey = -math.inf
+
+    def next_tuple(self) -> None:
+        """Some hundred records, if they are there."""
+        self._keep()
+        messages = self._consumer.consume(self._most, 0)
+        kind = self._lib.Message
+        for partition, run in groupby(messages, kind.partition):
+            for topic, some in groupby(run, kind.topic):
+                self._take(Place(topic, partition), list(some))
+
+    def ack(self, tup_id: tuple[Place, int]) -> None:
+        """A record is done."""
+        raise NotImplementedError
+
+    def idle(self) -> None:
+        """Paused, pending full, or finished: what is acked is committed all the same."""
+        self._keep()
+
+    def close(self) -> None:
+        """Commits what is done, if a broker answers soon."""
+        self._surveyor.close()
+        self._settle()
+        self._consumer.unassign()
+        self._commit()
+        deadline = self.clock() + LAST_COMMIT
+        while self._unconfirmed and self.clock() < deadline:
+            self._consumer.poll(0.1)
+        self._consumer.close()
+
+    # --- records ----------------------------------------------------------------------------------------------
+
+    def _take(self, place: Place, messages: list[Any]) -> None:
+        """Those of one partition, in order, and what the client has to say between them."""
+        if place not in self._reading:
+            return  # it has become another task's, or has been read to its end
+        marks = self._marks[place]
+        if any(map(self._lib.Message.error, messages)):
+            for sort, some in groupby(messages, lambda message: message.error() is None):
+                if sort:
+                    self._records(place, marks, list(some))
+                else:
+                    for message in some:
+                        self._news(place, marks, message)
+        else:
+            self._records(place, marks, messages)
+        if self._marks[place].exhausted:
+            self._leave(place)
+
+    def _records(self, place: Place, marks: Marks, messages: list[Any]) -> None:
+        offsets = list(map(self._lib.Message.offset, messages))
+        last = offsets[-1]
+        if offsets[0] < marks.position or (marks.end is not None and last >= marks.end):
+            end = math.inf if marks.end is None else marks.end
+            messages = [message for message in messages if marks.position <= message.offset() < end]
+            offsets = [message.offset() for message in messages]
+        if messages:
+            marks.read(offsets)
+            try:
+                if max(map(len, messages)) > self._most_bytes:
+                    raise ValueError("too large")
+                rows = self._translated(messages)
+            except UserError:
+                raise
+            except Exception:  # of the author's function
+                for message in messages:
+                    self._single(place, marks, message)
+            else:
+                self._emit(place, marks, rows, offsets)
+        marks.passed(last + 1)
+
+    def _translated(self, messages: list[Any]) -> Any:
+        """A list of rows, or a record batch."""
+        if (translate := self.source.translate_batch) is None:
+            return list(map(self.source.translate, messages))
+        batch = translate(messages)
+        if batch.num_rows != len(messages):
+            raise UserError(f"translate_batch made {batch.num_rows} rows of {len(messages)} records")
+        return batch
+
+    def _emit(self, place: Place, marks: Marks, rows: Any, offsets: list[int]) -> None:
+        ids = zip(repeat(place), offsets)
+        if self.source.translate_batch is not None:
+            self.emit_batch(rows, list(ids))
+            return
+        emit = self.emit
+        for row, tup_id in zip(rows, ids, strict=True):
+            if row is None:
+                marks.done([tup_id[1]])
+            else:
+                emit(row, tup_id)
+
+    def _single(self, place: Place, marks: Marks, message: Any) -> None:
+        """One of a batch with a record that is too large, or that cannot be translated."""
+        offset = message.offset()
+        size = len(message) + len(message.key() or b"")
+        try:
+            if size > self._most_bytes:
+                raise ValueError(f"{size:,} bytes are more than topology.max.tuple.bytes, {self._most_bytes:,}")
+            rows = self._translated([message])
+        except UserError:
+            raise
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"
+            what = f"the record at offset {offset} of {place} cannot be emitted: {reason}"
+            if self.source.undecodable == "fail":
+                hint = "Correct translate=, or give undecodable='skip' or 'emit'; the record is read again then."
+                raise UserError(what, hint=hint) from error
+            self._skipped.incr()
+            self._connection.quiet.say(logging.ERROR, (place, type(error)), f"{what}; reading goes on behind it")
+            if self.source.undecodable == "emit":
+                value = None if size > self._most_bytes else message.value()
+                row = (*place, offset, message.key(), value, reason)
+                self.emit(row, (place, offset), UNDECODABLE)
+            else:
+                marks.done([offset])
+        else:
+            self._emit(place, marks, rows, [offset])
+
+    def _news(self, place: Place, marks: Marks, message: Any) -> None:
+        """Not a record."""
+        error, codes = message.error(), self._lib.KafkaError
+        if error.code() == codes._PARTITION_EOF:
+            marks.passed(message.offset())
+        elif error.code() == codes._AUTO_OFFSET_RESET:
+            self._deleted(place, marks)
+        else:
+            self._connection.refuse(error)
+            self._connection.quiet.say(logging.WARNING, (place, error.code()), f"{place}: {error.str()}")
+
+    def _deleted(self, place: Place, marks: Marks) -> None:
+        """The offset that is to be read next is not there."""
+        point = self._lib.TopicPartition(*place)
+        span = Span(*self._consumer.get_watermark_offsets(point, timeout=PATIENCE))
+        what = f"offset {marks.position} of {place} is to be read next, but there are only {span.first} to {span.end}"
+        if self.source.deleted == "fail":
+            raise UserError(
+                f"{what}: records were deleted before they were read",
+                hint="Give deleted='earliest' or 'latest' to go on without them.",
+            )
+        begin = span.first if self.source.deleted == "earliest" else span.end
+        self._skipped.incr(max(0, begin - marks.position))
+        self.logger.error("%s: %d were skipped, and reading goes on at %d", what, begin - marks.position, begin)
+        self._leave(place)
+        self._begin(place, Marks(begin, end=marks.end))
+
+    # --- partitions -------------------------------------------------------------------------------------------
+
+    def _keep(self) -> None:
+        """What is due."""
+        now = self.clock()
+        if now < self._next_keep:
+            return
+        self._next_keep = now + KEEP
+        self._connection.check()
+        self._settle()
+        if now >= self._next_commit:
+            self._next_commit = now + COMMIT
+            if now >= self._next_renewal:
+                self._next_renewal = now + RENEW
+                for marks in self._marks.values():
+                    marks.committed = None
+            self._commit()
+        try:
+            survey = self._surveyor.answer()
+        except self._lib.KafkaException as error:
+            self._connection.refuse(error.args[0])
+            self._connection.silence(error.args[0].str())
+            survey = None
+        if survey is not None:
+            self._surveyed(survey)
+            self._next_survey = now + (REFRESH if self._assignment.begun else KEEP)
+        if now >= self._next_survey:
+            self._surveyor.ask(self._assignment.needs, self._assignment.moments)
+        if self.source.end is not None and self._assignment.begun and not self._finished:
+            self._finished = all(marks.exhausted for marks in self._marks.values())
+            if self._finished:
+                self.finish()
+
+    def _surveyed(self, survey: Survey) -> None:
+        for topic in survey.missing:
+            self._connection.quiet.say(logging.WARNING, topic, f"there is no topic {topic}; waits for it")
+        steps = self._assignment.decide(survey, self._marks)
+        if steps.line:
+            self._send_commit(dict(steps.line))
+        for place in steps.lost:
+            self._commit()
+            self._leave(place)
+            del self._marks[place]
+            self._lags[place].update(0)
+        for place, marks in steps.gained.items():
+            self._begin(place, marks)
+        self._spans = survey.spans
+        self._measure()
+
+    def _begin(self, place: Place, marks: Marks) -> None:
+        self._marks[place] = marks
+        if place not in self._lags:
+            name = f"kafka-lag/{place.topic}/{place.partition}"
+            self._lags[place] = self._context.register_metric(name, AssignableMetric())
+        if not marks.exhausted:
+            self._reading.add(place)
+            self._consumer.incremental_assign([self._lib.TopicPartition(*place, marks.position)])
+            self.logger.info("reads %s from offset %d", place, marks.position)
+
+    def _leave(self, place: Place) -> None:
+        """Reads no more of it; what is open is committed as it is acked, as long as there are marks."""
+        if place in self._reading:
+            self._reading.remove(place)
+            self._consumer.incremental_unassign([self._lib.TopicPartition(*place)])
+
+    # --- commits ----------------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        acked = self._acked.copy()
+        self._acked.clear()
+        offset_of = itemgetter(1)
+        for place, some in groupby(acked, itemgetter(0)):
+            if (marks := self._marks.get(place)) is not None:
+                marks.done(map(offset_of, some))
+        self._measure()
+
+    def _measure(self) -> None:
+        for place, marks in self._marks.items():
+            if (span := self._spans.get(place)) is not None:
+                self._lags[place].update(max(0, span.end - marks.low))
+
+    def _commit(self) -> None:
+        if changed := to_commit(self._marks):
+            self._send_commit(changed)
+
+    def _send_commit(self, offsets: dict[Place, int]) -> None:
+        mark = mark_of(self._run)
+        points = [self._lib.TopicPartition(*place, offset, mark) for place, offset in offsets.items()]
+        self._consumer.commit(offsets=points, asynchronous=True)
+        self._unconfirmed += 1
+
+    def _committed(self, error: Any, points: list[Any]) -> None:
+        """Called by the client, inside ``consume`` and ``poll``."""
+        self._unconfirmed -= 1
+        for point in points:
+            reason = error or point.error
+            if reason is None:
+                continue
+            if (marks := self._marks.get(Place(point.topic, point.partition))) is not None:
+                marks.committed = None
+            codes = self._lib.KafkaError
+            why = reason.str()
+            if reason.code() in (codes.UNKNOWN_MEMBER_ID, codes.ILLEGAL_GENERATION, codes.REBALANCE_IN_PROGRESS):
+                why = "somebody else has subscribed with it"
+            self._connection.quiet.say(
+                logging.ERROR, "commit", f"offsets cannot be committed to group {self._group}: {why}; tries again"
+            )

@@ -1,0 +1,35 @@
+"""What is written to a topic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+
+class Record(msgspec.Struct, frozen=True):
+    """What is written.  ``topic`` None: the sink's; ``partition`` None: by the key; texts are written as UTF-8."""
+
+    value: bytes | str | None
+    key: bytes | str | None = None
+    topic: str | None = None
+    partition: int | None = None
+    timestamp_ms: int | None = None
+    headers: Sequence[tuple[str, bytes | str | None]] = ()
+
+    def arguments(self, topic: str) -> dict[str, Any]:
+        """For ``Producer.produce``; ``topic`` is where it goes if it does not say."""
+        chosen: dict[str, Any] = {"topic": self.topic or topic, "value": self.value, "key": self.key}
+        if self.partition is not None:
+            chosen["partition"] = self.partition
+        if self.timestamp_ms is not None:
+            chosen["timestamp"] = self.timestamp_ms
+        if self.headers:
+            chosen["headers"] = list(self.headers)
+        return chosen
+
+
+def fields_of(tup: Any) -> Record:
+    """The default: the fields ``key``, if there is one, and ``value``."""
+    return Record(tup["value"], tup["key"] if "key" in tup else None)  # noqa: SIM401 -- no dict

@@ -1,0 +1,29 @@
+"""Which task reads which partition: a function of the partition and the number of tasks, and of nothing else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import xxhash
+
+from ardea.kafka.marks import Place
+
+Topics = Sequence[str] | re.Pattern[str]
+
+
+def owner(place: Place, tasks: int) -> int:
+    """The index of its task.  Partitions of one topic go to the tasks in turn; topics begin at different ones."""
+    return (xxhash.xxh3_64_intdigest(place.topic.encode()) + place.partition) % tasks
+
+
+def share(places: Iterable[Place], index: int, tasks: int) -> list[Place]:
+    """Those of one task, sorted."""
+    return sorted(place for place in places if owner(place, tasks) == index)
+
+
+def wanted(topics: Topics, existing: Iterable[str]) -> list[str]:
+    """The existing topics that are to be read, sorted; a pattern never means Kafka's own, which begin with ``__``."""
+    if isinstance(topics, re.Pattern):
+        return sorted(name for name in existing if not name.startswith("__") and topics.fullmatch(name))
+    return sorted(set(topics).intersection(existing))

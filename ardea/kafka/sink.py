@@ -1,0 +1,170 @@
+"""A bolt that writes its tuples to topics, and acks each when the broker has its record."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from ardea.component import Bolt, Inputs, Spec
+from ardea.config import Settings
+from ardea.context import TopologyContext
+from ardea.errors import ArdeaError
+from ardea.kafka.client import Connection, kafka, properties
+from ardea.kafka.record import Record, fields_of
+from ardea.kafka.source import refuse
+from ardea.metrics.user import CountMetric
+from ardea.tuples import Tuple
+
+POLL = 0.05
+ROOM = 0.1
+DEFAULTS = {
+    "enable.idempotence": True,
+    "linger.ms": 5,
+    "queue.buffering.max.kbytes": 32768,
+}
+
+
+class KafkaSink:
+    """Writes topics, at least once: ``KafkaSink("counts", lambda tup: Record(tup["word"])).spec(inputs=[count])``.
+
+    Guarantees and failures: docs/kafka.md.
+    """
+
+    def __init__(self, topic: str, record: Callable[[Tuple], Record | None] = fields_of) -> None:
+        """Nothing is opened.
+
+        Args:
+            topic: where records go that do not say otherwise.
+            record: what is written for a tuple; None: nothing.
+
+        Raises:
+            TopologyError: the topic is no name.
+        """
+        refuse("KafkaSink", [] if topic and isinstance(topic, str) else [f"the topic is a name, not {topic!r}"])
+        self._topic, self._record = topic, record
+
+    def spec(
+        self,
+        name: str | None = None,
+        par: int = 1,
+        inputs: Inputs | None = None,
+        config: Mapping[str, Any] | None = None,
+        *,
+        tasks: int | None = None,
+        cpu: float | None = None,
+        ram: int | str | None = None,
+        disk: int | str | None = None,
+    ) -> Spec:
+        """Places it in a topology, as :meth:`ardea.Component.spec` does."""
+        cls: type[Bolt] = type("KafkaSink", (SinkBolt,), {"topic": self._topic, "record": staticmethod(self._record)})
+        return cls.spec(name, par, inputs, config, tasks=tasks, cpu=cpu, ram=ram, disk=disk)
+
+
+class SinkBolt(Bolt):
+    """Holds tuples until the client has heard from the broker; a thread waits for that."""
+
+    auto_ack = False
+    auto_fail = False
+    topic: str
+    record: Callable[[Tuple], Record | None]
+    clock: Callable[[], float] = staticmethod(time.monotonic)
+
+    def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
+        """Connects."""
+        timeout = {"delivery.timeout.ms": int(Settings.of(config).message_timeout * 1000)}
+        self._connection = Connection(properties(config), self.logger, self.clock)
+        self._producer = self._connection.open("Producer", DEFAULTS | timeout)
+        self._lib = kafka()
+        self._context = context
+        self._settled: deque[tuple[Tuple, Any]] = deque()  # what the broker has said, error or None
+        self._delivered = context.register_metric("kafka-delivered", CountMetric())
+        self._failed = context.register_metric("kafka-failed", CountMetric())
+        self._called = False  # whether the executor will settle soon
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._poll, name="kafka-deliveries", daemon=True)
+        self._thread.start()
+
+    def process_batch(self, rows: Sequence[Tuple]) -> None:
+        """Gives the records to the client; waits while it has no room."""
+        record = self.record
+        for tup in rows:
+            try:
+                written = record(tup)
+                if written is None:
+                    self.ack(tup)
+                else:
+                    self._produce(tup, written)
+            except self._lib.KafkaException as error:
+                self._fail(tup, error.args[0])
+            except ArdeaError:
+                raise
+            except Exception:
+                self.logger.exception("record= cannot make a record of %s", tup.id)
+                self.fail(tup)
+        self._settle()
+
+    def flush(self) -> None:
+        """Waits until the broker has confirmed or refused everything."""
+        while self._producer.flush(ROOM):
+            self._connection.check()
+            self._settle()
+        self._settle()
+
+    def close(self) -> None:
+        """Ends the thread; what is not confirmed is replayed."""
+        self._over.set()
+        self._thread.join()
+        self._producer.purge()
+        self._producer.flush(ROOM)
+
+    def _produce(self, tup: Tuple, record: Record) -> None:
+        on_delivery = partial(self._heard, tup)
+        arguments = record.arguments(self.topic)
+        while True:
+            try:
+                self._producer.produce(**arguments, on_delivery=on_delivery)
+                return
+            except BufferError:
+                self._producer.poll(ROOM)  # full: while this task waits, no input is taken, and spouts pause
+                self._connection.check()
+
+    def _heard(self, tup: Tuple, error: Any, _: Any) -> None:
+        """Called by the client, in whichever thread polls."""
+        self._settled.append((tup, error))
+
+    def _poll(self) -> None:
+        while not self._over.is_set():
+            self._producer.poll(POLL)
+            if (self._settled or self._connection.troubled) and not self._called:
+                self._called = True
+                self._context.submit(self._settle)
+
+    def _settle(self) -> None:
+        self._called = False
+        settled = self._settled
+        for _ in range(len(settled)):
+            tup, error = settled.popleft()
+            if error is None:
+                self._delivered.value += 1
+                self.ack(tup)
+            else:
+                self._fail(tup, error)
+        self._connection.check()
+
+    def _fail(self, tup: Tuple, error: Any) -> None:
+        self._connection.refuse(error)
+        if error.fatal():
+            # The supervisor starts this task again, with a producer that can go on.
+            raise RuntimeError(f"Kafka's producer cannot go on: {error.str()}")
+        self._failed.incr()
+        self._connection.quiet.say(
+            logging.ERROR,
+            (self.topic, error.code()),
+            f"a record for topic {self.topic} was refused: {error.str()}; its tuple {tup.id} fails and comes again",
+        )
+        self.fail(tup)

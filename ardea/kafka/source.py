@@ -1,0 +1,91 @@
+"""What is to be read, and how: what authors say, checked at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from ardea.errors import TopologyError
+from ardea.kafka.sharing import Topics
+
+Start = Literal["committed", "earliest", "latest"] | datetime
+Bound = Literal["latest"] | Mapping[tuple[str, int], int]
+End = Bound | datetime
+UNDECODABLE = "undecodable"
+UNDECODABLE_FIELDS = ("topic", "partition", "offset", "key", "value", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a spout's tasks read, and how."""
+
+    topics: Topics
+    translate: Callable[[Any], Sequence[Any] | None]
+    translate_batch: Callable[[list[Any]], Any] | None
+    group: str | None
+    start: Start
+    otherwise: Start
+    end: End | None
+    deleted: str
+    undecodable: str
+
+
+def key_and_value(message: Any) -> Sequence[Any]:
+    """The default: both as bytes."""
+    return (message.key(), message.value())
+
+
+def refuse(what: str, problems: Sequence[str]) -> None:
+    """Raises TopologyError if there are any."""
+    if problems:
+        raise TopologyError(
+            [f"{what}: {problem}" for problem in problems], hint=f"docs/kafka.md says what {what} takes."
+        )
+
+
+def topic_problems(topics: Any) -> Iterator[str]:
+    """Of a list of names, or a pattern."""
+    if isinstance(topics, re.Pattern):
+        if not isinstance(topics.pattern, str):
+            yield f"the pattern of topics is of text, not of bytes: {topics.pattern!r}"
+    elif not isinstance(topics, Sequence) or not topics or not all(isinstance(t, str) and t for t in topics):
+        yield f"topics are a name, a list of names, or a compiled pattern, not {topics!r}"
+
+
+def position_problems(what: str, value: Any, words: Sequence[str]) -> Iterator[str]:
+    """Of a place to begin at: one of these words, or a datetime."""
+    if isinstance(value, datetime):
+        if value.tzinfo is None:
+            yield f"{what}= takes a datetime with a zone, not {value!r}"
+    elif value not in words:
+        yield f"{what}= takes {', '.join(map(repr, words))} or a datetime, not {value!r}"
+
+
+def end_problems(end: Any) -> Iterator[str]:
+    """Of a place to end at: what bounds, or a datetime."""
+    if isinstance(end, datetime):
+        yield from position_problems("end", end, ())
+    else:
+        yield from bound_problems(end)
+
+
+def bound_problems(end: Any) -> Iterator[str]:
+    """Of offsets to end at."""
+    if isinstance(end, Mapping):
+        for place, offset in end.items():
+            match place, offset:
+                case (str(), int()), int() if offset >= 0:
+                    pass
+                case _:
+                    yield f"end= takes {{(topic, partition): offset}}, not {place!r}: {offset!r}"
+    elif end is not None:
+        yield from choice_problems("end", end, ("latest",))
+
+
+def choice_problems(what: str, value: Any, words: Sequence[str]) -> Iterator[str]:
+    """Of one of these words."""
+    if value not in words:
+        yield f"{what}= takes {', '.join(map(repr, words))}, not {value!r}"

@@ -1,0 +1,225 @@
+"""A Trident state that is a topic: each batch is one Kafka transaction in each of its tasks."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ardea.config import Settings
+from ardea.errors import FailedException
+from ardea.kafka import control
+from ardea.kafka.client import Connection, kafka, kafka_admin, properties
+from ardea.kafka.record import Record
+from ardea.kafka.source import refuse
+from ardea.kafka.survey import PATIENCE
+from ardea.trident.operations import Collector
+from ardea.trident.state import State, StateFactory, StateUpdater
+from ardea.trident.tuples import TridentTuple
+
+ROUND = 0.1
+BEGIN = 60.0
+"""Seconds that the broker may take to end what a former life has left open."""
+DEFAULTS = {"linger.ms": 5, "queue.buffering.max.kbytes": 32768}
+
+
+class KafkaState(StateFactory):
+    """Writes each batch in one Kafka transaction.  Guarantees and failures: docs/kafka.md."""
+
+    def __init__(self, name: str, *, control: str = "ardea-control") -> None:
+        """Nothing is opened.
+
+        Args:
+            name: unique among those who use the cluster; ``transactional.id`` is ``NAME-PARTITION``.
+            control: the compacted topic that remembers transactions; made if it is not there.
+
+        Raises:
+            TopologyError: an argument is wrong.
+        """
+        given = {"the name": name, "control=": control}
+        refuse(
+            "KafkaState",
+            [f"{what} is a text, not {v!r}" for what, v in given.items() if not v or not isinstance(v, str)],
+        )
+        self._name, self._control = name, control
+
+    def make_state(self, config: Mapping[str, Any], partition_index: int, num_partitions: int) -> TopicState:
+        """Fences former lives of the partition, and reads what they have committed."""
+        return TopicState(self._name, self._control, config, partition_index, num_partitions)
+
+
+class TopicState(State):
+    """One partition of a state.  Writes between ``begin_commit`` and ``commit``, unless the transaction is there."""
+
+    clock: Callable[[], float] = staticmethod(time.monotonic)
+
+    def __init__(self, name: str, control_topic: str, config: Mapping[str, Any], partition: int, count: int) -> None:
+        self._name, self._control, self._partition, self._count = name, control_topic, partition, count
+        self._lib = kafka()
+        self._defaults = DEFAULTS | {"transaction.timeout.ms": int(Settings.of(config).message_timeout * 1000)}
+        logger = logging.getLogger(f"{name}-{partition}")
+        self._connection = Connection(properties(config), logger, self.clock)
+        self._make_control()
+        self._producer: Any = None
+        self._begun = False
+        self._written = True  # whether there is nothing to write in this transaction
+        self._txid = 0
+        self._refused: list[Any] = []
+        self._last = 0
+        self._open()
+
+    def begin_commit(self, txid: int) -> None:
+        """Begins a transaction of Kafka's, unless this one was committed before."""
+        self._give_up()
+        if self._producer is None:
+            self._open()
+        self._txid = txid
+        self._written = control.is_committed(self._name, txid, self._last)
+        if not self._written:
+            self._try(self._producer.begin_transaction)
+            self._begun = True
+
+    def write(self, topic: str, records: Sequence[Record]) -> None:
+        """Gives records to the client; waits while it has no room.
+
+        Raises:
+            FailedException: the client refuses one of them.
+        """
+        if self._written:
+            return
+        for record in records:
+            self._produce(record.arguments(topic))
+
+    def commit(self, txid: int) -> None:
+        """All or nothing.
+
+        Raises:
+            FailedException: nothing was written, or it is not known; the batch comes again, and finds out.
+        """
+        if self._written:
+            return
+        committed = control.Committed(txid, self._count)
+        key, value = control.encode(self._name, self._partition, committed)
+        self._produce({"topic": self._control, "key": key, "value": value})
+        self._try(self._producer.commit_transaction)
+        self._begun = False
+        self._last = txid
+
+    def close(self) -> None:
+        """What is not committed is given up."""
+        self._give_up()
+
+    # --- the client -------------------------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        """A producer that fences all before it, and then, when nobody else can write, what they have committed."""
+        fixed = {"transactional.id": f"{self._name}-{self._partition}"}
+        producer = self._connection.open("Producer", self._defaults, fixed)
+        try:
+            producer.init_transactions(BEGIN)
+            self._last = control.resume(self._name, self._read_control(), self._partition, self._count)
+        except self._lib.KafkaException as error:
+            self._connection.check()
+            self._connection.refuse(error.args[0])
+            raise FailedException(f"state {self._name} cannot begin: {error.args[0].str()}") from error
+        self._producer = producer
+
+    def _try(self, step: Callable[[], None]) -> None:
+        """A step of the transaction; its outcome may be unknown when it fails, so that the next batch begins anew."""
+        try:
+            step()
+        except self._lib.KafkaException as error:
+            reason = error.args[0]
+            self._connection.check()
+            self._connection.refuse(reason)
+            if reason.code() in (self._lib.KafkaError._FENCED, self._lib.KafkaError.INVALID_PRODUCER_EPOCH):
+                # The supervisor starts this task again, if it is still the one.
+                self._producer, self._begun = None, False
+                self._connection.logger.error("another task has taken over %s-%d", self._name, self._partition)
+                raise FailedException(f"another task has taken over {self._name}-{self._partition}") from error
+            if not reason.txn_requires_abort():
+                self._producer, self._begun = None, False
+            refused = f"; refused: {self._refused[0].str()}" if self._refused else ""
+            raise FailedException(f"transaction {self._txid} of {self._name}: {reason.str()}{refused}") from error
+
+    def _produce(self, arguments: Mapping[str, Any]) -> None:
+        while True:
+            try:
+                self._producer.produce(**arguments, on_delivery=self._heard)
+                return
+            except BufferError:
+                self._producer.poll(ROUND)
+                self._connection.check()
+            except self._lib.KafkaException as error:
+                reason = error.args[0].str()
+                raise FailedException(f"a record for {arguments['topic']} was refused: {reason}") from error
+
+    def _heard(self, error: Any, _: Any) -> None:
+        if error is not None:
+            self._refused.append(error)
+
+    def _give_up(self) -> None:
+        """Aborts what a former attempt has left open."""
+        self._refused.clear()
+        if not self._begun:
+            return
+        self._begun = False
+        try:
+            self._producer.abort_transaction(PATIENCE)
+        except self._lib.KafkaException as error:
+            self._connection.logger.warning("transaction %d could not be aborted: %s", self._txid, error.args[0].str())
+            self._producer = None  # the next one fences it
+
+    # --- the control topic ------------------------------------------------------------------------------------
+
+    def _make_control(self) -> None:
+        admin = self._connection.open("AdminClient")
+        new = kafka_admin().NewTopic(self._control, 1, config={"cleanup.policy": "compact"})
+        for done in admin.create_topics([new], request_timeout=PATIENCE).values():
+            try:
+                done.result()
+            except self._lib.KafkaException as error:
+                self._connection.check()
+                if error.args[0].code() != self._lib.KafkaError.TOPIC_ALREADY_EXISTS:
+                    self._connection.refuse(error.args[0])
+                    raise RuntimeError(
+                        f"the control topic {self._control} cannot be made: {error.args[0].str()}"
+                    ) from error
+
+    def _read_control(self) -> dict[int, control.Committed]:
+        """All of it, up to where it ends now."""
+        fixed = {"group.id": self._name, "enable.partition.eof": True, "isolation.level": "read_committed"}
+        consumer = self._connection.open("Consumer", {}, {**fixed, "enable.auto.commit": False})
+        records = []
+        try:
+            topic = consumer.list_topics(self._control, PATIENCE).topics[self._control]
+            left = set(topic.partitions)
+            beginning = self._lib.OFFSET_BEGINNING
+            consumer.assign([self._lib.TopicPartition(self._control, number, beginning) for number in left])
+            deadline = self.clock() + BEGIN
+            while left:
+                if self.clock() > deadline:
+                    raise FailedException(f"the control topic {self._control} cannot be read now")
+                for message in consumer.consume(1000, ROUND):
+                    if message.error() is None:
+                        records.append((message.key(), message.value()))
+                    elif message.error().code() == self._lib.KafkaError._PARTITION_EOF:
+                        left.discard(message.partition())
+                self._connection.check()
+        finally:
+            consumer.close()
+        return control.decode(self._name, records)
+
+
+class KafkaWriter(StateUpdater):
+    """Writes the tuples of a batch; emits nothing."""
+
+    def __init__(self, topic: str, record: Callable[[TridentTuple], Record | None]) -> None:
+        """Where records go that do not say otherwise, and what is written for a tuple; None: nothing."""
+        self._topic, self._record = topic, record
+
+    def update_state(self, state: TopicState, tuples: Sequence[TridentTuple], collector: Collector) -> None:  # noqa: ARG002
+        """All of one batch."""
+        records = map(self._record, tuples)
+        state.write(self._topic, [record for record in records if record is not None])

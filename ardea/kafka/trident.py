@@ -1,0 +1,252 @@
+"""Trident spouts over topics: the offsets of each batch are in the transaction state."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, NoReturn, Self, TypeVar
+
+from ardea.context import TopologyContext
+from ardea.errors import FailedException, UserError
+from ardea.kafka.client import Connection, kafka, properties
+from ardea.kafka.fetching import Deleted, Fetcher
+from ardea.kafka.marks import Place
+from ardea.kafka.sharing import Topics, wanted
+from ardea.kafka.source import (
+    Bound,
+    bound_problems,
+    choice_problems,
+    key_and_value,
+    position_problems,
+    refuse,
+    topic_problems,
+)
+from ardea.kafka.survey import PATIENCE
+from ardea.trident.operations import Collector
+from ardea.trident.partitioned import PartitionedSpout
+from ardea.trident.spout import Attempt
+
+NEWS = 0.2
+REFRESH = 10.0
+AWAIT = 0.5
+T = TypeVar("T")
+Begin = Literal["earliest", "latest"] | datetime
+DEFAULTS = {"isolation.level": "read_committed", "queued.max.messages.kbytes": 16384, "fetch.wait.max.ms": 100}
+
+
+class KafkaTridentSpout(PartitionedSpout):
+    """Reads topics in batches; made by one of two class methods.  Guarantees and failures: docs/kafka.md.
+
+    A position is [offset of the first record, offset behind the last].
+    """
+
+    clock: Callable[[], float] = staticmethod(time.monotonic)
+
+    def __init__(
+        self,
+        topics: str | Sequence[str] | re.Pattern[str],
+        outputs: Sequence[str] = ("key", "value"),
+        translate: Callable[[Any], Sequence[Any] | None] = key_and_value,
+        *,
+        opaque: bool,
+        records: int = 1000,
+        start: Begin = "earliest",
+        end: Bound | None = None,
+        deleted: Literal["fail", "earliest", "latest"] = "fail",
+    ) -> None:
+        names: Topics = [topics] if isinstance(topics, str) else topics
+        problems = [
+            *topic_problems(names),
+            *position_problems("start", start, ("earliest", "latest")),
+            *bound_problems(end),
+            *choice_problems("deleted", deleted, ("fail", "earliest", "latest")),
+        ]
+        if type(records) is not int or records < 1:
+            problems.append(f"records= takes a number from 1, not {records!r}")
+        refuse("KafkaTridentSpout", problems)
+        self.outputs = [outputs] if isinstance(outputs, str) else list(outputs)
+        self.opaque = self.committing = opaque
+        self._topics, self._translate, self._records = names, translate, records
+        self._start, self._deleted = start, deleted
+        self._end = {Place(*place): offset for place, offset in end.items()} if isinstance(end, Mapping) else end
+
+    @classmethod
+    def transactional(cls, topics: str | Sequence[str] | re.Pattern[str], *args: Any, **options: Any) -> Self:
+        """Repeats batches exactly.
+
+        Args:
+            topics: a name, names, or a pattern that a whole name matches.
+            *args: ``outputs``, the fields, and ``translate``, from a message to a row, or None to leave it out.
+            **options: ``records``: the most of a partition in one batch; ``start``: where a stream begins that was
+                not read before; ``end``: where it is finished; ``deleted``: what happens where records are gone.
+
+        Raises:
+            TopologyError: an argument is wrong; all problems at once.
+        """
+        return cls(topics, *args, opaque=False, **options)
+
+    @classmethod
+    def opaque_transactional(cls, topics: str | Sequence[str] | re.Pattern[str], *args: Any, **options: Any) -> Self:
+        """The same as an opaque spout: a batch that is repeated may have other records."""
+        return cls(topics, *args, opaque=True, **options)
+
+    def open(self, config: Mapping[str, Any], context: TopologyContext) -> None:
+        """Connects."""
+        fixed = {
+            "group.id": context.topology_id,  # librdkafka wants one; nothing is committed to it
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+        }
+        self._lib = kafka()
+        self._context = context
+        logger = logging.getLogger(context.this_component_id)
+        self._connection = Connection(properties(config), logger, self.clock)
+        self._consumer = self._connection.open("Consumer", DEFAULTS, fixed)
+        self._fetcher = Fetcher(self._connection, self._consumer, self._records, self.clock)
+        self._known: list[str] = []
+        self._next_look = self._next_news = 0.0
+        self._ready = self._over = False
+        self._ends: dict[Place, int] | None = None
+
+    def partitions(self) -> Sequence[str]:
+        """``TOPIC/NUMBER`` of each partition, looked at every ten seconds."""
+        now = self.clock()
+        if now >= self._next_look:
+            found = self._asked(lambda: self._consumer.list_topics(timeout=PATIENCE).topics)
+            names = wanted(self._topics, (name for name, topic in found.items() if topic.error is None))
+            self._known = [f"{name}/{number}" for name in names for number in sorted(found[name].partitions)]
+            self._next_look = now + (REFRESH if self._known else NEWS)
+        return self._known
+
+    def emit_new(self, attempt: Attempt, partition: str, last: Any, collector: Collector) -> list[int]:
+        """What has come; the position is [first offset, behind the last]."""
+        place = place_of(partition)
+        begin = last[1] if last else self._first(attempt, place)
+        end = self._end.get(place, 0) if isinstance(self._end, Mapping) else None
+        if end is not None and begin >= end:
+            return [begin, begin]
+        try:
+            messages, behind = self._fetcher.new(place, begin, end, AWAIT)
+        except Deleted as gone:
+            begin = self._instead(gone)
+            messages, behind = self._fetcher.new(place, begin, end, AWAIT)
+        self._emit(messages, collector)
+        return [begin, behind]
+
+    def emit_again(self, attempt: Attempt, partition: str, position: Any, collector: Collector) -> None:
+        """The same records, or none: the batch fails until they can be read."""
+        place = place_of(partition)
+        begin, end = position
+        try:
+            messages = self._fetcher.again(place, begin, end, PATIENCE)
+        except Deleted as gone:
+            begin = min(end, max(begin, self._instead(gone)))
+            messages = self._fetcher.again(place, begin, end, PATIENCE)
+        if messages is None:
+            what = f"transaction {attempt.txid}: {begin} to {end} of {place} cannot be read now; the batch comes again"
+            self._connection.quiet.say(logging.WARNING, place, what)
+            raise FailedException(what)
+        self._emit(messages, collector)
+
+    def is_ready(self, positions: Mapping[str, Any]) -> bool:
+        """Whether a partition has records behind its position, or none yet; looked at five times a second."""
+        self._look(positions)
+        return self._ready
+
+    def finished(self, positions: Mapping[str, Any]) -> bool:
+        """Whether everything up to the end has been read."""
+        if self._end is None:
+            return False
+        self._look(positions)
+        return self._over
+
+    def close(self) -> None:
+        """Disconnects."""
+        self._consumer.close()
+
+    def _look(self, positions: Mapping[str, Any]) -> None:
+        now = self.clock()
+        if now < self._next_news:
+            return
+        self._next_news = now + NEWS
+        self._connection.check()
+        self._ready = self._over = False
+        try:
+            names = self.partitions()
+        except FailedException:
+            return
+        if self._end == "latest" and self._ends is None and names:
+            try:
+                self._ends = {place_of(name): self._fetcher.span(place_of(name)).end for name in names}
+            except self._lib.KafkaException as error:
+                self._unanswered(error)
+                return
+        ends = self._end if isinstance(self._end, Mapping) else self._ends
+        if ends is not None:
+            bounded = {name: ends[place_of(name)] for name in names if place_of(name) in ends}
+            names = [name for name, end in bounded.items() if name not in positions or positions[name][1] < end]
+            self._over = len(bounded) == len(ends) > 0 and not names
+        self._ready = any(name not in positions or self._has_more(name, positions[name][1]) for name in names)
+
+    def _has_more(self, name: str, position: int) -> bool:
+        try:
+            return self._fetcher.span(place_of(name)).end > position
+        except self._lib.KafkaException as error:
+            self._unanswered(error)
+            return False
+
+    def _first(self, attempt: Attempt, place: Place) -> int:
+        """Where a partition begins that has no position: one that appears later, at its first record."""
+        first, end = self._asked(lambda: self._fetcher.span(place))
+        if attempt.txid > 1 or self._start == "earliest":
+            return first
+        if self._start == "latest":
+            return end
+        point = self._lib.TopicPartition(*place, int(self._start.timestamp() * 1000))
+        [found] = self._asked(lambda: self._consumer.offsets_for_times([point], timeout=PATIENCE))
+        return int(found.offset) if found.offset >= 0 else end
+
+    def _emit(self, messages: Sequence[Any], collector: Collector) -> None:
+        for message in messages:
+            if (row := self._translate(message)) is not None:
+                collector.emit(row)
+
+    def _instead(self, gone: Deleted) -> int:
+        """Where to go on, if the author has allowed it."""
+        if self._deleted == "fail":
+            hint = "Give deleted='earliest' or 'latest' to go on without them."
+            self._end_task(UserError(f"{gone}: records were deleted before they were read", hint=hint))
+        begin = gone.span.first if self._deleted == "earliest" else gone.span.end
+        self._connection.logger.error("%s; goes on at %d", gone, begin)
+        return begin
+
+    def _end_task(self, error: UserError) -> NoReturn:
+        """What is raised while a batch is emitted only fails the batch."""
+
+        def end() -> NoReturn:
+            raise error
+
+        self._context.submit(end)
+        raise FailedException(error.message)
+
+    def _asked(self, question: Callable[[], T]) -> T:
+        try:
+            return question()
+        except self._lib.KafkaException as error:
+            self._unanswered(error)
+            raise FailedException("no broker answers") from error
+
+    def _unanswered(self, error: Any) -> None:
+        self._connection.refuse(error.args[0])
+        self._connection.silence(error.args[0].str())
+
+
+def place_of(partition: str) -> Place:
+    """Of ``TOPIC/NUMBER``."""
+    topic, _, number = partition.rpartition("/")
+    return Place(topic, int(number))

@@ -1,0 +1,98 @@
+"""Records of 100 bytes from a topic through a spout to a bolt, acked; against the same client reading them alone."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from benchmarks.harness import run_topology
+from benchmarks.results import BenchmarkError, Case, Comparison, Round, compare
+
+SERVERS = "KAFKA_BOOTSTRAP_SERVERS"
+RECORDS = 2_000_000
+SIZE = 100
+PARTITIONS = 4
+WITHIN = 300.0
+RATE = re.compile(r"([\d.]+) records/s")
+SOURCE = """
+from ardea import Bolt, Topology
+from ardea.kafka import KafkaSpout
+
+
+class Nothing(Bolt):
+    def process(self, tup):
+        pass
+
+
+class KafkaBenchmark(Topology):
+    records = KafkaSpout("{topic}", ["value"], lambda message: (message.value(),), group="{group}").spec()
+    bolt = Nothing.spec(inputs=[records])
+    config = {{"kafka.bootstrap.servers": "{servers}"}}
+"""
+
+
+def rounds(case: Case, count: int) -> Comparison:
+    """So many rounds, each with ours first and the client alone after it."""
+    servers = os.environ.get(SERVERS)
+    if servers is None:
+        raise BenchmarkError(f"{SERVERS} does not name a broker", hint="`eval $(scripts/kafka.sh up)` starts one.")
+    with _topic(servers) as topic:
+        pairs = [Round(_ours(servers, topic), _alone(servers, topic)) for _ in range(count)]
+    return compare(pairs, "the same client, reading alone", case)
+
+
+def _ours(servers: str, topic: str) -> float:
+    """Records acked a second, from the first report that has some to the last one before all are."""
+    seen: list[tuple[float, int]] = []
+    source = SOURCE.format(servers=servers, topic=topic, group=f"benchmark-{uuid.uuid4().hex}")
+    with run_topology(lambda _: source) as running:
+
+        def all_acked() -> bool | None:
+            acked = running.totals("records").acked
+            if acked and (not seen or acked > seen[-1][1]):
+                seen.append((time.monotonic(), acked))
+            return acked >= RECORDS or None
+
+        running.wait_for(all_acked, "all records were acked", WITHIN)
+        running.drain()
+    if len(seen) < 4:
+        raise BenchmarkError(f"{RECORDS:,} records were acked too fast to be measured")
+    (began, first), (ended, last) = seen[0], seen[-2]
+    return (last - first) / (ended - began)
+
+
+def _alone(servers: str, topic: str) -> float:
+    command = [sys.executable, "-m", "benchmarks.kafka_alone", servers, topic, str(RECORDS)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN, check=True)
+    except subprocess.SubprocessError as error:
+        raise BenchmarkError(f"the client alone did not read the topic: {error}") from error
+    found = RATE.search(done.stdout)
+    if found is None:
+        raise BenchmarkError(f"the client alone printed no rate, but {done.stdout!r}")
+    return float(found[1])
+
+
+@contextmanager
+def _topic(servers: str) -> Iterator[str]:
+    """A topic of so many records, which goes when it is not needed any more."""
+    from confluent_kafka import Producer
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": servers})
+    topic = f"ardea-benchmark-{uuid.uuid4().hex[:8]}"
+    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(WITHIN)
+    try:
+        producer = Producer({"bootstrap.servers": servers, "linger.ms": 20, "queue.buffering.max.messages": RECORDS})
+        for number in range(RECORDS):
+            producer.produce(topic, b"%0*d" % (SIZE, number), partition=number % PARTITIONS)
+        producer.flush(WITHIN)
+        yield topic
+    finally:
+        admin.delete_topics([topic])[topic].result(WITHIN)

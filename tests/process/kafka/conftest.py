@@ -1,0 +1,200 @@
+"""A real broker, and topologies on real processes that use it (docs/kafka.md says which variables name the broker)."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ardea.testing.kit import LocalTopology
+from tests.process.waiting import eventually
+
+SERVERS = "KAFKA_BOOTSTRAP_SERVERS"
+SASL_SERVERS = "ARDEA_KAFKA_SASL_BOOTSTRAP_SERVERS"
+STOP, START = "ARDEA_KAFKA_STOP", "ARDEA_KAFKA_START"
+WAIT = 30.0
+HEAD = """
+from ardea import Bolt, Grouping, Topology
+from ardea.kafka import KafkaSink, KafkaSpout, KafkaState, KafkaTridentSpout, KafkaWriter, Record
+"""
+
+
+def pytest_collection_modifyitems(items) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.path.is_relative_to(here):
+            item.add_marker(pytest.mark.cluster)
+            if SERVERS not in os.environ:
+                reason = f"no Kafka broker: {SERVERS} is not set; `eval $(scripts/kafka.sh up)` starts one and sets it"
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+class Broker:
+    """What a test does to the broker and its topics."""
+
+    def __init__(self, servers: str, topics: Iterator[int]) -> None:
+        from confluent_kafka.admin import AdminClient
+
+        self.servers = servers
+        self._numbers, self._made = topics, []
+        self.admin = AdminClient({"bootstrap.servers": servers})
+
+    def topic(self, partitions: int = 1, name: str | None = None, **config: str) -> str:
+        from confluent_kafka.admin import NewTopic
+
+        name = name or f"test-{os.getpid()}-{next(self._numbers)}"
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        for done in self.admin.create_topics([NewTopic(name, partitions, 1, config=settings)]).values():
+            done.result(WAIT)
+        self._made.append(name)
+        eventually(lambda: self._count(name) == partitions, WAIT, f"the broker knows {name}")
+        return name
+
+    def also(self, topic: str) -> None:
+        """A topic that somebody else has made, to be removed."""
+        self._made.append(topic)
+
+    def grow(self, topic: str, partitions: int) -> None:
+        from confluent_kafka.admin import NewPartitions
+
+        for done in self.admin.create_partitions([NewPartitions(topic, partitions)]).values():
+            done.result(WAIT)
+        eventually(lambda: self._count(topic) == partitions, WAIT, f"{topic} has grown")
+
+    def delete_before(self, topic: str, partition: int, offset: int) -> None:
+        from confluent_kafka import TopicPartition
+
+        for done in self.admin.delete_records([TopicPartition(topic, partition, offset)]).values():
+            done.result(WAIT)
+
+    def producer(self, **settings):
+        from confluent_kafka import Producer
+
+        return Producer({"bootstrap.servers": self.servers, **settings})
+
+    def write(self, topic: str, values, partition: int | None = None, key=None, **settings) -> None:
+        """Each value is a record; they go round the partitions, unless one is named."""
+        from confluent_kafka import KafkaException
+
+        def confirmed(error, _):
+            if error is not None:
+                raise KafkaException(error)
+
+        count = self._count(topic)
+        producer = self.producer(**{"linger.ms": 20, "queue.buffering.max.messages": 2_000_000, **settings})
+        for number, value in enumerate(values):
+            place = number % count if partition is None else partition
+            producer.produce(topic, value, key, partition=place, on_delivery=confirmed)
+            producer.poll(0)
+        assert producer.flush(60) == 0
+
+    def read(self, *topics: str, isolation: str = "read_committed") -> list[bytes]:
+        """The values of all records that there are now."""
+        return [message.value() for message in self.messages(*topics, isolation=isolation)]
+
+    def messages(self, *topics: str, isolation: str = "read_committed"):
+        from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": "test-reader",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": isolation,
+            }
+        )
+        try:
+            listed = self.admin.list_topics(timeout=WAIT).topics
+            places = {(topic, number) for topic in topics for number in listed[topic].partitions}
+            consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in places])
+            found = []
+            while places:
+                for message in consumer.consume(10_000, 0.1):
+                    if message.error() is None:
+                        found.append(message)
+                    else:
+                        places.discard((message.topic(), message.partition()))
+            return found
+        finally:
+            consumer.close()
+
+    def committed(self, group: str, topic: str) -> dict[int, int]:
+        from confluent_kafka import Consumer, TopicPartition
+
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": group})
+        try:
+            points = [TopicPartition(topic, number) for number in range(self._count(topic))]
+            points = consumer.committed(points, WAIT)
+            return {point.partition: point.offset for point in points}
+        finally:
+            consumer.close()
+
+    def _count(self, topic: str) -> int:
+        return len(self.admin.list_topics(topic, WAIT).topics[topic].partitions)
+
+    def stop(self) -> None:
+        _command(STOP)
+
+    def start(self) -> None:
+        _command(START)
+
+    def clean(self) -> None:
+        there = self.admin.list_topics(timeout=WAIT).topics
+        if made := [topic for topic in self._made if topic in there]:
+            for done in self.admin.delete_topics(made).values():
+                done.result(WAIT)
+
+
+def _command(variable: str) -> None:
+    # Without the mark of this run: the broker is not what a test leaves behind.
+    environment = {name: value for name, value in os.environ.items() if name != "ARDEA_TEST_RUN"}
+    subprocess.run(os.environ[variable], shell=True, check=True, timeout=90, env=environment, stdout=subprocess.DEVNULL)
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    broker = Broker(os.environ[SERVERS], _numbers)
+    yield broker
+    broker.clean()
+
+
+@pytest.fixture
+def mortal(broker: Broker) -> Broker:
+    """A broker that can be stopped and started."""
+    if STOP not in os.environ or START not in os.environ:
+        pytest.skip(f"{STOP} and {START} do not say how the broker is stopped and started")
+    return broker
+
+
+class Running:
+    """Makes topologies of a few lines."""
+
+    def __init__(self, folder: Path, servers: str) -> None:
+        self.folder, self.servers = folder, servers
+
+    def __call__(self, body: str, *, containers: int = 1, lives: str = "a", **config) -> LocalTopology:
+        """``body`` is what follows the imports; ``t_x_y`` stands for the key ``t.x.y``."""
+        file = self.folder / "made.py"
+        file.write_text(HEAD + textwrap.dedent(body))
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        settings = {"kafka.bootstrap.servers": self.servers, "topology.stmgrs": containers, **settings}
+        return LocalTopology(f"{file}:Made", self.folder / lives, containers=containers, config=settings)
+
+
+@pytest.fixture
+def running(tmp_path: Path, broker: Broker) -> Running:
+    return Running(tmp_path, broker.servers)
+
+
+def logs(topology: LocalTopology, task: str) -> str:
+    """What a task has logged."""
+    return "".join(path.read_text() for path in topology.folder.glob(f"container-*/logs/{task}.log*"))

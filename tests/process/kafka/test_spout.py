@@ -1,0 +1,83 @@
+"""Reading topics on real processes: nothing is passed over, whatever dies."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.process.kafka.conftest import logs
+
+THROUGH = """
+class Made(Topology):
+    lines = KafkaSpout({topics}, ["line"], lambda message: [message.value()]{more}).spec(par={par})
+    out = KafkaSink("{out}", lambda tup: Record(tup["line"])).spec(inputs=[lines])
+    config = {{"topology.message.timeout.secs": 10}}
+"""
+
+
+def through(topics, out, *, par=1, **more) -> str:
+    names = "".join(f", {key}={value}" for key, value in more.items())
+    named = topics if "(" in topics else repr(topics)
+    return THROUGH.format(topics=named, out=out, par=par, more=names)
+
+
+def values(count, what="record"):
+    return [f"{what} {number}".encode() for number in range(count)]
+
+
+def test_a_bounded_spout_reads_all_once_and_the_next_run_what_is_new(broker, running):
+    source, out = broker.topic(4), broker.topic(2)
+    broker.write(source, values(5000))
+    body = through(source, out, par=2, end="'latest'")
+    with running(body) as topology:
+        assert topology.finish().state == "SUCCEEDED"
+    assert Counter(broker.read(out)) == Counter(values(5000))
+    assert sum(broker.committed("Made.lines", source).values()) == 5000
+    broker.write(source, values(100, "new"))
+    with running(body, lives="b") as topology:
+        assert topology.finish().state == "SUCCEEDED"
+    assert Counter(broker.read(out)) == Counter(values(5000) + values(100, "new"))
+
+
+def test_tasks_killed_between_poll_and_ack_pass_nothing_over_and_go_on_where_they_were(broker, running):
+    source, out = broker.topic(4), broker.topic(1)
+    broker.write(source, values(2000))
+    with running(through(source, out, par=2)) as topology:
+        for round_ in range(2):
+            expected = 2000 * (round_ + 1)
+            topology.until(lambda: len(set(broker.read(out))) >= expected, "all is written")  # noqa: B023
+            topology.until(lambda: sum(broker.committed("Made.lines", source).values()) >= expected, "committed")  # noqa: B023
+            broker.write(source, [value + b"'" * (round_ + 1) for value in values(2000)])
+            for task in ("lines-0", "out-0"):
+                topology.faults.kill(task)
+        topology.until(lambda: len(set(broker.read(out))) == 6000, "all is written")
+        said = logs(topology, "lines-0") + logs(topology, "lines-1")
+    assert said.count("from offset 0\n") == 4, "each partition was begun once"
+
+
+def test_the_broker_is_killed_and_comes_back(mortal, running):
+    source, out = mortal.topic(2), mortal.topic(1)
+    mortal.write(source, values(20_000))
+    with running(through(source, out), topology_max_spout_pending=500) as topology:
+        topology.until(lambda: len(mortal.read(out)) > 500, "it works")
+        mortal.stop()
+        said = topology.until(
+            lambda: f"no broker of {mortal.servers} answers" in logs(topology, "lines-0"), "the spout says so"
+        )
+        assert said
+        mortal.start()
+        topology.until(lambda: len(set(mortal.read(out))) == 20_000, "all is written", 60)
+
+
+def test_partitions_and_topics_that_appear_are_read_from_their_first_record(broker, running):
+    prefix = broker.topic(1)
+    out = broker.topic(1)
+    broker.write(prefix, values(10, "old"))
+    body = through(f"re.compile('{prefix}(-.*)?')", out, par=2, start="'latest'")
+    with running("import re\n" + body) as topology:
+        topology.until(lambda: "from offset 10\n" in logs(topology, "lines-*"), "the end is found")
+        broker.grow(prefix, 3)
+        second = broker.topic(2, f"{prefix}-second")
+        for topic in (prefix, second):
+            broker.write(topic, values(100, topic))
+        expected = Counter(values(100, prefix) + values(100, second))
+        topology.until(lambda: Counter(broker.read(out)) == expected, "the new ones are read")

@@ -1,0 +1,89 @@
+"""The transactional sink, one partition of it at a time, against a real broker."""
+
+from __future__ import annotations
+
+import pytest
+
+from ardea.errors import FailedException, UserError
+from ardea.kafka import KafkaState, Record
+from ardea.kafka.control import decode
+
+
+@pytest.fixture
+def make(broker, request):
+    """Makes states of one name and control topic; closes them."""
+    made = []
+    name, topic = broker.topic(), broker.topic(2)
+    control = f"{name}-control"
+
+    def state(partition=0, partitions=1):
+        config = {"kafka.bootstrap.servers": broker.servers}
+        made.append(KafkaState(name, control=control).make_state(config, partition, partitions))
+        return made[-1]
+
+    state.topic, state.name, state.control = topic, name, control
+    yield state
+    for each in made:
+        each.close()
+    broker.also(control)
+
+
+def written(state, topic, txid, *values):
+    state.begin_commit(txid)
+    state.write(topic, [Record(value) for value in values])
+    state.commit(txid)
+
+
+def test_a_batch_that_comes_again_is_written_once_and_an_open_one_never(broker, make):
+    state = make()
+    written(state, make.topic, 1, "one")
+    written(state, make.topic, 1, "one")
+    state.begin_commit(2)
+    state.write(make.topic, [Record("left")])
+    written(state, make.topic, 2, "two")
+    state = make()
+    written(state, make.topic, 2, "two")
+    written(state, make.topic, 3, "three")
+    assert sorted(broker.read(make.topic)) == [b"one", b"three", b"two"]
+    stored = [(message.key(), message.value()) for message in broker.messages(make.control)]
+    assert decode(make.name, stored) == {0: (3, 1)}
+
+
+def test_a_zombie_that_wakes_up_writes_nothing(broker, make):
+    zombie = make()
+    written(zombie, make.topic, 1, "one")
+    zombie.begin_commit(2)
+    zombie.write(make.topic, [Record("two, of the zombie")])
+    heir = make()
+    written(heir, make.topic, 2, "two")
+    with pytest.raises(FailedException, match="another task has taken over"):
+        zombie.commit(2)
+    assert sorted(broker.read(make.topic)) == [b"one", b"two"]
+
+
+def test_partitions_are_apart_and_their_number_changes_only_between_transactions(broker, make):
+    one, two = make(0, 2), make(1, 2)
+    written(one, make.topic, 1, "a")
+    with pytest.raises(UserError, match="had 2 partitions, has 3 now, and some have not committed transaction 1"):
+        make(0, 3)
+    written(two, make.topic, 1, "b")
+    third = make(2, 3)
+    written(third, make.topic, 1, "c")  # was committed, by two partitions
+    written(third, make.topic, 2, "d")
+    assert sorted(broker.read(make.topic)) == [b"a", b"b", b"d"]
+
+
+def test_a_state_ahead_of_its_topology_refuses_it(make):
+    state = make()
+    written(state, make.topic, 5, "five")
+    with pytest.raises(FailedException, match="has committed transaction 5, and 4 comes now"):
+        state.begin_commit(4)
+
+
+def test_a_record_that_is_refused_fails_the_batch_and_nothing_of_it_is_seen(broker, make):
+    state = make()
+    state.begin_commit(1)
+    with pytest.raises(FailedException, match=r"too large|Message size"):
+        state.write(make.topic, [Record("small"), Record(b"x" * 2_000_000)])
+    written(state, make.topic, 1, "small")
+    assert broker.read(make.topic) == [b"small"]

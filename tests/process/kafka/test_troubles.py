@@ -1,0 +1,183 @@
+"""What goes wrong with brokers, records and permissions: each with what the topology says and does."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.process.kafka.conftest import SASL_SERVERS, logs
+
+BOUNDED = """
+class Made(Topology):
+    lines = KafkaSpout("{source}", ["line"], lambda message: [message.value().decode()], end="latest"{more}).spec()
+    out = KafkaSink("{out}", lambda tup: Record(tup["line"])).spec(inputs=[lines])
+"""
+
+
+def bounded(source, out, **more) -> str:
+    return BOUNDED.format(source=source, out=out, more="".join(f", {key}={value!r}" for key, value in more.items()))
+
+
+def ends(topology, state="SUCCEEDED"):
+    outcome = topology.finish()
+    assert outcome.state == state, outcome
+    return outcome
+
+
+# --- deleted records ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def gap(broker, running):
+    """A topic of ten records, of which three were read when five were deleted; source and sink."""
+    source, out = broker.topic(), broker.topic()
+    broker.write(source, [str(number) for number in range(3)])
+    with running(bounded(source, out, group=source), lives="before") as topology:
+        ends(topology)
+    broker.write(source, [str(number) for number in range(3, 10)])
+    broker.delete_before(source, 0, 5)
+    return source, out
+
+
+def test_deleted_records_fail_the_topology_and_it_says_which(running, gap):
+    source, out = gap
+    with running(bounded(source, out, group=source)) as topology:
+        outcome = ends(topology, "FAILED")
+    assert f"offset 3 of {source}[0] is to be read next, but there are only 5 to 10" in outcome.reason
+
+
+def test_deleted_records_are_skipped_if_the_author_says_so_and_the_log_says_how_many(broker, running, gap):
+    source, out = gap
+    with running(bounded(source, out, group=source, deleted="earliest")) as topology:
+        ends(topology)
+        assert "2 were skipped, and reading goes on at 5" in logs(topology, "lines-0")
+    assert broker.read(out) == [str(number).encode() for number in [0, 1, 2, 5, 6, 7, 8, 9]]
+
+
+# --- records that cannot be emitted ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def spoiled(broker):
+    """Good records around one that is no text and one that is too large for a tuple; source and sink."""
+    source, out = broker.topic(), broker.topic()
+    broker.write(source, [b"first", b"\xff\xfe", b"x" * 5000, b"last"])
+    return source, out
+
+
+def test_an_undecodable_record_fails_the_topology_and_it_says_which(running, spoiled):
+    with running(bounded(*spoiled)) as topology:
+        outcome = ends(topology, "FAILED")
+    assert f"the record at offset 1 of {spoiled[0]}[0] cannot be emitted: UnicodeDecodeError" in outcome.reason
+
+
+def test_undecodable_and_oversized_records_are_skipped_with_a_line_in_the_log(broker, running, spoiled):
+    with running(bounded(*spoiled, undecodable="skip"), topology_max_tuple_bytes=4000) as topology:
+        ends(topology)
+        said = logs(topology, "lines-0")
+    assert "offset 1 of" in said
+    assert "5,000 bytes are more than topology.max.tuple.bytes, 4,000" in said
+    assert broker.read(spoiled[1]) == [b"first", b"last"]
+    assert broker.committed("Made.lines", spoiled[0]) == {0: 4}
+
+
+def test_undecodable_records_go_to_a_stream_of_their_own(broker, running, spoiled):
+    body = bounded(*spoiled, undecodable="emit") + (
+        f"    bad = KafkaSink(\"{spoiled[1]}\", lambda tup: Record(f\"{{tup['offset']}} {{tup['error'][:7]}}\"))"
+        '.spec(inputs=[lines["undecodable"]])\n'
+    )
+    with running(body, topology_max_tuple_bytes=4000) as topology:
+        ends(topology)
+    assert sorted(broker.read(spoiled[1])) == [b"1 Unicode", b"2 ValueEr", b"first", b"last"]
+
+
+def test_a_record_too_large_for_the_broker_fails_its_tuple_and_no_other(broker, running):
+    source, out = broker.topic(max_message_bytes="4000000"), broker.topic()
+    broker.write(source, [b"first", b"x" * 2_000_000, b"last"], **{"message.max.bytes": 4_000_000})
+    body = bounded(source, out) + (
+        f'    dead = KafkaSink("{out}", lambda tup: Record(str(tup["tup_id"][1])))'
+        '.spec(inputs=[lines["__dead_letter"]])\n'
+    )
+    with running(body, topology_max_tuple_replays=1) as topology:
+        ends(topology)
+        assert "a record for topic" in logs(topology, "out-0")
+        assert "Message size too large" in logs(topology, "out-0")
+    assert sorted(broker.read(out)) == [b"1", b"first", b"last"]
+
+
+# --- permissions and settings ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sasl() -> dict[str, str]:
+    if SASL_SERVERS not in os.environ:
+        pytest.skip(f"{SASL_SERVERS} does not name a listener that takes SASL/PLAIN")
+    return {
+        "kafka_bootstrap_servers": os.environ[SASL_SERVERS],
+        "kafka_security_protocol": "SASL_PLAINTEXT",
+        "kafka_sasl_mechanism": "PLAIN",
+        "kafka_sasl_username": "ardea",
+    }
+
+
+def test_a_wrong_password_fails_the_topology_and_stands_nowhere(broker, running, sasl, monkeypatch, tmp_path):
+    source = broker.topic()
+    monkeypatch.setenv("KAFKA_TEST_PASSWORD", "osprey-4711")
+    settings = {**sasl, "kafka_sasl_password": "env:KAFKA_TEST_PASSWORD"}
+    with running(bounded(source, source), **settings) as topology:
+        outcome = ends(topology, "FAILED")
+    assert f"Kafka refuses ardea at {os.environ[SASL_SERVERS]} (mechanism PLAIN)" in outcome.reason
+    assert holders(tmp_path, b"osprey-4711") == []
+
+
+def test_a_password_from_a_file_is_right_and_stands_nowhere_else(broker, running, sasl, tmp_path):
+    source, out = broker.topic(), broker.topic()
+    broker.write(source, [b"secretly"])
+    file = tmp_path / "password"
+    file.write_text("heron\n")
+    with running(bounded(source, out), **{**sasl, "kafka_sasl_password": f"file:{file}"}) as topology:
+        ends(topology)
+    assert broker.read(out) == [b"secretly"]
+    assert holders(tmp_path, b'heron"') + holders(tmp_path, b"heron\n") == [file]
+
+
+def holders(folder: Path, text: bytes) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and text in path.read_bytes()]
+
+
+def test_a_property_that_the_client_does_not_know_and_one_that_is_ours_are_refused(broker, running):
+    source = broker.topic()
+    with running(bounded(source, source), kafka_sesion_timeout_ms=3) as topology:
+        assert 'No such configuration property: "sesion.timeout.ms"' in ends(topology, "FAILED").reason
+    with running(bounded(source, source), lives="b", kafka_group_id="mine") as topology:
+        assert "kafka.group.id is set by Ardea: give KafkaSpout a group=" in ends(topology, "FAILED").reason
+
+
+def test_a_topic_that_is_not_there_cannot_be_read_to_its_end(running):
+    with running(bounded("test-nowhere", "test-nowhere")) as topology:
+        assert "there is no test-nowhere, so that it cannot be read to its end" in ends(topology, "FAILED").reason
+
+
+# --- groups ---------------------------------------------------------------------------------------------------
+
+
+def test_a_subscriber_with_the_same_group_holds_commits_up_and_the_log_says_so(broker, running):
+    from confluent_kafka import Consumer
+
+    source, out = broker.topic(), broker.topic()
+    settings = {"bootstrap.servers": broker.servers, "group.id": source, "session.timeout.ms": 6000}
+    with running(bounded(source, out, group=source).replace(', end="latest"', "")) as topology:
+        topology.until(lambda: "from offset 0" in logs(topology, "lines-0"), "it has begun")
+        stranger = Consumer({**settings, "enable.auto.commit": False})
+        try:
+            stranger.subscribe([source])
+            topology.until(lambda: stranger.poll(0) is None and stranger.assignment(), "the stranger has joined")
+            broker.write(source, [b"one"])
+            said = f"offsets cannot be committed to group {source}: somebody else has subscribed with it"
+            topology.until(lambda: said in logs(topology, "lines-0"), "the log says so")
+        finally:
+            stranger.close()
+        topology.until(lambda: broker.committed(source, source) == {0: 1}, "it is committed")
+    assert broker.read(out) == [b"one"]

@@ -1,0 +1,99 @@
+"""What a batch is made of when partitions are silent, deleted, or read again; the broker is a script."""
+
+from __future__ import annotations
+
+import logging
+from types import SimpleNamespace
+
+import pytest
+
+from ardea.errors import FailedException, UserError
+from ardea.kafka.client import Quiet
+from ardea.kafka.fetching import Deleted
+from ardea.kafka.marks import Place
+from ardea.kafka.survey import Span
+from ardea.kafka.trident import KafkaTridentSpout
+from ardea.trident import Attempt
+
+PLACE = Place("t", 0)
+
+
+class Log:
+    """Stands for a fetcher: a partition with records ``first`` to ``end``, silent if told so."""
+
+    def __init__(self, first: int = 0, end: int = 10, *, silent: bool = False) -> None:
+        self.first, self.end, self.silent = first, end, silent
+
+    def span(self, place):
+        return Span(self.first, self.end)
+
+    def new(self, place, begin, end, patience):
+        self._check(place, begin)
+        taken = [] if self.silent else range(begin, min(self.end, begin + 3, end if end is not None else self.end))
+        return [SimpleNamespace(value=lambda n=number: n) for number in taken], begin + len(taken)
+
+    def again(self, place, begin, end, patience):
+        self._check(place, begin)
+        return None if self.silent else [SimpleNamespace(value=lambda n=number: n) for number in range(begin, end)]
+
+    def _check(self, place, begin):
+        if begin < self.first:
+            raise Deleted(place, begin, self.span(place))
+
+
+def spout(log, *, opaque=False, **options):
+    make = KafkaTridentSpout.opaque_transactional if opaque else KafkaTridentSpout.transactional
+    made = make("t", ["n"], lambda message: [message.value()] if message.value() % 5 else None, **options)
+    made._fetcher, made.submitted = log, []
+    made._context = SimpleNamespace(submit=made.submitted.append)
+    logger = logging.getLogger("test")
+    made._connection = SimpleNamespace(quiet=Quiet(logger, lambda: 0.0), logger=logger)
+    return made
+
+
+def emitted(act, *args):
+    rows = []
+    result = act(*args, SimpleNamespace(emit=rows.append))
+    return [row[0] for row in rows], result
+
+
+def test_batches_follow_one_another_and_come_again_as_they_were():
+    made = spout(Log())
+    assert emitted(made.emit_new, Attempt(1, 0), "t/0", None) == ([1, 2], [0, 3])
+    assert emitted(made.emit_new, Attempt(2, 0), "t/0", [0, 3]) == ([3, 4], [3, 6])
+    assert emitted(made.emit_again, Attempt(1, 1), "t/0", [0, 3]) == ([1, 2], None)
+
+
+def test_a_stream_begins_at_its_start_and_a_later_partition_at_its_first_record():
+    made = spout(Log(2, 10), start="latest")
+    assert emitted(made.emit_new, Attempt(1, 0), "t/0", None) == ([], [10, 10])
+    assert emitted(made.emit_new, Attempt(4, 0), "t/0", None) == ([2, 3, 4], [2, 5])
+
+
+def test_given_offsets_end_it_exclusively():
+    made = spout(Log(), end={("t", 0): 2})
+    assert emitted(made.emit_new, Attempt(1, 0), "t/0", None) == ([1], [0, 2])
+    assert emitted(made.emit_new, Attempt(2, 0), "t/0", [0, 2]) == ([], [2, 2])
+    assert emitted(made.emit_new, Attempt(2, 0), "t/1", None) == ([], [0, 0])
+
+
+def test_a_silent_partition_fails_a_transactional_batch_that_comes_again_and_leaves_an_opaque_one_without_it():
+    with pytest.raises(FailedException, match=r"transaction 3: 0 to 3 of t\[0\] cannot be read now; the batch comes"):
+        emitted(spout(Log(silent=True)).emit_again, Attempt(3, 1), "t/0", [0, 3])
+    made = spout(Log(silent=True), opaque=True)
+    assert emitted(made.emit_new, Attempt(3, 1), "t/0", [0, 3]) == ([], [3, 3])
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["new", "again"])
+def test_deleted_records_end_the_task_unless_the_author_goes_on_without_them(again, caplog):
+    def run(made):
+        return emitted(made.emit_again if again else made.emit_new, Attempt(2, 0), "t/0", [1, 5] if again else [0, 1])
+
+    made = spout(Log(3, 10))
+    with pytest.raises(FailedException):
+        run(made)
+    with pytest.raises(UserError, match=r"offset 1 of t\[0\] is wanted, but there are only 3 to 10: records were del"):
+        made.submitted[0]()
+    assert run(spout(Log(3, 10), deleted="earliest")) == (([3, 4], None) if again else ([3, 4], [3, 6]))
+    assert "goes on at 3" in caplog.text
+    assert run(spout(Log(3, 10), deleted="latest")) == (([], None) if again else ([], [10, 10]))
