@@ -1,0 +1,100 @@
+{{/* The chart's name. */}}
+{{- define "ardea.name" -}}
+{{- .Values.nameOverride | default .Chart.Name | trunc 63 | trimSuffix "-" }}
+{{- end }}
+
+{{/* What the names of objects begin with; short enough for -zookeeper-headless and a pod's number. */}}
+{{- define "ardea.fullname" -}}
+{{- $name := include "ardea.name" . }}
+{{- if .Values.fullnameOverride }}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
+{{- else if contains $name .Release.Name }}
+{{- .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- else }}
+{{- printf "%s-%s" .Release.Name $name | trunc 40 | trimSuffix "-" }}
+{{- end }}
+{{- end }}
+
+{{/* (dict "root" $ "component" "zookeeper"): labels that never change, by which pods are selected. */}}
+{{- define "ardea.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "ardea.name" .root }}
+app.kubernetes.io/instance: {{ .root.Release.Name }}
+app.kubernetes.io/component: {{ .component }}
+{{- end }}
+
+{{/* (dict "root" $ "component" "zookeeper"): labels of an object. */}}
+{{- define "ardea.labels" -}}
+{{ include "ardea.selectorLabels" . }}
+app.kubernetes.io/part-of: ardea
+app.kubernetes.io/version: {{ .root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version | replace "+" "_" }}
+{{- with .root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{/* (dict "root" $ "component" ... "name" ... "labels" {} "annotations" {}): name, namespace, labels, annotations. */}}
+{{- define "ardea.metadata" -}}
+name: {{ .name }}
+namespace: {{ .root.Release.Namespace }}
+labels:
+  {{- include "ardea.labels" . | nindent 2 }}
+  {{- with .labels }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- with merge (dict) (.annotations | default dict) .root.Values.commonAnnotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+
+{{/* (dict "image" .Values.image "tag" default): registry/repository:tag or @digest. */}}
+{{- define "ardea.image" -}}
+{{- $name := .image.repository }}
+{{- with .image.registry }}{{ $name = printf "%s/%s" . $name }}{{ end }}
+{{- if .image.digest }}
+{{- printf "%s@%s" $name .image.digest }}
+{{- else }}
+{{- printf "%s:%s" $name (.image.tag | default .tag) }}
+{{- end }}
+{{- end }}
+
+{{/* A list of names of Secrets, as imagePullSecrets has it. */}}
+{{- define "ardea.pullSecrets" -}}
+{{- range . }}
+- name: {{ . }}
+{{- end }}
+{{- end }}
+
+{{- define "ardea.masterServiceAccount" -}}
+{{- .Values.serviceAccounts.master.name | default (printf "%s-master" (include "ardea.fullname" .)) }}
+{{- end }}
+
+{{- define "ardea.containerServiceAccount" -}}
+{{- .Values.serviceAccounts.container.name | default (printf "%s-container" (include "ardea.fullname" .)) }}
+{{- end }}
+
+{{/* Where the state lies, as `--state` takes it. */}}
+{{- define "ardea.state" -}}
+{{- if .Values.zookeeper.enabled }}
+{{- printf "zookeeper://%s-zookeeper.%s.svc:2181/ardea" (include "ardea.fullname" .) .Release.Namespace }}
+{{- else }}
+{{- printf "zookeeper://%s%s" (join "," .Values.externalZookeeper.servers) .Values.externalZookeeper.root }}
+{{- end }}
+{{- end }}
+
+{{/* Selects the pods of topologies, masters and containers alike. */}}
+{{- define "ardea.topologyPods" -}}
+matchLabels:
+  app.kubernetes.io/part-of: ardea
+matchExpressions:
+  - key: app.kubernetes.io/component
+    operator: In
+    values: [master, container]
+{{- end }}
+
+{{/* (list question answer): a probe that asks ZooKeeper with bash alone. */}}
+{{- define "ardea.zookeeperAsks" -}}
+{{- list "bash" "-c" (printf "exec 3<>/dev/tcp/127.0.0.1/2181 && printf %s >&3 && grep -q %s <&3" (first .) (last .)) | toJson }}
+{{- end }}

@@ -1,0 +1,88 @@
+"""The chart's life on a real cluster: install, upgrade, loss of a server, uninstall."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.process.kubernetes.releases import (
+    CHART,
+    RELEASE,
+    CommandError,
+    helm,
+    installed,
+    kubectl,
+    namespace,
+    needs_cluster,
+    objects,
+    read,
+)
+from tests.process.waiting import eventually
+
+pytestmark = [needs_cluster, pytest.mark.timeout(420)]
+
+SERVER = "ardea-zookeeper"
+
+
+def zookeeper(space: str, server: int, *command: str) -> str:
+    """What zkCli.sh says to a command, asked in that server's pod."""
+    pod = f"{SERVER}-{server}"
+    return kubectl("exec", pod, f"--namespace={space}", "--", "zkCli.sh", "-server", "localhost:2181", *command)
+
+
+def ready(space: str) -> int:
+    return read("statefulset", SERVER, f"--namespace={space}")["status"].get("readyReplicas", 0)
+
+
+def test_install_upgrade_and_uninstall_leave_nothing_behind():
+    with namespace() as space:
+        with installed(space, "zookeeper.persistence.enabled=true"):
+            assert ready(space) == 1, "helm install --wait returned before ZooKeeper was ready"
+            zookeeper(space, 0, "create", "/kept", "by-the-claim")
+            first = read("pod", f"{SERVER}-0", f"--namespace={space}")["metadata"]["uid"]
+
+            changes = ["--set=zookeeper.extraConfig.globalOutstandingLimit=2000", "--set=topology.masterReplicas=1"]
+            helm("upgrade", RELEASE, CHART, f"--namespace={space}", "--reuse-values", "--wait", *changes)
+
+            assert read("pod", f"{SERVER}-0", f"--namespace={space}")["metadata"]["uid"] != first
+            assert "by-the-claim" in zookeeper(space, 0, "get", "/kept")
+            defaults = read("configmap", "--selector=ardea.dev/role=defaults", f"--namespace={space}")["items"]
+            assert [json.loads(d["data"]["defaults.json"])["masterReplicas"] for d in defaults] == [1]
+
+            with pytest.raises(CommandError, match="an upgrade cannot change it"):
+                helm("upgrade", RELEASE, CHART, f"--namespace={space}", "--reuse-values", "--set=zookeeper.servers=3")
+            assert ready(space) == 1
+        # Pods and claims follow what owned them.
+        eventually(lambda: not objects(space), 60, lambda: f"nothing remains of {objects(space)}")
+
+
+def test_three_servers_outlive_any_one_and_no_drain_takes_two():
+    with namespace() as space, installed(space, "zookeeper.servers=3"):
+        assert ready(space) == 3
+        zookeeper(space, 0, "create", "/written", "on-one")
+        evict(space, 2)
+        with pytest.raises(CommandError, match="disruption budget"):
+            evict(space, 1)
+        assert "on-one" in zookeeper(space, 1, "get", "/written")
+        eventually(lambda: ready(space) == 3, 120, "the third server is back")
+        assert "on-one" in zookeeper(space, 2, "get", "/written"), "it has what was written while it was away"
+
+
+def evict(space: str, server: int) -> None:
+    """What `kubectl drain` does to a pod."""
+    metadata = {"name": f"{SERVER}-{server}", "namespace": space}
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
+    path = f"/api/v1/namespaces/{space}/pods/{SERVER}-{server}/eviction"
+    kubectl("create", f"--raw={path}", "-f", "-", stdin=json.dumps(eviction))
+
+
+def test_helm_test_submits_a_topology_and_goes_with_the_release(image):
+    with namespace() as space:
+        with installed(space, *image):
+            said = helm("test", RELEASE, f"--namespace={space}", "--logs", "--timeout=300s")
+            assert "Phase:          Succeeded" in said
+            assert "SUCCEEDED" in said, "the log of the test's pod"
+            kept = read("pod", f"{RELEASE}-test", f"--namespace={space}")
+            assert kept["status"]["phase"] == "Succeeded", "it stays, for its log"
+        eventually(lambda: not objects(space), 60, lambda: f"nothing remains of {objects(space)}")

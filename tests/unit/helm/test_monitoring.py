@@ -1,0 +1,112 @@
+"""Alerts and dashboards: built from series that exist, documented, and usable as they are."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+import yaml
+
+from ardea.metrics import SERIES, Kind
+from tests.unit.helm.charts import CHART, needs_helm, of_kind, render
+
+ROOT = CHART.parent
+DASHBOARDS = sorted((CHART / "files" / "dashboards").glob("*.json"))
+RULES = yaml.safe_load((CHART / "files" / "rules" / "topology.yaml").read_text())
+ALERTS = [rule for group in RULES["groups"] for rule in group["rules"]]
+MONITORING = ("--values", str(CHART / "ci" / "monitoring-values.yaml"))
+
+each_alert = pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert["alert"])
+each_dashboard = pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
+
+
+def queries(path) -> list[str]:
+    board = json.loads(path.read_text())
+    panels = [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())]
+    return panels + [v["query"]["query"] for v in board["templating"]["list"] if v["type"] == "query"]
+
+
+def unknown_series(query: str) -> set[str]:
+    """Names that ardea/metrics/series.py does not declare, or whose kind the suffix does not fit."""
+    histograms = {
+        f"{n}_{part}" for n, s in SERIES.items() if s.kind is Kind.HISTOGRAM for part in ("bucket", "sum", "count")
+    }
+    plain = {name for name, series in SERIES.items() if series.kind is not Kind.HISTOGRAM}
+    return set(re.findall(r"\bardea_\w+", query)) - histograms - plain
+
+
+@each_alert
+def test_an_alert_says_what_is_wrong_how_bad_and_where_to_read_on(alert):
+    assert alert["labels"]["severity"] in {"critical", "warning"}
+    annotations = alert["annotations"]
+    assert annotations["summary"]
+    assert annotations["description"]
+    assert annotations["runbook_url"] == f"RUNBOOK/{alert['alert'].lower()}"
+    assert f"\n## {alert['alert']}\n" in (ROOT / "docs" / "runbook.md").read_text()
+
+
+@each_alert
+def test_an_alert_reads_series_of_its_own_namespace(alert):
+    assert not unknown_series(alert["expr"])
+    selectors = re.findall(r"\bardea_\w+(\{[^}]*\})?", alert["expr"])
+    assert selectors
+    assert all('namespace="NAMESPACE"' in selector for selector in selectors)
+
+
+def test_the_runbook_has_no_section_without_an_alert():
+    sections = re.findall(r"^## (\w+)$", (ROOT / "docs" / "runbook.md").read_text(), re.MULTILINE)
+    assert sections == [alert["alert"] for alert in ALERTS]
+
+
+@each_dashboard
+def test_a_dashboard_reads_series_that_exist(path):
+    for query in queries(path):
+        assert not unknown_series(query), query
+        assert re.search(r"\bardea_", query)
+
+
+@each_dashboard
+def test_a_dashboard_fits_grafana(path):
+    board = json.loads(path.read_text())
+    panels = [panel for panel in board["panels"] if panel["type"] != "row"]
+    assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
+    assert all(panel["title"] and panel["description"] and panel["targets"] for panel in panels)
+    cells = [
+        (x, y)
+        for panel in board["panels"]
+        for x in range(panel["gridPos"]["x"], panel["gridPos"]["x"] + panel["gridPos"]["w"])
+        for y in range(panel["gridPos"]["y"], panel["gridPos"]["y"] + panel["gridPos"]["h"])
+    ]
+    assert len(cells) == len(set(cells)), "panels overlap"
+    assert max(x for x, _ in cells) < 24
+
+
+def test_each_dashboard_has_an_id_of_its_own():
+    assert len({json.loads(path.read_text())["uid"] for path in DASHBOARDS}) == len(DASHBOARDS)
+
+
+@needs_helm
+def test_rules_are_rendered_for_the_namespace():
+    rule = render(*MONITORING)["PrometheusRule", "streams-ardea-topology"]
+    alerts = {alert["alert"]: alert for group in rule["spec"]["groups"] for alert in group["rules"]}
+    assert alerts.keys() == {alert["alert"] for alert in ALERTS} - {"ArdeaTaskSaturated"}
+    assert "NAMESPACE" not in json.dumps(alerts)
+    missing = alerts["ArdeaMasterMissing"]
+    assert 'namespace="prod"' in missing["expr"]
+    assert missing["labels"] == {"severity": "critical", "team": "streaming"}
+    assert missing["annotations"]["runbook_url"] == "https://wiki.example.org/ardea/runbook#ardeamastermissing"
+    assert missing["annotations"]["summary"] == "topology {{ $labels.topology }} has no acting master"
+    assert rule["metadata"]["labels"]["release"] == "prometheus"
+
+
+@needs_helm
+def test_dashboards_arrive_as_they_are():
+    found = [
+        c for c in of_kind(render(*MONITORING), "ConfigMap") if "grafana_dashboard" in c["metadata"].get("labels", {})
+    ]
+    assert all(c["metadata"]["annotations"]["grafana_folder"] == "Streaming" for c in found)
+    texts = {name: text for config in found for name, text in config["data"].items()}
+    assert {name: json.loads(text) for name, text in texts.items()} == {
+        f"ardea-{path.name}": json.loads(path.read_text()) for path in DASHBOARDS
+    }

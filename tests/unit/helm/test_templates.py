@@ -1,0 +1,208 @@
+"""What the chart renders, for each file of values in helm/ci."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from ardea import __version__
+from tests.unit.helm.charts import CHART, HELM, MATRIX, Object, manifest, needs_helm, of_kind, pod_specs, render
+
+pytestmark = needs_helm
+
+HELM_3 = shutil.which("helm3", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+ROLE_OF_MASTERS = {
+    ("", "pods"): {"get", "list", "watch", "delete"},
+    ("batch", "jobs"): {"get", "list", "watch", "create", "delete", "patch"},
+    ("batch", "jobs/status"): {"patch"},
+    ("", "configmaps"): {"get", "list", "watch", "patch"},
+    ("", "events"): {"create"},
+}
+each_file = pytest.mark.parametrize("values", MATRIX, ids=lambda path: path.name.removesuffix("-values.yaml"))
+
+
+def defaults(*arguments: str) -> Object:
+    objects = render(*arguments)
+    (found,) = (
+        c for c in of_kind(objects, "ConfigMap") if c["metadata"].get("labels", {}).get("ardea.dev/role") == "defaults"
+    )
+    return json.loads(found["data"]["defaults.json"])
+
+
+def test_lint_has_nothing_to_say():
+    ended = subprocess.run([HELM, "lint", "--strict", CHART], capture_output=True, text=True, check=False, timeout=30)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "[WARNING]" not in ended.stdout
+
+
+def test_the_chart_is_of_this_version():
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert chart["appVersion"] == __version__
+
+
+@each_file
+def test_objects_are_named_labelled_and_in_the_namespace(values):
+    for (kind, name), thing in render("--values", str(values)).items():
+        if name.endswith("-extra"):
+            continue
+        metadata = thing["metadata"]
+        labels = metadata["labels"]
+        assert metadata["namespace"] == "prod", (kind, name)
+        assert labels["app.kubernetes.io/part-of"] == "ardea"
+        assert labels["app.kubernetes.io/instance"] == "streams"
+        assert labels["app.kubernetes.io/component"]
+        if values.name.startswith("everything"):
+            assert name.startswith("streams"), name
+            assert labels["team"] == "streaming"
+            assert metadata["annotations"]["example.org/owner"] == "streaming"
+
+
+@each_file
+def test_pods_pass_the_restricted_standard_with_a_read_only_root(values):
+    for name, spec in pod_specs(render("--values", str(values))).items():
+        assert spec["securityContext"]["runAsNonRoot"] is True, name
+        assert spec["securityContext"]["seccompProfile"]["type"] == "RuntimeDefault"
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys()
+        assert all({"configMap", "emptyDir", "persistentVolumeClaim"} & volume.keys() for volume in spec["volumes"])
+        for container in spec["containers"]:
+            security = container["securityContext"]
+            assert security["allowPrivilegeEscalation"] is False
+            assert security["readOnlyRootFilesystem"] is True
+            assert security["capabilities"] == {"drop": ["ALL"]}
+            assert container["resources"]["requests"]
+            assert container["resources"]["limits"]["memory"]
+
+
+@each_file
+def test_every_reference_leads_to_an_object(values):
+    objects = render("--values", str(values))
+    for name, spec in pod_specs(objects).items():
+        for volume in spec["volumes"]:
+            if "configMap" in volume:
+                assert ("ConfigMap", volume["configMap"]["name"]) in objects, name
+        if "serviceAccountName" in spec:
+            assert ("ServiceAccount", spec["serviceAccountName"]) in objects
+    for binding in of_kind(objects, "RoleBinding"):
+        assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) in objects
+    for stateful in of_kind(objects, "StatefulSet"):
+        labels = stateful["spec"]["template"]["metadata"]["labels"]
+        assert ("Service", stateful["spec"]["serviceName"]) in objects
+        for thing in of_kind(objects, "Service"):
+            assert thing["spec"]["selector"].items() <= labels.items()
+            named = {port["name"] for port in stateful["spec"]["template"]["spec"]["containers"][0]["ports"]}
+            assert {port["targetPort"] for port in thing["spec"]["ports"]} <= named
+        for budget in of_kind(objects, "PodDisruptionBudget"):
+            assert budget["spec"]["selector"]["matchLabels"].items() <= labels.items()
+
+
+@each_file
+def test_nothing_reaches_beyond_the_namespace(values):
+    kinds = {kind for kind, _ in render("--values", str(values))}
+    assert not {kind for kind in kinds if kind.startswith("Cluster")}
+
+
+def test_masters_have_the_rights_that_they_use_and_containers_none():
+    objects = render()
+    role = objects["Role", "streams-ardea-master"]
+    assert {
+        (g, r): set(rule["verbs"]) for rule in role["rules"] for g in rule["apiGroups"] for r in rule["resources"]
+    } == (ROLE_OF_MASTERS)
+    assert [s["name"] for s in objects["RoleBinding", "streams-ardea-master"]["subjects"]] == ["streams-ardea-master"]
+    container = objects["ServiceAccount", "streams-ardea-container"]
+    assert container["automountServiceAccountToken"] is False
+    bound = {s["name"] for binding in of_kind(objects, "RoleBinding") for s in binding["subjects"]}
+    assert bound == {"streams-ardea-master", "streams-ardea-test"}
+
+
+def test_defaults_of_topologies():
+    assert defaults() == {
+        "image": f"ardea:{__version__}",
+        "imagePullPolicy": "IfNotPresent",
+        "state": "zookeeper://streams-ardea-zookeeper.prod.svc:2181/ardea",
+        "masterServiceAccount": "streams-ardea-master",
+        "containerServiceAccount": "streams-ardea-container",
+        "masterReplicas": 2,
+        "config": {},
+        "labels": {},
+        "annotations": {},
+    }
+    everything = defaults("--values", str(CHART / "ci" / "everything-values.yaml"))
+    assert everything["image"].startswith("registry.example.org/team/ardea@sha256:")
+    assert everything["config"] == {"topology.message.timeout.secs": 60}
+    assert everything["labels"] == {"cost-centre": "4711"}
+    assert everything["annotations"] == {"example.org/sidecar": "false"}
+
+
+def test_an_external_zookeeper_is_the_state_and_none_is_installed():
+    values = "--values", str(CHART / "ci" / "external-zookeeper-values.yaml")
+    assert defaults(*values)["state"] == (
+        "zookeeper://zk-0.example.org:2181,zk-1.example.org:2181,zk-2.example.org:2181/teams/data/ardea"
+    )
+    assert not of_kind(render(*values), "StatefulSet")
+    assert not of_kind(render(*values), "Service")
+
+
+def test_three_servers_know_each_other_and_one_at_a_time_may_go():
+    objects = render("--set", "zookeeper.servers=3")
+    config = objects["ConfigMap", "streams-ardea-zookeeper"]["data"]["zoo.cfg"]
+    assert re.findall(r"^server\.\d=.*", config, re.MULTILINE) == [
+        f"server.{n + 1}=streams-ardea-zookeeper-{n}.streams-ardea-zookeeper-headless.prod.svc:2888:3888"
+        for n in range(3)
+    ]
+    stateful = objects["StatefulSet", "streams-ardea-zookeeper"]["spec"]
+    assert (stateful["replicas"], stateful["podManagementPolicy"]) == (3, "Parallel")
+    assert objects["PodDisruptionBudget", "streams-ardea-zookeeper"]["spec"]["maxUnavailable"] == 1
+    assert "server." not in render()["ConfigMap", "streams-ardea-zookeeper"]["data"]["zoo.cfg"]
+    assert not of_kind(render(), "PodDisruptionBudget"), "one for a single server would block every drain"
+
+
+def test_a_change_of_the_configuration_restarts_the_servers():
+    def checksum(*arguments: str) -> str:
+        stateful = render(*arguments)["StatefulSet", "streams-ardea-zookeeper"]
+        return stateful["spec"]["template"]["metadata"]["annotations"]["checksum/config"]
+
+    assert checksum() != checksum("--set", "zookeeper.extraConfig.globalOutstandingLimit=2000")
+    assert checksum() == checksum("--set", "topology.masterReplicas=3")
+
+
+def test_what_the_test_leaves_goes_with_the_release():
+    """Helm does not remove hooks at uninstall: only the pod is one, and it is deleted before the next, for its log."""
+    objects = render()
+    hooks = {key: thing for key, thing in objects.items() if "helm.sh/hook" in thing["metadata"].get("annotations", {})}
+    assert list(hooks) == [("Pod", "streams-ardea-test")]
+    (pod,) = hooks.values()
+    assert pod["metadata"]["annotations"]["helm.sh/hook-delete-policy"] == "before-hook-creation"
+    owner = next(e["value"] for e in pod["spec"]["containers"][0]["env"] if e["name"] == "OWNER")
+    assert ("ConfigMap", owner) in objects
+
+
+def test_a_scrape_keeps_our_own_label_container():
+    monitor = render("--set", "monitoring.podMonitor.enabled=true")["PodMonitor", "streams-ardea-topology"]["spec"]
+    (endpoint,) = monitor["podMetricsEndpoints"]
+    assert endpoint["honorLabels"] is True, "the operator's label `container` would displace it"
+    assert (endpoint["port"], endpoint["path"]) == ("metrics", "/metrics")
+
+
+def test_policies_let_topologies_scrapes_and_clients_in():
+    objects = render("--set", "zookeeper.servers=3")
+    topology = objects["NetworkPolicy", "streams-ardea-topology"]["spec"]
+    mesh, scrape = topology["ingress"]
+    assert mesh == {"from": [{"podSelector": topology["podSelector"]}]}
+    assert scrape == {"ports": [{"port": "metrics"}]}
+    client, ensemble = objects["NetworkPolicy", "streams-ardea-zookeeper"]["spec"]["ingress"]
+    assert client["from"] == [{"podSelector": {"matchLabels": {"app.kubernetes.io/part-of": "ardea"}}}]
+    assert [port["port"] for port in ensemble["ports"]] == ["peer", "election"]
+
+
+@each_file
+@pytest.mark.skipif(HELM_3 is None, reason="there is no helm3: scripts/kubernetes.sh builds it, if there is Go")
+def test_the_last_helm_3_renders_the_same(values):
+    assert manifest("--values", str(values), helm=HELM_3) == manifest("--values", str(values))
