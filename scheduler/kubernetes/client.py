@@ -1,0 +1,290 @@
+"""A thin client of one namespace: manifests in, manifests out, errors as Ardea has them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlencode
+
+from ardea.errors import ClusterError, Conflict, NotFound, Unreachable, UserError
+from scheduler.kubernetes.names import FIELD_MANAGER
+
+Manifest = dict[str, Any]
+_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_PATHS = {
+    "ConfigMap": "api/v1/namespaces/{}/configmaps",
+    "Event": "api/v1/namespaces/{}/events",
+    "Job": "apis/batch/v1/namespaces/{}/jobs",
+    "Pod": "api/v1/namespaces/{}/pods",
+    "ResourceQuota": "api/v1/namespaces/{}/resourcequotas",
+    "Secret": "api/v1/namespaces/{}/secrets",
+    "ServiceAccount": "api/v1/namespaces/{}/serviceaccounts",
+}
+_CONNECT_SECS, _ANSWER_SECS = 5.0, 30.0
+
+
+class Objects(Protocol):
+    """What the keeper and the verbs ask of a cluster; :class:`Cluster` is the real one."""
+
+    namespace: str
+
+    def find(self, kind: str, name: str) -> Manifest | None:
+        """The object; None: there is none."""
+
+    def list(self, kind: str, selector: str = "") -> list[Manifest]:
+        """Those with these labels, by name."""
+
+    def create(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
+        """Conflict if it exists."""
+
+    def apply(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
+        """Makes it so, whatever was there (server-side apply)."""
+
+    def patch(self, kind: str, name: str, change: Manifest, subresource: str = "") -> Manifest:
+        """A merge; of a ``status``, lists are merged by their key."""
+
+    def delete(
+        self, kind: str, name: str, *, uid: str | None = None, grace: int | None = None, foreground: bool = False
+    ) -> None:
+        """Whether it is there or not; with ``uid`` only that very object."""
+
+
+class Cluster:
+    """One namespace of one cluster."""
+
+    def __init__(self, api: Any, namespace: str) -> None:
+        """``api`` is an ``ApiClient``."""
+        self.api, self.namespace = api, namespace
+
+    @classmethod
+    def connect(
+        cls, namespace: str | None = None, context: str | None = None, kubeconfig: str | None = None
+    ) -> Cluster:
+        """As kubectl does: a kubeconfig, else the service account of the pod that this runs in.  Asks nothing yet.
+
+        Raises:
+            UserError: the package kubernetes is not installed, or there is no such configuration or context.
+        """
+        try:
+            from kubernetes import client, config  # large, and nobody else needs it
+        except ModuleNotFoundError as error:
+            raise UserError(
+                "Kubernetes needs the package kubernetes, which is not installed",
+                hint="pip install 'ardea[kubernetes]'",
+            ) from error
+        try:
+            if not kubeconfig and not context and (_ACCOUNT / "token").exists():
+                settings = client.Configuration()
+                config.load_incluster_config(client_configuration=settings)
+                return cls(client.ApiClient(settings), namespace or (_ACCOUNT / "namespace").read_text())
+            contexts, active = config.list_kube_config_contexts(kubeconfig)
+            chosen = next((c for c in contexts if c["name"] == context), None) if context else active
+            if chosen is None:
+                known = ", ".join(sorted(c["name"] for c in contexts))
+                raise UserError(f"the kubeconfig has no context {context}; it has {known}")
+            api = config.new_client_from_config(kubeconfig, chosen["name"])
+        except config.ConfigException as error:
+            raise UserError(
+                f"no cluster is known: {error}", hint="set KUBECONFIG, or say --kubeconfig FILE [--context NAME]"
+            ) from error
+        return cls(api, namespace or chosen["context"].get("namespace") or "default")
+
+    # --- objects ----------------------------------------------------------------------------------------------
+
+    def find(self, kind: str, name: str) -> Manifest | None:
+        """The object; None: there is none."""
+        try:
+            return self._ask("GET", self._path(kind, name), f"read {kind} {name}")
+        except NotFound:
+            return None
+
+    def list(self, kind: str, selector: str = "") -> list[Manifest]:
+        """Those with these labels, by name."""
+        query = {"labelSelector": selector} if selector else {}
+        found = self._ask("GET", self._path(kind), f"list {kind}s", query)["items"]
+        return sorted(found, key=lambda manifest: str(manifest["metadata"]["name"]))
+
+    def create(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
+        """Conflict if it exists."""
+        kind, name = manifest["kind"], manifest["metadata"].get("name", "")
+        query = {"fieldManager": FIELD_MANAGER} | ({"dryRun": "All"} if dry_run else {})
+        return self._ask("POST", self._path(kind), f"create {kind} {name}", query, manifest, "application/json")
+
+    def apply(self, manifest: Manifest, *, dry_run: bool = False) -> Manifest:
+        """Makes it so, whatever was there (server-side apply)."""
+        kind, name = manifest["kind"], manifest["metadata"]["name"]
+        query = {"fieldManager": FIELD_MANAGER, "force": "true"} | ({"dryRun": "All"} if dry_run else {})
+        media = "application/apply-patch+yaml"
+        return self._ask("PATCH", self._path(kind, name), f"apply {kind} {name}", query, manifest, media)
+
+    def patch(self, kind: str, name: str, change: Manifest, subresource: str = "") -> Manifest:
+        """A merge; of a ``status``, lists are merged by their key."""
+        media = f"application/{'strategic-' if subresource else ''}merge-patch+json"
+        path = "/".join(filter(None, (self._path(kind, name), subresource)))
+        return self._ask("PATCH", path, f"change {kind} {name}", {"fieldManager": FIELD_MANAGER}, change, media)
+
+    def delete(
+        self, kind: str, name: str, *, uid: str | None = None, grace: int | None = None, foreground: bool = False
+    ) -> None:
+        """Whether it is there or not; with ``uid`` only that very object."""
+        options: Manifest = {"propagationPolicy": "Foreground" if foreground else "Background"}
+        if uid is not None:
+            options["preconditions"] = {"uid": uid}
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
+        with contextlib.suppress(NotFound, Conflict):  # gone, or another object has the name by now
+            self._ask("DELETE", self._path(kind, name), f"delete {kind} {name}", {}, options, "application/json")
+
+    def may(self, verb: str, resource: str, group: str = "", subresource: str = "") -> bool:
+        """Whether whoever asks has this right in the namespace."""
+        wanted = {"namespace": self.namespace, "verb": verb, "resource": resource, "group": group}
+        review = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": wanted | ({"subresource": subresource} if subresource else {})},
+        }
+        path = "apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+        answer = self._ask("POST", path, f"ask for the right to {verb} {resource}", {}, review, "application/json")
+        return bool(answer["status"]["allowed"])
+
+    def version(self) -> tuple[int, int]:
+        """Of the API server: (1, 31)."""
+        answer = self._ask("GET", "version", "ask for the version")
+        return int(answer["major"]), int(answer["minor"].rstrip("+"))
+
+    def logs(self, pod: str, container: str, *, follow: bool = False, previous: bool = False) -> Iterator[bytes]:
+        """The lines of a container's log, without their ends."""
+        query = {"container": container, "follow": str(follow).lower(), "previous": str(previous).lower()}
+        path = f"{self._path('Pod', pod)}/log"
+        answer = self._request("GET", path, f"read the log of {pod} {container}", query, stream=True)
+        rest = b""
+        try:
+            for chunk in answer.stream(1 << 16):
+                *whole, rest = (rest + chunk).split(b"\n")
+                yield from whole
+        finally:
+            answer.release_conn()
+        if rest:
+            yield rest
+
+    def execute(
+        self,
+        pod: str,
+        container: str,
+        argv: Sequence[str],
+        stdout: Callable[[bytes], object],
+        stderr: Callable[[bytes], object],
+        *,
+        tty: bool = False,
+    ) -> int:
+        """Runs a command in a container, and passes on what it prints; returns its exit code.
+
+        Raises:
+            Unreachable: the connection cannot be made, or breaks before the command has ended.
+        """
+        from kubernetes import client, stream
+        from websocket import WebSocketException
+
+        what = f"run {argv[0]} in {pod} {container}"
+        try:
+            session = stream.stream(
+                client.CoreV1Api(self.api).connect_get_namespaced_pod_exec,
+                pod, self.namespace, container=container, command=list(argv),
+                stdin=False, stdout=True, stderr=True, tty=tty, binary=True, _preload_content=False,
+            )  # fmt: skip
+        except client.ApiException as error:
+            raise self._refusal(error.status or 0, (error.reason or "").encode(), what) from error
+        try:
+            while session.is_open():
+                session.update(timeout=1)
+                for waits, read, write in (
+                    (session.peek_stdout, session.read_stdout, stdout),
+                    (session.peek_stderr, session.read_stderr, stderr),
+                ):
+                    if waits():
+                        write(read())
+            return int(session.returncode)
+        except (WebSocketException, OSError, TypeError) as error:
+            raise Unreachable(f"cannot {what}: the connection broke: {error}") from error
+        finally:
+            session.close()
+
+    def close(self) -> None:
+        """Gives the connections back."""
+        self.api.close()
+
+    # --- requests ---------------------------------------------------------------------------------------------
+
+    def _path(self, kind: str, name: str = "") -> str:
+        return "/".join(filter(None, (_PATHS[kind].format(self.namespace), name)))
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        what: str,
+        query: Mapping[str, str] | None = None,
+        body: Manifest | None = None,
+        media: str = "",
+    ) -> Manifest:
+        answer = self._request(method, path, what, query or {}, body, media)
+        found: Manifest = json.loads(answer.data)
+        return found
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        what: str,
+        query: Mapping[str, str],
+        body: Manifest | None = None,
+        media: str = "",
+        *,
+        stream: bool = False,
+    ) -> Any:
+        """Without the generated models of the package, which know neither apply nor dicts."""
+        from urllib3 import Timeout
+        from urllib3.exceptions import HTTPError
+
+        headers = {"Accept": "application/json"} | ({"Content-Type": media} if media else {})
+        self.api.update_params_for_auth(headers, [], ["BearerToken"])
+        url = f"{self.api.configuration.host}/{path}" + (f"?{urlencode(query)}" if query else "")
+        try:
+            answer = self.api.rest_client.pool_manager.request(
+                method,
+                url,
+                headers=headers,
+                body=None if body is None else json.dumps(body),
+                preload_content=not stream,
+                timeout=Timeout(connect=_CONNECT_SECS, read=None if stream else _ANSWER_SECS),
+                retries=False if stream else None,
+            )
+        except HTTPError as error:
+            raise Unreachable(
+                f"cannot {what}: the cluster at {self.api.configuration.host} does not answer: {error}",
+                hint="`kubectl version` asks the same server; what runs in the cluster goes on meanwhile",
+            ) from error
+        if answer.status < 400:
+            return answer
+        raise self._refusal(answer.status, answer.data, what)
+
+    def _refusal(self, status: int, data: bytes, what: str) -> Exception:
+        try:
+            said = json.loads(data)["message"]
+        except (ValueError, KeyError):
+            said = data.decode(errors="replace")[:500]
+        message = f"cannot {what} in namespace {self.namespace}: {said}"
+        match status:
+            case 404:
+                return NotFound(message)
+            case 409:
+                return Conflict(message)
+            case 401 | 403:
+                return ClusterError(message, hint="`ardea doctor -n NAMESPACE` lists the rights that verbs need")
+            case 400 | 422:
+                return UserError(message)
+            case _:
+                return Unreachable(f"{message} (HTTP {status})")

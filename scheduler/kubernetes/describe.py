@@ -1,0 +1,74 @@
+"""The processes of a topology as its pods tell of them: readable without a master.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from scheduler.kubernetes import layout, names
+from scheduler.kubernetes.blueprint import Blueprint
+from scheduler.kubernetes.client import Manifest
+from scheduler.kubernetes.keeper import container_statuses
+from scheduler.kubernetes.waiting import trouble_of
+from scheduler.processes import ProcessRow
+
+_LOOPS = ("CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull")
+
+
+def process_rows(blueprint: Blueprint, pods: Iterable[Manifest]) -> list[ProcessRow]:
+    """One row a container; tasks have their own names."""
+    rows = []
+    tasks = {
+        plan.number: {
+            called: next(i.name for i in plan.instances if i.task == task)
+            for task, called in names.instance_names(plan.instances).items()
+        }
+        for plan in blueprint.containers
+    }
+    for pod in pods:
+        number = int(pod["metadata"]["labels"][names.CONTAINER])
+        for container in container_statuses(pod):
+            if container["name"] != layout.PREPARE:
+                name = tasks.get(number, {}).get(container["name"], container["name"])
+                rows.append(_row(number, name, container))
+    return rows
+
+
+def pod_rows(pods: Iterable[Manifest]) -> list[dict[str, Any]]:
+    """Where each container's pod is, and what keeps it from running."""
+    return [
+        {
+            "container": int(pod["metadata"]["labels"][names.CONTAINER]),
+            "pod": pod["metadata"]["name"],
+            "node": pod["spec"].get("nodeName"),
+            "phase": pod.get("status", {}).get("phase"),
+            "trouble": trouble_of(pod) or None,
+        }
+        for pod in pods
+    ]
+
+
+def _row(number: int, name: str, container: dict[str, Any]) -> ProcessRow:
+    ((state, detail),) = (container.get("state") or {"waiting": {}}).items()
+    former = (container.get("lastState") or {}).get("terminated")
+    ended = detail if state == "terminated" else former
+    restarts = int(container.get("restartCount", 0))
+    looping = detail.get("reason") in _LOOPS
+    return ProcessRow(
+        container=number,
+        name=name,
+        state=state if state != "terminated" else "finished" if detail["exitCode"] == 0 else "failed",
+        pid=None,
+        life=restarts + 1,
+        restarts=restarts,
+        last_end=datetime.fromisoformat(ended["finishedAt"]).timestamp() if ended else None,
+        last_reason=_why(ended) if ended else "",
+        crash_loop=f"{detail['reason']}: {detail.get('message', '')}" if looping else "",
+    )
+
+
+def _why(ended: dict[str, Any]) -> str:
+    said = (ended.get("message") or "").strip().splitlines()
+    how = "killed for its memory" if ended.get("reason") == "OOMKilled" else f"exit {ended['exitCode']}"
+    return f"{how} ({said[-1]})" if said else how

@@ -1,0 +1,56 @@
+"""Whether a namespace is in order for topologies, and whether whoever asks may do what the verbs do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ardea.errors import ArdeaError
+from scheduler.kubernetes.client import Cluster
+from scheduler.kubernetes.submission import find_defaults
+
+OLDEST = (1, 31)
+"""Native sidecars and pod failure policies as topologies need them."""
+RIGHTS = {
+    "submit": (
+        ("create", "configmaps", ""),
+        ("patch", "configmaps", ""),
+        ("patch", "secrets", ""),
+        ("patch", "jobs", ""),
+    ),
+    "list, describe": (("list", "configmaps", ""), ("list", "jobs", ""), ("list", "pods", "")),
+    "logs": (("get", "pods", "log"),),
+    "top, activate, restart, debug": (("create", "pods", "exec"),),
+    "kill": (("delete", "configmaps", ""), ("list", "secrets", "")),
+}
+_GROUPS = {"jobs": "batch"}
+
+
+def checks(cluster: Cluster) -> list[tuple[str, bool, str]]:
+    """(what, whether it is in order, what was found)."""
+    version = cluster.version()
+    found = [("Kubernetes", version >= OLDEST, f"{version[0]}.{version[1]}; {OLDEST[0]}.{OLDEST[1]} is needed")]
+    return [*found, _defaults(cluster), *_rights(cluster)]
+
+
+def _defaults(cluster: Cluster) -> tuple[str, bool, str]:
+    try:
+        defaults = find_defaults(cluster)
+    except ArdeaError as error:
+        return "defaults", False, error.message
+    if not defaults.image or not defaults.state:
+        return (
+            "defaults",
+            False,
+            f"none in namespace {cluster.namespace}: say --image and --state, or install the chart",
+        )
+    return "defaults", True, f"image {defaults.image}, state {defaults.state}"
+
+
+def _rights(cluster: Cluster) -> Iterator[tuple[str, bool, str]]:
+    for verbs, needed in RIGHTS.items():
+        missing = [
+            f"{verb} {resource}{'/' if part else ''}{part}"
+            for verb, resource, part in needed
+            if not cluster.may(verb, resource, _GROUPS.get(resource, ""), part)
+        ]
+        yield f"rights: {verbs}", not missing, f"missing: {', '.join(missing)}" if missing else "granted"

@@ -1,0 +1,143 @@
+"""The keeper at work: looks at the objects of one topology, does what :mod:`scheduler.kubernetes.keeper` decides."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from ardea.errors import ArdeaError, Unreachable
+from ardea.state.records import RunState
+from scheduler.control import MasterClient, Status, waiting_for
+from scheduler.kubernetes import names, objects, pods
+from scheduler.kubernetes.blueprint import Blueprint
+from scheduler.kubernetes.client import Manifest, Objects
+from scheduler.kubernetes.keeper import (
+    Action,
+    CreateJob,
+    DeleteJob,
+    Fail,
+    ForgetPod,
+    decide,
+    job_seen,
+    pod_seen,
+)
+from scheduler.kubernetes.objects import RootStatus
+from scheduler.kubernetes.place import write_status
+
+LOOK_EVERY = 2.0
+ASK_PATIENCE = 2.0
+log = logging.getLogger("keeper")
+
+
+class Keeper:
+    """Keeps one topology, as long as the process that it is part of acts as its master."""
+
+    def __init__(
+        self,
+        cluster: Objects,
+        blueprint: Blueprint,
+        client: MasterClient,
+        acting: Callable[[], bool],
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._cluster, self._blueprint, self._client, self._acting, self._now = cluster, blueprint, client, acting, now
+        self._told: RootStatus | None = None
+        self._came_up = False
+        self._draining = False
+
+    def round(self) -> None:
+        """One look at everything; what it cannot do now is due in the next round.
+
+        Raises:
+            ArdeaError: the cluster does not answer, or refuses.
+        """
+        root = self._cluster.find("ConfigMap", self._blueprint.root)
+        if root is None or objects.deleted_at(root) is not None:
+            return  # Kubernetes removes everything
+        selector = names.of_topology(self._blueprint.id)
+        jobs = [job_seen(job) for job in self._cluster.list("Job", selector)]
+        found = [pod_seen(pod) for pod in self._cluster.list("Pod", selector)]
+        status = self._ask()  # after the Jobs: one that has ended has done so for a reason that the master knows
+        if status is None:
+            return
+        self._tell(status)
+        over = RunState(status.state).final
+        if not over:
+            self._drain(objects.kill_of(root))
+        wanted = {job["metadata"]["name"]: job for job in pods.jobs(self._blueprint, root)}
+        for action in decide(wanted.keys(), jobs, found, self._now(), over=over):
+            if not self._acting():
+                return
+            self._perform(action, wanted)
+
+    def _perform(self, action: Action, wanted: dict[str, Manifest]) -> None:
+        match action:
+            case CreateJob(name):
+                log.info("creates Job %s", name)
+                self._cluster.apply(wanted[name])
+            case DeleteJob(name, uid, why):
+                log.warning("deletes Job %s: %s", name, why)
+                self._cluster.delete("Job", name, uid=uid)
+                if name in wanted:
+                    self._cluster.apply(wanted[name])
+            case ForgetPod(name, uid):
+                log.warning("forgets pod %s: its node does not end it", name)
+                self._cluster.delete("Pod", name, uid=uid, grace=0)
+            case Fail(reason):
+                log.error("the topology fails: %s", reason)
+                self._client.ask("fail", reason=reason)
+
+    def _ask(self) -> Status | None:
+        try:
+            return self._client.ask("status", patience=ASK_PATIENCE)
+        except Unreachable:
+            return None
+
+    def _drain(self, seconds: float | None) -> None:
+        if seconds is not None and not self._draining:
+            log.info("the topology is to end: open tuples have %g s", seconds)
+            self._client.ask("drain", wait=f"{seconds:g}")
+            self._draining = True
+
+    def _tell(self, status: Status) -> None:
+        """The root says it to whoever has a kubeconfig, also when no master lives any more."""
+        self._came_up = self._came_up or status.complete
+        if RunState(status.state).final:
+            return  # the process itself has the last word
+        told = RootStatus(state=status.state, reason=status.reason, came_up=self._came_up, waiting=waiting_for(status))
+        if told != self._told:
+            write_status(self._cluster, self._blueprint.root, told)
+            self._told = told
+
+
+class KeeperThread(threading.Thread):
+    """Rounds, as long as the process acts; an error ends a round, not the thread."""
+
+    def __init__(self, keeper: Keeper, acting: Callable[[], bool]) -> None:
+        super().__init__(name="keeper", daemon=True)
+        self._keeper, self._acting = keeper, acting
+        self._stop_asked = threading.Event()
+        self._said = ""
+
+    def run(self) -> None:
+        """Until :meth:`stop`."""
+        while not self._stop_asked.wait(LOOK_EVERY):
+            if self._acting():
+                self._look()
+
+    def stop(self) -> None:
+        """Returns when no round is under way."""
+        self._stop_asked.set()
+        self.join()
+
+    def _look(self) -> None:
+        try:
+            self._keeper.round()
+            self._said = ""
+        except ArdeaError as error:
+            if error.message != self._said:
+                log.warning("%s; it is tried again", error.message)
+            self._said = error.message

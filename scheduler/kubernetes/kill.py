@@ -1,0 +1,87 @@
+"""Ends a topology on Kubernetes, with a living master or without, and leaves no object of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from ardea.errors import TimedOut
+from scheduler.kubernetes import names, objects
+from scheduler.kubernetes.client import Objects
+from scheduler.kubernetes.topologies import Found, master_pods
+
+MASTER_WITHIN = 15.0
+"""Seconds beyond those of open tuples that a living master has to end the topology and to remove its paths."""
+GONE_WITHIN = 90.0
+LOOK_EVERY = 0.5
+
+
+class Killing:
+    """One kill.  Can be repeated: whatever a former one left half done is found done, or done again."""
+
+    def __init__(
+        self,
+        cluster: Objects,
+        found: Found,
+        say: Callable[[str], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """``say`` takes a sentence for people."""
+        self._cluster, self._found, self._say = cluster, found, say
+        self._clock, self._pause = clock, pause
+        self._name = str(found.root["metadata"]["name"])
+        self._uid = str(found.root["metadata"]["uid"])
+
+    def kill(self, wait_secs: float) -> None:
+        """Marks the root, lets a living master drain for ``wait_secs``, deletes the root and waits for all it owns.
+
+        Raises:
+            TimedOut: something of it is still there; Kubernetes goes on removing it.
+        """
+        topology = self._found.id
+        if self._found.topology.running:
+            self._cluster.patch(
+                "ConfigMap", self._name, {"metadata": {"annotations": {objects.KILL: f"{wait_secs:g}"}}}
+            )
+            if master_pods(self._cluster, topology):
+                self._say(f"{topology}: no new tuples; open ones have {wait_secs:g} s")
+                if not self._within(wait_secs + MASTER_WITHIN, self._ended):
+                    self._say(f"{topology}: its master does not end it; Kubernetes does")
+            else:
+                self._say(f"{topology} has no living master; what the state manager keeps of it is removed later")
+        self._cluster.delete("ConfigMap", self._name, uid=self._uid, foreground=True)
+        if not self._within(GONE_WITHIN, self._gone):
+            left = ", ".join(self._left())
+            raise TimedOut(
+                f"{topology}: {left} still there after {GONE_WITHIN:g} s; Kubernetes goes on removing it",
+                hint="a pod on a node that is gone stays until the node is back, or `kubectl delete pod --force`",
+            )
+
+    def _ended(self) -> bool:
+        root = self._cluster.find("ConfigMap", self._name)
+        if root is None or root["metadata"]["uid"] != self._uid:
+            return True
+        status = objects.status_of(root)
+        return (status is not None and status.final) or not master_pods(self._cluster, self._found.id)
+
+    def _gone(self) -> bool:
+        return not self._left()
+
+    def _left(self) -> list[str]:
+        selector = names.of_topology(self._found.id)
+        kinds = ("ConfigMap", "Job", "Pod", "Secret")
+        return [
+            f"{kind} {manifest['metadata']['name']}"
+            for kind in kinds
+            for manifest in self._cluster.list(kind, selector)
+        ]
+
+    def _within(self, patience: float, condition: Callable[[], bool]) -> bool:
+        deadline = self._clock() + patience
+        while not condition():
+            if self._clock() >= deadline:
+                return False
+            self._pause(LOOK_EVERY)
+        return True

@@ -1,0 +1,49 @@
+"""Where things lie inside a pod.  Everything below HOME is one emptyDir, which ``prepare`` fills.
+
+HOME/.ardea/local/ID        the topology's folder, as on one's own machine: definition, token
+  container-N/PROCESS       of the supervisor in the container that is called so: lives, exits, status
+  container-N/PROCESS.json  what that supervisor is to run
+HOME/code                   the author's files, if they came in a bundle
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from scheduler.home import Home
+
+USER = 10001
+HOME = Path("/home/ardea")
+CODE = HOME / "code"
+ROOT_MOUNT = Path("/etc/ardea/topology")
+"""The root object's data."""
+TOKEN_MOUNT = Path("/etc/ardea/access")
+"""The token of the control port, in the pods of masters."""
+KEY_MOUNT = Path("/etc/ardea/key")
+"""A container's secret key, for its managers; in a master's pod the callers', too."""
+TEMPORARY = "/tmp"  # noqa: S108 -- each container has its own
+TERMINATION_LOG = Path("/dev/termination-log")
+METRICS_PORT = 9404
+MASTER_CONTAINER = 0
+GRACE_LEFT = 5.0
+"""Seconds of a pod's grace that its supervisors keep for themselves."""
+
+MASTER = "topology-master"
+STREAM_MANAGER = "stream-manager"
+METRICS_MANAGER = "metrics-manager"
+PREPARE = "prepare"
+
+
+def topology_folder(topology_id: str) -> Path:
+    """The folder in which the verbs look, too, when they run inside a master's pod."""
+    return Home(HOME / ".ardea").folder(topology_id)
+
+
+def process_folder(topology_id: str, container: int, process: str) -> Path:
+    """Of one container's supervisor."""
+    return topology_folder(topology_id) / f"container-{container}" / process
+
+
+def specification(topology_id: str, container: int, process: str) -> Path:
+    """What that supervisor is to run."""
+    return process_folder(topology_id, container, process).with_suffix(".json")

@@ -1,0 +1,103 @@
+"""The objects of a topology beside its Jobs: the root, which owns all of them, and the Secret.  Pure."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from ardea.state.records import TopologyRecord
+from ardea.transport import CALLERS, KEY_FILE, holder
+from scheduler.kubernetes import layout, names, pods
+from scheduler.kubernetes.blueprint import Blueprint, Bundle
+
+RECORD = "record.json"
+STATUS = f"{names.DOMAIN}/status"
+"""The annotation of the root in which the acting master says how its topology is doing."""
+KILL = f"{names.DOMAIN}/kill"
+"""The annotation by which the root asks the acting master for the end; its value: seconds for open tuples."""
+
+
+class RootStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """What the acting master last wrote into its root.
+
+    ``state`` as in the state manager, ``came_up`` whether every task has reported at least once, ``waiting`` for whom
+    it waits, ``removed`` whether the state manager has forgotten the topology.
+    """
+
+    state: str
+    reason: str = ""
+    came_up: bool = False
+    waiting: str = ""
+    removed: bool = False
+
+    @property
+    def final(self) -> bool:
+        """Whether nothing comes after it."""
+        return self.state in ("SUCCEEDED", "FAILED", "KILLED")
+
+
+def root(blueprint: Blueprint, record: TopologyRecord, bundle: Bundle | None) -> dict[str, Any]:
+    """The object whose deletion is the end of all others."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": blueprint.root,
+            "labels": blueprint.pods.labels | names.labels(blueprint.id) | {names.ROLE: "topology"},
+            "annotations": {**blueprint.pods.annotations},
+        },
+        **_with_record(blueprint.data(bundle), record),
+    }
+
+
+def secret(blueprint: Blueprint, token: str, credential: str, owner: dict[str, Any]) -> dict[str, Any]:
+    """``token`` opens the control port; ``credential`` is ``user:password`` for ZooKeeper."""
+    return _secret(names.secret(blueprint.root), {"token": token, "zookeeper": credential}, blueprint, owner)
+
+
+def key_secrets(blueprint: Blueprint, keys: Mapping[str, str], owner: dict[str, Any]) -> list[dict[str, Any]]:
+    """One for each container; ``keys``: secret keys by the names that :func:`scheduler.keys.issue` has."""
+    made = []
+    for number in (layout.MASTER_CONTAINER, *(plan.number for plan in blueprint.containers)):
+        if holder(number) in keys:
+            values = {KEY_FILE: keys[holder(number)]}
+            if number == layout.MASTER_CONTAINER:
+                values[CALLERS] = keys[CALLERS]
+            made.append(_secret(names.key_secret(blueprint.root, number), values, blueprint, owner))
+    return made
+
+
+def record_of(root: dict[str, Any]) -> TopologyRecord:
+    """Who submitted the topology of this root."""
+    return msgspec.json.decode(root["data"][RECORD], type=TopologyRecord)
+
+
+def status_of(root: dict[str, Any]) -> RootStatus | None:
+    """What the acting master said last; None: nothing yet."""
+    written = (root["metadata"].get("annotations") or {}).get(STATUS)
+    return msgspec.json.decode(written, type=RootStatus) if written else None
+
+
+def kill_of(root: dict[str, Any]) -> float | None:
+    """Seconds that open tuples have, if somebody asked for the end."""
+    written = (root["metadata"].get("annotations") or {}).get(KILL)
+    return float(written) if written else None
+
+
+def deleted_at(manifest: dict[str, Any]) -> datetime | None:
+    """When the object is, or was, to be gone; None: it stays."""
+    written = manifest["metadata"].get("deletionTimestamp")
+    return datetime.fromisoformat(written) if written else None
+
+
+def _secret(name: str, values: Mapping[str, str], blueprint: Blueprint, owner: dict[str, Any]) -> dict[str, Any]:
+    data = {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
+    return {**pods.owned(name, "Secret", blueprint, owner), "type": "Opaque", "data": data}
+
+
+def _with_record(data: dict[str, Any], record: TopologyRecord) -> dict[str, Any]:
+    return {**data, "data": {**data["data"], RECORD: msgspec.json.encode(record).decode()}}

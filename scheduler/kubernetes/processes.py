@@ -1,0 +1,77 @@
+"""What the supervisor of each container of a pod is to run.  Pure."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from ardea.plan.packing import ContainerPlan
+from ardea.supervision.spec import ProcessSpec
+from ardea.transport import ipc_address
+from scheduler.kubernetes import layout, names
+
+_KEYS = ("--keys", str(layout.KEY_MOUNT))
+_ALL_INTERFACES = "0.0.0.0"  # noqa: S104 -- probes and Prometheus come from outside of the pod
+
+
+def master(topology_id: str, ip: str) -> dict[str, ProcessSpec]:
+    """Of a master's pod, by container."""
+    folder, number = layout.topology_folder(topology_id), layout.MASTER_CONTAINER
+    argv = _module(
+        "scheduler.kubernetes.master",
+        "--definition", str(folder / "definition"), "--folder", str(folder),
+        "--metrics", _address("metrics"), "--host", ip, *_KEYS,
+    )  # fmt: skip
+    return {
+        layout.MASTER: ProcessSpec(layout.MASTER, argv),
+        layout.METRICS_MANAGER: _metrics_manager(folder, topology_id, number),
+    }
+
+
+def container(topology_id: str, plan: ContainerPlan, ip: str) -> dict[str, ProcessSpec]:
+    """Of a container's pod, by container."""
+    folder, number = layout.topology_folder(topology_id), plan.number
+    common = (
+        "--definition", str(folder / "definition"), "--container", str(number),
+        "--control", _address("control"), "--data", _address("data"), "--metrics", _address("metrics"),
+    )  # fmt: skip
+    own = layout.process_folder(topology_id, number, layout.STREAM_MANAGER)
+    manager = _module("stream_manager", *common, "--folder", str(own), "--host", ip, *_KEYS)
+    called = names.instance_names(plan.instances)
+    return {
+        layout.STREAM_MANAGER: ProcessSpec(layout.STREAM_MANAGER, manager),
+        layout.METRICS_MANAGER: _metrics_manager(folder, topology_id, number),
+        **{
+            called[i.task]: ProcessSpec(i.name, _module("heron_instance", *common, "--task", str(i.task)))
+            for i in plan.instances
+        },
+    }
+
+
+def supervisor(topology_id: str, number: int, process: str) -> list[str]:
+    """The command of one container: PID 1 is a supervisor, known to the masters by the pod's UID."""
+    return [
+        "python", "-P", "-m", "ardea.supervisor", "--stdout", "--id", "$(POD_UID)",
+        "--folder", str(layout.process_folder(topology_id, number, process)),
+        "--spec", str(layout.specification(topology_id, number, process)),
+        "--reason-file", str(layout.TERMINATION_LOG),
+    ]  # fmt: skip
+
+
+def _metrics_manager(folder: Path, topology_id: str, number: int) -> ProcessSpec:
+    own = layout.process_folder(topology_id, number, layout.METRICS_MANAGER)
+    argv = _module(
+        "metrics_manager",
+        "--definition", str(folder / "definition"), "--container", str(number), "--folder", str(own),
+        "--address", _address("metrics"), "--host", _ALL_INTERFACES, *_KEYS,
+    )  # fmt: skip
+    return ProcessSpec(layout.METRICS_MANAGER, argv)
+
+
+def _address(what: str) -> str:
+    """The containers of a pod share its network, and with it the abstract names of sockets."""
+    return ipc_address(layout.HOME, what)
+
+
+def _module(name: str, *args: str) -> tuple[str, ...]:
+    return (sys.executable, "-P", "-m", name, *args)

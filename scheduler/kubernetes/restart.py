@@ -1,0 +1,100 @@
+"""Restarts the processes of containers in place: the supervisor in each container is told to, through exec."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ardea.errors import NotFound, TimedOut, Unreachable
+from ardea.protocol.ids import life_of
+from scheduler.control import Status, waiting_for
+from scheduler.kubernetes import layout, names
+from scheduler.kubernetes.client import Cluster, Manifest
+from scheduler.kubernetes.topologies import Found, pods_of
+
+LOOK_EVERY = 0.5
+_ORDER = ("python", "-P", "-c", "import os, signal; os.kill(1, signal.SIGUSR2)")
+
+
+class Restart:
+    """One restart; the same again restarts again."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        found: Found,
+        status: Callable[[], Status | None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """``status`` asks the master; None: it does not answer now."""
+        self._cluster, self._found, self._status = cluster, found, status
+        self._clock, self._pause = clock, pause
+
+    def containers(self) -> list[int]:
+        """Those that the topology has, 0 (the masters') included."""
+        return [layout.MASTER_CONTAINER, *(plan.number for plan in self._found.blueprint.containers)]
+
+    def restart(self, containers: Sequence[int], patience: float) -> None:
+        """Returns when every process of these containers is back, and the topology complete.
+
+        Raises:
+            NotFound: there is no such container.
+            TimedOut: they are not back after ``patience`` seconds; they are still being started.
+        """
+        known = self.containers()
+        if unknown := [number for number in containers if number not in known]:
+            raise NotFound(
+                f"{self._found.id} has no container {unknown[0]}; it has {', '.join(map(str, known))}",
+                hint="container 0 is the masters'",
+            )
+        before = self._status()
+        deadline = self._clock() + patience
+        restarted = {self._number(pod) for pod in self._pods(containers) if self._order(pod)}
+        tasks = {
+            i.name for plan in self._found.blueprint.containers if plan.number in restarted for i in plan.instances
+        }
+        while missing := self._missing(before, tasks):
+            if self._clock() >= deadline:
+                raise TimedOut(
+                    f"{self._found.id} is not complete {patience:g} s after the restart: it waits for {missing}; "
+                    "its supervisors go on starting them",
+                    hint=f"`ardea describe {self._found.id} -n {self._cluster.namespace}` shows how far they are",
+                )
+            self._pause(LOOK_EVERY)
+
+    def _pods(self, containers: Sequence[int]) -> list[Manifest]:
+        return [pod for pod in pods_of(self._cluster, self._found.id) if self._number(pod) in containers]
+
+    @staticmethod
+    def _number(pod: Manifest) -> int:
+        return int(pod["metadata"]["labels"][names.CONTAINER])
+
+    def _order(self, pod: Manifest) -> bool:
+        """Every supervisor of a pod that runs; one that does not is being started in any case."""
+        if pod.get("status", {}).get("phase") != "Running":
+            return False
+        spec: dict[str, Any] = pod["spec"]
+        for container in (*spec["initContainers"], *spec["containers"]):
+            if container["name"] != layout.PREPARE:
+                self._cluster.execute(pod["metadata"]["name"], container["name"], _ORDER, _unread, _unread)
+        return True
+
+    def _missing(self, before: Status | None, tasks: set[str]) -> str:
+        """For whom it waits; empty when all are back."""
+        try:
+            now = self._status()
+        except Unreachable:
+            now = None
+        if now is None:
+            return "the topology master"
+        known = before.tasks if before is not None else {}
+        lives = {name: life_of(task.life) for name, task in now.tasks.items()}
+        late = sorted(name for name in tasks if name in known and lives.get(name, 0) <= life_of(known[name].life))
+        return waiting_for(now).removeprefix("waiting for ") or ", ".join(late[:4])
+
+
+def _unread(_: bytes) -> None:
+    """The order prints nothing of interest."""

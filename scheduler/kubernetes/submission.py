@@ -1,0 +1,177 @@
+"""From an author's file to the objects of a topology in a cluster."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ardea.config import Settings, parse, validate
+from ardea.errors import Conflict, NotFound, UserError
+from scheduler import keys
+from scheduler.kubernetes import bundle, layout, names, objects, pods
+from scheduler.kubernetes.blueprint import Blueprint, Bundle, Defaults, Pods
+from scheduler.kubernetes.client import Manifest, Objects
+from scheduler.submission import Submission
+
+MASTERS_KEY = "heron.topology.master.replicas"
+METRICS_KEY = "heron.metricsmgr.port"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the command line says; None: what the chart's defaults say.  ``path_in_image``: no bundle is sent."""
+
+    image: str | None = None
+    state: str | None = None
+    path_in_image: str | None = None
+    include: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A topology that is ready to be submitted."""
+
+    submission: Submission
+    blueprint: Blueprint
+    bundle: Bundle | None
+    keys: Mapping[str, str]
+
+    def root(self) -> Manifest:
+        """The root object."""
+        return objects.root(self.blueprint, self.submission.record(), self.bundle)
+
+    def manifests(self) -> list[Manifest]:
+        """All objects, as ``--dry-run`` shows them: without the cluster's UID, and without the secrets' values."""
+        root = self.root()
+        owner = {**root, "metadata": {**root["metadata"], "uid": "UID-OF-THE-ROOT"}}
+        secrets_ = [
+            objects.secret(self.blueprint, "", "", owner),
+            *objects.key_secrets(self.blueprint, self.keys, owner),
+        ]
+        blank = [{**secret, "data": dict.fromkeys(secret["data"], "")} for secret in secrets_]
+        return [root, *blank, *pods.jobs(self.blueprint, owner)]
+
+
+def find_defaults(cluster: Objects) -> Defaults:
+    """What the chart says in this namespace; nothing, if no chart is installed.
+
+    Raises:
+        Conflict: there are two.
+        UserError: they cannot be read.
+    """
+    found = cluster.list("ConfigMap", names.DEFAULTS)
+    if not found:
+        return Defaults()
+    called = [manifest["metadata"]["name"] for manifest in found]
+    if len(found) > 1:
+        raise Conflict(
+            f"namespace {cluster.namespace} has several ConfigMaps with defaults: {', '.join(called)}",
+            hint="install the chart once in a namespace",
+        )
+    try:
+        return msgspec.json.decode(found[0]["data"]["defaults.json"], type=Defaults)
+    except (KeyError, msgspec.DecodeError) as error:
+        raise UserError(f"ConfigMap {called[0]} holds no defaults.json that can be read: {error}") from error
+
+
+def prepare(target: str, overrides: Mapping[str, Any], options: Options, defaults: Defaults) -> Prepared:
+    """Loads, checks and packs; nothing is sent.
+
+    Raises:
+        NotFound: there is no such file.
+        UserError: the file, the topology or the configuration is wrong, or no image or state is known.
+    """
+    image, state = options.image or defaults.image, options.state or defaults.state
+    for what, known, option in (("image", image, "--image"), ("ZooKeeper", state, "--state")):
+        if not known:
+            raise UserError(
+                f"no {what} is known: the namespace has no defaults, and {option} is not given; nothing was submitted",
+                hint=f"`helm install ardea ./helm -n NAMESPACE` once, or say {option}",
+            )
+    made = Submission.of(target, overrides, state)
+    texts = {key for key, value in defaults.config.items() if isinstance(value, str)}
+    told = defaults.config | parse(f"{key}={defaults.config[key]}" for key in texts)  # `helm --set` makes texts
+    lowest = {METRICS_KEY: layout.METRICS_PORT, **validate(told, "the namespace's defaults")}
+    missing = {key: value for key, value in lowest.items() if key not in made.plan.config}
+    made = Submission.of(target, {**missing, **overrides}, state)
+    file = Path(target if Path(target).is_file() else target.rpartition(":")[0])
+    chosen = target.removeprefix(str(file))  # :Class, if it was given
+    packed = None if options.path_in_image else bundle.pack(file, options.include)
+    place = options.path_in_image or str(layout.CODE / file.resolve().relative_to(bundle.import_root(file)))
+    definition = msgspec.structs.replace(
+        made.definition,
+        location=f"{place}{chosen}",
+        state=f"{state.rstrip('/')}/{made.definition.topology}",
+    )
+    definition, secret_keys = keys.issue(definition)
+    settings = Settings.of(made.plan.config)
+    wanted = Pods(
+        image=image,
+        image_pull_policy=defaults.image_pull_policy,
+        master_service_account=defaults.master_service_account,
+        container_service_account=defaults.container_service_account,
+        masters=settings.masters if MASTERS_KEY in made.plan.config else defaults.master_replicas,
+        labels=defaults.labels,
+        annotations=defaults.annotations,
+        python=packed.python if packed else "",
+    )
+    whole = Submission(made.plan, made.packing, definition, made.topology_class)
+    return Prepared(whole, Blueprint(definition=definition, pods=wanted), packed, secret_keys)
+
+
+def submit(cluster: Objects, prepared: Prepared) -> Manifest:
+    """Creates all objects; if one is refused, none is left.  Returns the root as the cluster knows it.
+
+    A topology of this name that has ended makes room.
+
+    Raises:
+        Conflict: a topology of this name runs, or another object has its name.
+    """
+    blueprint = prepared.blueprint
+    wanted = prepared.root()
+    try:
+        root = cluster.create(wanted)
+    except Conflict:
+        _make_room(cluster, blueprint)
+        root = cluster.create(wanted)
+    try:
+        token, password = secrets.token_hex(16), secrets.token_hex(16)
+        cluster.apply(objects.secret(blueprint, token, f"{blueprint.id}:{password}", root))
+        for manifest in (*objects.key_secrets(blueprint, prepared.keys, root), *pods.jobs(blueprint, root)):
+            cluster.apply(manifest)
+    except BaseException:
+        cluster.delete("ConfigMap", blueprint.root, uid=root["metadata"]["uid"])
+        raise
+    return root
+
+
+def _make_room(cluster: Objects, blueprint: Blueprint) -> None:
+    """For the name; what the former topology left goes with its root."""
+    former = cluster.find("ConfigMap", blueprint.root)
+    if former is None:
+        return
+    if (former["metadata"].get("labels") or {}).get(names.ROLE) != "topology":
+        raise Conflict(
+            f"namespace {cluster.namespace} has a ConfigMap {blueprint.root} which is no topology's; "
+            "nothing was submitted",
+            hint="submit under another --name",
+        )
+    status, record = objects.status_of(former), objects.record_of(former)
+    if status is None or not status.final:
+        raise Conflict(
+            f"a topology named {record.name} is running, as {record.id}; nothing was submitted",
+            hint=f"`ardea kill {record.name} -n {cluster.namespace}` ends it; or submit under another --name",
+        )
+    uid = former["metadata"]["uid"]
+    cluster.delete("ConfigMap", blueprint.root, uid=uid)
+    for job in cluster.list("Job", names.of_topology(record.id)):
+        cluster.delete("Job", job["metadata"]["name"], uid=job["metadata"]["uid"])
+    for secret in cluster.list("Secret", names.of_topology(record.id)):
+        cluster.delete("Secret", secret["metadata"]["name"], uid=secret["metadata"]["uid"])
+    if cluster.find("ConfigMap", blueprint.root) is not None:
+        raise NotFound(f"{record.id} is still going; repeat the command")

@@ -1,0 +1,132 @@
+"""The topologies of a namespace, as their root objects tell of them; and the way to their masters."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ardea.errors import NotFound, Unreachable
+from ardea.state.records import ExecutionState, RunState
+from ardea.state.topologies import TopologyStatus
+from scheduler.kubernetes import layout, names, objects
+from scheduler.kubernetes.blueprint import Blueprint
+from scheduler.kubernetes.client import Cluster, Manifest, Objects
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One topology: its root object, and what that says."""
+
+    root: Manifest
+    topology: TopologyStatus
+
+    @property
+    def id(self) -> str:
+        """The topology's."""
+        return self.topology.id
+
+    @property
+    def blueprint(self) -> Blueprint:
+        """What its objects are made from."""
+        return Blueprint.read(self.root)
+
+
+def listing(cluster: Objects) -> list[Found]:
+    """All of the namespace, the newest first."""
+    found = [Found(root, _status(root)) for root in cluster.list("ConfigMap", names.ROOTS)]
+    return sorted(found, key=lambda f: f.root["metadata"]["creationTimestamp"], reverse=True)
+
+
+def find(cluster: Objects, name_or_id: str) -> Found:
+    """The topology of that name or id.
+
+    Raises:
+        NotFound: there is none.
+    """
+    for found in listing(cluster):
+        if name_or_id in (found.id, found.topology.name):
+            return found
+    raise NotFound(
+        f"no topology is called {name_or_id} in namespace {cluster.namespace}",
+        hint=f"`ardea list -n {cluster.namespace}` shows those that there are",
+    )
+
+
+def find_running(cluster: Objects, name_or_id: str) -> Found:
+    """As :func:`find`; Unreachable if it does not run any more."""
+    found = find(cluster, name_or_id)
+    if not found.topology.running:
+        execution = found.topology.execution
+        raise Unreachable(
+            f"{found.id} does not run; it is {execution.state if execution else 'unknown'}",
+            hint=f"`ardea list -n {cluster.namespace}` shows which topologies run",
+        )
+    return found
+
+
+def pods_of(cluster: Objects, topology_id: str, component: str | None = None) -> list[Manifest]:
+    """The pods that nobody has deleted, the newest of each Job; by container."""
+    pods = [p for p in cluster.list("Pod", names.of_topology(topology_id, component)) if not objects.deleted_at(p)]
+    newest: dict[str, Manifest] = {}
+    for pod in sorted(pods, key=lambda p: str(p["metadata"]["creationTimestamp"])):
+        newest[pod["metadata"]["labels"].get(names.JOB, pod["metadata"]["name"])] = pod
+    return sorted(newest.values(), key=lambda p: (int(p["metadata"]["labels"][names.CONTAINER]), p["metadata"]["name"]))
+
+
+def master_pods(cluster: Objects, topology_id: str) -> list[Manifest]:
+    """Those of masters that run; each of them finds the one that acts."""
+    return [
+        pod for pod in pods_of(cluster, topology_id, names.MASTER) if pod.get("status", {}).get("phase") == "Running"
+    ]
+
+
+def run_at_master(
+    cluster: Cluster,
+    topology_id: str,
+    argv: Sequence[str],
+    stdout: Callable[[bytes], object] | None = None,
+    *,
+    tty: bool = False,
+) -> int:
+    """Runs an ``ardea`` verb inside a master's pod, where the state and the control port are in reach.
+
+    Raises:
+        Unreachable: no master's pod runs.
+    """
+    failure: Unreachable | None = None
+    for pod in master_pods(cluster, topology_id):
+        try:
+            return cluster.execute(
+                pod["metadata"]["name"],
+                layout.MASTER,
+                argv,
+                stdout or _to(sys.stdout.buffer.write),
+                _to_stderr,
+                tty=tty,
+            )
+        except Unreachable as error:
+            failure = error
+    raise failure or Unreachable(
+        f"no pod of {topology_id}'s masters runs in namespace {cluster.namespace}",
+        hint=f"`kubectl get pods -n {cluster.namespace} -l {names.of_topology(topology_id)}` shows what they do",
+    )
+
+
+def _to(write: Callable[[bytes], object]) -> Callable[[bytes], None]:
+    def through(data: bytes) -> None:
+        write(data)
+        sys.stdout.flush()
+
+    return through
+
+
+def _to_stderr(data: bytes) -> None:
+    sys.stderr.buffer.write(data)
+    sys.stderr.flush()
+
+
+def _status(root: Manifest) -> TopologyStatus:
+    record, told = objects.record_of(root), objects.status_of(root)
+    execution = ExecutionState(RunState(told.state), told.reason) if told else ExecutionState(RunState.RUNNING)
+    return TopologyStatus(record.id, record, execution, running=not execution.state.final)

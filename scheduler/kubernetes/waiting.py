@@ -1,0 +1,129 @@
+"""How far a submitted topology is, from its objects alone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ardea.errors import ClusterError, Conflict, TimedOut
+from scheduler.kubernetes import names, objects
+from scheduler.kubernetes.client import Manifest, Objects
+from scheduler.kubernetes.keeper import container_statuses, pod_seen
+from scheduler.kubernetes.objects import RootStatus
+
+LOOK_EVERY = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """``ready`` of ``pods`` pods are; ``trouble``: what keeps others; ``status``: the master's last word."""
+
+    pods: int
+    ready: int
+    trouble: str
+    failure: str
+    status: RootStatus | None
+
+    @property
+    def line(self) -> str:
+        """For people."""
+        waiting = self.trouble or (self.status.waiting if self.status else "waiting for the topology master")
+        return f"pods {self.ready}/{self.pods} ready" + (f" · {waiting}" if waiting else "")
+
+
+def progress(root: Manifest, jobs: Iterable[Manifest], pods: Iterable[Manifest]) -> Progress:
+    """Pure.  ``failure``: why it can never run, before a master could say so."""
+    jobs, pods = list(jobs), [pod for pod in pods if objects.deleted_at(pod) is None]
+    status = objects.status_of(root)
+    troubles = [trouble for trouble in map(trouble_of, pods) if trouble]
+    failed = [job for job in jobs if _condition(job, "Failed") is not None]
+    said = next((seen.permanent for seen in map(pod_seen, pods) if seen.permanent), "")
+    failure = ""
+    if failed and (status is None or not status.final):
+        failure = said or str(_condition(failed[0], "Failed"))
+    ready = sum(_ready(pod) for pod in pods)
+    return Progress(len(jobs), ready, troubles[0] if troubles else "", failure, status)
+
+
+def trouble_of(pod: Manifest) -> str:
+    """What keeps a pod from running, in one line; empty if nothing does."""
+    name = pod["metadata"]["name"]
+    for condition in pod.get("status", {}).get("conditions", ()):
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return f"{name} cannot be scheduled: {condition.get('message', condition.get('reason', ''))}"
+    for container in container_statuses(pod):
+        waiting = container.get("state", {}).get("waiting", {})
+        if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
+            message = waiting.get("message", "")
+            return f"{name} {container['name']}: {waiting['reason']}{': ' if message else ''}{message}"
+    return ""
+
+
+class Waiter:
+    """Waits for one submitted topology."""
+
+    def __init__(
+        self,
+        cluster: Objects,
+        root: Manifest,
+        show: Callable[[Progress], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """``root`` as it was submitted; ``show`` is called at every look."""
+        self._cluster, self._root, self._show = cluster, root, show
+        self._clock, self._pause = clock, pause
+
+    def wait(self, patience: float | None, *, ended: bool) -> RootStatus:
+        """Returns when it runs, or has ended; with ``ended`` only the latter.  ``patience`` in seconds.
+
+        Raises:
+            Conflict: somebody has killed it meanwhile.
+            ClusterError: it can never run.
+            TimedOut: not yet; it goes on.
+        """
+        name, uid = self._root["metadata"]["name"], self._root["metadata"]["uid"]
+        topology = objects.record_of(self._root).id
+        deadline = None if patience is None else self._clock() + patience
+        while True:
+            root = self._cluster.find("ConfigMap", name)
+            if root is None or root["metadata"]["uid"] != uid or objects.deleted_at(root) is not None:
+                raise Conflict(f"{topology} was killed meanwhile")
+            seen = self._look(root, topology)
+            self._show(seen)
+            if seen.status is not None and (seen.status.final or (seen.status.came_up and not ended)):
+                return seen.status
+            if seen.failure:
+                raise ClusterError(
+                    f"{topology} cannot run: {seen.failure}",
+                    hint=f"`ardea kill {topology} -n {self._cluster.namespace}` removes it",
+                )
+            if deadline is not None and self._clock() >= deadline:
+                what = "has not ended" if ended else "does not run"
+                raise TimedOut(
+                    f"{topology} {what} after {patience:g} s: {seen.line}; it goes on",
+                    hint=f"`ardea describe {topology} -n {self._cluster.namespace}` shows how far it is",
+                )
+            self._pause(LOOK_EVERY)
+
+    def _look(self, root: Manifest, topology: str) -> Progress:
+        selector = names.of_topology(topology)
+        return progress(root, self._cluster.list("Job", selector), self._cluster.list("Pod", selector))
+
+
+def _ready(pod: Manifest) -> bool:
+    """A pod that has done its work counts."""
+    status: dict[str, Any] = pod.get("status", {})
+    if status.get("phase") == "Succeeded":
+        return True
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in status.get("conditions", ()))
+
+
+def _condition(manifest: Manifest, kind: str) -> str | None:
+    for condition in manifest.get("status", {}).get("conditions", ()):
+        if condition["type"] == kind and condition["status"] == "True":
+            return str(condition.get("message") or condition.get("reason") or kind)
+    return None

@@ -1,0 +1,55 @@
+"""The image that tests on a cluster run."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+
+import pytest
+
+from tests.process.kubernetes.releases import RELEASE, ROOT, installed, namespace, run
+from tests.process.kubernetes.running import SMALL, first_node
+
+BUILT = "ardea:dev"
+
+
+@pytest.fixture(scope="session")
+def image() -> list[str]:
+    """Settings of the chart that name an image of this tree which the nodes have.
+
+    ``ARDEA_IMAGE`` is one that they have already, as REPOSITORY:TAG.  Otherwise ``make image`` builds one, and the
+    command ``ARDEA_KUBE_LOAD`` (``kind load docker-image``) puts it into the nodes.
+    """
+    if not (name := os.environ.get("ARDEA_IMAGE")):
+        if not (load := os.environ.get("ARDEA_KUBE_LOAD")):
+            pytest.skip("neither ARDEA_IMAGE nor ARDEA_KUBE_LOAD is set: the cluster has no image of Ardea to run")
+        run(["make", "-C", ROOT, "image"], seconds=600)
+        run([*shlex.split(load), BUILT], seconds=300)
+        name = BUILT
+    repository, _, tag = name.rpartition(":")
+    return [f"image.repository={repository}", f"image.tag={tag}"]
+
+
+@pytest.fixture(scope="session")
+def image_name(image: list[str]) -> str:
+    """The same image, as a pod names it."""
+    repository, tag = (setting.partition("=")[2] for setting in image)
+    return f"{repository}:{tag}"
+
+
+@pytest.fixture(scope="session")
+def servers(image: list[str]) -> Iterator[str]:
+    """One ZooKeeper for all tests, on the node that no test takes down; its address."""
+    first = f"zookeeper.nodeSelector.kubernetes\\.io/hostname={first_node()}"
+    with namespace() as space, installed(space, *image, first):
+        yield f"{RELEASE}-zookeeper.{space}.svc:2181"
+
+
+@pytest.fixture
+def space(image: list[str], servers: str) -> Iterator[str]:
+    """A namespace of the test's own, restricted, with the chart in it."""
+    with namespace() as name:
+        external = ("zookeeper.enabled=false", f"externalZookeeper.servers[0]={servers}")
+        with installed(name, *image, *external, f"externalZookeeper.root=/{name}", *SMALL):
+            yield name

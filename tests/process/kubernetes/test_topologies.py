@@ -1,0 +1,141 @@
+"""Topologies on a real cluster: what they count, how they end, and what they survive."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.process.kubernetes.releases import ROOT, kubectl, needs_cluster, objects, read
+from tests.process.kubernetes.running import (
+    TOPOLOGIES,
+    ardea,
+    counted,
+    described,
+    pod_of,
+    pods,
+    signal_process,
+)
+from tests.process.waiting import eventually
+
+pytestmark = [needs_cluster, pytest.mark.timeout(600)]
+
+
+def restarts(space, container):
+    """Of the task's process, as its supervisor counts them in the pod's log."""
+    return ardea("logs", "Counted", container, space=space).stdout.count("--- life ")
+
+
+def test_word_count_is_counted_right_completes_and_leaves_nothing(space):
+    before = objects(space)
+    example = ROOT / "examples" / "word_count.py"
+    ended = ardea(
+        "submit", "kubernetes", example, "--containers", "2", "--wait", "--wait-secs", "300", "-o", "json", space=space
+    )
+    assert json.loads(ended.stdout)["state"] == "SUCCEEDED"
+    assert "equal, word by word" in ardea("logs", "WordCount", "report", space=space).stdout
+    eventually(lambda: {job["status"].get("succeeded") for job in jobs(space)} == {1}, 60, "every Job is Complete")
+    assert [t["state"] for t in json.loads(ardea("list", "-o", "json", space=space).stdout)["topologies"]] == [
+        "SUCCEEDED"
+    ]
+    ardea("kill", "WordCount", space=space)
+    assert objects(space) == before
+
+
+def jobs(space):
+    return read("jobs", f"--namespace={space}")["items"]
+
+
+def test_a_failed_topology_says_why_in_describe_and_in_the_job(space):
+    failing = TOPOLOGIES / "failing.py"
+    ended = ardea("submit", "kubernetes", failing, "--wait", "--wait-secs", "300", space=space, code=1)
+    assert "the ledger does not balance" in ended.stderr
+    assert "the ledger does not balance" in described("Failing", space)["reason"]
+    masters = "--selector=app.kubernetes.io/component=master,app.kubernetes.io/instance=Failing"
+
+    def conditions():
+        found = read("jobs", f"--namespace={space}", masters)["items"]
+        return [{c["type"]: c["message"] for c in job["status"].get("conditions", ())} for job in found]
+
+    eventually(lambda: all("Failed" in each for each in conditions()), 60, lambda: f"Jobs have failed: {conditions()}")
+    assert all("the ledger does not balance" in each["TopologyFailed"] for each in conditions())
+
+
+def test_a_python_that_differs_is_refused_before_anything_runs(space, tmp_path):
+    dry = ardea("submit", "kubernetes", TOPOLOGIES / "counted.py", "--dry-run", "-o", "json", space=space)
+    root, *_ = json.loads(dry.stdout)["items"]
+    root["data"]["pods.json"] = root["data"]["pods.json"].replace('"python":"3.', '"python":"2.')
+    made = json.loads(kubectl("create", "-f", "-", "-o", "json", f"--namespace={space}", stdin=json.dumps(root)))
+    uid = made["metadata"]["uid"]
+    for manifest in json.loads(dry.stdout.replace("UID-OF-THE-ROOT", uid))["items"][1:]:
+        kubectl("apply", "-f", "-", f"--namespace={space}", stdin=json.dumps(manifest))
+    eventually(lambda: described("Counted", space)["pods"], 60, "its pods are there")
+
+    def said():
+        return [row["last_reason"] for row in described("Counted", space)["processes"]] + [
+            status.get("state", {}).get("terminated", {}).get("message", "")
+            for pod in pods(space)
+            for status in pod["status"].get("initContainerStatuses", ())
+        ]
+
+    eventually(lambda: any("submitted with Python 2." in text for text in said()), 120, lambda: f"refused: {said()}")
+    ardea("kill", "Counted", space=space)
+
+
+def test_the_verbs_work_with_only_a_kubeconfig(space, image_name):
+    with counted(space, image_name) as topology:
+        assert described("Counted", space)["status"]["tasks"]["numbers-0"]["state"] == "ACTIVE"
+        assert "numbers-0" in ardea("top", "Counted", "--once", space=space).stdout
+        ardea("deactivate", "Counted", space=space)
+        eventually(lambda: described("Counted", space)["state"] == "PAUSED", 30, "it is paused")
+        ardea("activate", "Counted", space=space)
+        assert "heron_instance" in ardea("debug", "Counted", "middle-0", "--stack", space=space).stdout
+        assert ardea("debug", "Counted", "middle", "--lines", "2", space=space).stdout.count("middle-") == 2
+        lives = restarts(space, "middle:0")
+        ardea("restart", "Counted", "--container", "1", space=space)
+        topology.works()
+        assert ardea("logs", "Counted", "numbers:0", space=space).stdout
+        assert restarts(space, "middle:0") + restarts(space, "middle:1") > lives
+        topology.finish()
+
+
+def test_kill_9_inside_an_instance_loses_nothing(space, image_name):
+    with counted(space, image_name) as topology:
+        for task in ("middle-0", "written-0", "numbers-0"):
+            pod = next(p for p in pods(space) if task in json.dumps(p["spec"]["containers"]))
+            signal_process(space, pod["metadata"]["name"], task)
+            topology.whole()
+        topology.finish()
+
+
+def test_a_task_that_takes_too_much_memory_dies_alone(space, image_name):
+    with counted(space, image_name, TOPOLOGIES / "greedy.py") as topology:
+        eventually(lambda: restarts(space, "greedy:0") >= 2, 90, "it was killed and started again")
+        topology.whole()
+        others = {row["name"]: row["restarts"] for row in described("Counted", space)["processes"]}
+        assert [name for name, count in others.items() if count and not name.startswith("greedy")] == []
+        topology.finish()
+
+
+def test_a_pod_lost_again_and_again_is_whole_each_time(space, image_name):
+    with counted(space, image_name) as topology:
+        for _ in range(4):
+            pod = pod_of(space, 2)
+            kubectl("delete", "pod", pod["metadata"]["name"], f"--namespace={space}", "--wait=false")
+            gone = pod["metadata"]["uid"]
+            eventually(lambda gone=gone: pod_of(space, 2)["metadata"]["uid"] != gone, 90, "another pod is there")
+            topology.whole()
+        topology.finish()
+
+
+def test_a_standby_takes_over(space, image_name):
+    with counted(space, image_name) as topology:
+        term = described("Counted", space)["status"]["term"]
+        for pod in pods(space, "app.kubernetes.io/component=master")[:1]:
+            kubectl("delete", "pod", pod["metadata"]["name"], f"--namespace={space}", "--wait=false")
+        topology.works()
+        for pod in pods(space, "app.kubernetes.io/component=master")[:1]:
+            signal_process(space, pod["metadata"]["name"], "topology-master")
+        topology.whole()
+        assert described("Counted", space)["status"]["term"] > term
+        topology.finish()

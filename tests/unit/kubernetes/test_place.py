@@ -1,0 +1,109 @@
+"""From the first master's registration to the last trace, whoever of the masters does it, and how often."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ardea.state import open_state, paths, records
+from ardea.state.records import ExecutionState, RunState
+from scheduler.kubernetes import objects
+from scheduler.kubernetes.place import JOBS_END_WITHIN, VERDICT, Place
+from scheduler.kubernetes.submission import submit
+
+
+@pytest.fixture
+def place(cluster, prepared, tmp_path):
+    made = prepared()
+    definition = msgspec.structs.replace(made.blueprint.definition, state=str(tmp_path / "state"))
+    made = msgspec_replace(made, definition)
+    submit(cluster, made)
+    now = [0.0]
+    pause = lambda seconds: now.__setitem__(0, now[0] + seconds)  # noqa: E731
+    made_place = Place(cluster, definition, clock=lambda: now[0], pause=pause)
+    made_place.register(made_place.root())
+    return made_place
+
+
+def msgspec_replace(made, definition):
+    import dataclasses
+
+    return dataclasses.replace(made, blueprint=msgspec.structs.replace(made.blueprint, definition=definition))
+
+
+def topology(cluster):
+    return objects.record_of(cluster.find("ConfigMap", "sums")).id
+
+
+def end(cluster, tmp_path, state, reason=""):
+    with open_state(str(tmp_path / "state")) as manager:
+        path = paths.execution_state(topology(cluster))
+        manager.set(path, records.encode(ExecutionState(state, reason)), manager.get(path).version)
+
+
+def known(cluster, tmp_path):
+    with open_state(str(tmp_path / "state")) as manager:
+        return [path for path in paths.every(topology(cluster)) if manager.exists(path)]
+
+
+def finish_containers(cluster):
+    for name in ("sums-container-1", "sums-container-2"):
+        cluster.patch("Job", name, {"status": {"conditions": [{"type": "Complete", "status": "True"}]}})
+
+
+def test_two_masters_register_once(cluster, place, tmp_path):
+    place.register(place.root())
+    assert len(known(cluster, tmp_path)) == 3
+
+
+def test_there_is_no_verdict_before_the_end(cluster, place):
+    assert place.conclude() is None
+    assert place.wanted()
+    assert objects.status_of(cluster.find("ConfigMap", "sums")) is None
+
+
+def test_a_failure_says_why_in_the_root_and_in_the_jobs_and_is_forgotten(cluster, place, tmp_path):
+    end(cluster, tmp_path, RunState.FAILED, "a row cannot be read")
+    finish_containers(cluster)
+    for _ in range(2):
+        verdict = place.conclude()
+        assert (verdict.state, verdict.reason, verdict.removed) == ("FAILED", "a row cannot be read", True)
+    for name in ("sums-master-1", "sums-master-2"):
+        (condition,) = cluster.find("Job", name)["status"]["conditions"]
+        assert (condition["type"], condition["message"]) == (VERDICT, "a row cannot be read")
+    assert known(cluster, tmp_path) == []
+    assert not place.wanted()
+
+
+def test_containers_hear_of_the_end_before_the_state_is_gone(cluster, place, tmp_path):
+    end(cluster, tmp_path, RunState.SUCCEEDED)
+    looked = []
+    place._pause = lambda _: (looked.append(len(known(cluster, tmp_path))), finish_containers(cluster))
+    place.conclude()
+    assert looked == [3]
+    assert known(cluster, tmp_path) == []
+
+
+def test_containers_that_never_hear_of_the_end_go(cluster, place, tmp_path):
+    end(cluster, tmp_path, RunState.SUCCEEDED)
+    assert place.conclude().removed
+    assert place._clock() >= JOBS_END_WITHIN
+    assert [name for kind, name in cluster.objects if kind == "Job"] == ["sums-master-1", "sums-master-2"]
+
+
+def test_a_kill_waits_for_no_container(cluster, place, tmp_path):
+    cluster.patch("ConfigMap", "sums", {"metadata": {"annotations": {objects.KILL: "5"}}})
+    end(cluster, tmp_path, RunState.KILLED)
+    assert place.conclude().removed
+    assert place._clock() == 0.0
+    assert known(cluster, tmp_path) == []
+
+
+def test_another_topology_of_the_name_is_none_of_its_business(cluster, place):
+    root = cluster.objects["ConfigMap", "sums"]
+    record = objects.record_of(root)
+    other = msgspec.structs.replace(record, id="Sums-other")
+    root["data"][objects.RECORD] = msgspec.json.encode(other).decode()
+    assert not place.wanted()
+    assert place.conclude().state == "KILLED"
+    assert objects.status_of(root) is None
