@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 # $(call phase,NAME,COMMAND) runs one phase and says how long it took.
 phase = printf '\n== %s\n' '$(1)'; began=$$(date +%s); $(2) && echo "== $(1): ok after $$(($$(date +%s) - began)) s"
 
-.PHONY: help run test check format style types layers generated unit soak bench proto clean
+.PHONY: help run test check format style types layers generated unit soak bench proto image clean
 .DEFAULT_GOAL := help
 
 help: ## print this list
@@ -50,6 +50,9 @@ bench: .venv/.installed ## measure; options through ARGS="words --containers 1 -
 proto: .venv/.installed ## generate the protocol's code anew from ardea/protocol/*.proto
 	scripts/proto.sh
 
+image: ## build ardea:dev, or IMAGE=NAME, with buildah or docker; EXTRAS="arrow kubernetes zookeeper" adds packages
+	scripts/image.sh "$(or $(IMAGE),ardea:dev)" $(if $(EXTRAS),--build-arg EXTRAS="$(EXTRAS)")
+
 clean: ## remove everything that make made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -58,8 +61,9 @@ clean: ## remove everything that make made
 	@scripts/venv.sh
 	@touch $@
 
-.venv/.system: .venv/.installed scripts/prometheus.sh scripts/zookeeper.sh scripts/java.sh
+.venv/.system: .venv/.installed scripts/prometheus.sh scripts/zookeeper.sh scripts/java.sh scripts/stores.sh
 	@scripts/prometheus.sh
 	@scripts/java.sh
 	@scripts/zookeeper.sh
+	@scripts/stores.sh
 	@touch $@

@@ -104,6 +104,10 @@ class BoltCollector(Protocol):
         """See :meth:`Bolt.emit`."""
         ...
 
+    def emit_rows(self, rows: Sequence[Values], stream: str) -> Mapping[int, int]:
+        """See :meth:`Bolt.emit_rows`."""
+        ...
+
     def ack(self, tup: Tuple) -> None:
         """See :meth:`Bolt.ack`."""
         ...
@@ -210,12 +214,8 @@ class Spout(Component):
     **Pausing.**  ``next_tuple`` is not called while ``topology.max.spout.pending`` trees (or
     ``topology.max.spout.pending.bytes``) are open, while readers have no room, or while the topology is inactive;
     ``idle``, ``ack`` and ``fail`` are.
-
-    Attributes:
-        silent: emits nothing and needs no readers: the topology ends when it, too, has finished.
     """
 
-    silent: bool = False
     _collector: SpoutCollector = _NotRunning()
 
     def next_tuple(self) -> None:
@@ -356,6 +356,15 @@ class Bolt(Component):
             EncodingError: as for :meth:`Spout.emit`.
         """
         return self._collector.emit(values, stream, anchors, direct_task, need_task_ids)
+
+    def emit_rows(self, rows: Sequence[Values], stream: str = DEFAULT_STREAM) -> Mapping[int, int]:
+        """Emits rows that join no tree, routed at once; returns task -> how many it gets, without those that get none.
+
+        Raises:
+            UserError: undeclared or direct stream, or wrong thread.
+            EncodingError: as for :meth:`Spout.emit`.
+        """
+        return self._collector.emit_rows(rows, stream)
 
     def ack(self, tup: Tuple) -> None:
         """The tuple is done with.  A second ack of one tuple is ignored and counted."""

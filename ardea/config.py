@@ -1,13 +1,15 @@
 """Every configuration key, declared once: name, type, unit, default, sentence, scope and the attribute of its value.
 
 Keys that begin with ``topology.``, ``heron.`` or ``spark.`` belong to the engine: an unknown one is an error.  All
-others are the author's and pass through as they are, provided that every process builds them equally.
+others are the author's and pass through as they are, provided that every process builds them equally and, of
+``kafka.*``, that no secret stands in them.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self
@@ -15,38 +17,13 @@ from typing import Any, Literal, Self
 import msgspec
 
 from ardea import units
+from ardea.config_keys import Alias, Key
+from ardea.config_keys import declared as _key
 from ardea.errors import ConfigError
 from ardea.plan.resource import GIB, MIB
 
-Scope = Literal["topology", "component", "both", "system"]
 RESERVED = ("topology.", "heron.")
-RELIABILITY_MODES = ("ATLEAST_ONCE", "ATMOST_ONCE")
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A row of the table.
-
-    ``scope`` says where the key may stand: ``topology`` and ``system`` (the installation's, not the author's) in a
-    topology's configuration, ``component`` in a component's, ``both`` in either, the component's winning.
-    """
-
-    name: str
-    type: str
-    unit: str
-    default: Any
-    sentence: str
-    scope: Scope
-    check: Callable[[Any], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Alias:
-    """Another name of a key; its value is multiplied by ``factor`` to give the key's."""
-
-    name: str
-    key: str
-    factor: float = 1
+_SECRET = re.compile(r"kafka\..*(password|secret|key\.pem|oauthbearer\.config|jaas\.config)")
 
 
 ALIASES = {
@@ -56,43 +33,6 @@ ALIASES = {
         Alias("topology.tick.tuple.freq.ms", "topology.tick.tuple.freq.secs", 0.001),
     )
 }
-
-
-def _mode(value: Any) -> str:
-    if value == "EFFECTIVELY_ONCE":
-        raise ValueError(
-            "ATLEAST_ONCE or ATMOST_ONCE; for results that count each tuple exactly once use ardea.trident"
-        )
-    return units.choice(*RELIABILITY_MODES)(value)
-
-
-# type in the table -> (unit, what checks and normalises a value)
-_TYPES: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "bool": ("", units.boolean),
-    "text": ("", units.text),
-    "texts": ("", units.texts),
-    "count": ("", units.count),
-    "integer": ("", units.integer),
-    "bytes": ("bytes", units.size),
-    "seconds": ("s", units.positive),
-    "delay": ("s", units.number),
-    "milliseconds": ("ms", units.number),
-    "megabytes": ("MiB", units.count),
-    "cores": ("cores", units.positive),
-    "padding": ("cores", units.number),
-    "percent": ("%", units.number),
-    "slots": ("", units.slots),
-    "mode": ("", _mode),
-    "sorting": ("", units.choice("RAM_FIRST", "CPU_FIRST")),
-    "cores by component": ("cores", units.mapping(units.positive, "split:2,count:0.5")),
-    "bytes by component": ("bytes", units.mapping(units.size, "split:256MB,count:1GiB")),
-}
-
-
-def _key(name: str, kind: str, scope: Scope, default: Any, sentence: str) -> Any:
-    unit, check = _TYPES[kind]
-    key = Key(name, kind, unit, default, sentence, scope, check)
-    return dataclasses.field(default=default, metadata={"key": key})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +110,13 @@ class Settings:
         20_000,
         "A spout task with this many open trees is not asked for more.",
     )
+    max_batch_size: int = _key(
+        "topology.spout.max.batch.size",
+        "count",
+        "both",
+        1000,
+        "Trident: how often an ordinary spout that serves as a source is asked for tuples of one batch.",
+    )
     max_spout_pending_bytes: int = _key(
         "topology.max.spout.pending.bytes",
         "bytes",
@@ -193,7 +140,11 @@ class Settings:
         "topology.tick.tuple.freq.secs", "seconds", "both", None, "How often a bolt's task gets a tick; unset: never."
     )
     spout_wait_ms: float = _key(
-        "topology.spout.wait.ms", "milliseconds", "both", 10.0, "The longest sleep of a spout that emitted nothing."
+        "topology.spout.wait.ms",
+        "milliseconds",
+        "both",
+        10.0,
+        "The longest sleep of a spout that emitted nothing; after a silence of seconds up to five times as long.",
     )
     batch_rows: int = _key(
         "topology.executor.batch.rows", "count", "both", 1000, "Rows of the largest batch that is processed at once."
@@ -207,6 +158,36 @@ class Settings:
         "topology",
         10.0,
         "How long a topology that is told to stop waits for its open trees.",
+    )
+
+    # Trident.
+    batch_interval_ms: float = _key(
+        "topology.trident.batch.emit.interval.millis",
+        "milliseconds",
+        "topology",
+        500.0,
+        "Between two batches at least; 0: as soon as topology.max.spout.pending allows.",
+    )
+    max_batch_failures: int | None = _key(
+        "topology.trident.batch.max.failures",
+        "count",
+        "topology",
+        None,
+        "A batch that failed so often comes again without its tuples, which are lost; unset: it is tried for ever.",
+    )
+    drpc_timeout: float = _key(
+        "topology.trident.drpc.request.timeout.secs",
+        "seconds",
+        "topology",
+        600.0,
+        "A request without an answer after this time fails with SERVER_TIMEOUT.",
+    )
+    drpc_queue: int = _key(
+        "topology.trident.drpc.queue.size",
+        "count",
+        "topology",
+        128,
+        "A function with so many requests waiting refuses more.",
     )
 
     # What a task needs, and packing.
@@ -278,9 +259,48 @@ class Settings:
         "topology.metricsmgr.ram", "bytes", "topology", 128 * MIB, "Memory of a metrics manager."
     )
 
+    # Kubernetes.
+    kubernetes_labels: Mapping[str, str] | None = _key(
+        "heron.kubernetes.labels", "texts by name", "both", None, "More labels of pods; a component's: of pods with it."
+    )
+    kubernetes_annotations: Mapping[str, str] | None = _key(
+        "heron.kubernetes.annotations", "texts by name", "both", None, "The same for annotations."
+    )
+    kubernetes_env: Mapping[str, str] | None = _key(
+        "heron.kubernetes.env", "texts by name", "both", None, "More environment variables of instances."
+    )
+    kubernetes_env_from: Sequence[str] = _key(
+        "heron.kubernetes.env.from", "texts", "both", (), "The same from secret/NAME or configmap/NAME."
+    )
+    kubernetes_volumes: Sequence[Mapping[str, Any]] = _key(
+        "heron.kubernetes.volumes", "objects", "both", (), "Volumes of Kubernetes, each with its name and mountPath."
+    )
+    kubernetes_node_selector: Mapping[str, str] | None = _key(
+        "heron.kubernetes.node.selector", "texts by name", "topology", None, "Labels that a node must have."
+    )
+    kubernetes_tolerations: Sequence[Mapping[str, Any]] = _key(
+        "heron.kubernetes.tolerations", "objects", "topology", (), "Taints of nodes that pods bear, besides lost nodes."
+    )
+    kubernetes_priority_class: str | None = _key(
+        "heron.kubernetes.priority.class", "text", "topology", None, "The PriorityClass of all pods."
+    )
+    kubernetes_cpu_limits: bool = _key(
+        "heron.kubernetes.cpu.limits", "bool", "topology", False, "Whether a task gets no more CPU than it asks for."
+    )
+    kubernetes_grace: float = _key(
+        "heron.kubernetes.grace.secs", "seconds", "topology", 30.0, "What a pod that is deleted has to end."
+    )
+
     # The installation.
     slots: int | Sequence[int] = _key(
         "supervisor.slots.ports", "slots", "system", 4, "Containers that the Even algorithm puts on one node."
+    )
+    curve: bool = _key(
+        "heron.streammgr.curve",
+        "bool",
+        "topology",
+        True,
+        "Encrypts connections between machines, and lets only those connect who have one of the topology's keys.",
     )
     drain_frequency_ms: float = _key(
         "heron.streammgr.cache.drain.frequency.ms",
@@ -410,6 +430,8 @@ def _normalise(name: Any, value: Any, component: bool) -> tuple[str, Any]:
     if key is None:
         if name.startswith(RESERVED):
             raise ValueError(f"unknown configuration key {name!r}{_suggestion(name)}")
+        if _SECRET.fullmatch(name) and not (isinstance(value, str) and value.startswith(("env:", "file:"))):
+            raise ValueError(f"{name!r} is a secret, which must not stand here: write 'env:VARIABLE' or 'file:PATH'")
         return name, _accept(units.plain, name, value)
     if component and key.scope not in ("component", "both"):
         raise ValueError(f"{name!r} belongs to the topology's configuration and cannot be set for one component")

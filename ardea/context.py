@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -125,7 +126,8 @@ class TopologyContext:
 
     ``this_...`` is about the task itself.  ``state_address`` is that of the topology's state manager (docs/state.md),
     empty in ``ardea.testing``.  ``task_data`` is a dict of the author's, empty at first, for what the
-    component and its hooks share.
+    component and its hooks share.  ``clock()`` gives steady seconds and ``now()`` those since 1970; both are simulated
+    in ``ardea.testing``.
     """
 
     def __init__(
@@ -137,6 +139,8 @@ class TopologyContext:
         topology_id: str | None = None,
         state_address: str = "",
         submit: Callable[[Callable[[], object]], None] = _no_executor,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = time.time,
     ) -> None:
         """The engine's to call.
 
@@ -147,17 +151,27 @@ class TopologyContext:
             topology_id: name and unique id; by default the name.
             state_address: of the state manager; empty where there is none.
             submit: runs a function on the executor thread.
+            clock: see the attribute.
+            now: see the attribute.
         """
         self._plan = plan
         self._task = plan.tasks[task_id]
         self._component = plan.logical[self._task.component]
         self._submit = submit
+        self.clock = clock
+        self.now = now
         self._hooks: list[TaskHook] = []
         self._metrics: dict[str, UserMetric] = {}
         self.config = config
         self.topology_id = plan.logical.name if topology_id is None else topology_id
         self.state_address = state_address
         self.task_data: dict[str, Any] = {}
+
+    def replanned(self, plan: PhysicalPlan) -> None:
+        """The engine's to call: the topology has changed."""
+        self._plan = plan
+        self._task = plan.tasks[self._task.task]
+        self._component = plan.logical[self._task.component]
 
     # This task.
 

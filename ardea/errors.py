@@ -119,3 +119,4 @@ class ProtocolError(ArdeaError):
     def __init__(self, code: str, message: str, *, hint: str | None = None) -> None:
         super().__init__(f"{code}: {message}", hint=hint)
         self.code = code
+        self.reason = message

@@ -14,7 +14,13 @@ class CustomStreamGrouping:
 
     Each emitting task works with a copy of its own, made before ``prepare``, so that state kept in ``self`` is never
     shared.
+
+    Attributes:
+        always: the one task that gets every row, if ``prepare`` finds that there is one; ``choose_tasks`` is then not
+            asked.
     """
+
+    always: int | None = None
 
     def prepare(self, context: TopologyContext, component: str, stream: str, target_tasks: Sequence[int]) -> None:
         """Called before the first choice, and again when the targets have changed.

@@ -1,7 +1,7 @@
 """The child's half of the supervisor: beats, a reason to end, and never outliving the parent.
 
 Every ``__main__`` that a supervisor may start calls ``attach()`` first, ``beat()`` about once a second from its I/O
-loop, and ``report()`` before it exits with an error.  Without a supervisor all three do nothing.
+loop, ``report()`` before it exits with an error, and returns ``ended(code)``.  Without a supervisor these do nothing.
 """
 
 from __future__ import annotations
@@ -39,10 +39,14 @@ def beat(in_user_code: bool) -> None:
 
     Never blocks; from any thread.
     """
-    if _beat_fd is not None:
-        # BlockingIOError: the supervisor has 64 Ki beats to read first.  BrokenPipeError: it is gone, and so are we.
-        with contextlib.suppress(BlockingIOError, BrokenPipeError):
-            os.write(_beat_fd, b"u" if in_user_code else b"i")
+    _say(b"u" if in_user_code else b"i")
+
+
+def ended(code: int) -> int:
+    """The exit code.  A 0 is announced: the supervisor believes no other, since user code or a stranger may exit so."""
+    if code == ExitCode.OK:
+        _say(b"d")
+    return code
 
 
 def wake_politely() -> None:
@@ -66,6 +70,13 @@ def report(reason: str) -> None:
     if folder is not None:
         with contextlib.suppress(OSError):  # a full disk must not hide the error itself
             write_reason(Path(folder), os.environ["ARDEA_NAME"], reason)
+
+
+def _say(byte: bytes) -> None:
+    if _beat_fd is not None:
+        # BlockingIOError: the supervisor has 64 Ki bytes to read first.  BrokenPipeError: it is gone, and so are we.
+        with contextlib.suppress(BlockingIOError, BrokenPipeError):
+            os.write(_beat_fd, byte)
 
 
 def _end_with_parent(leash_fd: int) -> None:

@@ -29,9 +29,10 @@ from ardea import leash
 from ardea.errors import ArdeaError, ClusterError, ConfigError, ExitCode
 from ardea.supervision import kernel, records
 from ardea.supervision.child import Child, reap_orphans
-from ardea.supervision.logfile import LogFile
+from ardea.supervision.logfile import LogFile, StandardOutput
 from ardea.supervision.machine import (
     Beat,
+    Done,
     Ended,
     Event,
     Exited,
@@ -41,6 +42,7 @@ from ardea.supervision.machine import (
     Machine,
     Observed,
     ReportStuck,
+    Respecified,
     RestartRequested,
     Start,
     Started,
@@ -63,11 +65,14 @@ class Supervisor:
         processes: what to run; names are unique.
         folder: logs, lives, exits and status; made if missing; one supervisor at a time.
         policy: patience and log sizes; None: the defaults.
+        id_: what it is known by; None: a random one.
+        stdout: what the processes print goes to this one's stdout instead of log files.
         clock: seconds, monotonic.
         wall: Unix seconds, for the exit records.
+        spec: the file that ``processes`` are from, looked at each second: whoever replaces it changes what runs.
 
     Attributes:
-        id: random; its processes see it as ARDEA_SUPERVISOR_ID.
+        id: its processes see it as ARDEA_SUPERVISOR_ID.
         cause: the process and the reason that stopped the others; None if none did.
 
     Raises:
@@ -80,25 +85,30 @@ class Supervisor:
         folder: Path,
         policy: Policy | None = None,
         *,
+        id_: str | None = None,
+        stdout: bool = False,
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
+        spec: Path | None = None,
     ) -> None:
         names = [process.name for process in processes]
         if not names or len(set(names)) < len(names):
             raise ConfigError(f"supervisor of {folder}: needs processes of different names, got {names}")
-        self.id = uuid.uuid4().hex
+        self.id = id_ or uuid.uuid4().hex
+        self._stdout = stdout
         self._folder = folder.absolute()
         self._policy = policy or Policy()
         self._clock, self._wall = clock, wall
         self._machine = Machine(processes, self._policy, clock())
         self._children: dict[str, Child] = {}
-        self._logs: dict[str, LogFile] = {}
+        self._logs: dict[str, LogFile | StandardOutput] = {}
         self._lives: dict[str, int] = {}
         self._selector = selectors.DefaultSelector()
         self._waker, self._wake = socket.socketpair()
         self._lock_fd: int | None = None
         self._result: ExitCode | None = None
         self._shown: object = None
+        self._spec, self._read = spec, _stamp(spec)
 
     @property
     def cause(self) -> str | None:
@@ -135,6 +145,7 @@ class Supervisor:
             if now >= look_at:
                 look_at = now + look_every
                 self._look()
+                self._follow_spec()
                 leash.beat(in_user_code=False)
             self._handle(Tick())
             self._show_status()
@@ -170,11 +181,28 @@ class Supervisor:
             if (seen := kernel.look(child.pid)) is not None:
                 self._handle(Observed(name, seen))
 
+    def _follow_spec(self) -> None:
+        if self._spec is None or (stamp := _stamp(self._spec)) in (self._read, None):
+            return
+        self._read = stamp
+        try:
+            processes, _ = load(self._spec)
+        except ConfigError as error:
+            logger.error("%s", error)
+        else:
+            self._handle(Respecified(tuple(processes)))
+
     def _on_beat(self, name: str, child: Child) -> None:
         if beats := child.beats():
-            self._handle(Beat(name, in_user_code=beats.endswith(b"u")))
+            self._heard(name, beats)
         else:
             self._selector.unregister(child.beat_fd)
+
+    def _heard(self, name: str, beats: bytes) -> None:
+        if last := beats.replace(b"d", b""):
+            self._handle(Beat(name, in_user_code=last.endswith(b"u")))
+        if b"d" in beats:
+            self._handle(Done(name))
 
     def _on_output(self, name: str, child: Child) -> None:
         if output := child.output():
@@ -210,7 +238,8 @@ class Supervisor:
         name = spec.name
         if name not in self._logs:
             path = self._folder / "logs" / f"{name}.log"
-            self._logs[name] = LogFile(path, self._policy.log_bytes, self._policy.log_files)
+            files = self._policy.log_bytes, self._policy.log_files
+            self._logs[name] = StandardOutput() if self._stdout else LogFile(path, *files)
         records.take_reason(self._folder, name)
         self._lives[name] = records.raise_life(self._folder, name)
         env = {
@@ -235,6 +264,7 @@ class Supervisor:
     def _bury(self, name: str, child: Child, code: int) -> None:
         child.kill_group()
         self._logs[name].write(child.last_output())
+        self._heard(name, child.last_beats())
         for fd in (child.beat_fd, child.output_fd):
             with contextlib.suppress(KeyError):
                 self._selector.unregister(fd)
@@ -334,9 +364,25 @@ class Supervisor:
             os.close(self._lock_fd)
 
 
+def _stamp(spec: Path | None) -> tuple[int, int] | None:
+    """Tells one version of a file from the next, which has replaced it; None: there is none."""
+    with contextlib.suppress(OSError):
+        if spec is not None:
+            found = spec.stat()
+            return found.st_ino, found.st_mtime_ns
+    return None
+
+
 def _with_hint(error: Exception) -> str:
     hint = error.hint if isinstance(error, ArdeaError) else None
     return f"{error}; {hint}" if hint else str(error)
+
+
+def _leave(reason: str, file: Path | None) -> None:
+    leash.report(reason)
+    if file is not None:
+        with contextlib.suppress(OSError):
+            file.write_text(f"{reason}\n")
 
 
 def main() -> int:
@@ -345,20 +391,25 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m ardea.supervisor", description="Runs processes until they end.")
     parser.add_argument("--folder", type=Path, required=True, help="where logs, lives, exits and status go")
     parser.add_argument("--spec", type=Path, required=True, help="the processes and the policy, as JSON")
+    parser.add_argument("--id", help="what it is known by, such as a pod's UID; default: a random id")
+    parser.add_argument("--stdout", action="store_true", help="pass on what the processes print; keep no log files")
+    parser.add_argument("--reason-file", type=Path, help="where one line goes that says why it ended with an error")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         processes, policy = load(arguments.spec)
-        supervisor = Supervisor(processes, arguments.folder, policy)
+        supervisor = Supervisor(
+            processes, arguments.folder, policy, id_=arguments.id, stdout=arguments.stdout, spec=arguments.spec
+        )
         code = supervisor.run()
     except (ArdeaError, OSError) as error:
         reason = _with_hint(error)
         logger.error("%s", reason)
-        leash.report(reason)
+        _leave(reason, arguments.reason_file)
         return ExitCode.PERMANENT if isinstance(error, ConfigError) else ExitCode.TEMPORARY
     if supervisor.cause is not None:
-        leash.report(supervisor.cause)
-    return code
+        _leave(supervisor.cause, arguments.reason_file)
+    return leash.ended(code)
 
 
 if __name__ == "__main__":

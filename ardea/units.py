@@ -115,6 +115,25 @@ def mapping(unit: Callable[[Any], Any], example: str) -> Callable[[Any], dict[st
     return check
 
 
+def pairs(value: Any) -> dict[str, str]:
+    """Name -> text, as a dict or as ``"name=value,name=value"``."""
+    if isinstance(value, str):
+        entries = [entry.partition("=") for entry in value.split(",")]
+        value = {name.strip(): written.strip() for name, _, written in entries}
+    if not isinstance(value, Mapping) or not all(
+        isinstance(name, str) and name and isinstance(written, str) for name, written in value.items()
+    ):
+        raise ValueError("names and texts, as a dict or as a text like 'team=data,tier=gold'")
+    return dict(value)
+
+
+def objects(value: Any) -> list[dict[str, Any]]:
+    """A list of dicts, as Kubernetes has them."""
+    if not isinstance(value, list | tuple) or not all(isinstance(entry, Mapping) for entry in value):
+        raise ValueError("a list of dicts")
+    return [plain(entry) for entry in value]
+
+
 def plain(value: Any) -> Any:
     """A value that every process builds equally: None, bool, number, text, bytes, and lists and dicts of them."""
     if value is None or isinstance(value, bool | int | float | str | bytes):

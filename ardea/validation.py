@@ -141,8 +141,6 @@ def _shape(plan: LogicalPlan) -> Iterator[str]:
         yield f"topology {plan.name!r} has no spout"
     read = {entry.component for component in plan for entry in component.inputs}
     for component in plan:
-        if issubclass(component.cls, Spout) and component.cls.silent:
-            continue
         if component.kind == "spout" and not component.streams:
             yield f"Component: [{component.name}] is a spout without output: say outputs = [...] in its class"
         elif component.kind == "spout" and component.name not in read:

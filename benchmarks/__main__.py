@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 from rich.console import Console
 
-from benchmarks import cases
+from benchmarks import cases, kafka
 from benchmarks.baseline import rounds_against
 from benchmarks.measure import run
 from benchmarks.report import Report, machine, print_json, print_tables, title
@@ -25,6 +26,8 @@ class What(enum.StrEnum):
     SENTENCES = "sentences"
     IDLE = "idle"
     SWEEP = "sweep"
+    TRIDENT = "trident"
+    KAFKA = "kafka"
     ALL = "all"
 
 
@@ -56,6 +59,9 @@ def main(
     output: Annotated[Output, typer.Option("-o", "--output")] = Output.TABLE,
 ) -> None:
     """Measures the engine on this machine; run nothing else meanwhile.  docs/benchmarks.md explains the numbers."""
+    if what is What.TRIDENT:
+        _trident(seconds, warmup, output)
+        return
     case = Case(
         workload="sentences" if what is What.SENTENCES else "words",
         mode=mode.value,
@@ -87,11 +93,33 @@ def main(
         print_tables(report, Console(width=None if sys.stdout.isatty() else WIDTH))
 
 
+def _trident(seconds: float, warmup: float, output: Output) -> None:
+    from benchmarks.trident import all_cases
+
+    try:
+        results = all_cases(seconds, warmup)
+    except BenchmarkError as error:
+        typer.echo(f"benchmark: {error.message}\n{error.hint or ''}", err=True)
+        raise typer.Exit(error.exit_code) from None
+    if output is Output.JSON:
+        typer.echo(msgspec.json.encode(results))
+        return
+    for each in results:
+        cpu = "" if each.cpu_per_million is None else f", {each.cpu_per_million:.2f} CPU s a million words"
+        typer.echo(
+            f"batches of {each.words_in_batch:,} words ({each.distinct:,} distinct), {each.pending} at once:"
+            f" {each.words_per_second:,.0f} words/s, {each.batches_per_second:,.0f} batches/s{cpu},"
+            f" {each.cores_busy:.2f} cores, {each.state_writes} write a batch to the state manager"
+        )
+
+
 def _measure(
     what: What, case: Case, baseline: Path | None, rounds: int
 ) -> tuple[list[Result], list[Comparison], list[SweepRow]]:
-    if baseline is not None and what in (What.SWEEP, What.IDLE):
+    if baseline is not None and what in (What.SWEEP, What.IDLE, What.KAFKA):
         raise BenchmarkError(f"{what} has no baseline", hint="--baseline goes with words, sentences and all.")
+    if what is What.KAFKA:
+        return [], [kafka.rounds(case, rounds)], []
     if what is What.SWEEP:
         return [], [], cases.sweep(case, _run)
     if what is What.IDLE:

@@ -27,10 +27,10 @@ def main() -> int:
     args = parser.parse_args()
     try:
         definition = Definition.read(args.definition)
-        plan = loader.load(definition.location).plan(definition.config)
+        plan = definition.rescaled(loader.load(definition.location).plan(definition.config))
         _compare(definition, plan.digests(), plan.digest())
         addresses = Addresses(args.control, args.data, args.metrics)
-        return InstanceProcess(definition, plan, args.task, args.container, addresses).run()
+        return leash.ended(InstanceProcess(definition, plan, args.task, args.container, addresses).run())
     except ArdeaError as error:
         print(f"error: {error.message}", *([f"hint: {error.hint}"] if error.hint else []), sep="\n", file=sys.stderr)  # noqa: T201
         leash.report(error.message.splitlines()[0])

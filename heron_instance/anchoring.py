@@ -1,24 +1,40 @@
 """Which trees a bolt's rows belong to: the marks that emits leave, and the edges that hang on them.
 
 A mark is the index of the input tuple that a row is anchored to, ``UNANCHORED``, ``WHOLE_BATCH``, or several tuples,
-perhaps of former batches; spans say which input batch the plain indexes belong to.
+perhaps of former batches; spans say which input batch the plain indexes belong to.  A bolt whose only stream is a
+plain one leaves no mark at an emit: a run says once for each input where its rows end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ardea.protocol.ids import U64, distinct
 from ardea.tuples import Tuple
 from heron_instance.inlet import InputBatch, Int
-from heron_instance.outlet import StreamBuffer, Trees
+from heron_instance.outlet import StreamBuffer
+from heron_instance.trees import Trees
 
 UNANCHORED = -1
 WHOLE_BATCH = -2
 Anchors = tuple[Tuple, ...]
 Span = tuple[InputBatch | None, int, int]
+
+
+@dataclass(slots=True)
+class Run:
+    """Inputs processed one after the other: the rows of input ``first + i`` end before row ``ends[i]``.
+
+    ``start`` is the row where they begin; while the run is open, what follows the last end is the next input's.
+    """
+
+    start: int
+    first: int
+    ends: list[int] = field(default_factory=list)
+    open: bool = True
 
 
 class Anchoring:
@@ -31,6 +47,20 @@ class Anchoring:
         self._always_mixed = always_mixed
         self.mixed = always_mixed
         self._spans: dict[int, list[tuple[InputBatch, int]]] = {}
+        self._runs: list[Run] = []
+
+    def run(self, start: int, first: int) -> Run:
+        """Inputs from ``first`` on are processed now; what they emit begins at row ``start``."""
+        run = Run(start, first)
+        self._runs.append(run)
+        return run
+
+    @staticmethod
+    def close(run: Run, end: int) -> None:
+        """No more inputs; rows up to ``end`` are the last one's."""
+        run.open = False
+        if end > (run.ends[-1] if run.ends else run.start):
+            run.ends.append(end)
 
     def begin(self, batch: InputBatch, buffers: Iterable[StreamBuffer]) -> None:
         """What is emitted from now on is marked by indexes into ``batch``."""
@@ -42,26 +72,61 @@ class Anchoring:
     def restart(self, batch: InputBatch | None, buffers: Iterable[StreamBuffer]) -> None:
         """After a flush, in the middle of ``batch`` or of none."""
         self._spans.clear()
+        self._runs = [run for run in self._runs if run.open]
+        for run in self._runs:  # the flush was inside its present input's call
+            run.start, run.first = 0, run.first + len(run.ends)
+            run.ends.clear()
         self.mixed = self._always_mixed
         if batch is not None:
             self.begin(batch, buffers)
 
     def take_out(self, buffer: StreamBuffer, row: int) -> list[tuple[InputBatch, int]]:
         """A row is about to be removed; returns the tracked tuples it was anchored to."""
+        self.mark(buffer)
+        self._runs.clear()
         spans = self._spans.get(buffer.number, [])
         owner = next((batch for batch, start in reversed(spans) if start <= row), None)
         self._spans[buffer.number] = [(batch, start - (start > row)) for batch, start in spans]
         return _anchors_of(buffer.marks[row], owner)
 
+    def mark(self, buffer: StreamBuffer) -> None:
+        """Gives every row its mark, before some of them get other ones."""
+        known = len(buffer.marks)
+        if known < len(buffer.rows):
+            buffer.marks += self._marks(buffer)[known:].tolist()
+
+    def _marks(self, buffer: StreamBuffer) -> Int:
+        """All marks of a buffer without several anchors."""
+        total, known = len(buffer.rows), len(buffer.marks)
+        if known == total:
+            return np.array(buffer.marks, dtype=np.intp)
+        parts = [self._owners(run, total) for run in self._runs]
+        if len(parts) == 1 and len(parts[0]) == total and not known:
+            return parts[0]
+        marks = np.full(total, UNANCHORED, dtype=np.intp)
+        for run, owners in zip(self._runs, parts, strict=True):
+            marks[run.start : run.start + len(owners)] = owners
+        marks[:known] = [mark if isinstance(mark, int) else UNANCHORED for mark in buffer.marks]
+        return marks
+
+    @staticmethod
+    def _owners(run: Run, total: int) -> Int:
+        ends = np.array([run.start, *run.ends, total] if run.open else [run.start, *run.ends], dtype=np.intp)
+        counts = ends[1:] - ends[:-1]
+        return np.arange(run.first, run.first + len(counts), dtype=np.intp).repeat(counts)
+
     def trees(self, buffer: StreamBuffer) -> Trees | None:
         """The trees of the rows' anchors."""
         spans = self._spans_of(buffer)
         if self.mixed:
+            self.mark(buffer)
+            if buffer.marks.count(UNANCHORED) == len(buffer.marks):
+                return None
             return self._mixed_trees(buffer, spans)
         if not any(batch is not None and batch.tracked for batch, _, _ in spans):
             return None
         total = len(buffer.rows)
-        marks = np.array(buffer.marks, dtype=np.intp)
+        marks = self._marks(buffer)
         if len(spans) == 1 and spans[0][0] is not None and marks.min() >= 0:
             part, each = spans[0][0].roots_of(marks)
             return Trees(part, each, marks=marks)

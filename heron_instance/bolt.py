@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
 from threading import get_ident
@@ -24,7 +24,8 @@ from heron_instance.anchoring import UNANCHORED, WHOLE_BATCH, Anchoring, Anchors
 from heron_instance.executor import Environment, Executor
 from heron_instance.hooks import Hooks
 from heron_instance.inlet import InputBatch, Int
-from heron_instance.outlet import OutMessage, StreamBuffer, Trees
+from heron_instance.outlet import OutMessage, StreamBuffer
+from heron_instance.trees import Trees
 
 
 class TickBatch:
@@ -42,9 +43,7 @@ class BoltExecutor(Executor):
     """Runs one bolt task."""
 
     def __init__(self, env: Environment) -> None:
-        logical = env.plan.logical
-        inputs = {entry.component for entry in logical[env.task.component].inputs}
-        super().__init__(env, frozenset(t for c in inputs for t in env.plan.component_tasks[c]))
+        super().__init__(env)
         self.bolt = cast("Bolt", env.component)
         self._whole_batches = overrides(type(self.bolt), "process_batch")
         self._batch: InputBatch | None = None
@@ -71,7 +70,8 @@ class BoltExecutor(Executor):
         process_batch = self.bolt.process_batch if hooks is None else hooks.process_batch(self.bolt.process_batch)
         auto_anchor = self.bolt.auto_anchor
         outlet = self.outlet
-        rows, marks, plain = self.plain_buffer()
+        rows, _, plain = self.plain_buffer()
+        append = rows.append
         thread = get_ident()
 
         def emit(
@@ -95,41 +95,49 @@ class BoltExecutor(Executor):
                 return emit(values, stream, anchors, direct_task, need_task_ids)
             if get_ident() != thread:
                 self.check_thread()
-            rows.append(values)
-            marks.append(current if auto_anchor else UNANCHORED)
+            append(values)
             if len(rows) >= outlet.row_limit:
                 self.overflow()
             return None
 
         def run(tuples: Sequence[Tuple], start: int) -> None:
             nonlocal current
+            marked = self._anchoring.run(len(rows), WHOLE_BATCH if whole else start) if plain and auto_anchor else None
             try:
                 if whole:
                     current = WHOLE_BATCH
                     process_batch(tuples)
-                    return
-                if enter is not None:
-                    for current, tup in enumerate(tuples, start):
-                        enter(current)
+                elif marked is not None:
+                    ended = marked.ends.append
+                    for current, tup in enumerate(tuples, start):  # noqa: B007 -- emit reads it
                         process(tup)
-                    return
-                for current, tup in enumerate(tuples, start):  # noqa: B007 -- emit reads it
-                    process(tup)
+                        ended(len(rows))
+                else:
+                    for current, tup in enumerate(tuples, start):  # noqa: B007 -- emit reads it
+                        process(tup)
             except BaseException:
                 self._raised_at = current
                 raise
             finally:
                 current = UNANCHORED
+                if marked is not None:
+                    self._anchoring.close(marked, len(rows))
 
         whole = self._whole_batches
-        enter = None if self.env.black_box is None else self.env.black_box.enter
+        if self.env.black_box is not None:
+            enter, inside = self.env.black_box.enter, process
+
+            def process(tup: Tuple) -> None:
+                enter(current)
+                inside(tup)
+
         given = plain_emit if plain else emit
         self.give(given if hooks is None else hooks.emit(given))
         return run
 
     def give(self, emit: Callable[..., list[int] | None]) -> None:
         """Puts the bolt to work with this emit; a class with an ``emit`` of its own reaches it through the base's."""
-        install(self.bolt, self.env.task.component, _Collector(emit, self.ack, self.fail))
+        install(self.bolt, self.env.task.component, _Collector(emit, self.emit_rows, self.ack, self.fail))
         if not overrides(type(self.bolt), "emit"):
             self.bolt.emit = emit  # type: ignore[method-assign]
 
@@ -153,6 +161,7 @@ class BoltExecutor(Executor):
         if isinstance(mark, tuple):
             self._anchoring.mixed = True
         buffer = self.outlet.buffer(stream)
+        self._anchoring.mark(buffer)
         tasks: list[int] | None = None
         if direct_task is not None:
             tasks = list(self.outlet.emit_direct(buffer, values, direct_task, mark))
@@ -166,6 +175,20 @@ class BoltExecutor(Executor):
         if len(buffer.rows) >= self.outlet.row_limit:
             self.overflow()
         return tasks if need_task_ids else None
+
+    def emit_rows(self, rows: Sequence[Sequence[Any]], stream: str) -> Mapping[int, int]:
+        """Untracked rows, routed at once; see :meth:`ardea.Bolt.emit_rows`."""
+        self.check_thread()
+        if self._hooks is not None:  # which are told row by row
+            emit = self.bolt.emit
+            return Counter(t for row in rows for t in emit(row, stream, anchors=(), need_task_ids=True) or ())
+        buffer = self.outlet.buffer(stream)
+        self.outlet.check(buffer)
+        self._anchoring.mark(buffer)
+        counts = self.outlet.emit_routed(buffer, rows, UNANCHORED)
+        if len(buffer.rows) >= self.outlet.row_limit:
+            self.overflow()
+        return counts
 
     def _anchors(self, anchors: Sequence[Tuple]) -> int | Anchors:
         for tup in anchors:
@@ -241,14 +264,14 @@ class BoltExecutor(Executor):
         while self._waiting and self._batch is None and self.initialized:
             header, frames = self._waiting.popleft()
             if header.kind == MARKER:
-                self.markers.arrived(header.source, header.source_life, header.round, end=header.end)
-                self._quiet()
+                if self.marked(header):
+                    self._quiet()
             else:
                 self._open(header, frames)
 
     def _open(self, header: Header, frames: Sequence[bytes]) -> None:
-        source = self.env.plan.tasks[header.source].component
         self.env.output.taken(header, sum(map(len, frames)))
+        source = self.sources[header.source]
         self.markers.data(header.source)
         stream = self.env.plan.logical[source].streams[header.stream]
         arrived = self.clock()
@@ -466,5 +489,11 @@ class BoltExecutor(Executor):
 class _Collector:
     """What the base class's methods reach when the author overrides them."""
 
-    def __init__(self, emit: Callable[..., Any], ack: Callable[[Tuple], None], fail: Callable[[Tuple], None]) -> None:
-        self.emit, self.ack, self.fail = emit, ack, fail
+    def __init__(
+        self,
+        emit: Callable[..., Any],
+        emit_rows: Callable[..., Mapping[int, int]],
+        ack: Callable[[Tuple], None],
+        fail: Callable[[Tuple], None],
+    ) -> None:
+        self.emit, self.emit_rows, self.ack, self.fail = emit, emit_rows, ack, fail

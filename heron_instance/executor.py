@@ -33,10 +33,12 @@ from ardea.protocol.wire_pb2 import (
     DRAIN,
     END,
     ENDED,
+    HOLD,
     MARKER,
     ORDER,
     REPORT,
     RESTING,
+    RESUME,
     TASKS,
     Header,
     Order,
@@ -104,7 +106,7 @@ class Environment:
 class Executor(ABC):
     """One task's executor."""
 
-    def __init__(self, env: Environment, upstream: frozenset[int]) -> None:
+    def __init__(self, env: Environment) -> None:
         self.env = env
         self.clock = env.clock
         self.instruments = env.instruments
@@ -124,16 +126,18 @@ class Executor(ABC):
             env.settings.max_tuple_bytes,
             env.settings.drain_size,
         )
+        self.sources: dict[int, str] = {}  # task -> component, of those that an update has removed too
         self._emits = EmitLog(env.task.name, env.clock, always=env.settings.debug)
         if env.settings.debug:
             self.outlet.watcher = self._watch
         # Rounds of a new life lie above those of all former ones: an old report cannot match.
-        self.markers = Markers(upstream, self.outlet.feeds, round=env.life << 32)
+        self.markers = Markers(self.upstream(env.plan), self.outlet.feeds, round=env.life << 32)
         self.active = False
         self.initialized = False
         self.closed = False
         self.ending = False
         self.draining = False
+        self.hold = 0  # the number of the order to hold, while it holds
         self.finished = False
         self.in_user_code = False  # or close to it: everywhere but in a wait
         self.refused_rows = 0
@@ -214,6 +218,8 @@ class Executor(ABC):
         elif kind == TASKS:
             told = Tasks.FromString(frames[0])
             self.learn(told.lives, again=told.again)
+        elif header.void:
+            self.env.output.taken(header, sum(map(len, frames)))
         else:
             self.received(header, frames)
 
@@ -235,6 +241,28 @@ class Executor(ABC):
             if self.markers.risen(task, life, again=again):
                 self._send_marker(task)
 
+    def planned(self, plan: PhysicalPlan, lives: Mapping[int, int]) -> None:
+        """The plan, and the incarnations of other tasks; a plan of a higher epoch is an update."""
+        former = self.env.plan
+        if plan.epoch > former.epoch:
+            self.send()
+            self.env.plan, self.env.task = plan, plan.tasks[self.env.task.task]
+            self.env.context.replanned(plan)
+            self.outlet.replanned(plan)
+            for task in self.markers.replanned(self.upstream(plan), self.outlet.feeds):
+                self._send_marker(task)
+            if self.initialized and not self.closed and _touched(former, plan, self.env.task.component):
+                self.env.component.update(self.env.context)
+            self.report()
+        self.learn(lives)
+
+    def upstream(self, plan: PhysicalPlan) -> frozenset[int]:
+        """The tasks that this one reads; a spout reads none."""
+        inputs = {entry.component for entry in plan.logical[self.env.task.component].inputs}
+        tasks = frozenset(task for name in inputs for task in plan.component_tasks[name])
+        self.sources.update((task, plan.tasks[task].component) for task in tasks)
+        return tasks
+
     # --- orders -----------------------------------------------------------------------------------------------
 
     def _ordered(self, order: Order) -> None:
@@ -246,6 +274,8 @@ class Executor(ABC):
             self.ending = True
         elif order.kind == DRAIN:
             self.draining = True
+        elif order.kind in (HOLD, RESUME):
+            self.hold_or_resume(order)
         elif order.kind == DEBUG and order.target in (self.env.task.component, self.env.task.name):
             self._emits.extend(order.seconds)
             self.outlet.watcher = self._watch
@@ -255,6 +285,9 @@ class Executor(ABC):
             self._emits.look(emitted)
         else:
             self.outlet.watcher = None
+
+    def hold_or_resume(self, order: Order) -> None:  # noqa: B027 -- only spouts are held
+        """An order of an update."""
 
     def set_active(self, *, active: bool) -> None:
         """Initialises the component the first time; a spout then hears activate and deactivate."""
@@ -325,6 +358,24 @@ class Executor(ABC):
         for task in self.markers.feeds:
             self._send_marker(task)
 
+    def marked(self, header: Header) -> bool:
+        """A marker has arrived; False: it says that its source rests no longer."""
+        if header.round or header.end:
+            self.markers.arrived(header.source, header.source_life, header.round, end=header.end)
+            return True
+        rested = self.markers.resting and not self.markers.closed
+        self.markers.data(header.source)
+        if rested:
+            self.wake()
+        return False
+
+    def wake(self) -> None:
+        """Rests no longer, although it has sent nothing: whoever reads this task goes on with its ticks."""
+        self.markers.resting = False
+        for task in self.markers.feeds:
+            self._send_marker(task, round_=0)
+        self.report()
+
     def end(self) -> None:
         """Passes the end on and closes the component."""
         self.markers.closed = True
@@ -332,9 +383,11 @@ class Executor(ABC):
             self._send_marker(task)
         self.close()
 
-    def _send_marker(self, task: int) -> None:
-        markers = self.markers
-        header = Header(kind=MARKER, source=self.env.task.task, target=task, round=markers.round, end=markers.closed)
+    def _send_marker(self, task: int, round_: int | None = None) -> None:
+        markers, here = self.markers, self.env.task.task
+        round_ = markers.round if round_ is None else round_
+        header = Header(kind=MARKER, source=here, target=task, round=round_, end=markers.closed)
+        header.epoch = self.env.plan.epoch
         self._put(OutMessage(header, [], 0, 0))
 
     @property
@@ -348,8 +401,9 @@ class Executor(ABC):
         """Tells the master what it does not know yet."""
         markers = self.markers
         seen = tuple(sorted(markers.seen.items())) if markers.resting else ()
-        still_open = self.open_rows if self.draining else 0
-        told = (self.state, markers.round, seen, self.given_up, failure, self.error, still_open)
+        counts = (self.open_rows, self.waiting_rows) if self.draining or self.hold else ()
+        plan = (self.env.plan.epoch, self.hold)
+        told = (self.state, markers.round, seen, self.given_up, failure, self.error, counts, plan)
         if told == self._report:
             return
         self._report = told
@@ -363,6 +417,9 @@ class Executor(ABC):
             failure=failure,
             error=self.error,
             open=self.open_rows,
+            waiting=self.waiting_rows,
+            epoch=self.env.plan.epoch,
+            hold=self.hold,
         )
         report.seen.update(dict(seen))
         self._put(OutMessage(Header(kind=REPORT), [report.SerializeToString()], 0, 0))
@@ -370,6 +427,11 @@ class Executor(ABC):
     @property
     def open_rows(self) -> int:
         """What a resting spout still waits for; 0 for a bolt."""
+        return 0
+
+    @property
+    def waiting_rows(self) -> int:
+        """Those of them that wait to be sent again."""
         return 0
 
     @property
@@ -401,3 +463,14 @@ class Executor(ABC):
             self.env.component.close()
             for hook in self.env.context.hooks:
                 hook.cleanup()
+
+
+def _touched(former: PhysicalPlan, plan: PhysicalPlan, component: str) -> bool:
+    """Whether the component, or one that it reads or feeds, has other tasks, or has them elsewhere."""
+    inputs = {entry.component for entry in plan.logical[component].inputs}
+    readers = {c.name for c in plan.logical if any(entry.component == component for entry in c.inputs)}
+    return any(
+        [former.tasks.get(t) for t in former.component_tasks[name]]
+        != [plan.tasks.get(t) for t in plan.component_tasks[name]]
+        for name in {component, *inputs, *readers}
+    )

@@ -6,7 +6,7 @@ Pure: the thread in :mod:`heron_instance.process` moves messages in and out, and
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ardea.errors import ProtocolError
@@ -58,8 +58,8 @@ class Taken:
 class Gateway:
     """One instance's side of the link to its manager.
 
-    ``deliver`` hands a message to the executor; ``planned`` gets each plan; ``reborn`` is called when the manager
-    has a new life.
+    ``plan`` is (epoch, build) of what the process was started with.  ``deliver`` hands a message to the executor;
+    ``planned`` gets each plan; ``reborn`` is called when the manager has a new life.
     """
 
     def __init__(
@@ -69,6 +69,7 @@ class Gateway:
         topology: str,
         digest: str,
         digests: dict[str, str],
+        plan: tuple[int, int],
         window: Window,
         port: Port,
         deliver: Deliver,
@@ -80,6 +81,7 @@ class Gateway:
         self.channel: Channel[OutMessage] = Channel()
         self.window = window
         self._hello = Hello(protocol=PROTOCOL, topology=topology, digest=digest, digests=digests, task=task)
+        self._hello.epoch, self._hello.build = plan
         self._digests = digests
         self._deliver = deliver
         self._planned = planned
@@ -90,6 +92,11 @@ class Gateway:
         self._next_hello = 0.0
         self._waiting_control: list[OutMessage] = []
         self._last_report: OutMessage | None = None
+
+    def replanned(self, epoch: int, digest: str, digests: Mapping[str, str]) -> None:
+        """The instance works by a newer plan."""
+        self._hello.epoch, self._hello.digest = epoch, digest
+        self._digests = dict(digests)
 
     def blame(self, roots: U64) -> None:
         """Every hello names the trees of the tuple that ended the task's former life."""
@@ -119,10 +126,14 @@ class Gateway:
             if kind == ORDER:
                 self.link.signal(Header(kind=HEARTBEAT))  # confirms it: the manager waits for that before it exits
         elif kind == PLAN:
-            self._planned(Plan.FromString(frames[0]))
+            plan = Plan.FromString(frames[0])
+            if plan.build == self._hello.build:  # another needs another process
+                self._planned(plan)
 
     def _met(self, header: Header, hello: Hello) -> None:
-        if hello.digest != self._hello.digest:
+        if hello.build != self._hello.build:
+            return  # this process is about to be started again, or its manager about to hear of the update
+        if hello.epoch == self._hello.epoch and hello.digest != self._hello.digest:
             ours, theirs = self._digests, hello.digests
             first = next((c for c in sorted({*ours, *theirs}) if ours.get(c) != theirs.get(c)), "the configuration")
             raise ProtocolError(

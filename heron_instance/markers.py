@@ -23,6 +23,16 @@ class Markers:
     round: int = 0
     closed: bool = False
 
+    def replanned(self, upstream: frozenset[int], feeds: tuple[int, ...]) -> list[int]:
+        """Other tasks upstream and downstream; returns those that must be told this task's marker."""
+        fresh = [task for task in feeds if task not in self.feeds and (self.resting or self.closed)]
+        self.upstream, self.feeds = upstream, feeds
+        self.seen = {task: round_ for task, round_ in self.seen.items() if task in upstream}
+        self.ended &= upstream
+        known = {*upstream, *feeds}
+        self.lives = {task: life for task, life in self.lives.items() if task in known}
+        return fresh
+
     def arrived(self, source: int, life: int, round_: int, *, end: bool) -> None:
         """A marker of ``source``; one of a former incarnation says nothing."""
         if source not in self.upstream or life < self.lives.get(source, 0):

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ardea.errors import EncodingError, UserError
 from ardea.plan.logical import GroupingPlan, StreamPlan
@@ -26,6 +25,7 @@ from ardea.protocol.wire_pb2 import ARROW, MANY, ONE, ROWS, Header
 from heron_instance.inlet import Int, ranges
 from heron_instance.routing import Router, make_router
 from heron_instance.sendable import well_formed, why_not
+from heron_instance.trees import Trees
 
 Rows = list[Sequence[Any]]
 _ODD = np.uint64(1)  # no edge is zero: it would leave its tree unchanged
@@ -39,31 +39,6 @@ class OutMessage:
     frames: list[bytes]
     rows: int
     size: int
-
-
-@dataclass(slots=True)
-class Trees:
-    """The trees of a buffer's rows: ``roots`` flat, ``counts`` for each row (None: one each)."""
-
-    roots: U64
-    counts: Int | None = None
-    marks: Int | None = None  # a bolt's plain marks
-    xors: U64 | None = None  # for each row, the edges emitted so far
-    announced: NDArray[np.bool_] | None = None  # for each row of a spout, whether its tree has begun
-    all_announced: bool = False
-
-    def announce(self, picked: Int | None) -> Int:
-        """The trees of these rows (None: all) begin; returns the rows of those that had not."""
-        if self.announced is None:
-            count = len(self.roots) if self.counts is None else len(self.counts)
-            if picked is None:
-                self.all_announced = True
-                return np.arange(count, dtype=np.intp)
-            self.announced = np.zeros(count, dtype=np.bool_)
-        rows = np.flatnonzero(~self.announced) if picked is None else np.unique(picked[~self.announced[picked]])
-        self.announced[rows] = True
-        self.all_announced = picked is None
-        return rows
 
 
 class Origins(Protocol):
@@ -95,7 +70,8 @@ class Consumer:
 class StreamBuffer:
     """Rows of one stream since the last flush.
 
-    ``marks`` say where each comes from (a spout's message id or a bolt's anchors), ``chosen`` the tasks picked at emit.
+    ``marks`` say where each comes from (a spout's message id or a bolt's anchors), ``chosen`` the tasks picked at emit,
+    ``parcels`` (task -> row numbers) those of the rows in ``parcelled``, which were emitted many at once.
     """
 
     number: int
@@ -106,6 +82,8 @@ class StreamBuffer:
     plain: bool = False  # what are_plain says of the rows
     columns: Any = None  # the same rows as a pyarrow.RecordBatch, if that is what was emitted
     chosen: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    parcels: dict[int, list[Int]] = field(default_factory=dict)
+    parcelled: list[range] = field(default_factory=list)
     emitted: int = 0
     transferred: int = 0
 
@@ -115,6 +93,8 @@ class StreamBuffer:
         self.rows.clear()
         self.marks.clear()
         self.chosen.clear()
+        self.parcels.clear()
+        self.parcelled.clear()
         self.columns = None
 
 
@@ -159,24 +139,47 @@ class Outlet:
         self.watcher: Callable[[list[StreamBuffer]], None] | None = None  # looks at what is about to leave
         self.buffers: dict[str, StreamBuffer] = {}
         self.runs: list[tuple[StreamBuffer, int]] = []
+        self._epoch = 0
+        self._groupings, self._context, self._rng = groupings, context, rng
         self._random: Callable[[int], U64] = rng.bit_generator.random_raw  # several times as fast as integers()
         self._put = put
         self._max_tuple = max_tuple_bytes
         self._max_batch = max_batch_bytes
         self._max_rows = max_rows
         self.row_limit = max_rows * 4
-        local = frozenset(t.task for t in plan.tasks_in(task.container))
+        self._local: frozenset[int] = frozenset()
         for number, stream in enumerate(streams.values()):
-            consumers = []
-            for reader, grouping in groupings(task.component, stream.name):
-                targets = plan.component_tasks[reader]
-                router = None
-                if grouping.kind != "direct":
-                    router = make_router(
-                        grouping, stream.fields, targets, local, rng, context, task.component, stream.name
-                    )
-                consumers.append(Consumer(reader, router, targets))
-            self.buffers[stream.name] = StreamBuffer(number, stream, consumers)
+            self.buffers[stream.name] = StreamBuffer(number, stream, [])
+        self.replanned(plan)
+
+    def replanned(self, plan: PhysicalPlan) -> None:
+        """Other tasks may read now; nothing waits to be flushed.  Routers whose targets stay go on as they are."""
+        self._epoch, task = plan.epoch, plan.tasks[self.task.task]
+        former, self._local = self._local, frozenset(t.task for t in plan.tasks_in(task.container))
+        for buffer in self.buffers.values():
+            stream, known, consumers = buffer.plan, {c.component: c for c in buffer.consumers}, []
+            for reader, grouping in self._groupings(task.component, stream.name):
+                consumer, targets = known.get(reader), plan.component_tasks[reader]
+                if consumer is None or consumer.targets != targets or former != self._local:
+                    router = None
+                    if grouping.kind != "direct":
+                        router = make_router(
+                            grouping,
+                            stream.fields,
+                            targets,
+                            self._local,
+                            self._rng,
+                            self._context,
+                            task.component,
+                            stream.name,
+                        )
+                    consumer = Consumer(reader, router, targets)
+                consumers.append(consumer)
+            buffer.consumers = consumers
+
+    def reads(self, stream: str, task: int) -> bool:
+        """Whether a task reads the stream."""
+        return any(task in consumer.targets for consumer in self.buffers[stream].consumers)
 
     @property
     def feeds(self) -> tuple[int, ...]:
@@ -229,6 +232,22 @@ class Outlet:
         buffer.rows.append(values)
         buffer.marks.append(mark)
         return tasks
+
+    def emit_routed(self, buffer: StreamBuffer, rows: Sequence[Sequence[Any]], mark: Any) -> dict[int, int]:
+        """Routes many rows at once; how many each task gets."""
+        first, count = len(buffer.rows), len(rows)
+        counts: dict[int, int] = {}
+        for consumer in buffer.consumers:
+            if consumer.router is None:
+                continue
+            for place, picked in consumer.router.shares(rows):
+                task = consumer.targets[place]
+                counts[task] = counts.get(task, 0) + len(picked)
+                buffer.parcels.setdefault(task, []).append(picked + first)
+        buffer.rows.extend(rows)
+        buffer.marks.extend([mark] * count)
+        buffer.parcelled.append(range(first, first + count))
+        return counts
 
     def emit_columns(self, buffer: StreamBuffer, batch: Any, marks: list[Any]) -> None:
         """An Arrow batch, into an empty buffer; its rows are read only where a grouping or a replay needs them."""
@@ -332,15 +351,12 @@ class Outlet:
         if not rows:
             return out
         places: Int | None = None
-        if buffer.chosen:
-            by_task: dict[int, list[int]] = {}
-            for row, tasks in buffer.chosen.items():
-                for task in tasks:
-                    by_task.setdefault(task, []).append(row)
-            out.extend((task, np.array(picked, dtype=np.intp)) for task, picked in by_task.items())
-            if len(buffer.chosen) == len(rows):
+        if buffer.chosen or buffer.parcelled:
+            out.extend(_picked_at_emit(buffer))
+            if len(buffer.chosen) + sum(map(len, buffer.parcelled)) == len(rows):
                 return out
-            kept = [i for i in range(len(rows)) if i not in buffer.chosen]
+            known = {*buffer.chosen, *chain.from_iterable(buffer.parcelled)}
+            kept = [i for i in range(len(rows)) if i not in known]
             rows, places = [rows[i] for i in kept], np.array(kept, dtype=np.intp)
         for consumer in buffer.consumers:
             if consumer.router is None:
@@ -348,12 +364,8 @@ class Outlet:
             if consumer.router.fixed is not None:
                 out.append((consumer.targets[consumer.router.fixed], places))
                 continue
-            routed = consumer.router.route(rows)
-            for number in np.unique(routed.targets).tolist():
-                picked = np.flatnonzero(routed.targets == number)
-                if routed.rows is not None:
-                    picked = routed.rows[picked]
-                out.append((consumer.targets[number], picked if places is None else places[picked]))
+            for place, picked in consumer.router.shares(rows):
+                out.append((consumer.targets[place], picked if places is None else places[picked]))
         return out
 
     def _emission_order(self) -> dict[int, Int]:
@@ -420,6 +432,7 @@ class Outlet:
         """Hangs a new random edge on the trees of each row, and adds the columns of ids."""
         buffer, picked = batch.buffer, batch.picked
         header = Header(kind=ROWS, source=self.task.task, target=batch.target, stream=buffer.number, rows=batch.count)
+        header.epoch = self._epoch
         if buffer.columns is not None:
             header.codec = ARROW
         frames = [batch.values]
@@ -467,4 +480,18 @@ class Outlet:
             origins.refused(buffer, place, error)
             del buffer.rows[place], buffer.marks[place]
             buffer.chosen = {row - (row > place): tasks for row, tasks in buffer.chosen.items() if row != place}
+            buffer.parcelled = [range(r.start - (r.start > place), r.stop - (r.stop > place)) for r in buffer.parcelled]
+            for parts in buffer.parcels.values():
+                parts[:] = [part[part != place] - (part[part != place] > place) for part in parts]
             self.runs = [(b, start - (b is buffer and start > place)) for b, start in self.runs]
+
+
+def _picked_at_emit(buffer: StreamBuffer) -> Iterator[tuple[int, Int | None]]:
+    """(task, rows) of the rows whose tasks are known since they were emitted; None: all rows."""
+    by_task = {task: list(parts) for task, parts in buffer.parcels.items()}
+    for row, tasks in buffer.chosen.items():
+        for task in tasks:
+            by_task.setdefault(task, []).append(np.array([row], dtype=np.intp))
+    for task, parts in by_task.items():
+        picked = parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
+        yield task, None if len(picked) == len(buffer.rows) else picked

@@ -85,6 +85,7 @@ class InstanceProcess:
         )
         self.instruments = Instruments(self.registry)
         observe_process(self.registry)
+        self._lag = self.registry.histogram("ardea_process_loop_lag_seconds")
         self.window = Window(settings.queue_bytes, settings.message_timeout / 6)
         self.poller = Poller()
         self.inbox: BoundedQueue[Item] = BoundedQueue("data_in", QUEUE_MESSAGES, settings.queue_bytes)
@@ -95,7 +96,9 @@ class InstanceProcess:
         self.room = Room()
         self.executor: Executor | None = None
         self._wants_room = False
+        self._epoch = definition.epoch
         self.stopping = False
+        self._told = ExitCode.TEMPORARY  # why it ends: nothing but the end of the topology is OK
         self._user_metrics: set[str] = set()
         self.failure: BaseException | None = None
         self.gateway = Gateway(
@@ -104,6 +107,7 @@ class InstanceProcess:
             definition.topology,
             plan.digest(),
             plan.digests(),
+            (definition.epoch, definition.build),
             self.window,
             self._transmit,
             self._deliver,
@@ -160,10 +164,9 @@ class InstanceProcess:
 
     def run(self) -> ExitCode:
         """Until the topology ends, the process is told to stop, or the executor fails."""
-        signal.signal(signal.SIGTERM, lambda *_: self._stop())
+        signal.signal(signal.SIGTERM, lambda *_: self._stop(ExitCode.TEMPORARY))
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        next_second = 0.0
-        due = 0.0
+        next_second = due = time.monotonic()
         while not self.stopping:
             pause = min(1.0, max(0.0, due - time.monotonic()))
             ready = self.poller.wait(pause, lambda: not self.outbox.empty or self.stopping)
@@ -179,6 +182,7 @@ class InstanceProcess:
                 self._wants_room = False
                 self.inbox.put(_nothing)
             if now >= next_second:
+                self._lag.observe(now - next_second)
                 next_second = now + self.settings.metrics_interval
                 self._second()
             if self._thread is not None and not self._thread.is_alive():
@@ -200,7 +204,7 @@ class InstanceProcess:
 
     def _deliver(self, header: Header, frames: Sequence[bytes], size: int) -> None:
         if header.kind == ORDER and Order.FromString(frames[0]).kind == EXIT:
-            self._stop()  # not through the queue: an executor whose output is held takes nothing from it
+            self._stop(ExitCode.OK)  # not through the queue: an executor whose output is held takes nothing from it
             return
         self.inbox.put((header, frames), size)
 
@@ -209,23 +213,30 @@ class InstanceProcess:
             self.inbox.put(self.executor.manager_reborn)
 
     def _planned(self, message: Plan) -> None:
-        """The first plan starts the executor; a later one of the same epoch brings incarnations."""
+        """The first plan starts the executor; a later one of the same epoch brings incarnations, others an update."""
+        plan = PhysicalPlan.of(self.logical, packing_from_bytes(message.packing), message.epoch)
+        if self.task not in plan.tasks:
+            return  # an update has removed it, and it is about to end
+        if message.epoch > self._epoch:
+            self._epoch = message.epoch
+            self.gateway.replanned(message.epoch, plan.logical.digest(), plan.logical.digests())
         if self._thread is not None:
-            self.inbox.put(lambda: self._learn(message))
+            self.inbox.put(lambda: self._learn(plan, message))
             return
-        plan = PhysicalPlan.build(self.logical, packing_from_bytes(message.packing), message.epoch)
         self._thread = threading.Thread(
             target=self._execute, args=(plan, message), name=f"executor {self.name}", daemon=True
         )
         self._thread.start()
 
-    def _learn(self, message: Plan) -> None:
+    def _learn(self, plan: PhysicalPlan, message: Plan) -> None:
         """On the executor thread."""
         assert self.executor is not None
-        self.executor.learn(message.tasks)
+        self.executor.planned(plan, message.tasks)
 
-    def _stop(self) -> None:
+    def _stop(self, code: ExitCode) -> None:
+        """OK: the topology is over; that outweighs a SIGTERM, whichever came first."""
         self.stopping = True
+        self._told = min(self._told, code)
         self.poller.wake()
 
     def _end(self) -> ExitCode:
@@ -246,7 +257,7 @@ class InstanceProcess:
             self._black_box.close()
         if self.failure is not None:
             return ExitCode.PERMANENT if isinstance(self.failure, ArdeaError) else ExitCode.TEMPORARY
-        return ExitCode.OK
+        return self._told
 
     # --- the executor thread ----------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Generic, TypeVar
@@ -64,6 +64,16 @@ class Router(ABC):
     def refresh(self, loads: Mapping[int, float]) -> None:  # noqa: B027 -- most routers need not know
         """How full the ways to the tasks are, once a second: task id -> 0 to 1 (missing: 0)."""
 
+    def shares(self, rows: Sequence[Row]) -> Iterator[tuple[int, Places]]:
+        """(place, the numbers of its rows, ascending) for each place that gets any; errors as for :meth:`route`."""
+        if self.fixed is not None:
+            yield self.fixed, np.arange(len(rows), dtype=np.intp)
+            return
+        routed = self.route(rows)
+        for place in np.unique(routed.targets).tolist():
+            picked = np.flatnonzero(routed.targets == place)
+            yield place, picked if routed.rows is None else routed.rows[picked]
+
     def route_one(self, values: Row) -> tuple[int, ...]:
         """The task ids of one row; errors as for :meth:`route`."""
         return tuple([self.targets[place] for place in self.route([values]).targets.tolist()])
@@ -102,6 +112,8 @@ def make_router(
     if kind == "custom":
         chooser = copy.deepcopy(grouping.custom)
         chooser.prepare(context, component, stream, targets)
+        if chooser.always in targets:
+            return FixedRouter(targets, targets.index(chooser.always))
         return CustomRouter(targets, chooser, origin)
     if kind == "global" or len(targets) == 1:
         return FixedRouter(targets, 0)

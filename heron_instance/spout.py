@@ -6,56 +6,45 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from threading import get_ident
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from ardea.component import Spout, install, overrides
+from ardea.component import install, overrides
 from ardea.errors import EncodingError
-from ardea.metrics.registry import Counter
 from ardea.protocol.arrow import rows_of
-from ardea.protocol.ids import U64, column
+from ardea.protocol.ids import column
 from ardea.protocol.wire_pb2 import DONE, INIT, PAUSE, VERDICTS, Header, TaskState
-from ardea.validation import DEAD_LETTER_STREAM
-from heron_instance.executor import Environment, Executor
+from heron_instance.executor import Environment
 from heron_instance.hooks import Hooks
 from heron_instance.inlet import Int
-from heron_instance.outlet import OutMessage, StreamBuffer, Trees
-from heron_instance.trees import OpenTrees, Replays, Row
+from heron_instance.outlet import OutMessage, StreamBuffer
+from heron_instance.settling import Settling
+from heron_instance.trees import Row, Trees
 
 PAUSE_LAPSES = 3.0
 IDLE_EVERY = 0.1
 FIRST_WAIT = 0.001
-DEAD_LETTERS = DEAD_LETTER_STREAM.name
+SILENCE_SHARE, LONGER = 0.01, 5.0  # a silent spout sleeps a hundredth of its silence, up to five times the setting
 
 
-class SpoutExecutor(Executor):
+class SpoutExecutor(Settling):
     """Runs one spout task.
 
     A mark in a stream's buffer is the author's message id (None: untracked), or the :class:`Row` that is sent again.
     """
 
     def __init__(self, env: Environment) -> None:
-        super().__init__(env, frozenset())
-        self.spout = cast("Spout", env.component)
-        self.trees_open = OpenTrees(env.task.task, env.rng)
-        self.replays = Replays()
-        cls = type(self.spout)
-        self._tells_ack = overrides(cls, "ack")
-        self._decides_fail = overrides(cls, "fail")
-        self._tells_idle = overrides(cls, "idle")
+        super().__init__(env)
+        self._tells_idle = overrides(type(self.spout), "idle")
         self._tracked = env.settings.reliability_mode != "ATMOST_ONCE" and env.settings.ackers != 0
-        self._resting = False  # finish() was called
-        self._given_up = 0
         self._refused: list[Any] = []  # ids of rows that cannot be sent, for an author who decides on fails
         self._paused_until = -math.inf
-        self._wait = 0.0
-        self._next_call = 0.0
         self._last_idle = 0.0  # when idle() or next_tuple() was last called
         self._per_call = 1e-4
+        self._emitted_at = 0.0
         self._replaying = False
         self._left: list[Any] = []  # without acking: ids of rows that left before ack() heard of them
-        self._hooks: Hooks | None = None
         self._stop_asking: Callable[[], None]
         self._ask = self._install()
 
@@ -182,81 +171,6 @@ class SpoutExecutor(Executor):
         elif header.kind == PAUSE:
             self._paused_until = self.clock() + PAUSE_LAPSES if header.paused else -math.inf
 
-    def _verdicts(self, columns: list[U64]) -> None:
-        acked, failed, timed_out, lost = columns
-        now = self.clock()
-        ids, latencies = self.trees_open.complete(acked, now)
-        self.instruments.acked.value += len(ids)
-        self.instruments.late.value += len(acked) - len(ids)
-        if len(ids):
-            self.instruments.complete.observe_many(latencies)
-        if self._tells_ack:
-            ack = self.spout.ack
-            for tup_id in ids:
-                ack(tup_id)
-        if self._hooks is not None:
-            for tup_id, latency in zip(ids, latencies.tolist(), strict=True):
-                self._hooks.completed(tup_id, latency)
-        if len(failed):
-            self._broken(failed, self.instruments.failed, now)
-        if len(timed_out):
-            self._broken(timed_out, self.instruments.timed_out, now)
-        if len(lost):
-            self._broken(lost, self.instruments.lost, now, counts=False)
-        self._wait = 0.0
-
-    def _broken(self, roots: U64, counter: Counter, now: float, *, counts: bool = True) -> None:
-        """Trees that will not be complete; ``counts``: their rows may be to blame."""
-        rows, latencies = self.trees_open.broken(roots, now)
-        counter.value += len(rows)
-        for row, latency in zip(rows, latencies.tolist(), strict=True):
-            if self._hooks is not None:
-                self._hooks.broken(row.tup_id, latency)
-            row.failures += counts
-            self._failed(row, now)
-
-    def _failed(self, row: Row, now: float) -> None:
-        """The executor sends it again, or the author decides."""
-        most = self.settings.max_tuple_replays
-        if self._decides_fail:
-            self._tell_failed(row.tup_id)
-        elif most is None or row.failures <= most or row.stream == DEAD_LETTERS:
-            self.replays.add(row, now)
-        else:
-            self._bury(row, now)
-
-    def _bury(self, row: Row, now: float) -> None:
-        """It failed too often: whoever reads the dead letters gets it, as often as that takes."""
-        self.instruments.dead_letters.value += 1
-        read = DEAD_LETTERS in self.outlet.buffers
-        self.spout.logger.error(
-            "tup_id %r of stream %s failed %d times: %s",
-            row.tup_id,
-            row.stream,
-            row.failures,
-            f"sent to {DEAD_LETTERS}" if read else f"given up; nobody reads {DEAD_LETTERS}",
-        )
-        if read:
-            letter = (row.tup_id, row.stream, list(row.values))
-            self.replays.add(Row(row.tup_id, letter, DEAD_LETTERS, size=row.size), now)
-        else:
-            self.error = f"{self.env.task.name}: tup_id {row.tup_id!r} failed {row.failures} times"
-            self._give_up()
-
-    def _tell_failed(self, tup_id: Any) -> None:
-        if self.spout.fail(tup_id) is not True:
-            self._give_up()
-        self._resting = False  # a delivered fail ends the rest
-
-    def _give_up(self) -> None:
-        self._given_up += 1
-        self.instruments.given_up.value += 1
-
-    def manager_reborn(self) -> None:
-        """The manager's ledger is empty: every open tree is lost."""
-        self._broken(self.trees_open.all_open(), self.instruments.lost, self.clock(), counts=False)
-        super().manager_reborn()
-
     # --- the loop ---------------------------------------------------------------------------------------------
 
     def advance(self, now: float) -> float:
@@ -275,8 +189,10 @@ class SpoutExecutor(Executor):
         wake = now + 1.0
         allowed = self.active and now >= self._paused_until and not self.env.output.held
         if allowed and not self.draining:
-            wake = min(wake, self._send_again(now))
-            wake = min(wake, self._ask_for_more(now))
+            if not self.hold or self._leaving:
+                wake = min(wake, self._send_again(now))
+            if not self.hold:
+                wake = min(wake, self._ask_for_more(now))
         elif now < self._paused_until:
             wake = min(wake, self._paused_until)
         if self._tells_idle:
@@ -287,9 +203,10 @@ class SpoutExecutor(Executor):
         if not self._tracked:
             self._ack_at_once()
         now = self.clock()
-        full = self.outlet.waiting >= self.settings.batch_rows
+        # Held back by open trees, it has nothing to wait for that could join this batch.
+        full = self.outlet.waiting >= max(1, self._budget())
         wake = min(wake, self.flush(now, force=full), now if self._left else math.inf)
-        if (self._resting or self.draining) and not self.unsent and not self.markers.resting:
+        if (self._resting or self.draining or self.hold) and not self.unsent and not self.markers.resting:
             self.rest()
         self.report()
         self.instruments.pending.value = self.open_rows
@@ -331,9 +248,12 @@ class SpoutExecutor(Executor):
         self._last_idle = ended
         if calls > 0:
             self._wait = 0.0
+            self._emitted_at = ended
             return ended
-        # Nothing emitted: sleep a little, and longer each time.
-        self._wait = min(max(self._wait * 2, FIRST_WAIT), self.settings.spout_wait_ms / 1000)
+        # Nothing emitted: sleep a little, and longer each time; the longer the silence, the less a little more matters.
+        longest = self.settings.spout_wait_ms / 1000
+        longest = max(longest, min((ended - self._emitted_at) * SILENCE_SHARE, longest * LONGER))
+        self._wait = min(max(self._wait * 2, FIRST_WAIT), longest)
         self._next_call = ended + self._wait
         return self._next_call
 
@@ -357,7 +277,12 @@ class SpoutExecutor(Executor):
             self._replaying = True
             self.markers.resting = False
             buffer = self.outlet.buffer(row.stream)
-            if row.direct_task is not None:
+            if row.direct_task is not None and not self.outlet.reads(row.stream, row.direct_task):
+                self.error = (
+                    f"{self.env.task.name}: tup_id {row.tup_id!r} was for task {row.direct_task}, which is gone"
+                )
+                self._give_up()
+            elif row.direct_task is not None:
                 self.outlet.emit_direct(buffer, row.values, row.direct_task, row)
             else:
                 buffer.rows.append(row.values)
@@ -367,16 +292,6 @@ class SpoutExecutor(Executor):
         return self.replays.next_due or now + 1.0
 
     # --- markers ----------------------------------------------------------------------------------------------
-
-    @property
-    def open_rows(self) -> int:
-        """Open trees, and rows waiting to be sent again."""
-        return self.trees_open.pending + len(self.replays)
-
-    @property
-    def given_up(self) -> int:
-        """Rows that will never be sent again."""
-        return self._given_up
 
     @property
     def state(self) -> TaskState:

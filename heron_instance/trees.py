@@ -175,6 +175,31 @@ def _runs(slots: Int) -> Iterator[slice]:
             yield slice(first, first + end - start)
 
 
+@dataclass(slots=True)
+class Trees:
+    """The trees of a buffer's rows: ``roots`` flat, ``counts`` for each row (None: one each)."""
+
+    roots: U64
+    counts: Int | None = None
+    marks: Int | None = None  # a bolt's plain marks
+    xors: U64 | None = None  # for each row, the edges emitted so far
+    announced: NDArray[np.bool_] | None = None  # for each row of a spout, whether its tree has begun
+    all_announced: bool = False
+
+    def announce(self, picked: Int | None) -> Int:
+        """The trees of these rows (None: all) begin; returns the rows of those that had not."""
+        if self.announced is None:
+            count = len(self.roots) if self.counts is None else len(self.counts)
+            if picked is None:
+                self.all_announced = True
+                return np.arange(count, dtype=np.intp)
+            self.announced = np.zeros(count, dtype=np.bool_)
+        rows = np.flatnonzero(~self.announced) if picked is None else np.unique(picked[~self.announced[picked]])
+        self.announced[rows] = True
+        self.all_announced = picked is None
+        return rows
+
+
 class Replays:
     """Rows of failed trees, until they are sent again: at once the first time, then backing off per row."""
 

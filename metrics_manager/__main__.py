@@ -22,10 +22,12 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--address", required=True)
     parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--keys", type=Path, help="the folder with the container's secret key")
     args = parser.parse_args()
     try:
         definition = Definition.read(args.definition)
-        return MetricsManagerProcess(definition, args.container, args.folder, args.address, args.host).run()
+        process = MetricsManagerProcess(definition, args.container, args.folder, args.address, args.host, args.keys)
+        return leash.ended(process.run())
     except ArdeaError as error:
         print(f"error: {error.message}", file=sys.stderr)  # noqa: T201
         leash.report(error.message.splitlines()[0])

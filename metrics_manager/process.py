@@ -9,23 +9,27 @@ from pathlib import Path
 
 from ardea import leash
 from ardea.config import Settings
-from ardea.errors import ExitCode, NotFound, StateError
+from ardea.errors import ExitCode
 from ardea.metrics import Identity
 from ardea.plan.definition import Definition
 from ardea.protocol.wire_pb2 import SUMMARY, Header
-from ardea.state import open_state, paths, records
-from ardea.transport import Bound, Dialled, Poller, context
+from ardea.state import Sight, open_state
+from ardea.transport import Bound, Dialled, Keyring, Poller, context, holder
 from metrics_manager.server import MetricsManager
 
 LAST_SNAPSHOTS = 0.5
+MASTER = 0
+"""The number of the master's container."""
 
 
 class MetricsManagerProcess:
     """Wires one metrics manager; ``PORT`` is written to ``metrics.port`` in the container's folder."""
 
-    def __init__(self, definition: Definition, container: int, folder: Path, address: str, host: str) -> None:
+    def __init__(
+        self, definition: Definition, container: int, folder: Path, address: str, host: str, keys: Path | None = None
+    ) -> None:
+        """``keys`` is the folder with the secret key of the container."""
         settings = Settings.of(definition.shape.config)
-        self._definition = definition
         self._interval = settings.metrics_interval
         self.exit_code: ExitCode | None = None
         identity = Identity(
@@ -36,33 +40,37 @@ class MetricsManagerProcess:
         self._folder = folder
         (folder / "metrics.port").write_text(f"{port}\n")
         self._state = open_state(definition.state)
+        self._sight = Sight(self._state, definition.topology)
         self._context = context()
         self.poller = Poller()
         self._socket = Bound(self._context)
         self._socket.bind(address)
         self.poller.watch(self._socket)
         self._identity = b"x%d" % container
+        self._keys = Keyring.read(keys, definition.keys)
         self._master: Dialled | None = None
         self._over_since: float | None = None
 
     def run(self) -> ExitCode:
-        """Until told to stop."""
-        signal.signal(signal.SIGTERM, lambda *_: self._stop())
+        """Until the topology is over, or the process is told to stop."""
+        signal.signal(signal.SIGTERM, lambda *_: self._stop(ExitCode.TEMPORARY))
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        due = 0.0
+        due = time.monotonic()
         while self.exit_code is None:
             self.poller.wait(max(0.0, due - time.monotonic()), lambda: self.exit_code is not None)
             now = time.monotonic()
             for _, frames in self._socket.receive(1024):
                 self.manager.accept(frames[0], now)
             if now >= due:
+                self.manager.late(now - due)
                 due = now + min(self._interval, LAST_SNAPSHOTS)
                 leash.beat(in_user_code=False)
                 self.manager.flush(now, time.time())
                 self.manager.expire(now)
+                self._sight.look()
                 self._tell_master()
                 if self._over(now):
-                    self._stop()
+                    self._stop(ExitCode.OK)
         for _, frames in self._socket.receive(1024):
             self.manager.accept(frames[0], time.monotonic())
         self._tell_master()
@@ -79,32 +87,24 @@ class MetricsManagerProcess:
 
     def _over(self, now: float) -> bool:
         """Whether the topology has been over long enough for every process to have sent its last snapshot."""
-        path = paths.execution_state(self._definition.topology)
-        try:
-            execution = records.decode(self._state.get(path).data, records.ExecutionState, path)
-        except (NotFound, StateError):
-            return False
-        if not execution.state.final:
+        if not self._sight.final:
             return False
         self._over_since = self._over_since or now
         return now - self._over_since >= LAST_SNAPSHOTS
 
     def _tell_master(self) -> None:
         """Cumulative, so that a lost one heals with the next."""
-        try:
-            data = self._state.get(paths.master(self._definition.topology)).data
-            location = records.decode(data, records.MasterLocation, "master")
-        except (NotFound, StateError):
+        if (location := self._sight.master) is None:
             return
         address = f"tcp://{location.host}:{location.port}"
         if self._master is None or self._master.address != address:
             if self._master is not None:
                 self._master.close()
-            self._master = Dialled(self._context, self._identity, address)
+            self._master = Dialled(self._context, self._identity, address, self._keys, holder(MASTER))
         self._master.send([Header(kind=SUMMARY).SerializeToString(), self.manager.summary(1)])
 
-    def _stop(self) -> None:
-        self.exit_code = ExitCode.OK
+    def _stop(self, code: ExitCode) -> None:
+        self.exit_code = code
         self.poller.wake()
 
     def _close(self) -> None:

@@ -61,6 +61,7 @@ class MetricsManager:
         self._registry = Registry(identity)
         observe_process(self._registry)
         self._registry.gauge("ardea_build_info", version=__version__, python=platform.python_version()).value = 1
+        self._lag = self._registry.histogram("ardea_process_loop_lag_seconds")
         self._flushes = self._registry.histogram("ardea_metrics_manager_flush_duration_seconds")
         self._results = {
             result: self._registry.counter("ardea_metrics_manager_snapshots_total", result=result) for result in Result
@@ -83,6 +84,10 @@ class MetricsManager:
         self._results[result].value += 1
         if result is Result.INVALID:
             _log.warning("metrics snapshot unreadable; it is ignored", bytes=len(snapshot))
+
+    def late(self, seconds: float) -> None:
+        """How late the loop that owns this came to its timer."""
+        self._lag.observe(seconds)
 
     def expire(self, now: float) -> None:
         """Stops exporting processes that have been silent for too long."""

@@ -12,7 +12,7 @@ from itertools import accumulate
 import msgspec
 
 from ardea.metrics import SERIES, Identity, Kind, Lives, Series, Snapshot, Summary, TaskSummary
-from ardea.metrics.overview import SUMMARY_COUNTERS, SUMMARY_GAUGES, Values, add
+from ardea.metrics.overview import SUMMARY_COUNTERS, SUMMARY_GAUGES, SUMMARY_INITIATED, Values, add
 
 Key = tuple[str, tuple[str, ...]]
 """A series' name and the values of its own labels."""
@@ -164,9 +164,11 @@ def _sample(series: Series, who: Identity, own: tuple[str, ...], values: Values)
 
 def _summed(values: Mapping[Key, Values]) -> dict[str, Values]:
     found: dict[str, Values] = {}
-    for (name, _), value in values.items():
+    for (name, labels), value in values.items():
         if name in SUMMARY_COUNTERS:
             found[name] = add(found[name], value) if name in found else value
+        elif name == SUMMARY_INITIATED:
+            found[f"{name} {labels[0]}"] = value
     return found
 
 

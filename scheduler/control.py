@@ -13,10 +13,12 @@ import msgspec
 
 from ardea.errors import ArdeaError, NotFound, Unreachable
 from ardea.metrics import ProcessTotals, Totals
+from ardea.plan.definition import Definition
 from ardea.protocol.wire_pb2 import ANSWER, ASK, Answer, Ask, Header
-from ardea.state import StateManager, Unavailable, paths, records
-from ardea.state.records import MasterLocation
-from ardea.transport import Dialled, Poller, context
+from ardea.state import Sight, StateManager
+from ardea.transport import Dialled, Keyring, Poller, context, holder
+from scheduler.keys import MASTER_CONTAINER, keys_of
+from topology_master.updates import Progress
 
 PATIENCE = 5.0
 
@@ -41,6 +43,7 @@ class Status(msgspec.Struct, frozen=True):
     silent_tasks: list[str]
     given_up: int
     errors: list[str]
+    update: Progress | None
     tasks: dict[str, TaskStatus]
     components: dict[str, Totals]
     processes: list[ProcessTotals]
@@ -70,14 +73,15 @@ class MasterClient:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``folder`` is the topology's, which holds the token."""
-        self._state, self._topology, self._folder, self._clock = state, topology_id, folder, clock
+        """``folder`` is the topology's: the token and the callers' key; ``sight`` is what asking sees of it."""
+        self.sight = Sight(state, topology_id)
+        self._topology, self._folder, self._clock = topology_id, folder, clock
         self._context = context()
         self._poller = Poller()
         self._link: Dialled | None = None
         self._identity = b"c%d-%s" % (os.getpid(), secrets.token_hex(4).encode())
 
-    def ask(self, verb: str, *, patience: float = PATIENCE, **arguments: str) -> Status:
+    def ask(self, verb: str, *, patience: float = PATIENCE, body: bytes = b"", **arguments: str) -> Status:
         """Asks and waits for the answer, which every verb gives alike.
 
         Raises:
@@ -88,7 +92,7 @@ class MasterClient:
         self._drop()  # an answer to an earlier question would be taken for this one's
         sent = False
         while (left := deadline - self._clock()) > 0:
-            sent = sent or self.send(verb, **arguments)
+            sent = sent or self.send(verb, body, **arguments)
             self.wait(min(left, 0.2))
             if sent and (status := self.receive()) is not None:
                 return status
@@ -97,12 +101,12 @@ class MasterClient:
             hint=f"its log is {self._folder / 'container-0' / 'logs' / 'topology-master.log'}",
         )
 
-    def send(self, verb: str, **arguments: str) -> bool:
+    def send(self, verb: str, body: bytes = b"", /, **arguments: str) -> bool:
         """Asks without waiting; False: there is no master now."""
-        link = self._connect()
+        token, link = self._token(), self._connect()
         if link is None:
             return False
-        ask = Ask(verb=verb, token=self._token(), arguments=arguments)
+        ask = Ask(verb=verb, token=token, arguments=arguments, body=body)
         return link.send([Header(kind=ASK).SerializeToString(), ask.SerializeToString()])
 
     def receive(self) -> Status | None:
@@ -134,6 +138,7 @@ class MasterClient:
         if self._context.closed:
             return
         self._drop()
+        self.sight.close()
         self._poller.close()
         self._context.destroy(linger=0)
 
@@ -144,17 +149,13 @@ class MasterClient:
         self.close()
 
     def _connect(self) -> Dialled | None:
-        path = paths.master(self._topology)
-        try:
-            location = records.decode(self._state.get(path).data, MasterLocation, path)
-        except NotFound:
+        if (location := self.sight.look().master) is None:
             return None
-        except Unavailable:
-            return self._link  # the master can be reached where it was, without the state
         address = f"tcp://{location.host}:{location.port}"
         if self._link is None or self._link.address != address:
             self._drop()
-            self._link = Dialled(self._context, self._identity, address)
+            keys = Keyring.read(keys_of(self._folder), Definition.read(self._folder / "definition").keys)
+            self._link = Dialled(self._context, self._identity, address, keys, holder(MASTER_CONTAINER))
             self._poller.watch(self._link)
         return self._link
 

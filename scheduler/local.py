@@ -19,10 +19,12 @@ from ardea.config import Settings
 from ardea.plan.definition import Definition
 from ardea.plan.packing import ContainerPlan
 from ardea.plan.wire import packing_from_bytes
+from ardea.supervision.records import replace
 from ardea.supervision.spec import Policy, ProcessSpec, dump
 from ardea.transport import ipc_address
+from scheduler import keys
+from scheduler.keys import MASTER_CONTAINER
 
-MASTER_CONTAINER = 0
 OUTER_GRACE = 5.0
 """Seconds that the topology's supervisor waits longer than those of the containers do."""
 
@@ -45,12 +47,28 @@ class LocalScheduler:
         token = self._folder / "token"
         token.touch(mode=0o600, exist_ok=True)
         token.write_text(secrets.token_hex(16))
-        self._definition.write(self._folder / "definition")
-        plans = packing_from_bytes(self._definition.packing).containers
+        definition, fresh = keys.issue(self._definition)
+        keys.write(self._folder, fresh)
+        return self.follow(definition)
+
+    def follow(self, definition: Definition) -> list[str]:
+        """Brings containers and processes in line with a definition: their supervisors follow what is written here.
+
+        Can be repeated.
+        """
+        self._definition = definition
+        self._settings = Settings.of(definition.shape.config)
+        definition.write(self._folder / "definition")
+        plans = packing_from_bytes(definition.packing).containers
         containers = [self._container(MASTER_CONTAINER, self._master())]
         containers += [self._container(plan.number, self._workers(plan)) for plan in plans]
         policy = dataclasses.replace(self._policy, grace=self._policy.grace + OUTER_GRACE)
         return self._supervisor(self._folder, containers, policy)
+
+    @property
+    def _version(self) -> str:
+        """Other code, or another configuration, has to be loaded by another process."""
+        return str(self._definition.build)
 
     def container_folder(self, number: int) -> Path:
         """Where a container's logs and lives are."""
@@ -64,7 +82,7 @@ class LocalScheduler:
     def _supervisor(folder: Path, processes: list[ProcessSpec], policy: Policy) -> list[str]:
         folder.mkdir(parents=True, exist_ok=True)
         spec = folder / "spec.json"
-        spec.write_text(dump(processes, policy))
+        replace(spec, dump(processes, policy))  # at once: a supervisor may be following it
         return [*_python("ardea.supervisor"), "--folder", str(folder), "--spec", str(spec)]
 
     def _module(self, name: str, *args: str) -> tuple[str, ...]:
@@ -73,18 +91,23 @@ class LocalScheduler:
     def _address(self, container: int, what: str) -> str:
         return ipc_address(self.container_folder(container), f"{self._short}-{container}-{what}")
 
+    def _keys(self, number: int) -> tuple[str, str]:
+        return "--keys", str(keys.keys_of(self.container_folder(number)))
+
     def _metrics(self, number: int) -> ProcessSpec:
         folder = self.container_folder(number)
         argv = self._module(
             "metrics_manager",
             "--container", str(number), "--folder", str(folder), "--address", self._address(number, "metrics"),
+            *self._keys(number),
         )  # fmt: skip
-        return ProcessSpec("metrics-manager", argv)
+        return ProcessSpec("metrics-manager", argv, version=self._version)
 
     def _master(self) -> list[ProcessSpec]:
         argv = self._module(
             "topology_master",
             "--folder", str(self._folder), "--metrics", self._address(MASTER_CONTAINER, "metrics"),
+            *self._keys(MASTER_CONTAINER),
         )  # fmt: skip
         names = ["topology-master", *(f"topology-master-{number}" for number in range(2, self._settings.masters + 1))]
         return [*(ProcessSpec(name, argv, leads=True) for name in names), self._metrics(MASTER_CONTAINER)]
@@ -95,11 +118,13 @@ class LocalScheduler:
             "--container", str(number), "--control", self._address(number, "control"),
             "--data", self._address(number, "data"), "--metrics", self._address(number, "metrics"),
         )  # fmt: skip
-        manager = self._module("stream_manager", *common, "--folder", str(self.container_folder(number)))
+        manager = self._module(
+            "stream_manager", *common, "--folder", str(self.container_folder(number)), *self._keys(number)
+        )
         processes = [ProcessSpec("stream-manager", manager, leads=True), self._metrics(number)]
         for instance in plan.instances:
             argv = self._module("heron_instance", *common, "--task", str(instance.task))
-            processes.append(ProcessSpec(instance.name, argv, ram=instance.resource.ram))
+            processes.append(ProcessSpec(instance.name, argv, ram=instance.resource.ram, version=self._version))
         return processes
 
 

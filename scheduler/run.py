@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,10 +19,10 @@ from pathlib import Path
 from typing import Self
 
 from ardea.config import Settings
-from ardea.errors import Conflict, StateError
+from ardea.errors import Conflict, NotFound, StateError
 from ardea.metrics import Overview, Totals
-from ardea.state import StateManager, Unavailable, paths, records
-from ardea.state.records import ExecutionState, RunState, SchedulerLocation
+from ardea.state import StateManager, paths, records
+from ardea.state.records import ExecutionState, RunState
 from ardea.state.topologies import listing, register, remove
 from ardea.supervision.child import Child
 from ardea.supervision.logfile import LogFile
@@ -31,10 +30,12 @@ from ardea.supervision.records import take_reason
 from scheduler import capacity
 from scheduler.control import MasterClient, Status
 from scheduler.exits import ExitRecords
+from scheduler.follow import Follower
 from scheduler.giveup import PATIENCE, NothingAcked, fruitless, permanent
 from scheduler.home import Home, hold, is_locked
 from scheduler.local import LocalScheduler
 from scheduler.submission import Submission
+from scheduler.tenure import FORGOTTEN, Tenure
 
 SUPERVISOR = "supervisor"
 log = logging.getLogger("ardea.scheduler")
@@ -142,15 +143,17 @@ class LocalRun:
         undo.callback(os.close, lock)
         self._lock = lock
         self._state: StateManager = undo.enter_context(self._home.open_state())
-        location = SchedulerLocation(scheduler="local", host=socket.gethostname(), pid=os.getpid())
-        lease = self._state.lease(paths.scheduler(self.topology), records.encode(location))
-        undo.callback(lease.release)
+        self._tenure = Tenure(self._state, self.topology)
+        undo.callback(self._tenure.release)
         register(self._state, self.submission.record())
         undo.callback(self._forget)
+        self._tenure.begin()
         self._forget_former()
 
     def _spawn(self, undo: contextlib.ExitStack) -> None:
-        command = LocalScheduler(self.submission.definition, self.folder).prepare()
+        scheduler = LocalScheduler(self.submission.definition, self.folder)
+        command = scheduler.prepare()
+        self._follower = Follower(self._state, self.submission.definition, scheduler)
         self._log = LogFile(self.folder / "logs" / f"{SUPERVISOR}.log", self._settings.log_size_mb << 20, 2)
         undo.callback(self._log.close)
         self._client = undo.enter_context(MasterClient(self._state, self.topology, self.folder, clock=self._clock))
@@ -191,6 +194,10 @@ class LocalRun:
         if now >= self._next_ask:
             self._next_ask = now + ASK_EVERY
             self._ask()
+            self._tenure.renew()
+            self._follow()
+            if self._tenure.ended and self.stage < Stage.TERMINATED:
+                self._escalate()
             self._consider(now)
         if self._deadline is not None and now >= self._deadline:
             self._escalate()
@@ -221,17 +228,28 @@ class LocalRun:
             self._ordered = True
             self._deadline = now + self._settings.drain + END_WITHIN
 
+    def _follow(self) -> None:
+        """An update has changed the plan."""
+        if (definition := self._follower.step()) is None:
+            return
+        self.submission = submission = Submission.restored(definition, self.submission.topology_class)
+        self._settings = Settings.of(submission.plan.config)
+        self._tasks = {instance.name: instance for instance in submission.packing.instances}
+        self._exits = ExitRecords(self.folder, self._tasks)
+        self._spouts = {component.name for component in submission.plan.spouts}
+
     def _end_by(self, deadline: float) -> None:
         self._deadline = deadline if self._deadline is None else min(self._deadline, deadline)
 
     def _consider(self, now: float) -> None:
         """Gives up if the run is hopeless; notices the end if the master could not tell it."""
-        with contextlib.suppress(Unavailable):  # the topology goes on without the state
-            if now - self._heard > ANSWER_WITHIN and self._execution().state.final:
-                self._end_by(now + END_WITHIN)
+        if now - self._heard > ANSWER_WITHIN and self._client.sight.final:
+            self._end_by(now + END_WITHIN)
         if self._failure or self.stage is not Stage.RUNNING or (self._patient and self.came_up):
             return
         status = self.status
+        if status is not None and status.update is not None and status.update.running:
+            return  # a version that does not come up is put back
         spouts = [t for n, t in (status.components if status else {}).items() if n in self._spouts]
         failed = sum(t.failed + t.timed_out + t.lost for t in spouts)
         worked = {p.process for p in (status.processes if status else ()) if p.totals.emitted or p.totals.executed}
@@ -271,24 +289,25 @@ class LocalRun:
 
     def outcome(self) -> Outcome:
         """How it ended; written into the state if the master could not."""
-        execution = self._execution()
-        if not execution.state.final:
-            execution = self._verdict()
-            path = paths.execution_state(self.topology)
-            self._state.set(path, records.encode(execution), self._state.get(path).version)
+        path = paths.execution_state(self.topology)
+        try:
+            held = self._state.get(path)
+        except NotFound:
+            execution = ExecutionState(RunState.FAILED, FORGOTTEN)
+        else:
+            execution = records.decode(held.data, ExecutionState, path)
+            if not execution.state.final:
+                execution = self._verdict()
+                self._state.set(path, records.encode(execution), held.version)
         errors = self.status.errors if self.status else []
         return Outcome(execution.state, execution.reason, self.seconds, self._totals(), errors)
-
-    def _execution(self) -> ExecutionState:
-        path = paths.execution_state(self.topology)
-        return records.decode(self._state.get(path).data, ExecutionState, path)
 
     def _verdict(self) -> ExecutionState:
         """Of a topology whose master had no last word."""
         left = take_reason(self.folder, SUPERVISOR)
         ends = [end for each in self._exits.read().values() for end in each]
-        if self._failure:
-            return ExecutionState(RunState.FAILED, self._failure)
+        if reason := self._failure or self._tenure.ended:
+            return ExecutionState(RunState.FAILED, reason)
         if self.stage is not Stage.RUNNING:
             return ExecutionState(RunState.KILLED, "its processes were ended before all tuples had been processed")
         code = self._code

@@ -1,10 +1,14 @@
 #!/bin/sh
-# Puts Prometheus, which the tests scrape with, at .venv/bin/prometheus, unless the machine has one.
+# Puts Prometheus and promtool, with which the tests scrape and try alerts, into .venv/bin, unless the machine has them.
 # Debian's package is unpacked, not installed: that needs no root and starts no service.
 set -eu
 cd "$(dirname "$0")/.."
 
-if [ -x .venv/bin/prometheus ] || command -v prometheus >/dev/null; then
+has() {
+    [ -x ".venv/bin/$1" ] || command -v "$1" >/dev/null
+}
+
+if has prometheus && has promtool; then
     exit 0
 fi
 
@@ -15,7 +19,7 @@ unpack_from_debian() {
         apt-get update -qq
     fi
     (cd "$folder" && apt-get download -qq -o APT::Sandbox::User=root prometheus && dpkg -x prometheus_*.deb .) &&
-        cp "$folder/usr/bin/prometheus" .venv/bin/prometheus
+        cp "$folder/usr/bin/prometheus" "$folder/usr/bin/promtool" .venv/bin/
 }
 
 if command -v apt-get >/dev/null; then

@@ -25,10 +25,11 @@ def main() -> int:
     parser.add_argument("--data", required=True)
     parser.add_argument("--metrics", required=True)
     parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--keys", type=Path, help="the folder with the container's secret key")
     args = parser.parse_args()
     try:
-        place = Place(args.container, args.folder, args.control, args.data, args.metrics, args.host)
-        return StreamManagerProcess(Definition.read(args.definition), place).run()
+        place = Place(args.container, args.folder, args.control, args.data, args.metrics, args.host, args.keys)
+        return leash.ended(StreamManagerProcess(Definition.read(args.definition), place).run())
     except ArdeaError as error:
         print(f"error: {error.message}", file=sys.stderr)  # noqa: T201
         leash.report(error.message.splitlines()[0])

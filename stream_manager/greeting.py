@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ardea.plan.shape import Shape
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import (
     ACTIVATE,
     DEACTIVATE,
     HELLO,
+    HOLD,
     ORDER,
     PLAN,
     REFUSED,
+    RESUME,
     Header,
     Hello,
     Order,
@@ -21,32 +24,48 @@ from ardea.protocol.wire_pb2 import (
 from stream_manager.acks import ControlOutbox
 
 PROTOCOL = 1
+OPPOSITES: Mapping[int, int] = {ACTIVATE: DEACTIVATE, DEACTIVATE: ACTIVATE, HOLD: RESUME, RESUME: HOLD}
 
 
 class Greeting:
     """Knows the topology, the newest plan message, and the orders that still hold."""
 
-    def __init__(self, topology: str, digest: str, digests: Mapping[str, str], container: int) -> None:
+    def __init__(self, topology: str, container: int) -> None:
         self.topology = topology
-        self.digest = digest
+        self.digest = ""
         self.plan: Plan | None = None
         self.orders: dict[int, Order] = {}
-        self._digests = dict(digests)
+        self._digests: dict[str, str] = {}
         self._container = container
         self._term = 0
+
+    def adopt(self, plan: Plan, shape: Shape) -> None:
+        """What every hello says from now on."""
+        self.plan, self.digest, self._digests = plan, shape.digest, shape.digests
+
+    @property
+    def epoch(self) -> int:
+        """Of the present plan; 0 before the first."""
+        return 0 if self.plan is None else self.plan.epoch
+
+    @property
+    def build(self) -> int:
+        """The epoch that brought the present code and configuration; 0 before the first plan."""
+        return 0 if self.plan is None else self.plan.build
 
     def ordered(self, order: Order) -> bool:
         """Keeps an order for whoever comes later; False: it is of a master whose term is over."""
         if order.term < self._term:
             return False
         self._term = order.term
-        self.orders.pop({ACTIVATE: DEACTIVATE, DEACTIVATE: ACTIVATE}.get(order.kind, order.kind), None)
+        self.orders.pop(OPPOSITES.get(order.kind, order.kind), None)
         self.orders[order.kind] = order
         return True
 
     def to_manager(self, link: Link, tasks: Mapping[int, int]) -> None:
         """``tasks``: the local tasks' incarnations."""
-        hello = Hello(protocol=PROTOCOL, topology=self.topology, digest=self.digest, container=self._container)
+        hello = self._hello()
+        hello.container = self._container
         hello.tasks.update(tasks)
         link.signal(Header(kind=HELLO), [hello.SerializeToString()])
 
@@ -54,12 +73,14 @@ class Greeting:
         """Hello, plan and orders; ``lives``: all incarnations known."""
         if self.plan is None:
             return
-        hello = Hello(protocol=PROTOCOL, topology=self.topology, digest=self.digest, digests=self._digests)
+        hello = self._hello()
+        hello.digests.update(self._digests)
         link.signal(Header(kind=HELLO), [hello.SerializeToString()])
         if not link.up:
             return
         plan = Plan()
         plan.CopyFrom(self.plan)
+        plan.ClearField("shape")
         plan.tasks.clear()
         plan.tasks.update(lives)
         # Orders first: a spout that is told the plan begins to emit, and after the end it must not.
@@ -69,7 +90,8 @@ class Greeting:
 
     def refuses(self, link: Link, hello: Hello) -> bool:
         """Whether the peer belongs to another topology, or another version of it; then it is told."""
-        if (hello.topology, hello.digest) == (self.topology, self.digest):
+        ours = hello.topology == self.topology
+        if ours and (hello.digest == self.digest or hello.epoch != self.epoch):  # one of the two is behind
             return False
         refusal = Refusal(
             code="WRONG_TOPOLOGY",
@@ -78,3 +100,6 @@ class Greeting:
         )
         link.signal(Header(kind=REFUSED), [refusal.SerializeToString()])
         return True
+
+    def _hello(self) -> Hello:
+        return Hello(protocol=PROTOCOL, topology=self.topology, digest=self.digest, epoch=self.epoch, build=self.build)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+from ardea.config import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +16,12 @@ class FlowSettings:
     queue_bytes: int = 8 << 20
     high_bytes: int = 100 << 20
     low_bytes: int = 50 << 20
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> FlowSettings:
+        """Those of a topology's configuration."""
+        settings = Settings.of(config)
+        return cls(settings.queue_bytes, settings.high_watermark_mb << 20, settings.low_watermark_mb << 20)
 
 
 @dataclass(slots=True)

@@ -16,7 +16,7 @@ import structlog
 
 from ardea import leash
 from ardea.config import Settings
-from ardea.errors import ExitCode, StateError
+from ardea.errors import ExitCode
 from ardea.metrics import Identity, Registry, observe_process
 from ardea.plan.definition import Definition
 from ardea.plan.wire import packing_from_bytes
@@ -24,15 +24,16 @@ from ardea.protocol.ids import admission_of, incarnation
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import EXIT, Header, Order, Plan
-from ardea.state import open_state, paths, records
-from ardea.state.records import ExecutionState, MasterLocation
-from ardea.transport import Bound, Dialled, Poller, context, peer_number
+from ardea.state import Sight, open_state
+from ardea.state.records import MasterLocation
+from ardea.transport import Bound, Dialled, Door, Keyring, Poller, context, holder, peer_number
 from stream_manager.gauges import Gauges
-from stream_manager.numbers import FlowSettings
 from stream_manager.registration import Registrar
 from stream_manager.state import LINGER, STORED, StreamManager
 
 MESSAGES_A_ROUND = 256
+MASTER = 0
+"""The number of the master's container."""
 log = structlog.get_logger("stream-manager")
 
 
@@ -56,13 +57,14 @@ class Place:
     data: str
     metrics: str
     host: str
+    keys: Path | None = None
 
 
 class ToMaster(Dialled):
     """A connection to a master, watched while it is open."""
 
-    def __init__(self, ctx: Any, poller: Poller, identity: bytes, address: str) -> None:
-        super().__init__(ctx, identity, address)
+    def __init__(self, ctx: Any, poller: Poller, identity: bytes, keys: Keyring | None, address: str) -> None:
+        super().__init__(ctx, identity, address, keys, holder(MASTER))
         self._poller = poller
         poller.watch(self)
 
@@ -89,6 +91,7 @@ class StreamManagerProcess:
             Identity(topology=definition.topology, container=place.container, process="stream-manager", life=self.life)
         )
         observe_process(self.registry)
+        self._lag = self.registry.histogram("ardea_process_loop_lag_seconds")
         self.gauges = Gauges(self.registry)
         ctx = self._context = context()
         self.poller = Poller()
@@ -97,7 +100,11 @@ class StreamManagerProcess:
         self._instances = {Lane.CONTROL: Bound(ctx), Lane.DATA: Bound(ctx)}
         self._instances[Lane.CONTROL].bind(place.control)
         self._instances[Lane.DATA].bind(place.data)
-        self._peers_in = {Lane.CONTROL: Bound(ctx), Lane.DATA: Bound(ctx)}
+        self._keys = Keyring.read(place.keys, definition.keys)
+        self._door = Door(ctx, self._keys) if self._keys is not None else None
+        if self._door is not None:
+            self.poller.keep(self._door)
+        self._peers_in = {Lane.CONTROL: Bound(ctx, self._door), Lane.DATA: Bound(ctx, self._door)}
         self._ports = {
             Lane.CONTROL: self._peers_in[Lane.CONTROL].bind(f"tcp://{place.host}:{known.control_port if known else 0}"),
             Lane.DATA: self._peers_in[Lane.DATA].bind(f"tcp://{place.host}:{known.data_port if known else 0}"),
@@ -106,10 +113,10 @@ class StreamManagerProcess:
         self._metrics = Dialled(ctx, b"stream-manager", place.metrics)
         for endpoint in (*self._instances.values(), *self._peers_in.values()):
             self.poller.watch(endpoint)
-        self._state = open_state(definition.state)
+        self._sight = Sight(open_state(definition.state), definition.topology)
         self.registrar = Registrar(
             self._find_master,
-            partial(ToMaster, ctx, self.poller, b"m%d" % place.container),
+            partial(ToMaster, ctx, self.poller, b"m%d" % place.container, self._keys),
             definition,
             place.container,
             self.holder,
@@ -126,7 +133,7 @@ class StreamManagerProcess:
         """Until the topology ends, the process is told to stop, or another holder has its place."""
         signal.signal(signal.SIGTERM, lambda *_: self._stop(ExitCode.TEMPORARY))
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        next_second = due = 0.0
+        next_second = due = time.monotonic()
         while self.exit_code is None:
             pause = min(1.0, max(0.0, due - time.monotonic()))
             ready = self.poller.wait(pause, lambda: self.exit_code is not None)
@@ -135,18 +142,19 @@ class StreamManagerProcess:
                 for order in self.registrar.receive(now):
                     self._from_master(order)
             self._receive(ready, now)
+            due = self.registrar.tick(now)
             if self.manager is not None:
-                due = min(self.manager.tick(now), next_second)
+                due = min(due, self.manager.tick(now), self._exit_by)
                 if now >= self._exit_by or (self._exit_by < math.inf and self.manager.told_everybody):
                     self._stop(ExitCode.OK)
-                due = min(due, self._exit_by)
-            due = min(due, self.registrar.tick(now), next_second)
             if now >= next_second:
+                self._lag.observe(now - next_second)
                 next_second = now + self.settings.metrics_interval
                 leash.beat(in_user_code=False)
                 if self.manager is not None:
                     self.gauges.read(self.manager, now)
                 self._metrics.send([self.registry.snapshot()])
+            due = min(due, next_second)
         self._close()
         return self.exit_code
 
@@ -175,22 +183,10 @@ class StreamManagerProcess:
     # --- the master -------------------------------------------------------------------------------------------
 
     def _find_master(self) -> MasterLocation | None:
-        path = paths.master(self.definition.topology)
-        try:
-            return records.decode(self._state.get(path).data, MasterLocation, path)
-        except StateError:
-            self._look_for_the_end()
-            return None
-
-    def _look_for_the_end(self) -> None:
-        """Without a master, the final state may be stored, and nobody left who says so."""
-        path = paths.execution_state(self.definition.topology)
-        try:
-            final = records.decode(self._state.get(path).data, ExecutionState, path).state.final
-        except StateError:
-            return
-        if final and self._exit_by == math.inf:
+        sight = self._sight.look()
+        if sight.master is None and sight.final and self._exit_by == math.inf:  # nobody is left who says so
             self._exit(Order(kind=EXIT, term=STORED))
+        return sight.master
 
     def _exit(self, order: Order) -> None:
         """Passes the order on, and stays until everybody has it."""
@@ -203,8 +199,9 @@ class StreamManagerProcess:
     def _from_master(self, message: Plan | Order) -> None:
 
         if isinstance(message, Plan):
-            self._planned(message)
-            self._remember(message)
+            if self.manager is None or message.epoch >= self.manager.greeting.epoch:
+                self._remember(message)  # first: no instance may work by a plan that its manager could forget
+                self._planned(message)
         elif message.kind == EXIT:
             self.registrar.confirm()
             self._exit(message)
@@ -212,18 +209,14 @@ class StreamManagerProcess:
             self.manager.ordered(message)
 
     def _planned(self, message: Plan) -> None:
-        """Makes the manager at the first plan; dials whoever is new."""
+        """Makes the manager at the first plan; dials whoever is new, leaves whoever is gone."""
         if self.manager is None:
             me = incarnation(self.registrar.admission, self.life)
-            flow = FlowSettings(
-                self.settings.queue_bytes, self.settings.high_watermark_mb << 20, self.settings.low_watermark_mb << 20
-            )
-            self.manager = StreamManager(
-                self.place.container, me, self.logical, flow, self._transmit, self.registrar.report
-            )
-            shape = self.definition.shape
-            self.manager.identify(self.definition.topology, shape.digest, shape.digests)
+            topology = self.definition.topology
+            self.manager = StreamManager(self.place.container, me, topology, self._transmit, self.registrar.report)
             log.info("plan received", epoch=message.epoch, admission=admission_of(me), life=self.life)
+        if self._keys is not None:
+            self._keys.learn(message.keys)
         identity = b"m%d" % self.place.container
         for address in message.addresses:
             for lane, port in ((Lane.DATA, address.data_port), (Lane.CONTROL, address.control_port)):
@@ -232,8 +225,12 @@ class StreamManagerProcess:
                 if address.container != self.place.container and (known is None or known.address != where):
                     if known is not None:
                         known.close()
-                    self._peers_out[key] = Dialled(self._context, identity, where)
+                    peer = holder(address.container)
+                    self._peers_out[key] = Dialled(self._context, identity, where, self._keys, peer)
         self.manager.planned(message, packing_from_bytes(message.packing))
+        self.registrar.planned(message.epoch, self.manager.greeting.digest)
+        for number, lane in [key for key in self._peers_out if key[0] not in self.manager.peers]:
+            self._peers_out.pop((number, lane)).close()
 
     # --- what survives a restart in place ---------------------------------------------------------------------
 
@@ -267,4 +264,6 @@ class StreamManagerProcess:
         for dialled in (*self._peers_out.values(), self._metrics):
             dialled.close()
         self.registrar.close()
+        if self._door is not None:
+            self._door.close()
         self._context.destroy(linger=1000)

@@ -81,6 +81,11 @@ class Registrar:
         self._term = 0
         self._reports: dict[int, TaskReport] = {}
         self._next_look = self._next_beat = 0.0
+        self._epoch, self._digest = definition.epoch, definition.shape.digest
+
+    def planned(self, epoch: int, digest: str) -> None:
+        """The plan that the manager works by: hellos say so."""
+        self._epoch, self._digest = epoch, digest
 
     # --- to the master ----------------------------------------------------------------------------------------
 
@@ -124,7 +129,8 @@ class Registrar:
     def _hello(self, link: Link) -> None:
         hello = Hello(
             topology=self._definition.topology,
-            digest=self._definition.shape.digest,
+            digest=self._digest,
+            epoch=self._epoch,
             container=self._container,
             holder=self._holder,
         )
@@ -134,7 +140,7 @@ class Registrar:
         assert self._outbox is not None
         registration = Registration(
             topology=self._definition.topology,
-            digest=self._definition.shape.digest,
+            digest=self._digest,
             container=self._container,
             holder=self._holder,
             address=Address(

@@ -47,21 +47,33 @@ class Judge:
 
 
 class Verdicts:
-    """By spout task."""
+    """By spout task; :meth:`planned` comes before anything else."""
 
-    def __init__(self, logical: LogicalPlan) -> None:
-        self._logical = logical
+    _logical: LogicalPlan
+
+    def __init__(self) -> None:
         self._judges: dict[int, Judge] = {}
+
+    def planned(self, logical: LogicalPlan) -> None:
+        """A new plan; trees that open from now on have its timeouts."""
+        self._logical = logical
+        for judge in self._judges.values():
+            judge.ledger.timeout = self._timeout(judge.component)
+
+    def left(self, task: int) -> None:
+        """A task is of this container no longer."""
+        self._judges.pop(task, None)
+
+    def _timeout(self, component: str) -> float:
+        config = {**self._logical.config, **self._logical[component].config}
+        if not config.get("topology.enable.message.timeouts", True):
+            return math.inf
+        return float(config.get("topology.message.timeout.secs", DEFAULT_TIMEOUT))
 
     def local(self, plan: PhysicalPlan, task: TaskPlan, link: Link) -> None:
         """A task of this container; only spouts get a ledger."""
-        component = plan.logical[task.component]
-        if component.kind == "spout":
-            config = {**self._logical.config, **component.config}
-            timeout = float(config.get("topology.message.timeout.secs", DEFAULT_TIMEOUT))
-            if not config.get("topology.enable.message.timeouts", True):
-                timeout = math.inf
-            self._judges[task.task] = Judge(task.task, task.component, timeout, link)
+        if plan.logical[task.component].kind == "spout":
+            self._judges[task.task] = Judge(task.task, task.component, self._timeout(task.component), link)
 
     def init(self, task: int, roots: U64, xors: U64, now: float) -> None:
         """Opens trees."""

@@ -21,10 +21,12 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, required=True, help="the topology's folder, which holds the token")
     parser.add_argument("--metrics", required=True)
     parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--keys", type=Path, help="the folder with the container's secret key")
     args = parser.parse_args()
     try:
         definition = Definition.read(args.definition)
-        return MasterProcess(definition, args.host, read_token(args.folder), args.metrics).run()
+        process = MasterProcess(definition, args.host, read_token(args.folder), args.metrics, keys=args.keys)
+        return leash.ended(process.run())
     except ArdeaError as error:
         print(f"error: {error.message}", file=sys.stderr)  # noqa: T201
         leash.report(error.message.splitlines()[0])

@@ -6,6 +6,7 @@ Pure.  The page is docs/end-of-topology.md.
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ardea.plan.physical import PhysicalPlan
@@ -33,6 +34,9 @@ class Told:
     given_up: int = 0
     former_given_up: int = 0
     open: int = 0
+    waiting: int = 0
+    epoch: int = 0
+    hold: int = 0
     error: str = ""
 
 
@@ -43,15 +47,22 @@ class Ending:
     """
 
     def __init__(self, plan: PhysicalPlan, facts: EndFacts) -> None:
-        self._plan = plan
         self.phase = Phase.RUNNING
         self.failure = ""
         self.unsaved = False
         self.tasks = {task: Told() for task in plan.tasks}
         self._managers = dict(facts.managers)
+        self._removed = facts.removed
+        self._ended_before = frozenset(facts.ended)
+        self._met: set[int] = set()  # managers, by this master
         for task, known in facts.tasks.items():
             told = self.tasks[task]
             told.life, told.given_up, told.former_given_up = known.life, known.given_up, known.former_given_up
+            told.state = ENDED if task in self._ended_before else ACTIVE
+        self._connect(plan)
+
+    def _connect(self, plan: PhysicalPlan) -> None:
+        self._plan = plan
         logical = plan.logical
         self._upstream = {
             task.task: frozenset(
@@ -64,6 +75,18 @@ class Ending:
             for source in sources:
                 self._feeds[source].add(task)
 
+    def replanned(self, plan: PhysicalPlan) -> None:
+        """An update: who stays where it is keeps what is known of it."""
+        former, self.tasks = self.tasks, {}
+        for task, place in plan.tasks.items():
+            told = former.get(task, Told())
+            if task in former and self._plan.tasks[task].container != place.container:
+                told = Told(former_given_up=told.given_up + told.former_given_up)
+            self.tasks[task] = told
+        self._removed += sum(t.given_up + t.former_given_up for task, t in former.items() if task not in plan.tasks)
+        self._managers = {number: life for number, life in self._managers.items() if number in plan.containers}
+        self._connect(plan)
+
     def reported(self, report: TaskReport) -> bool:
         """Takes a report; False if a higher incarnation, or a later report, is known already."""
         told = self.tasks.get(report.task)
@@ -72,13 +95,14 @@ class Ending:
         ending = self.phase is Phase.ENDING
         if report.life > told.life:
             if told.life and ending:
-                self._task_lost(report.task)
+                self._task_lost(report.task, heard=told.version > 0)
             self.unsaved |= ending or told.given_up > 0
             told.former_given_up += told.given_up
-        self.unsaved |= ending and report.given_up != told.given_up
+        self.unsaved |= ending and (report.given_up != told.given_up or told.state != report.state == ENDED)
         told.life, told.version = report.life, report.version
         told.state, told.round, told.seen = report.state, report.round, dict(report.seen)
-        told.given_up, told.open = report.given_up, report.open
+        told.given_up, told.open, told.waiting = report.given_up, report.open, report.waiting
+        told.epoch, told.hold = report.epoch, report.hold
         told.error = report.error or told.error
         if report.failure:
             self.failure = self.failure or report.failure
@@ -86,7 +110,8 @@ class Ending:
 
     def manager_met(self, container: int, life: int) -> None:
         """A stream manager's incarnation; when a higher one comes after the declaration, what it held may be gone."""
-        former = self._managers.get(container, 0)
+        former, met = self._managers.get(container, 0), container in self._met
+        self._met.add(container)
         if life <= former:
             return
         self._managers[container] = life
@@ -95,7 +120,7 @@ class Ending:
             return
         held = [task.task for task in self._plan.tasks_in(container)]
         touched = {t for task in held for t in (task, *self._feeds[task])}
-        if self.phase is Phase.ENDING and any(self.tasks[t].state != ENDED for t in touched):
+        if self.phase is Phase.ENDING and not self._had_ended(touched, met):
             self.failure = self.failure or (
                 f"the stream manager of container {container} died after the end was declared, "
                 "before the tasks that it holds and feeds had ended"
@@ -110,15 +135,17 @@ class Ending:
         """
         if self.phase is not Phase.RUNNING:
             return False
-        for task, told in self.tasks.items():
-            wanted = (DONE,) if not self._upstream[task] else (RESTING,)
-            if told.state not in wanted:
-                return False
-        return all(
-            told.seen.get(source) == self.tasks[source].round
-            for task, told in self.tasks.items()
-            for source in self._upstream[task]
-        )
+        spouts_done = all(told.state == DONE for task, told in self.tasks.items() if not self._upstream[task])
+        return spouts_done and not self.restless(self.tasks)
+
+    def restless(self, tasks: Iterable[int]) -> list[int]:
+        """Those of the tasks that do not rest, or have not seen the present rest of one upstream."""
+        return [
+            task
+            for task in tasks
+            if self.tasks[task].state not in (RESTING, DONE)
+            or any(self.tasks[task].seen.get(source) != self.tasks[source].round for source in self._upstream[task])
+        ]
 
     def declared(self) -> None:
         """The end is written down."""
@@ -129,8 +156,10 @@ class Ending:
         tasks = self.tasks.items()
         if state is RunState.ENDING:
             known = {t: TaskFacts(told.life, told.given_up, told.former_given_up) for t, told in tasks}
-            return EndFacts(drain, known, dict(self._managers))
-        return EndFacts(drain, {t: TaskFacts(0, 0, told.former_given_up) for t, told in tasks if told.former_given_up})
+            ended = [t for t, told in tasks if told.state == ENDED]
+            return EndFacts(drain, known, dict(self._managers), self._removed, ended)
+        gone = {t: TaskFacts(0, 0, told.former_given_up) for t, told in tasks if told.former_given_up}
+        return EndFacts(drain, gone, removed=self._removed)
 
     @property
     def all_ended(self) -> bool:
@@ -140,7 +169,7 @@ class Ending:
     @property
     def given_up(self) -> int:
         """Rows that will never be sent again, of all lives."""
-        return sum(told.given_up + told.former_given_up for told in self.tasks.values())
+        return self._removed + sum(told.given_up + told.former_given_up for told in self.tasks.values())
 
     def verdict(self) -> tuple[bool, str]:
         """(succeeded, reason) of a topology whose tasks have ended."""
@@ -157,11 +186,18 @@ class Ending:
         """The last exception of each task that had one."""
         return [told.error for told in self.tasks.values() if told.error]
 
-    def _task_lost(self, task: int) -> None:
+    def _had_ended(self, tasks: Iterable[int], heard: bool) -> bool:
+        """Whether they had when somebody died, whose former life this master has ``heard``, or only the one before it.
+
+        What they report now does not count then: they may have ended since, by the markers of the new life.
+        """
+        return all(self.tasks[t].state == ENDED if heard else t in self._ended_before for t in tasks)
+
+    def _task_lost(self, task: int, heard: bool) -> None:
         """A new life after the declaration: what the former one was to emit at the end may be gone."""
         if not self._upstream[task]:
             return  # a spout is told the end again, and closes
-        if self.tasks[task].state == ENDED and all(self.tasks[t].state == ENDED for t in self._feeds[task]):
+        if self._had_ended((task, *self._feeds[task]), heard):
             return
         name = self._plan.tasks[task].name
         self.failure = self.failure or f"{name} died after the end was declared, before what it feeds had ended"

@@ -8,6 +8,7 @@ import math
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +17,18 @@ import structlog
 from google.protobuf.message import DecodeError
 
 from ardea import leash
-from ardea.config import Settings
-from ardea.errors import ExitCode, NotFound, StateError
+from ardea.errors import ExitCode, NotFound, ProtocolError, StateError
 from ardea.metrics import Identity, Overview, Registry, observe_process
 from ardea.plan.definition import Definition
-from ardea.plan.wire import packing_from_bytes
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import ANSWER, ASK, SUMMARY, Answer, Ask, Header, TaskState
-from ardea.state import Create, Fenced, Lease, Set, Term, Unavailable, open_state, paths, records
-from ardea.state.records import Admission, ExecutionState, Incarnations, MasterLocation, RunState
-from ardea.transport import Bound, Dialled, Poller, context, peer_number
+from ardea.state import Create, Delete, Fenced, Lease, Set, Term, Unavailable, Write, open_state, paths, records
+from ardea.state.records import Admission, ExecutionState, Incarnations, MasterLocation, RunState, TopologyRecord
+from ardea.transport import Bound, Dialled, Door, Keyring, Poller, context, peer_number
 from topology_master.standby import Standby
 from topology_master.state import Master
+from topology_master.updates import Wish
 
 LINGER_AFTER_END = 3.0
 STANDBY_LOOKS_EVERY = 0.1
@@ -62,23 +62,71 @@ class StateStore:
         path = paths.execution_state(self._topology)
         self._term.transaction([Set(path, records.encode(execution), self._state.get(path).version)])
 
-    def epoch(self, packing: bytes) -> int:
-        """Writes the routing content if it changed; its version is the epoch."""
-        path = paths.physical_plan(self._topology)
+    def plans(self, submitted: Definition) -> tuple[Definition, Definition | None]:
+        """The plan in force and the one that an update may go back to; the first master writes what was submitted."""
+        path, former = paths.physical_plan(self._topology), paths.former_plan(self._topology)
         try:
-            held = self._state.get(path)
+            present = Definition.unpacked(self._state.get(path).data, path)
         except NotFound:
-            return self._term.transaction([Create(path, packing)])[0]
-        if held.data == packing:
-            return int(held.version)
-        return self._term.transaction([Set(path, packing, held.version)])[0]
+            self._term.transaction([Create(path, submitted.packed())])
+            return submitted, None
+        try:
+            return present, Definition.unpacked(self._state.get(former).data, former)
+        except NotFound:
+            return present, None
+
+    def switch(self, wanted: Definition, former: Definition | None, execution: ExecutionState) -> None:
+        """See :class:`topology_master.state.Store`."""
+        plan, state = paths.physical_plan(self._topology), paths.execution_state(self._topology)
+        record = paths.topology(self._topology)
+        held = self._state.get(record)
+        shape = wanted.shape
+        told = msgspec.structs.replace(
+            records.decode(held.data, TopologyRecord, record),
+            location=wanted.location,
+            config=wanted.config,
+            digest=shape.digest,
+            components=shape.digests,
+        )
+        writes: list[Write] = [
+            Set(plan, wanted.packed(), wanted.epoch - 1),
+            Set(state, records.encode(execution), self._state.get(state).version),
+            Set(record, records.encode(told), held.version),
+        ]
+        self._term.transaction([*writes, *self._way_back(former)])
+
+    def settled(self, execution: ExecutionState) -> None:
+        """See :class:`topology_master.state.Store`."""
+        path = paths.execution_state(self._topology)
+        write = Set(path, records.encode(execution), self._state.get(path).version)
+        self._term.transaction([write, *self._way_back(None)])
+
+    def _way_back(self, former: Definition | None) -> list[Write]:
+        path = paths.former_plan(self._topology)
+        if not self._state.exists(path):
+            return [] if former is None else [Create(path, former.packed())]
+        return [Delete(path) if former is None else Set(path, former.packed(), self._state.get(path).version)]
 
 
 class MasterProcess:
     """Wires one master; :meth:`run` returns the exit code."""
 
-    def __init__(self, definition: Definition, host: str, token: str, metrics: str) -> None:
+    def __init__(
+        self,
+        definition: Definition,
+        host: str,
+        token: str,
+        metrics: str,
+        wanted: Callable[[], bool] = lambda: True,
+        keys: Path | None = None,
+    ) -> None:
+        """``wanted`` is asked when this process could become the master: False ends it, and nothing was written.
+
+        ``keys`` is the folder with the secret key of the master's container.
+        """
         self.definition = definition
+        self._wanted = wanted
+        self._lease: Lease | None = None
         self.exit_code: ExitCode | None = None
         self.overview = Overview()
         self.name = os.environ.get("ARDEA_NAME", "topology-master")
@@ -88,7 +136,11 @@ class MasterProcess:
         self._state = open_state(definition.state)
         self._context = context()
         self.poller = Poller()
-        self._socket = Bound(self._context)
+        self._keys = Keyring.read(keys, definition.keys)
+        self._door = Door(self._context, self._keys, callers=True) if self._keys is not None else None
+        if self._door is not None:
+            self.poller.keep(self._door)
+        self._socket = Bound(self._context, self._door)
         self._port = self._socket.bind(f"tcp://{host}:0")
         self.poller.watch(self._socket)
         self._metrics = Dialled(self._context, self.name.encode(), metrics)
@@ -96,13 +148,15 @@ class MasterProcess:
             Identity(topology=definition.topology, container=0, process=self.name, life=leash.life())
         )
         observe_process(self.registry)
+        self._lag = self.registry.histogram("ardea_process_loop_lag_seconds")
+        self.registry.gauge("ardea_tm_leader").value = 0
 
     # --- becoming the master ----------------------------------------------------------------------------------
 
     def _stand_by(self) -> Lease | None:
         """Until the lease is this process's; None: it was told to stop before."""
         next_beat = 0.0
-        standby = Standby(self._state, paths.master(self.definition.topology), self._location(term=0))
+        standby = Standby(self._state, self.definition.topology, self._location(term=0))
         while self.exit_code is None:
             if (now := time.monotonic()) >= next_beat:
                 next_beat = now + 1.0
@@ -115,34 +169,38 @@ class MasterProcess:
                 pass  # nobody who has business with a master knows this port
         return None
 
-    def _location(self, term: int) -> bytes:
-        return records.encode(MasterLocation(host=self._host, port=self._port, term=term, pid=os.getpid()))
+    def _location(self, term: int) -> MasterLocation:
+        supervisor = os.environ.get("ARDEA_SUPERVISOR_ID")
+        holder = f"{supervisor}/{self.name}" if supervisor else ""
+        return MasterLocation(
+            host=self._host, port=self._port, term=term, pid=os.getpid(), holder=holder, life=leash.life()
+        )
 
     def _begin(self) -> Master:
         """A new term: takes it, says where it is, goes on from what is stored."""
         definition, topology = self.definition, self.definition.topology
         term = Term.take(self._state, topology, f"pid {os.getpid()} on {self._host}")
         path = paths.master(topology)
-        self._state.set(path, self._location(term.number), self._state.get(path).version)
+        self._state.set(path, records.encode(self._location(term.number)), self._state.get(path).version)
         store = StateStore(self._state, topology, term)
         if term.number == 1 and not definition.active:
             store.execution(ExecutionState(RunState.PAUSED))
         path = paths.execution_state(topology)
-        logical = definition.shape.plan()
+        present, former = store.plans(definition)
         return Master(
-            topology,
-            definition.shape.digest,
-            logical,
-            packing_from_bytes(definition.packing),
-            definition.packing,
-            store.epoch(definition.packing),
+            present,
+            former,
             term.number,
             store,
             self._transmit,
             found=records.decode(self._state.get(path).data, ExecutionState, path),
             now=time.monotonic(),
-            drain_secs=Settings.of(logical.config).drain,
         )
+
+    @property
+    def acting(self) -> bool:
+        """Whether nobody else can be the master now; from any thread."""
+        return self._lease is not None and self.exit_code is None and self._lease.expires_in > 0.0
 
     # --- the loop ---------------------------------------------------------------------------------------------
 
@@ -151,14 +209,15 @@ class MasterProcess:
         signal.signal(signal.SIGTERM, lambda *_: self._stop(ExitCode.TEMPORARY))
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         lease = self._stand_by()
-        if lease is None:
+        if lease is None or not self._wanted():
             self._close()
             return self.exit_code or ExitCode.TEMPORARY
         self.master = self._begin()
+        self._lease = lease
         log.info("this master acts", term=self.master.term)
         if self.master.state.final:
             self._stop(_code_of(self.master.state))
-        next_second = due = 0.0
+        next_second = due = time.monotonic()
         over_since: float | None = None
         while self.exit_code is None:
             self.poller.wait(min(1.0, max(0.0, due - time.monotonic())), lambda: self.exit_code is not None)
@@ -174,7 +233,10 @@ class MasterProcess:
                 log.error("the lease may be another's: this master ends")
                 self._stop(ExitCode.TEMPORARY)
             if now >= next_second:
+                self._lag.observe(now - next_second)
                 next_second = now + 1.0
+                if self._keys is not None:  # an update may have brought containers
+                    self._keys.learn(self.master.definition.keys)
                 leash.beat(in_user_code=False)
                 self._gauges(now)
             if self.master.over:
@@ -220,6 +282,8 @@ class MasterProcess:
                 return Answer(ok=False, code="UNKNOWN_VERB", message=f"the master knows no verb {ask.verb!r}")
         except ValueError as error:
             return Answer(ok=False, code="BAD_ARGUMENT", message=f"{ask.verb}: {error}")
+        except ProtocolError as error:
+            return Answer(ok=False, code=error.code, message=f"{ask.verb}: {error.reason}")
         except Fenced:
             raise
         except StateError as error:
@@ -238,6 +302,8 @@ class MasterProcess:
             master.debug(_given(ask, "target"), int(_seconds(_given(ask, "seconds"))))
         elif ask.verb == "fail":
             master.fail(_given(ask, "reason"))
+        elif ask.verb == "update":
+            master.update(_wish(ask), now)
         elif ask.verb != "status":
             return False
         return True
@@ -255,6 +321,7 @@ class MasterProcess:
             "silent_tasks": master.silent_tasks,
             "given_up": master.ending.given_up,
             "errors": master.ending.errors(),
+            "update": msgspec.to_builtins(master.updates.progress()),
             "tasks": {
                 master.plan.tasks[t].name: {"state": TaskState.Name(told.state), "life": told.life, "open": told.open}
                 for t, told in master.ending.tasks.items()
@@ -271,6 +338,7 @@ class MasterProcess:
         missing = len(master.missing)
         registry.gauge("ardea_tm_containers", state="missing").value = missing
         registry.gauge("ardea_tm_containers", state="registered").value = len(master.plan.containers) - missing
+        registry.gauge("ardea_tm_leader").value = 1
         registry.gauge("ardea_tm_plan_version").value = master.plan.epoch
         for number, container in master.containers.items():
             age = registry.gauge("ardea_tm_heartbeat_age_seconds", peer=f"manager-{number}")
@@ -284,6 +352,8 @@ class MasterProcess:
     def _close(self) -> None:
         self._state.close()
         self._socket.close()
+        if self._door is not None:
+            self._door.close()
         self._metrics.close()
         self._context.destroy(linger=1000)
 
@@ -298,6 +368,15 @@ def _given(ask: Ask, name: str) -> str:
     if not (text := ask.arguments.get(name)):
         raise ValueError(f"the argument {name} is missing")
     return text
+
+
+def _wish(ask: Ask) -> Wish:
+    """ValueError if it is none."""
+    try:
+        wanted = Definition.unpacked(ask.body, "the body")
+    except StateError as error:
+        raise ValueError(error.message) from error
+    return Wish(_given(ask, "id"), wanted, int(_given(ask, "base")), _seconds(_given(ask, "wait")))
 
 
 def _seconds(text: str) -> float:

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import structlog
 
-from ardea.errors import Conflict
-from ardea.state import Lease, StateManager, Unavailable, Versioned
+from ardea.errors import Conflict, NotFound
+from ardea.state import Check, Delete, Lease, StateManager, Unavailable, Versioned, paths, records
+from ardea.state.records import MasterLocation
 
 log = structlog.get_logger("topology-master")
 
 
 class Standby:
-    """Takes the lease at ``path`` as soon as nobody holds it.  Writes nothing while somebody does."""
+    """Takes the master's lease as soon as nobody holds it.  While somebody does, it writes nothing.
 
-    def __init__(self, state: StateManager, path: str, location: bytes) -> None:
+    The lease of a former life of this process is nobody's: a supervisor starts no process before its former life is
+    dead.  It is removed, instead of waited for until the session of the dead times out (decision 19).
+    """
+
+    def __init__(self, state: StateManager, topology_id: str, location: MasterLocation) -> None:
         """``location`` is what the lease says of its holder."""
         self._state = state
-        self._path = path
+        self._topology = topology_id
+        self._path = paths.master(topology_id)
         self._location = location
-        self._vacant = True
+        self._holder: Versioned | None = None
         self._told = False
-        self._watch = state.watch(path, self._seen)
+        self._watch = state.watch(self._path, self._seen)
 
     def attempt(self) -> Lease | None:
         """The lease, if it was free; call it again every tenth of a second until it is.
@@ -29,10 +35,11 @@ class Standby:
         """
         try:
             self._state.poll()
-            if not self._vacant:
+            if self._holder is not None:
+                self._bury(self._holder)
                 return None
-            lease = self._state.lease(self._path, self._location)
-        except Conflict:
+            lease = self._state.lease(self._path, records.encode(self._location))
+        except (Conflict, NotFound):
             # The watch tells of the holder at the next look; one that came and went in between it need not tell.
             self._say("another master is alive: this one stands by")
             return None
@@ -43,7 +50,18 @@ class Standby:
         return lease
 
     def _seen(self, node: Versioned | None) -> None:
-        self._vacant = node is None
+        self._holder = node
+
+    def _bury(self, node: Versioned) -> None:
+        """Removes what a former life left.  Version and term name it, for nobody else wrote one under the other."""
+        former, mine = records.decode(node.data, MasterLocation, self._path), self._location
+        dead = former.holder == mine.holder != "" and former.life < mine.life
+        if not dead or not former.term:  # without a term, the next holder's node may have the same version
+            self._say("another master is alive: this one stands by")
+            return
+        check = Check(paths.term(self._topology), former.term)
+        self._state.transaction([Delete(self._path, node.version)], checks=[check])
+        log.info("the lease of this process' former life is removed", life=former.life)
 
     def _say(self, what: str) -> None:
         if not self._told:

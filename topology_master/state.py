@@ -6,14 +6,15 @@ passes in :meth:`Master.tick`.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ardea.plan.logical import LogicalPlan
-from ardea.plan.packing import PackingPlan
-from ardea.plan.physical import PhysicalPlan
+from ardea.config import Settings
+from ardea.plan.definition import Definition
+from ardea.plan.shape import shape_to_bytes
 from ardea.protocol.ids import incarnation
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link, Port
@@ -27,11 +28,13 @@ from ardea.protocol.wire_pb2 import (
     EXIT,
     HEARTBEAT,
     HELLO,
+    HOLD,
     ORDER,
     PLAN,
     REFUSED,
     REGISTER,
     REPORT,
+    RESUME,
     Address,
     Admission,
     Header,
@@ -43,8 +46,9 @@ from ardea.protocol.wire_pb2 import (
     Registration,
     TaskReport,
 )
-from ardea.state.records import ExecutionState, RunState
+from ardea.state.records import ExecutionState, RunState, Switch
 from topology_master.ending import Ending, Phase
+from topology_master.updates import Updates, Wish, plan_of
 
 HEARTBEAT_EVERY = 1.0
 
@@ -57,6 +61,12 @@ class Store(Protocol):
 
     def execution(self, execution: ExecutionState) -> None:
         """The topology's state."""
+
+    def switch(self, wanted: Definition, former: Definition | None, execution: ExecutionState) -> None:
+        """The plan, which is of the next epoch, what to go back to, and the state, all at once."""
+
+    def settled(self, execution: ExecutionState) -> None:
+        """The state; there is nothing to go back to any more."""
 
 
 @dataclass(slots=True)
@@ -75,36 +85,31 @@ class Master:
 
     def __init__(
         self,
-        topology: str,
-        digest: str,
-        logical: LogicalPlan,
-        packing: PackingPlan,
-        packing_bytes: bytes,
-        epoch: int,
+        definition: Definition,
+        former: Definition | None,
         term: int,
         store: Store,
         port: Port,
         *,
         found: ExecutionState,
         now: float,
-        drain_secs: float,
     ) -> None:
-        self.topology = topology
+        self.topology = definition.topology
         self.term = term
-        self.plan = PhysicalPlan.build(logical, packing, epoch)
+        self.definition = definition
+        self.plan = plan_of(definition)
         self.ending = Ending(self.plan, found.end)
         self.containers: dict[int, Container] = {}
         self.active = found.state is not RunState.PAUSED
         self.state = found.state
         self.reason = found.reason
-        self._digest = digest
-        self._packing = packing_bytes
+        self.updates = Updates(self, definition, former, found.switch, now)
+        self._switch = found.switch
         self._store = store
         self._port = port
         self._orders: dict[int, Order] = {}
         self._version = 0
         self._planned = False
-        self._drain_secs = drain_secs
         self._drain = found.end.drain
         self._drain_until = math.inf
         self._next_heartbeat = 0.0
@@ -114,6 +119,8 @@ class Master:
         if self._drain is not None:
             self._drain_until = now + self._drain
             self._order(DRAIN)
+        if term > 1:
+            self.updates.begun()
 
     # --- messages ---------------------------------------------------------------------------------------------
 
@@ -130,22 +137,29 @@ class Master:
             self._register(container, known, Registration.FromString(frames[0]))
             self._consider(now)
         elif header.kind == REPORT:
-            if self.ending.reported(TaskReport.FromString(frames[0])):
+            report = TaskReport.FromString(frames[0])
+            place = self.plan.tasks.get(report.task)
+            # One that has moved may still report from where it was.
+            if place is not None and place.container == container and self.ending.reported(report):
                 self._consider(now)
         elif header.kind == HEARTBEAT:
             return
 
     def _met(self, number: int, header: Header, hello: Hello) -> None:
+        digest = self.definition.shape.digest
+        if number not in self.plan.containers and hello.topology == self.topology and hello.epoch < self.plan.epoch:
+            return  # an update has removed it, and its processes are about to end
         known = self.containers.get(number)
         if known is None or known.holder != hello.holder:
             link = Link(number, f"manager {number}", self.term, self._port)
             # The former's address stays: the others have it, and are told when the newcomer's differs.
             known = Container(link, hello.holder, None if known is None else known.address)
         link = known.link
-        if hello.topology != self.topology or hello.digest != self._digest or number not in self.plan.containers:
+        same = hello.digest == digest or hello.epoch < self.plan.epoch  # who is behind gets the plan
+        if hello.topology != self.topology or not same or number not in self.plan.containers:
             refusal = Refusal(
                 code="WRONG_TOPOLOGY",
-                message=f"this is the master of {self.topology}, plan {self._digest}; "
+                message=f"this is the master of {self.topology}, plan {digest}; "
                 f"container {number} of {hello.topology}, plan {hello.digest}, does not belong to it",
                 definite=True,
             )
@@ -154,12 +168,12 @@ class Master:
         self.containers[number] = known
         if link.meet(header.sender) is not None:
             known.registered = False
-        link.signal(Header(kind=HELLO), [Hello(topology=self.topology, digest=self._digest).SerializeToString()])
+        link.signal(Header(kind=HELLO), [Hello(topology=self.topology, digest=digest).SerializeToString()])
 
     def _register(self, number: int, known: Container, registration: Registration) -> None:
         address = registration.address
         known.admission = self._store.admit(number, registration.holder, address.host, address.data_port)
-        moved = self._planned and known.address is not None and known.address != address
+        moved = self._planned and known.address != address
         known.address = address
         known.registered = True
         address.incarnation = incarnation(known.admission, known.link.peer)
@@ -167,22 +181,30 @@ class Master:
         body = Admission(admission=known.admission, term=self.term).SerializeToString()
         known.link.send(Lane.CONTROL, Header(kind=ADMITTED), [body], len(body))
         if self._planned:
-            for container in self.containers.values() if moved else (known,):
+            for container in self._members if moved else (known,):
                 self._send_plan(container)
         elif all(c in self.containers and self.containers[c].registered for c in self.plan.containers):
             self._planned = True
-            for container in self.containers.values():
+            for container in self._members:
                 self._send_plan(container)
 
     def _send_plan(self, container: Container) -> None:
-        plan = Plan(epoch=self.plan.epoch, packing=self._packing, active=self.active, term=self.term)
-        plan.addresses.extend(c.address for c in self.containers.values() if c.address is not None)
+        plan = Plan(
+            epoch=self.plan.epoch,
+            build=self.definition.build,
+            shape=shape_to_bytes(self.definition.shape),
+            packing=self.definition.packing,
+            active=self.active,
+            term=self.term,
+            keys=self.definition.keys,
+        )
+        plan.addresses.extend(c.address for c in self._members if c.address is not None)
         body = plan.SerializeToString()
         container.link.send(Lane.CONTROL, Header(kind=PLAN), [body], len(body))
         for order in self._orders.values():
             self._send_order(container, order)
 
-    # --- orders -----------------------------------------------------------------------------------------------
+    # --- verbs ------------------------------------------------------------------------------------------------
 
     def set_active(self, now: float, *, active: bool) -> None:
         """Activates or deactivates the topology."""
@@ -196,7 +218,7 @@ class Master:
 
     def drain(self, now: float, wait: float | None = None) -> None:
         """Stops the spouts, waits for what is open, then ends as KILLED; repeated with less time, it hurries."""
-        wait = self._drain_secs if wait is None else wait
+        wait = Settings.of(self.plan.logical.config).drain if wait is None else wait
         if self.over or now + wait >= self._drain_until:
             return
         self._write(self.state, drain=wait)
@@ -213,12 +235,70 @@ class Master:
         """Has a component, or one task by its name, log a sample of what it emits, for so long."""
         self._order(DEBUG, target=target, seconds=seconds)
 
-    def _order(self, kind: OrderKind, *, target: str = "", seconds: int = 0) -> None:
+    # --- an update ----------------------------------------------------------------------------------------------
+
+    def update(self, wish: Wish, now: float) -> None:
+        """Begins or joins an update; :attr:`updates` knows how far it is.
+
+        Raises:
+            ProtocolError: it is refused; nothing was changed.
+        """
+        ends = ""
+        if self.ending.phase is not Phase.RUNNING or self._drain is not None:
+            ends = f"the topology is ending: it is {self.state}" + (", and is drained" if not self.over else "")
+        self.updates.wished(wish, self.ending, now, ends=ends)
+
+    def hold(self, spouts: Sequence[str], leaving: Sequence[int], *, settle: bool) -> int:
+        """See :class:`topology_master.updates.Topology`."""
+        self._orders.pop(RESUME, None)
+        self._order(HOLD, components=spouts, leaving=leaving, settle=settle)
+        return hold_number(self.term, self._version)
+
+    def resume(self) -> None:
+        """See :class:`topology_master.updates.Topology`."""
+        self._orders.pop(HOLD, None)
+        self._order(RESUME)
+
+    def switch(self, wanted: Definition, former: Definition | None, switch: Switch) -> None:
+        """See :class:`topology_master.updates.Topology`."""
+        plan = plan_of(wanted)
+        ending = copy.copy(self.ending)
+        ending.replanned(plan)
+        self._store.switch(wanted, former, self._execution(self.state, self.reason, self._drain, ending, switch))
+        self.definition, self.plan, self.ending, self._switch = wanted, plan, ending, switch
+        for container in self._members:
+            if container.registered:
+                self._send_plan(container)
+
+    def settled(self) -> None:
+        """See :class:`topology_master.updates.Topology`."""
+        self._store.settled(self._execution(self.state, self.reason, self._drain, self.ending, None))
+        self._switch = None
+
+    # --- orders -------------------------------------------------------------------------------------------------
+
+    def _order(
+        self,
+        kind: OrderKind,
+        *,
+        target: str = "",
+        seconds: int = 0,
+        components: Sequence[str] = (),
+        leaving: Sequence[int] = (),
+        settle: bool = False,
+    ) -> None:
         self._version += 1
         order = self._orders[kind] = Order(
-            kind=kind, term=self.term, version=self._version, target=target, seconds=seconds
+            kind=kind,
+            term=self.term,
+            version=self._version,
+            target=target,
+            seconds=seconds,
+            components=components,
+            leaving=leaving,
+            settle=settle,
         )
-        for container in self.containers.values():
+        for container in self._members:
             if container.registered:
                 self._send_order(container, order)
 
@@ -241,13 +321,16 @@ class Master:
         elif self._drain is not None and (ending.quiet or now >= self._drain_until):
             left = sum(told.open for told in ending.tasks.values())
             self._finish(RunState.KILLED, f"{left:,} tuples were still open" if left else "")
-        elif self._drain is None and self.active and ending.quiet:
+        elif self._drain is None and self.active and not self.updates.switching and ending.quiet:
             # Written down before the first end marker: a new master continues from it.
             self._write(RunState.ENDING)
+            self.updates.ended("the topology has ended")
             ending.declared()
             self._order(END)
-        elif ending.unsaved:
-            self._write(self.state)
+        else:
+            if ending.unsaved:
+                self._write(self.state)
+            self.updates.look(ending, now)
 
     def _finish(self, state: RunState, reason: str) -> None:
         if self.ending.phase is Phase.OVER:
@@ -258,9 +341,15 @@ class Master:
 
     def _write(self, state: RunState, reason: str = "", *, drain: float | None = None) -> None:
         drain = self._drain if drain is None else drain
-        self._store.execution(ExecutionState(state, reason, self.ending.facts(state, drain)))
+        self._store.execution(self._execution(state, reason, drain, self.ending, self._switch))
         self.state, self.reason, self._drain = state, reason, drain
         self.ending.unsaved = False
+
+    @staticmethod
+    def _execution(
+        state: RunState, reason: str, drain: float | None, ending: Ending, switch: Switch | None
+    ) -> ExecutionState:
+        return ExecutionState(state, reason, ending.facts(state, drain), None if state.final else switch)
 
     @property
     def over(self) -> bool:
@@ -270,12 +359,12 @@ class Master:
     @property
     def told_everybody(self) -> bool:
         """Whether every registered manager has confirmed the last order."""
-        return all(c.link.lanes[Lane.CONTROL].unconfirmed_bytes == 0 for c in self.containers.values() if c.registered)
+        return all(c.link.lanes[Lane.CONTROL].unconfirmed_bytes == 0 for c in self._members if c.registered)
 
     # --- time -------------------------------------------------------------------------------------------------
 
     def tick(self, now: float) -> float:
-        """Heartbeats, and the end of a drain; returns when to be called again."""
+        """Heartbeats, the end of a drain, the steps of an update; returns when to be called again."""
         if now >= self._next_heartbeat:
             self._next_heartbeat = now + HEARTBEAT_EVERY
             for container in self.containers.values():
@@ -283,9 +372,14 @@ class Master:
                     container.link.heartbeat()
         if self.over:
             return self._next_heartbeat
-        if now >= self._drain_until:
+        if now >= min(self._drain_until, self.updates.due):
             self._consider(now)
-        return min(self._next_heartbeat, max(now, self._drain_until))
+        return min(self._next_heartbeat, max(now, self._drain_until), max(now, self.updates.due))
+
+    @property
+    def _members(self) -> list[Container]:
+        """Those of the present plan; one that an update has removed may come back if the update is put back."""
+        return [container for number, container in self.containers.items() if number in self.plan.containers]
 
     @property
     def missing(self) -> list[int]:
@@ -296,3 +390,8 @@ class Master:
     def silent_tasks(self) -> list[str]:
         """Tasks that have not reported yet."""
         return [self.plan.tasks[t].name for t, told in self.ending.tasks.items() if not told.version]
+
+
+def hold_number(term: int, version: int) -> int:
+    """What a spout reports of the order to hold that it obeys."""
+    return term << 32 | version

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ardea import __version__
-from ardea.cli import console, debug, describe, doctor, listing, reference, run, submit, top, topologies
+from ardea.cli import console, debug, describe, doctor, listing, reference, run, submit, top, topologies, update
 from ardea.cli.console import Output, OutputOption
 
 app = typer.Typer(
@@ -48,6 +48,7 @@ app.command("debug")(debug.debug)
 app.command("logs")(topologies.logs)
 app.command("activate")(topologies.activate)
 app.command("deactivate")(topologies.deactivate)
+app.command("update")(update.update)
 app.command("restart")(topologies.restart)
 app.command("kill")(topologies.kill)
 app.command("config")(reference.config)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,39 +12,55 @@ from typing import Annotated
 
 import typer
 
-from ardea.cli import console
+from ardea.cli import console, remote
 from ardea.cli.console import Name, StateOption
 from ardea.cli.logs import Tail
+from ardea.cli.places import also_on_kubernetes
 from ardea.cli.running import Running, running
 from ardea.errors import NotFound, Unreachable, UserError
 from ardea.plan.definition import Definition
 from ardea.plan.wire import packing_from_bytes
 from ardea.state.topologies import status as status_of
+from ardea.supervision.records import read_status
 from scheduler.home import Home
 
 LASTS = 15
 """Seconds that the tasks go on logging when this command is gone."""
 RENEW_EVERY = 5.0
 LOOK_EVERY = 0.2
+STACK_WITHIN = 5.0
 
 
 @console.reports
+@also_on_kubernetes(remote.debug)
 def debug(
     name: Name,
     target: Annotated[
         str, typer.Argument(metavar="COMPONENT[-INDEX]", help="A component, or one of its tasks (from 0).")
     ],
-    lines: Annotated[int, typer.Option("--lines", "-n", min=0, help="End after so many lines; 0: go on.")] = 0,
+    lines: Annotated[int, typer.Option("--lines", min=0, help="End after so many lines; 0: go on.")] = 0,
+    stack: Annotated[bool, typer.Option("--stack", help="Print the stack of every thread instead.")] = False,
+    shell: Annotated[bool, typer.Option("--shell", help="Kubernetes: open a shell beside the task instead.")] = False,
+    order: Annotated[bool, typer.Option("--order", hidden=True, help="Order the sample, read nothing.")] = False,
     state: StateOption = console.STATE,
 ) -> None:
     """Show a sample of what a component emits, until Ctrl-C.
 
     At most ten lines a second and task.
     """
+    if shell:
+        raise UserError("--shell is for topologies on Kubernetes", hint="-n NAMESPACE says where it runs")
     home = Home(state)
     with running(name, home) as found:
         folder = home.folder(found.topology.id)
         wanted, logs = _logs(Definition.read(folder / "definition"), target, folder)
+        if order:
+            found.client.ask("debug", target=wanted, seconds=str(LASTS))
+            return
+        if stack:
+            for task, tail in logs.items():
+                _print_stack(task, tail)
+            return
         for tail in logs.values():
             tail.skip()
         try:
@@ -56,6 +74,26 @@ def debug(
             for tail in logs.values():
                 tail.close()
         console.say(f"{found.topology.id} does not run any more; `ardea describe {found.topology.id}` says why")
+
+
+def _print_stack(task: str, tail: Tail) -> None:
+    """SIGUSR1 makes the process write the stack of every thread to its log."""
+    tail.skip()
+    folder = tail.path.parents[1]
+    pid = read_status(folder).get("processes", {}).get(task, {}).get("pid")
+    if pid is None:
+        raise Unreachable(f"{task} does not run now", hint="`ardea describe` says why")
+    os.kill(pid, signal.SIGUSR1)
+    print(f"{task} (pid {pid}):")  # noqa: T201
+    deadline, last = time.monotonic() + STACK_WITHIN, ""
+    while time.monotonic() < deadline and not last.startswith("Current thread"):
+        for line in tail.lines():
+            print(f"  {line}")  # noqa: T201
+            last = line if line.startswith("Current thread") else last
+        time.sleep(LOOK_EVERY)
+    for line in tail.lines():
+        print(f"  {line}")  # noqa: T201
+    tail.close()
 
 
 def _emitted(found: Running, target: str, logs: dict[str, Tail]) -> Iterator[str]:

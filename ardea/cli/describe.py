@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import time
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import msgspec
+import typer
 from rich.table import Table
 
-from ardea.cli import console
+from ardea.cli import console, remote
 from ardea.cli.console import Name, Output, OutputOption, StateOption
+from ardea.cli.drawing import draw
 from ardea.cli.listing import row, state_of
+from ardea.cli.places import also_on_kubernetes
 from ardea.errors import NotFound, StateError, Unreachable
 from ardea.metrics import Totals
 from ardea.protocol.ids import admission_of, life_of
@@ -20,15 +24,57 @@ from ardea.state.records import SchedulerLocation
 from ardea.state.topologies import find
 from scheduler.control import MasterClient, Status
 from scheduler.home import Home
+from scheduler.kubernetes.client import Cluster
+from scheduler.kubernetes.describe import pod_rows, process_rows
+from scheduler.kubernetes.topologies import find as find_root
+from scheduler.kubernetes.topologies import pods_of
 from scheduler.processes import ProcessRow, processes
 
 
+def _on_cluster(cluster: Cluster, name: str, output: Output, plan: bool = False) -> None:
+    """Without a master, what its objects say."""
+    if plan:
+        draw(name, {}, output)
+        return
+    found = find_root(cluster, name)
+    pods = pods_of(cluster, found.id)
+    told = remote.described_by_master(cluster, found.id) if found.topology.running else None
+    rows = process_rows(found.blueprint, pods)
+    execution, record = found.topology.execution, found.topology.record
+    silence = "no master answers" if found.topology.running and told is None else None
+    document = (told or {"status": None, "master_silent": silence}) | row(found.topology)
+    status = remote.status_in(told, found.id)
+    document |= {
+        "reason": execution.reason if execution else "",
+        "topology_class": record.topology_class if record else None,
+        "submitted_from": record.submitted_from if record else None,
+        "version": record.ardea_version if record else None,
+        "kept_by": {"scheduler": "kubernetes", "host": cluster.namespace, "pid": 0},
+        "processes": msgspec.to_builtins(rows),
+        "pods": pod_rows(pods),
+        "folder": None,
+    }
+    _show(document, status, rows, output)
+
+
 @console.reports
-def describe(name: Name, output: OutputOption = Output.TABLE, state: StateOption = console.STATE) -> None:
+@also_on_kubernetes(_on_cluster)
+def describe(
+    name: Name,
+    output: OutputOption = Output.TABLE,
+    state: StateOption = console.STATE,
+    plan: Annotated[bool, typer.Option("--plan", help="Draw its plan instead; TOPOLOGY may be FILE[:Class].")] = False,
+) -> None:
     """Show who submitted a topology, where its tasks run, what ails them."""
     home = Home(state)
+    if plan and Path(name.partition(":")[0]).is_file():
+        draw(name, {}, output)
+        return
     with home.open_state() as manager:
         topology = find(manager, name)
+        if plan and (submitted := topology.record) is not None:
+            draw(submitted.location, submitted.config, output)
+            return
         folder = home.folder(topology.id)
         status: Status | None = None
         silence = ""
@@ -52,6 +98,10 @@ def describe(name: Name, output: OutputOption = Output.TABLE, state: StateOption
         "processes": msgspec.to_builtins(rows),
         "folder": str(folder),
     }
+    _show(document, status, rows, output)
+
+
+def _show(document: dict[str, Any], status: Status | None, rows: list[ProcessRow], output: Output) -> None:
     if output is Output.JSON:
         console.print_json(document)
     else:
@@ -68,7 +118,6 @@ def _keeper(state: StateManager, topology_id: str) -> SchedulerLocation | None:
 def _print(document: dict[str, Any], status: Status | None, rows: list[ProcessRow]) -> None:
     out = console.out()
     facts = Table.grid(padding=(0, 2))
-    keeper = document["kept_by"]
     for label, value in (
         ("Topology", document["name"]),
         ("Id", document["id"]),
@@ -78,7 +127,7 @@ def _print(document: dict[str, Any], status: Status | None, rows: list[ProcessRo
         ("Class", document["topology_class"]),
         ("Submitted", f"{document['submitted_at']} by {document['submitted_by']}"),
         ("Version", document["version"]),
-        ("Kept by", f"process {keeper['pid']} on {keeper['host']}" if keeper else None),
+        ("Kept by", _kept(document["kept_by"])),
         ("Folder", document["folder"]),
         ("Master", document["master_silent"]),
     ):
@@ -93,6 +142,11 @@ def _print(document: dict[str, Any], status: Status | None, rows: list[ProcessRo
         out.print(_tasks(status, rows))
         for error in status.errors:
             out.print(f"error: {error}", highlight=False, markup=False, soft_wrap=True)
+    for pod in document.get("pods", ()):
+        line = f"container {pod['container']}: pod {pod['pod']} on {pod['node'] or 'no node'}, {pod['phase']}"
+        out.print(
+            f"{line}; {pod['trouble']}" if pod["trouble"] else line, highlight=False, markup=False, soft_wrap=True
+        )
     for process in rows:
         where = f" (container {process.container})" if process.container is not None else ""
         if process.crash_loop:
@@ -102,6 +156,14 @@ def _print(document: dict[str, Any], status: Status | None, rows: list[ProcessRo
             times = "once" if process.restarts == 1 else f"{process.restarts} times"
             line = f"restarted: {process.name}{where}, {times}; its last end: {process.last_reason}"
             out.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _kept(keeper: dict[str, Any] | None) -> str | None:
+    if keeper is None:
+        return None
+    if keeper["scheduler"] == "kubernetes":
+        return f"Jobs in namespace {keeper['host']}"
+    return f"process {keeper['pid']} on {keeper['host']}"
 
 
 def _tasks(status: Status, processes: list[ProcessRow]) -> Table:

@@ -11,21 +11,31 @@ from rich.table import Table
 
 from ardea.cli import console
 from ardea.cli.console import Output, OutputOption, StateOption
-from ardea.errors import ExitCode
+from ardea.cli.places import also_on_kubernetes
+from ardea.errors import ExitCode, UserError
 from ardea.state.topologies import listing, orphans, remove
 from scheduler.capacity import PROCESS_BYTES, Machine
 from scheduler.home import Home
+from scheduler.kubernetes.client import Cluster
+from scheduler.kubernetes.doctor import checks as cluster_checks
 
 MIN_FILES = 1024
 
 
+def _on_cluster(cluster: Cluster, prune: bool, output: Output) -> None:
+    if prune:
+        raise UserError("--prune is for a state directory: on Kubernetes everything goes with its root object")
+    _show(cluster_checks(cluster), output)
+
+
 @console.reports
+@also_on_kubernetes(_on_cluster)
 def doctor(
     prune: Annotated[bool, typer.Option("--prune", help="Remove what dead topologies have left in the state.")] = False,
     output: OutputOption = Output.TABLE,
     state: StateOption = console.STATE,
 ) -> None:
-    """Check the machine and the state directory; exit 1 if something is wrong."""
+    """Check that all is in order; exit 1 if it is not."""
     home, machine = Home(state), Machine.here()
     memory = machine.memory
     writable, where = _writable(home)
@@ -37,6 +47,10 @@ def doctor(
     ]
     if writable:
         checks += _leftovers(home, prune)
+    _show(checks, output)
+
+
+def _show(checks: list[tuple[str, bool, str]], output: Output) -> None:
     if output is Output.JSON:
         console.print_json({"checks": [{"name": n, "ok": ok, "found": found} for n, ok, found in checks]})
     else:

@@ -8,15 +8,27 @@ from rich.table import Table
 
 from ardea.cli import console
 from ardea.cli.console import Output, OutputOption, StateOption
+from ardea.cli.places import also_on_kubernetes
 from ardea.state.topologies import TopologyStatus, listing
 from scheduler.home import Home
+from scheduler.kubernetes.client import Cluster
+from scheduler.kubernetes.topologies import listing as roots
+
+
+def _on_cluster(cluster: Cluster, output: Output) -> None:
+    _show([row(found.topology) for found in roots(cluster)], output)
 
 
 @console.reports
+@also_on_kubernetes(_on_cluster)
 def list_topologies(output: OutputOption = Output.TABLE, state: StateOption = console.STATE) -> None:
-    """List the topologies of the state directory, the newest first."""
+    """List the topologies, the newest first."""
     with Home(state).open_state() as manager:
         rows = [row(topology) for topology in listing(manager)]
+    _show(rows, output)
+
+
+def _show(rows: list[dict[str, Any]], output: Output) -> None:
     if output is Output.JSON:
         console.print_json({"topologies": rows})
         return

@@ -56,13 +56,13 @@ class Tail:
 
     def __init__(self, path: Path, *, marks: bool = True) -> None:
         """``marks``: whether the supervisor's own lines count, which say when each life began and ended."""
-        self._path, self._marks = path, marks
+        self.path, self._marks = path, marks
         self._fd: int | None = None
         self._rest = b""
 
     def history(self) -> Iterator[str]:
         """The lines of the files that were rotated away, the oldest first."""
-        older = self._path.parent.glob(f"{self._path.name}.*")
+        older = self.path.parent.glob(f"{self.path.name}.*")
         for path in sorted(older, key=lambda p: int(p.suffix[1:]), reverse=True):
             yield from self._chosen(path.read_bytes().split(b"\n")[:-1])
 
@@ -79,7 +79,7 @@ class Tail:
         while True:
             if self._fd is None:
                 try:
-                    self._fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+                    self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
                 except FileNotFoundError:
                     return
             while chunk := os.read(self._fd, _CHUNK):
@@ -97,7 +97,7 @@ class Tail:
 
     def _rotated(self, fd: int) -> bool:
         try:
-            return not os.path.samestat(os.fstat(fd), self._path.stat())
+            return not os.path.samestat(os.fstat(fd), self.path.stat())
         except FileNotFoundError:
             return False
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from typing import Annotated
+from collections.abc import Iterator
+from typing import Annotated, Any
 
 import typer
 
@@ -37,11 +38,24 @@ def load(
     metrics_port: int | None,
 ) -> Submission:
     """Loads, checks and packs what the options name."""
-    overrides = config.parse(settings or ())
+    given = overrides(settings, name=name, containers=containers, metrics_port=metrics_port)
+    with authors_prints():
+        return Submission.of(target, given, home.state_url)
+
+
+def overrides(
+    settings: list[str] | None, *, name: str | None, containers: int | None, metrics_port: int | None = None
+) -> dict[str, Any]:
+    """The configuration that the options make, which wins over the topology's."""
     given = {"topology.name": name, "topology.stmgrs": containers, "heron.metricsmgr.port": metrics_port}
-    overrides.update({key: value for key, value in given.items() if value is not None})
-    with contextlib.redirect_stdout(sys.stderr):  # whatever the author's file prints while it is imported
-        return Submission.of(target, overrides, home.state_url)
+    return config.parse(settings or ()) | {key: value for key, value in given.items() if value is not None}
+
+
+@contextlib.contextmanager
+def authors_prints() -> Iterator[None]:
+    """Whatever the author's file prints while it is imported is no data of ours."""
+    with contextlib.redirect_stdout(sys.stderr):
+        yield
 
 
 def show_plan(submission: Submission, output: Output) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ardea.cli import console, submission
+from ardea.cli import console, kubernetes, submission
 from ardea.cli.console import Output, OutputOption, StateOption
 from ardea.errors import ArdeaError, ClusterError, ExitCode, TimedOut
 from ardea.state.records import RunState
@@ -95,3 +95,4 @@ def await_running(
 
 
 app.command("local")(local)
+app.command("kubernetes")(kubernetes.kubernetes)

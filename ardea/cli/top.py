@@ -12,8 +12,9 @@ import typer
 from rich.live import Live
 from rich.table import Table
 
-from ardea.cli import console
+from ardea.cli import console, remote
 from ardea.cli.console import Name, Output, OutputOption, StateOption
+from ardea.cli.places import also_on_kubernetes
 from ardea.cli.progress import seconds
 from ardea.cli.running import running
 from ardea.errors import Unreachable
@@ -32,7 +33,8 @@ class Row(msgspec.Struct, frozen=True):
     """A component (``task`` is None) or one of its tasks, over the last seconds.
 
     Rates are a second, latencies seconds; ``capacity`` and ``back_pressure`` are shares of the time (0 to 1) in which
-    the executor worked, or was held back; of a component: those of its busiest, its most held back task.
+    the executor worked, or was held back, and ``initiates`` that in which the task held spouts back, because too much
+    waited for it: ``initiated_seconds`` in all.  Of a component: those of the task that has most of each.
     """
 
     component: str
@@ -46,6 +48,8 @@ class Row(msgspec.Struct, frozen=True):
     latency_p99: float | None
     capacity: float
     back_pressure: float
+    initiates: float
+    initiated_seconds: float
     pending: int
     exceptions: int
     resident_memory_bytes: int
@@ -85,7 +89,10 @@ class Window:
             whole = self._row(component, None, total, elapsed)
             busiest = max(each.capacity for each in own)
             held = max(each.back_pressure for each in own)
-            rows += [msgspec.structs.replace(whole, capacity=busiest, back_pressure=held), *own]
+            initiates = max(each.initiates for each in own)
+            longest = max(each.initiated_seconds for each in own)
+            most = {"capacity": busiest, "back_pressure": held, "initiates": initiates, "initiated_seconds": longest}
+            rows += [msgspec.structs.replace(whole, **most), *own]
         return rows
 
     def _row(self, component: str, process: ProcessTotals | None, lately: Totals, elapsed: float) -> Row:
@@ -106,6 +113,8 @@ class Window:
             latency_p99=lately.quantile(0.99, of),
             capacity=min(1.0, rate(lately.busy_seconds)),
             back_pressure=min(1.0, rate(lately.backpressured_seconds)),
+            initiates=min(1.0, rate(lately.initiated_seconds)),
+            initiated_seconds=round(process.totals.initiated_seconds, 3) if process else 0.0,
             pending=lately.pending,
             exceptions=lately.exceptions,
             resident_memory_bytes=lately.resident_memory_bytes,
@@ -120,6 +129,7 @@ def _since(totals: Totals, earlier: Totals | None) -> Totals:
 
 
 @console.reports
+@also_on_kubernetes(remote.top)
 def top(
     name: Name,
     once: Annotated[bool, typer.Option("--once", help="Print one table and end, as without a terminal.")] = False,
@@ -174,8 +184,8 @@ def _table(status: Status, rows: Sequence[Row]) -> Table:
     table = Table(title=f"{status.topology} {status.state}", title_justify="left", box=None, pad_edge=False)
     for column in ("Component", "Task", "Container"):
         table.add_column(column)
-    numbers = "Emitted/s", "Executed/s", "Acked/s", "Failed/s", "Latency", "p99", "Capacity", "Held back", "Pending"
-    for column in numbers:
+    numbers = "Emitted/s", "Executed/s", "Acked/s", "Failed/s", "Latency", "p99", "Capacity", "Held back", "Holds back"
+    for column in (*numbers, "Pending"):
         table.add_column(column, justify="right")
     for row in rows:
         whole = row.task is None
@@ -183,5 +193,6 @@ def _table(status: Status, rows: Sequence[Row]) -> Table:
         times = ("-" if value is None else seconds(value) for value in (row.latency, row.latency_p99))
         shares = (f"{100 * share:.0f} %" for share in (row.capacity, row.back_pressure))
         names = (row.component, "", "") if whole else ("", row.task or "", str(row.container))
-        table.add_row(*names, *rates, *times, *shares, f"{row.pending:,}", style="bold" if whole else None)
+        holds = f"{100 * row.initiates:.0f} % ({seconds(row.initiated_seconds)})" if row.initiated_seconds else "-"
+        table.add_row(*names, *rates, *times, *shares, holds, f"{row.pending:,}", style="bold" if whole else None)
     return table

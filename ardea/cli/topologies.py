@@ -9,9 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from ardea.cli import console
+from ardea.cli import console, remote
 from ardea.cli.console import Name, StateOption
 from ardea.cli.logs import Tail, log_files
+from ardea.cli.places import also_on_kubernetes
 from ardea.cli.running import running
 from ardea.errors import NotFound
 from ardea.state.topologies import find
@@ -25,6 +26,7 @@ LOOK_EVERY = 0.2
 
 
 @console.reports
+@also_on_kubernetes(remote.logs)
 def logs(
     name: Name,
     selection: Annotated[
@@ -50,18 +52,21 @@ def logs(
 
 
 @console.reports
+@also_on_kubernetes(remote.activate)
 def activate(name: Name, state: StateOption = console.STATE) -> None:
     """Let the spouts of a deactivated topology go on."""
     _order(name, state, "activate", "is active")
 
 
 @console.reports
+@also_on_kubernetes(remote.deactivate)
 def deactivate(name: Name, state: StateOption = console.STATE) -> None:
     """Pause the spouts of a topology; what they have emitted is still processed."""
     _order(name, state, "deactivate", "is deactivated; `ardea activate` lets it go on")
 
 
 @console.reports
+@also_on_kubernetes(remote.kill)
 def kill(
     name: Name,
     wait_secs: Annotated[
@@ -81,6 +86,7 @@ def kill(
 
 
 @console.reports
+@also_on_kubernetes(remote.restart)
 def restart(
     name: Name,
     container: Annotated[

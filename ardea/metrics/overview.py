@@ -34,6 +34,8 @@ SUMMARY_COUNTERS = (
     "ardea_instance_execute_duration_seconds",
     "ardea_spout_complete_latency_seconds",
 )
+SUMMARY_INITIATED = "ardea_stmgr_backpressure_seconds_total"
+"""Summed for each initiator apart, as ``NAME INITIATOR``: a stream manager measures it, and it is said of the task."""
 SUMMARY_GAUGES = (
     "ardea_spout_pending_tuples",
     "ardea_process_resident_memory_bytes",
@@ -95,7 +97,7 @@ def _raise(known: dict[K, Values], news: Mapping[K, Values]) -> None:
 
 
 class TaskSummary(msgspec.Struct, frozen=True, array_like=True):
-    """One process of a container; series summed over their own labels."""
+    """One process of a container; series summed over their own labels, but SUMMARY_INITIATED."""
 
     process: str
     component: str
@@ -117,6 +119,7 @@ class Summary(msgspec.Struct, frozen=True, array_like=True):
 class Totals(msgspec.Struct):
     """What one process, or all tasks of a component, did since the topology began.
 
+    ``backpressured_seconds``: held back; ``initiated_seconds``: held spouts back, because too much waited for it.
     Latencies are buckets of ``ardea.metrics.SECONDS`` followed by the sum in seconds.
     """
 
@@ -131,6 +134,7 @@ class Totals(msgspec.Struct):
     exceptions: int = 0
     busy_seconds: float = 0.0
     backpressured_seconds: float = 0.0
+    initiated_seconds: float = 0.0
     cpu_seconds: float = 0.0
     execute_duration: Values = ()
     complete_latency: Values = ()
@@ -238,11 +242,22 @@ class Overview:
                 process.gauges = {}
 
     def processes(self) -> list[ProcessTotals]:
-        """Every process, by container, kind and task."""
+        """Every process, by container, name and task."""
+        initiated = self._initiated()
         return [
-            ProcessTotals(container, kind, process.component, task, _totals(process))
-            for (container, kind, task), process in sorted(self._processes.items())
+            ProcessTotals(container, name, process.component, task, _totals(process, initiated.get(name, 0.0)))
+            for (container, name, task), process in sorted(self._processes.items())
         ]
+
+    def _initiated(self) -> dict[str, float]:
+        """Seconds for which each task held spouts back."""
+        found: dict[str, float] = {}
+        for process in self._processes.values():
+            for key, values in process.lives.totals().items():
+                name, _, initiator = key.partition(" ")
+                if name == SUMMARY_INITIATED:
+                    found[initiator] = found.get(initiator, 0.0) + values[0]
+        return found
 
     def components(self) -> dict[str, Totals]:
         """Every component, summed over its tasks."""
@@ -253,9 +268,9 @@ class Overview:
         return found
 
 
-def _totals(process: _Process) -> Totals:
+def _totals(process: _Process, initiated: float) -> Totals:
     values = process.lives.totals()
-    fields: dict[str, Any] = {"tasks": 1 if process.gauges else 0}
+    fields: dict[str, Any] = {"tasks": 1 if process.gauges else 0, "initiated_seconds": initiated}
     for field, name in _SERIES_OF.items():
         kind = SERIES[name].kind
         if kind is Kind.GAUGE:

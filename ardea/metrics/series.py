@@ -131,6 +131,7 @@ SERIES: dict[str, Series] = {
         _counter(_C, "ardea_ack_tree_lost_total", "Trees settled as lost."),
         _counter(_C, "ardea_ack_tree_late_total", "Inits, acks and fails for trees that were not open."),
         _gauge(_C, "ardea_tm_containers", "Containers.", "state"),
+        _gauge(_C, "ardea_tm_leader", "1 of the acting master, 0 of one that stands by."),
         _gauge(_C, "ardea_tm_plan_version", "Epoch of the physical plan."),
         _gauge(_C, "ardea_tm_heartbeat_age_seconds", "Since a stream manager's last heartbeat.", "peer"),
         _counter(_C, "ardea_tm_restarts_total", "Processes started again.", "component", "reason"),

@@ -1,20 +1,28 @@
-"""What every process of a container is started with: one file beside its logs, read before anything else."""
+"""What every process of a container is started with: one file beside its logs, read before anything else.
+
+In the state the same bytes, compressed, are the routing content.
+"""
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ardea.errors import StateError
+from ardea.plan.logical import LogicalPlan
 from ardea.plan.shape import Shape
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
     """A submitted topology: where its code is, what the submitter overrode, its shape, and its packing plan.
 
-    ``state`` is the state manager's address; ``location`` the topology's file (``FILE`` or ``FILE:Class``).
+    ``state`` is the state manager's address; ``location`` the topology's file (``FILE`` or ``FILE:Class``).  An
+    update makes another one (docs/updating.md): ``epoch`` counts them, ``build`` is the epoch that brought the present
+    code and configuration, ``parallelism`` the tasks of rescaled components, ``highest`` the highest task id ever used.
+    ``keys`` are the public keys of those who may connect, by name (docs/security.md); without any, everybody may.
     """
 
     topology: str
@@ -24,6 +32,19 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     shape: Shape
     packing: bytes
     active: bool = True
+    epoch: int = 1
+    build: int = 1
+    parallelism: dict[str, int] = {}
+    highest: int = 0
+    keys: dict[str, str] = {}
+
+    def same_as(self, other: Definition) -> bool:
+        """Whether both are one plan, whatever their epochs."""
+        return msgspec.structs.replace(self, epoch=other.epoch, highest=other.highest) == other
+
+    def rescaled(self, plan: LogicalPlan) -> LogicalPlan:
+        """What the topology's file builds, with the tasks that updates have given its components."""
+        return plan.scaled({name: (tasks, tasks) for name, tasks in self.parallelism.items()})
 
     def write(self, path: Path) -> None:
         """Replaces the file at once."""
@@ -39,4 +60,19 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
         except (OSError, msgspec.DecodeError) as error:
             raise StateError(
                 f"the definition {path} cannot be read: {error}; this process ends", hint="submit the topology again"
+            ) from error
+
+    def packed(self) -> bytes:
+        """Compressed, for a node of the state or a message."""
+        return zlib.compress(msgspec.msgpack.encode(self))
+
+    @classmethod
+    def unpacked(cls, data: bytes, where: str) -> Definition:
+        """The inverse of :meth:`packed`; StateError if ``data``, which came from ``where``, is something else."""
+        try:
+            return msgspec.msgpack.decode(zlib.decompress(data), type=cls)
+        except (zlib.error, msgspec.DecodeError) as error:
+            raise StateError(
+                f"{where} does not hold the definition of a topology: {error}; it is left as it is",
+                hint="if another version of Ardea wrote it, use that one; else kill the topology and submit it again",
             ) from error

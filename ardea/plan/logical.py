@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import msgspec
@@ -161,6 +161,18 @@ class LogicalPlan:
             ids[component.name] = range(first, first + component.tasks)
             first += component.tasks
         return ids
+
+    def scaled(self, parallelism: Mapping[str, tuple[int, int]]) -> LogicalPlan:
+        """The same topology with so many (executors, tasks) of these components."""
+        return replace(
+            self,
+            components=tuple(
+                replace(c, executors=parallelism[c.name][0], tasks=parallelism[c.name][1])
+                if c.name in parallelism
+                else c
+                for c in self.components
+            ),
+        )
 
     def digests(self) -> dict[str, str]:
         """Component -> digest, so that a difference can name the first differing component."""

@@ -49,6 +49,15 @@ class PackingPlan:
         """All instances, by task id."""
         return tuple(sorted(i for c in self.containers for i in c.instances))
 
+    @property
+    def parallelism(self) -> dict[str, tuple[int, int]]:
+        """Component -> (executors, tasks)."""
+        executors: dict[str, list[int]] = {}
+        for container in self.containers:
+            for instance in container.instances:
+                executors.setdefault(instance.component, []).append(instance.executor)
+        return {component: (len(set(numbers)), len(numbers)) for component, numbers in executors.items()}
+
     def container_of(self, task: int) -> int:
         """The container's number; KeyError for an unknown task."""
         for container in self.containers:

@@ -49,6 +49,11 @@ class PhysicalPlan:
         }
         return cls(epoch, logical, dict(sorted(tasks.items())), by_component)
 
+    @classmethod
+    def of(cls, logical: LogicalPlan, packing: PackingPlan, epoch: int) -> PhysicalPlan:
+        """The same with as many tasks as ``packing`` has: ``logical`` is the author's, and may have been rescaled."""
+        return cls.build(logical.scaled(packing.parallelism), packing, epoch)
+
     @property
     def containers(self) -> tuple[int, ...]:
         """Numbers of the containers that hold tasks."""

@@ -68,6 +68,16 @@ class Shape(msgspec.Struct, frozen=True):
         return LogicalPlan(self.name, components, self.config)
 
 
+def shape_to_bytes(shape: Shape) -> bytes:
+    """For a message."""
+    return msgspec.msgpack.encode(shape)
+
+
+def shape_from_bytes(data: bytes) -> Shape:
+    """The shape that :func:`shape_to_bytes` wrote."""
+    return msgspec.msgpack.decode(data, type=Shape)
+
+
 def shape_of(plan: LogicalPlan) -> Shape:
     """What to store of a plan; of the configuration only the engine's own keys."""
     return Shape(

@@ -7,6 +7,7 @@ sockets; ``now`` is in seconds of the caller's clock.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -117,6 +118,20 @@ class Channel(Generic[T]):
             self.held_bytes -= size
             self._count(rows, size)
             out.append(item)
+        return out
+
+    def sift(self, keep: Callable[[T], bool]) -> list[T]:
+        """Takes out what is held and must not be sent any more, in order."""
+        out: list[T] = []
+        kept: deque[tuple[T, int, int]] = deque()
+        for item, rows, size in self.held:
+            if keep(item):
+                kept.append((item, rows, size))
+            else:
+                out.append(item)
+                self.held_rows -= rows
+                self.held_bytes -= size
+        self.held = kept
         return out
 
     def restart(self) -> None:

@@ -58,6 +58,8 @@ class OrderKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     EXIT: _ClassVar[OrderKind]
     DRAIN: _ClassVar[OrderKind]
     DEBUG: _ClassVar[OrderKind]
+    HOLD: _ClassVar[OrderKind]
+    RESUME: _ClassVar[OrderKind]
 KIND_UNSET: Kind
 HELLO: Kind
 REFUSED: Kind
@@ -95,6 +97,8 @@ END: OrderKind
 EXIT: OrderKind
 DRAIN: OrderKind
 DEBUG: OrderKind
+HOLD: OrderKind
+RESUME: OrderKind
 
 class Credit(_message.Message):
     __slots__ = ("task", "task_life", "container", "container_life", "rows", "bytes", "window_rows", "window_bytes", "high_rows", "pace")
@@ -147,7 +151,7 @@ class Demand(_message.Message):
     def __init__(self, task: _Optional[int] = ..., held_rows: _Optional[int] = ..., held_bytes: _Optional[int] = ...) -> None: ...
 
 class Header(_message.Message):
-    __slots__ = ("kind", "sequence", "confirmed_data", "confirmed_control", "sender", "receiver", "epoch", "source", "target", "stream", "rows", "codec", "ids", "source_life", "target_life", "container", "container_life", "round", "end", "opens", "paused", "sequence_data", "sequence_control", "credits", "paces", "demands", "loads")
+    __slots__ = ("kind", "sequence", "confirmed_data", "confirmed_control", "sender", "receiver", "epoch", "source", "target", "stream", "rows", "codec", "ids", "source_life", "target_life", "container", "container_life", "round", "end", "opens", "void", "paused", "sequence_data", "sequence_control", "credits", "paces", "demands", "loads")
     KIND_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     CONFIRMED_DATA_FIELD_NUMBER: _ClassVar[int]
@@ -168,6 +172,7 @@ class Header(_message.Message):
     ROUND_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
     OPENS_FIELD_NUMBER: _ClassVar[int]
+    VOID_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_DATA_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_CONTROL_FIELD_NUMBER: _ClassVar[int]
@@ -195,6 +200,7 @@ class Header(_message.Message):
     round: int
     end: bool
     opens: bool
+    void: bool
     paused: bool
     sequence_data: int
     sequence_control: int
@@ -202,10 +208,10 @@ class Header(_message.Message):
     paces: _containers.RepeatedCompositeFieldContainer[Pace]
     demands: _containers.RepeatedCompositeFieldContainer[Demand]
     loads: _containers.RepeatedCompositeFieldContainer[Load]
-    def __init__(self, kind: _Optional[_Union[Kind, str]] = ..., sequence: _Optional[int] = ..., confirmed_data: _Optional[int] = ..., confirmed_control: _Optional[int] = ..., sender: _Optional[int] = ..., receiver: _Optional[int] = ..., epoch: _Optional[int] = ..., source: _Optional[int] = ..., target: _Optional[int] = ..., stream: _Optional[int] = ..., rows: _Optional[int] = ..., codec: _Optional[_Union[Codec, str]] = ..., ids: _Optional[_Union[Ids, str]] = ..., source_life: _Optional[int] = ..., target_life: _Optional[int] = ..., container: _Optional[int] = ..., container_life: _Optional[int] = ..., round: _Optional[int] = ..., end: bool = ..., opens: bool = ..., paused: bool = ..., sequence_data: _Optional[int] = ..., sequence_control: _Optional[int] = ..., credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., paces: _Optional[_Iterable[_Union[Pace, _Mapping]]] = ..., demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ..., loads: _Optional[_Iterable[_Union[Load, _Mapping]]] = ...) -> None: ...
+    def __init__(self, kind: _Optional[_Union[Kind, str]] = ..., sequence: _Optional[int] = ..., confirmed_data: _Optional[int] = ..., confirmed_control: _Optional[int] = ..., sender: _Optional[int] = ..., receiver: _Optional[int] = ..., epoch: _Optional[int] = ..., source: _Optional[int] = ..., target: _Optional[int] = ..., stream: _Optional[int] = ..., rows: _Optional[int] = ..., codec: _Optional[_Union[Codec, str]] = ..., ids: _Optional[_Union[Ids, str]] = ..., source_life: _Optional[int] = ..., target_life: _Optional[int] = ..., container: _Optional[int] = ..., container_life: _Optional[int] = ..., round: _Optional[int] = ..., end: bool = ..., opens: bool = ..., void: bool = ..., paused: bool = ..., sequence_data: _Optional[int] = ..., sequence_control: _Optional[int] = ..., credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., paces: _Optional[_Iterable[_Union[Pace, _Mapping]]] = ..., demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ..., loads: _Optional[_Iterable[_Union[Load, _Mapping]]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("protocol", "topology", "digest", "digests", "task", "container", "tasks", "holder", "died_on")
+    __slots__ = ("protocol", "topology", "digest", "digests", "task", "container", "tasks", "holder", "died_on", "epoch", "build")
     class DigestsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -229,6 +235,8 @@ class Hello(_message.Message):
     TASKS_FIELD_NUMBER: _ClassVar[int]
     HOLDER_FIELD_NUMBER: _ClassVar[int]
     DIED_ON_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    BUILD_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     topology: str
     digest: str
@@ -238,7 +246,9 @@ class Hello(_message.Message):
     tasks: _containers.ScalarMap[int, int]
     holder: str
     died_on: bytes
-    def __init__(self, protocol: _Optional[int] = ..., topology: _Optional[str] = ..., digest: _Optional[str] = ..., digests: _Optional[_Mapping[str, str]] = ..., task: _Optional[int] = ..., container: _Optional[int] = ..., tasks: _Optional[_Mapping[int, int]] = ..., holder: _Optional[str] = ..., died_on: _Optional[bytes] = ...) -> None: ...
+    epoch: int
+    build: int
+    def __init__(self, protocol: _Optional[int] = ..., topology: _Optional[str] = ..., digest: _Optional[str] = ..., digests: _Optional[_Mapping[str, str]] = ..., task: _Optional[int] = ..., container: _Optional[int] = ..., tasks: _Optional[_Mapping[int, int]] = ..., holder: _Optional[str] = ..., died_on: _Optional[bytes] = ..., epoch: _Optional[int] = ..., build: _Optional[int] = ...) -> None: ...
 
 class Refusal(_message.Message):
     __slots__ = ("code", "message", "definite")
@@ -265,7 +275,7 @@ class Address(_message.Message):
     def __init__(self, container: _Optional[int] = ..., host: _Optional[str] = ..., data_port: _Optional[int] = ..., control_port: _Optional[int] = ..., incarnation: _Optional[int] = ...) -> None: ...
 
 class Plan(_message.Message):
-    __slots__ = ("epoch", "packing", "addresses", "tasks", "active", "term")
+    __slots__ = ("epoch", "packing", "addresses", "tasks", "active", "term", "shape", "build", "keys")
     class TasksEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -273,19 +283,32 @@ class Plan(_message.Message):
         key: int
         value: int
         def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
+    class KeysEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     PACKING_FIELD_NUMBER: _ClassVar[int]
     ADDRESSES_FIELD_NUMBER: _ClassVar[int]
     TASKS_FIELD_NUMBER: _ClassVar[int]
     ACTIVE_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
+    SHAPE_FIELD_NUMBER: _ClassVar[int]
+    BUILD_FIELD_NUMBER: _ClassVar[int]
+    KEYS_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     packing: bytes
     addresses: _containers.RepeatedCompositeFieldContainer[Address]
     tasks: _containers.ScalarMap[int, int]
     active: bool
     term: int
-    def __init__(self, epoch: _Optional[int] = ..., packing: _Optional[bytes] = ..., addresses: _Optional[_Iterable[_Union[Address, _Mapping]]] = ..., tasks: _Optional[_Mapping[int, int]] = ..., active: bool = ..., term: _Optional[int] = ...) -> None: ...
+    shape: bytes
+    build: int
+    keys: _containers.ScalarMap[str, str]
+    def __init__(self, epoch: _Optional[int] = ..., packing: _Optional[bytes] = ..., addresses: _Optional[_Iterable[_Union[Address, _Mapping]]] = ..., tasks: _Optional[_Mapping[int, int]] = ..., active: bool = ..., term: _Optional[int] = ..., shape: _Optional[bytes] = ..., build: _Optional[int] = ..., keys: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class Tasks(_message.Message):
     __slots__ = ("lives", "again")
@@ -303,7 +326,7 @@ class Tasks(_message.Message):
     def __init__(self, lives: _Optional[_Mapping[int, int]] = ..., again: bool = ...) -> None: ...
 
 class TaskReport(_message.Message):
-    __slots__ = ("task", "life", "state", "round", "seen", "given_up", "version", "failure", "error", "open")
+    __slots__ = ("task", "life", "state", "round", "seen", "given_up", "version", "failure", "error", "open", "waiting", "epoch", "hold")
     class SeenEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -321,6 +344,9 @@ class TaskReport(_message.Message):
     FAILURE_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
     OPEN_FIELD_NUMBER: _ClassVar[int]
+    WAITING_FIELD_NUMBER: _ClassVar[int]
+    EPOCH_FIELD_NUMBER: _ClassVar[int]
+    HOLD_FIELD_NUMBER: _ClassVar[int]
     task: int
     life: int
     state: TaskState
@@ -331,21 +357,30 @@ class TaskReport(_message.Message):
     failure: str
     error: str
     open: int
-    def __init__(self, task: _Optional[int] = ..., life: _Optional[int] = ..., state: _Optional[_Union[TaskState, str]] = ..., round: _Optional[int] = ..., seen: _Optional[_Mapping[int, int]] = ..., given_up: _Optional[int] = ..., version: _Optional[int] = ..., failure: _Optional[str] = ..., error: _Optional[str] = ..., open: _Optional[int] = ...) -> None: ...
+    waiting: int
+    epoch: int
+    hold: int
+    def __init__(self, task: _Optional[int] = ..., life: _Optional[int] = ..., state: _Optional[_Union[TaskState, str]] = ..., round: _Optional[int] = ..., seen: _Optional[_Mapping[int, int]] = ..., given_up: _Optional[int] = ..., version: _Optional[int] = ..., failure: _Optional[str] = ..., error: _Optional[str] = ..., open: _Optional[int] = ..., waiting: _Optional[int] = ..., epoch: _Optional[int] = ..., hold: _Optional[int] = ...) -> None: ...
 
 class Order(_message.Message):
-    __slots__ = ("kind", "term", "version", "target", "seconds")
+    __slots__ = ("kind", "term", "version", "target", "seconds", "components", "leaving", "settle")
     KIND_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     SECONDS_FIELD_NUMBER: _ClassVar[int]
+    COMPONENTS_FIELD_NUMBER: _ClassVar[int]
+    LEAVING_FIELD_NUMBER: _ClassVar[int]
+    SETTLE_FIELD_NUMBER: _ClassVar[int]
     kind: OrderKind
     term: int
     version: int
     target: str
     seconds: int
-    def __init__(self, kind: _Optional[_Union[OrderKind, str]] = ..., term: _Optional[int] = ..., version: _Optional[int] = ..., target: _Optional[str] = ..., seconds: _Optional[int] = ...) -> None: ...
+    components: _containers.RepeatedScalarFieldContainer[str]
+    leaving: _containers.RepeatedScalarFieldContainer[int]
+    settle: bool
+    def __init__(self, kind: _Optional[_Union[OrderKind, str]] = ..., term: _Optional[int] = ..., version: _Optional[int] = ..., target: _Optional[str] = ..., seconds: _Optional[int] = ..., components: _Optional[_Iterable[str]] = ..., leaving: _Optional[_Iterable[int]] = ..., settle: bool = ...) -> None: ...
 
 class Registration(_message.Message):
     __slots__ = ("topology", "digest", "container", "holder", "address", "tasks")
@@ -379,7 +414,7 @@ class Admission(_message.Message):
     def __init__(self, admission: _Optional[int] = ..., term: _Optional[int] = ...) -> None: ...
 
 class Ask(_message.Message):
-    __slots__ = ("verb", "token", "arguments")
+    __slots__ = ("verb", "token", "arguments", "body")
     class ArgumentsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -390,10 +425,12 @@ class Ask(_message.Message):
     VERB_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     ARGUMENTS_FIELD_NUMBER: _ClassVar[int]
+    BODY_FIELD_NUMBER: _ClassVar[int]
     verb: str
     token: str
     arguments: _containers.ScalarMap[str, str]
-    def __init__(self, verb: _Optional[str] = ..., token: _Optional[str] = ..., arguments: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    body: bytes
+    def __init__(self, verb: _Optional[str] = ..., token: _Optional[str] = ..., arguments: _Optional[_Mapping[str, str]] = ..., body: _Optional[bytes] = ...) -> None: ...
 
 class Answer(_message.Message):
     __slots__ = ("ok", "code", "message", "body")

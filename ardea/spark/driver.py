@@ -8,22 +8,32 @@ import secrets
 import shutil
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
-from ardea.component import Spout
+from ardea.component import Bolt
 from ardea.context import TopologyContext
 from ardea.errors import ArdeaError, UserError
 from ardea.spark import session
+from ardea.spark.access import Access
+from ardea.spark.depot import Depot
 from ardea.spark.index import IndexWriter, Reports
-from ardea.spark.job import DRIVER, PROGRESS, SparkJob
+from ardea.spark.job import DRIVER, PROGRESS, SERVE, SparkJob, own_host
+from ardea.spark.link import tell
 from ardea.spark.schema import Column
 from ardea.spark.stage import STAGED, Run, stager
+from ardea.spark.storage import Folder, Served, Storage, Uri, file_system, remove
+from ardea.tuples import Tuple
+
+LOOK = 0.05
+"""Seconds between two looks at what has been reported."""
+SCRATCH = "scratch"
 
 
-class SparkDriver(Spout):
-    """Emits nothing.  Spark runs on a thread of its own, so that the task goes on answering."""
+class SparkDriver(Bolt):
+    """Reads who asks for it.  Spark runs on a thread of its own, so that the task goes on answering."""
 
-    silent = True
+    config = MappingProxyType({"topology.tick.tuple.freq.secs": LOOK})
     job: SparkJob
 
     def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
@@ -31,17 +41,39 @@ class SparkDriver(Spout):
         if context.this_task_index:
             raise UserError(f"{context.this_component_id} has one task, for there is one index to write")
         self._spout = context.this_component_id.removesuffix(f"_{DRIVER}")
-        self._folder = self.job.folder(self._spout, context)
+        shared = self.job.shared_folder(self._spout, config, context)
+        self._folder = shared or self.job.own_folder(context)
         (self._folder / PROGRESS).mkdir(parents=True, exist_ok=True)
         self._index = IndexWriter(self._folder)
         self._work: _Work | None = None
-        if self._index.known.complete is None:
-            try:
+        self._depot: Depot | None = None
+        self._uri: str | None = None
+        try:
+            settings = session.spark_settings(self.job, config, self._folder / SCRATCH)
+            storage = self._storage(config, context) if shared is None else Folder(str(shared))
+            if self._index.known.complete is None:
                 self._take_over()
-                self._begin(config, f"{context.topology_id} {self._spout}")
-            except ArdeaError:
-                self._discard()
-                raise
+                self._begin(settings, storage, f"{context.topology_id} {self._spout}")
+        except ArdeaError:
+            self._discard()
+            raise
+
+    def _storage(self, config: Mapping[str, Any], context: TopologyContext) -> Storage:
+        """Opens the folder to other machines."""
+        host = config.get("spark.driver.host", own_host())
+        self._depot = Depot(self._folder, host, config.get("spark.driver.bindAddress", host))
+        place = self.job.place(config)
+        if place is None or place == SERVE:
+            return Served(self._depot.access)
+        self._uri = self.job.uri(place, self._spout, context)
+        try:
+            file_system(self._uri)
+        except (ValueError, OSError) as error:
+            raise UserError(
+                f"storage={place!r} cannot be opened: {error}; the topology ends",
+                hint="docs/spark.md says which URIs there are.",
+            ) from error
+        return Uri(self._uri, self._depot.access)
 
     def _take_over(self) -> None:
         """What a former driver has published binds this one."""
@@ -57,22 +89,27 @@ class SparkDriver(Spout):
             hint='Say deterministic=True if it cannot, or start="complete" to emit nothing before Spark is done.',
         )
 
-    def _begin(self, config: Mapping[str, Any], name: str) -> None:
-        scratch = self._folder / "scratch"
+    def _begin(self, settings: Mapping[str, str], storage: Storage, name: str) -> None:
+        scratch = self._folder / SCRATCH
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
-        settings = session.spark_settings(self.job, config, scratch)
         session.require_java()
-        done = frozenset(self._index.known.partitions)
-        run = Run(str(self._folder), f"run-{secrets.token_hex(4)}", self.job.file_bytes, done)
-        self._reports = Reports(run.path)
+        run = Run(storage, f"run-{secrets.token_hex(4)}", self.job.file_bytes, frozenset(self._index.known.partitions))
+        self._reports = Reports(self._folder / run.name)
         self._work = _Work(self.job, name, settings, run)
         self._work.start()
 
-    def next_tuple(self) -> None:
-        """Publishes what has been reported since, and ends when the job has."""
+    def process(self, tup: Tuple) -> None:
+        """A spout task asks where the driver is.  One that does not hear asks again."""
+        if self._depot is not None:
+            try:
+                tell(Access(*tup.values), self._depot.access)
+            except OSError as error:
+                self.logger.info("%s does not listen: %s", tup["address"], error)
+
+    def process_tick(self, tup: Tuple) -> None:  # noqa: ARG002
+        """Publishes what has been reported since, and looks whether the job has ended."""
         if self._work is None:
-            self.finish()
             return
         running = self._work.is_alive()
         for partition in self._reports.new():
@@ -114,7 +151,14 @@ class SparkDriver(Spout):
         self._discard()
 
     def _discard(self) -> None:
+        if self._depot is not None:
+            self._depot.close()
         self._index.close()
+        if self._uri is not None:
+            try:
+                remove(self._uri)
+            except OSError as error:
+                self.logger.warning("%s stays behind: %s", self._uri, error)
         # All at once: a spout task that writes its progress meanwhile would keep the folder there.
         gone = self._folder.with_name(f".{self._folder.name}-{secrets.token_hex(4)}")
         with contextlib.suppress(FileNotFoundError):

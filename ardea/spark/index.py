@@ -146,9 +146,14 @@ class IndexWriter:
 REPORTS = "reports"
 
 
+def report_name(partition: Partition) -> str:
+    """The file of a Spark task's report."""
+    return f"{partition.number}-{partition.attempt}.json"
+
+
 def write_report(run: Path, partition: Partition) -> None:
     """What a Spark task leaves for the driver, all at once."""
-    name = f"{partition.number}-{partition.attempt}.json"
+    name = report_name(partition)
     new = run / REPORTS / f".{name}"
     new.write_bytes(msgspec.json.encode(partition))
     new.replace(run / REPORTS / name)

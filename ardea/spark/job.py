@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -14,8 +14,12 @@ from ardea.spark.schema import Column
 
 Start = Literal["early", "complete"]
 DRIVER = "driver"
+"""What the driver's component is called after its spout's name, and the stream on which spout tasks ask for it."""
 PROGRESS = "progress"
-"""The folder, below that of the job, where spout tasks keep how far they are."""
+"""The folder, below that of the job or of a spout task, where spout tasks keep how far they are."""
+SERVE = "serve"
+MASTER = "spark.master"
+LOCAL = "local[*]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +35,54 @@ class SparkJob:
     file_bytes: int
     storage: str | None
 
-    def folder(self, spout: str, context: TopologyContext) -> Path:
-        """The staging folder of the component ``spout``, the same for its tasks and its driver.
+    def place(self, config: Mapping[str, Any]) -> str | None:
+        """``serve``, a URI, the path of a folder that all processes see, or None: the topology's own folder.
+
+        Every process of the topology comes to the same result.
+        """
+        if self.storage is None and ("POD_IP" in os.environ or not is_local(config)):
+            return SERVE
+        return self.storage
+
+    def shared_folder(self, spout: str, config: Mapping[str, Any], context: TopologyContext) -> Path | None:
+        """The staging folder of the component ``spout`` where its tasks and its driver see the same; else None.
 
         Raises:
             UserError: the task has no folder, because no supervisor has started it.
         """
-        if (container := os.environ.get("ARDEA_FOLDER")) is None:
-            raise UserError(
-                f"the Spark spout {spout} needs a topology of real processes",
-                hint="Run it with `ardea run`; in ardea.testing let a RowsSpout stand in for it.",
-            )
-        root = Path(container).parent / "spark" if self.storage is None else Path(self.storage) / context.topology_id
-        return root / spout
+        container = _container(spout)
+        match self.place(config):
+            case None:
+                return container.parent / "spark" / spout
+            case str(path) if path.startswith("/"):
+                return Path(path) / context.topology_id / spout
+            case _:
+                return None
+
+    def uri(self, place: str, spout: str, context: TopologyContext) -> str:
+        """Of the component ``spout`` below the URI that was given."""
+        return f"{place.rstrip('/')}/{context.topology_id}/{spout}"
+
+    def own_folder(self, context: TopologyContext) -> Path:
+        """What this task alone sees; UserError as above."""
+        component = context.this_component_id
+        return _container(component) / "spark" / f"{component}-{context.this_task_index}"
+
+
+def is_local(config: Mapping[str, Any]) -> bool:
+    """Whether Spark runs in the driver's process."""
+    return str(config.get(MASTER, LOCAL)).startswith("local")
+
+
+def own_host() -> str:
+    """How this process is reached: by the pod's address on Kubernetes, elsewhere from this machine only."""
+    return os.environ.get("POD_IP", "127.0.0.1")
+
+
+def _container(component: str) -> Path:
+    if (folder := os.environ.get("ARDEA_FOLDER")) is None:
+        raise UserError(
+            f"the Spark component {component} needs a topology of real processes",
+            hint="Run it with `ardea run`; in ardea.testing let a RowsSpout stand in for it.",
+        )
+    return Path(folder)

@@ -14,19 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from ardea.errors import ConfigError, UserError
-from ardea.spark.job import SparkJob
+from ardea.spark.job import LOCAL, MASTER, SparkJob, is_local, own_host
 
 JAVA = 17
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _INSTALL_JAVA = f"Debian, Ubuntu: apt-get install openjdk-{JAVA}-jre-headless; or set JAVA_HOME."
 _DEFAULTS = {
-    "spark.master": "local[*]",
+    MASTER: LOCAL,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
 }
+_LOOPBACK = "127.0.0.1"
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _TRACEBACK = "Traceback (most recent call last):\n"
 
@@ -53,29 +52,36 @@ def spark_settings(job: SparkJob, config: Mapping[str, Any], scratch: Path) -> d
     """All ``spark.*`` settings of the job: the configuration's, over Ardea's defaults, and those that are fixed.
 
     Raises:
-        ConfigError: the configuration has a key that is fixed, or a master that is not on this machine.
+        ConfigError: the configuration has a key that is fixed.
     """
     fixed = {
-        "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(job.rows),
     }
     if job.start == "early":
         fixed["spark.sql.adaptive.enabled"] = "false"
+    defaults = dict(_DEFAULTS)
+    if is_local(config):
+        fixed["spark.local.dir"] = str(scratch)
+        host = defaults["spark.driver.host"] = _LOOPBACK
+    else:
+        # Executors import what this process can, where their machines have it in the same place.
+        defaults["spark.executorEnv.PYTHONPATH"] = _import_path()
+        host = defaults["spark.driver.host"] = own_host()
+    defaults["spark.driver.bindAddress"] = str(config.get("spark.driver.host", host))
     given = {key: _text(value) for key, value in config.items() if key.startswith("spark.")}
     if refused := sorted(given.keys() & fixed.keys()):
         raise ConfigError(
             f"{', '.join(refused)}: a Spark spout sets this itself",
             hint="rows=, storage= and start= of SparkSpout decide it; docs/spark.md says how.",
         )
-    settings = _DEFAULTS | given | fixed
-    if not settings["spark.master"].startswith("local"):
-        raise ConfigError(
-            f"spark.master is {settings['spark.master']!r}, and a Spark spout stages in a folder of this machine",
-            hint='Set it to "local[N]", or leave it out for all cores.',
-        )
+    settings = defaults | given | fixed
     settings[_JVM_OPTIONS] = f"-Djava.io.tmpdir={scratch} {settings.get(_JVM_OPTIONS, '')}".strip()
     return settings
+
+
+def _import_path() -> str:
+    return os.pathsep.join(path for path in sys.path if path)
 
 
 def _text(value: Any) -> str:
@@ -89,8 +95,8 @@ def open_session(name: str, settings: Mapping[str, str]) -> Any:
         UserError: pyspark is not installed.
     """
     # Workers are Python processes that import what this one can.
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
+    os.environ["PYSPARK_PYTHON"] = settings.get("spark.pyspark.python", sys.executable)
+    os.environ["PYTHONPATH"] = _import_path()
     os.environ.pop("SPARK_LOCAL_DIRS", None)  # would win over spark.local.dir
     os.environ.setdefault("SPARK_LOCAL_IP", settings["spark.driver.host"])
     logging.getLogger("py4j").setLevel(logging.WARNING)

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import shutil
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ardea import units
-from ardea.component import Inputs, Spec, Spout
+from ardea.component import Bolt, Inputs, Outputs, Spec, Spout, Stream
 from ardea.context import TopologyContext
-from ardea.errors import ClusterError, TopologyError
+from ardea.errors import ClusterError, TopologyError, UserError
+from ardea.grouping import Grouping
 from ardea.spark.driver import SparkDriver
 from ardea.spark.index import IndexReader, Partition
-from ardea.spark.job import DRIVER, PROGRESS, SparkJob, Start
+from ardea.spark.job import DRIVER, PROGRESS, SERVE, SparkJob, Start, own_host
+from ardea.spark.link import Link
 from ardea.spark.progress import MAX_ROWS, Progress, ids_of
-from ardea.spark.reading import Batches, batches_of
+from ardea.spark.reading import ATTEMPTS, Batches, FetchedFiles, SharedFiles, batches_of, served_pieces, uri_pieces
 from ardea.spark.schema import Column, parse_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 FILE_BYTES = 64 << 20
+_ASK_AGAIN = 1.0
+"""Seconds between two tuples to a driver that has not answered."""
 
 
 class SparkSpout:
@@ -54,7 +59,8 @@ class SparkSpout:
             start: ``early``: rows are emitted as soon as a partition is staged; ``complete``: when all are.
             deterministic: every run gives each partition the same rows in the same order.
             file_bytes: a staged file ends when it has reached this size; bytes, or like ``"64MiB"``.
-            storage: the absolute path of a local folder; None: the topology's own.
+            storage: where staged files lie: ``"serve"``, the absolute path of a folder that every machine sees, or a
+                URI of pyarrow.fs; None: the topology's folder where all runs on one machine, else ``"serve"``.
 
         Raises:
             TopologyError: an argument is wrong, or a column cannot be kept; all problems at once.
@@ -87,17 +93,23 @@ class SparkSpout:
         disk: int | str | None = None,
         driver_cpu: float | None = None,
         driver_ram: int | str | None = None,
+        driver_disk: int | str | None = None,
     ) -> Spec:
         """Places it in a topology, as :meth:`ardea.Component.spec` does; its driver comes along as ``NAME_driver``.
 
-        ``driver_cpu`` and ``driver_ram`` are what the driver's task needs, Spark included.
+        ``driver_cpu``, ``driver_ram`` and ``driver_disk`` are what the driver's task needs, Spark included.
         """
-        fields = [column.name for column in self._job.columns]
-        reader: type[Spout] = type("StagedSpout", (StagedSpout,), {"outputs": fields, "job": self._job})
-        driver: type[Spout] = type("SparkDriver", (SparkDriver,), {"job": self._job})
+        outputs: Outputs = [*(column.name for column in self._job.columns), Stream(["address", "token"], DRIVER)]
+        reader: type[Spout] = type("StagedSpout", (StagedSpout,), {"outputs": outputs, "job": self._job})
+        driver: type[Bolt] = type("SparkDriver", (SparkDriver,), {"job": self._job})
+        companions: dict[str, Spec] = {}
         spec = reader.spec(name, par, inputs, config, tasks=tasks, cpu=cpu, ram=ram, disk=disk)
-        companion = driver.spec(config=config, tasks=1, cpu=driver_cpu, ram=driver_ram)
-        return dataclasses.replace(spec, companions={DRIVER: companion})
+        spec = dataclasses.replace(spec, companions=companions)
+        asked = {spec[DRIVER]: Grouping.GLOBAL}
+        companions[DRIVER] = driver.spec(
+            inputs=asked, config=config, tasks=1, cpu=driver_cpu, ram=driver_ram, disk=driver_disk
+        )
+        return spec
 
 
 def _problems(function: Any, partitions: Any, rows: Any, start: Any, storage: Any) -> Iterator[str]:
@@ -109,8 +121,8 @@ def _problems(function: Any, partitions: Any, rows: Any, start: Any, storage: An
         yield f"SparkSpout: rows= takes a number from 1 to {MAX_ROWS:,}, not {rows!r}"
     if start not in ("early", "complete"):
         yield f"SparkSpout: start= takes 'early' or 'complete', not {start!r}"
-    if storage is not None and not Path(storage).is_absolute():
-        yield f"SparkSpout: storage= takes an absolute path, not {storage!r}"
+    if storage is not None and not (storage == SERVE or "://" in storage or Path(storage).is_absolute()):
+        yield f"SparkSpout: storage= takes 'serve', an absolute path or a URI, not {storage!r}"
 
 
 class StagedSpout(Spout):
@@ -118,12 +130,32 @@ class StagedSpout(Spout):
 
     job: SparkJob
 
-    def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:  # noqa: ARG002
-        """Finds the folder; the driver may not have made it yet."""
-        self._folder = self.job.folder(context.this_component_id, context)
+    def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
+        """Finds the folder, which the driver may not have made yet, or makes one of its own."""
+        self._clock = context.clock
+        self._files: SharedFiles | FetchedFiles
+        self._link: Link | None = None
+        self._ask = 0.0
+        shared = self.job.shared_folder(context.this_component_id, config, context)
+        if shared is not None:
+            self._folder, progress = shared, shared / PROGRESS
+            self._files = SharedFiles(shared)
+        else:
+            own = self.job.own_folder(context)
+            self._folder, progress = own / "mirror", own / PROGRESS
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.mkdir(parents=True)
+            progress.mkdir(exist_ok=True)
+            self._link = link = Link(own_host(), self._folder)
+            place = self.job.place(config)
+            if place is None or place == SERVE:
+                self._files = FetchedFiles(self._folder, served_pieces(lambda: link.driver), None)
+            else:
+                uri = self.job.uri(place, context.this_component_id, context)
+                self._files = FetchedFiles(self._folder, uri_pieces(uri), ATTEMPTS)
         self._index = IndexReader(self._folder)
-        self._progress = Progress(self._folder / PROGRESS)
-        self._begun: set[int] = set()
+        self._progress = Progress(progress)
+        self._begun: dict[int, Partition] = {}
         self._batches: Batches | None = None
         self._partition = -1
         self.update(context)
@@ -136,6 +168,7 @@ class StagedSpout(Spout):
 
     def next_tuple(self) -> None:
         """A batch, if one is there."""
+        self._find_driver()
         while (batches := self._batches or self._next_partition()) is not None:
             if (numbered := self._read(batches)) is not None:
                 number, batch = numbered
@@ -143,32 +176,63 @@ class StagedSpout(Spout):
                 self._progress.emitted(ids)
                 self.emit_batch(batch, ids)
                 return
-            self._batches = None
+            if self._batches is not None:
+                return  # its file is on the way
         if self._index.complete is not None and not self._waiting:
             self.finish()
+
+    def _find_driver(self) -> None:
+        link = self._link
+        if link is not None and link.driver is None and (now := self._clock()) >= self._ask:
+            self._ask = now + _ASK_AGAIN
+            self.emit([link.own.address, link.own.token], stream=DRIVER)
 
     def ack(self, tup_id: int) -> None:
         """Counts."""
         self._progress.acked(tup_id)
 
+    def close(self) -> None:
+        """Keeps how far it is, for it may be started again."""
+        if self._link is not None:
+            self._link.close()
+        if isinstance(self._files, FetchedFiles):
+            self._files.close()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
     def _read(self, batches: Batches) -> tuple[int, pa.RecordBatch] | None:
         try:
-            return next(batches, None)
+            return next(batches)
+        except StopIteration:
+            self._batches = None
         except ClusterError:
-            if self._index.complete is None and not self._folder.exists():
-                return None  # the job has failed, and the driver has removed everything: it says why
-            raise
+            if self._index.complete is not None or (self._link is None and self._folder.exists()):
+                raise
+            self._batches = None  # the job has failed, and the driver has removed everything: it says why
+        return None
 
     def _next_partition(self) -> Batches | None:
-        if self._index.complete is None and self._index.poll():
+        if self._index.poll():
+            self._check_run()
             self._waiting = self._mine()
         if not self._waiting or (self.job.start == "complete" and self._index.complete is None):
             return None
         partition = self._waiting.popleft()
-        self._begun.add(partition.number)
+        self._begun[partition.number] = partition
         self._partition = partition.number
-        self._batches = batches_of(self._folder, partition, self._progress.mark(partition.number))
+        self._batches = batches_of(self._files, partition, self._progress.mark(partition.number))
         return self._batches
+
+    def _check_run(self) -> None:
+        """A driver that comes back without its folder, on another machine, begins another run."""
+        if self.job.deterministic:
+            return
+        for number, begun in self._begun.items():
+            if self._index.partitions.get(number, begun) != begun:
+                raise UserError(
+                    f"the Spark driver was lost with what it had staged, and partition {number} comes of another run, "
+                    "which may give other rows: the topology ends",
+                    hint="Say deterministic=True if it cannot, or let storage= name a place that outlives a machine.",
+                )
 
     def _mine(self) -> deque[Partition]:
         return deque(

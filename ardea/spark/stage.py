@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import xxhash
 
-from ardea.spark.index import Partition, StagedFile, write_report
+from ardea.spark.index import Partition, StagedFile
+from ardea.spark.storage import Storage
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,17 +21,12 @@ STAGED = "partition int"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of the job.  ``name`` is its folder below ``folder``; partitions that are ``done`` are left out."""
+    """One run of the job: ``name`` is its folder in the storage; partitions that are ``done`` are left out."""
 
-    folder: str
+    storage: Storage
     name: str
     file_bytes: int
     done: frozenset[int]
-
-    @property
-    def path(self) -> Path:
-        """Its folder."""
-        return Path(self.folder) / self.name
 
 
 def stager(run: Run) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -44,7 +40,7 @@ def stager(run: Run) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordB
         assert context is not None
         number = context.partitionId()
         if number not in run.done:
-            write_report(run.path, write_partition(run, number, context.taskAttemptId(), batches))
+            run.storage.report(run.name, write_partition(run, number, context.taskAttemptId(), batches))
         yield pyarrow.record_batch({"partition": pyarrow.array([number], pyarrow.int32())})
 
     return stage
@@ -58,8 +54,8 @@ def write_partition(run: Run, number: int, attempt: int, batches: Iterable[pa.Re
         if not batch.num_rows:
             continue
         if writer is None:
-            name = f"part-{number:05d}-{attempt}-{len(files)}.arrow"
-            writer = _FileWriter(run, name, batch.schema)
+            name = f"{run.name}/part-{number:05d}-{attempt}-{len(files)}.arrow"
+            writer = _FileWriter(run.storage, name, batch.schema)
         writer.write(batch)
         if writer.size >= run.file_bytes:
             files.append(writer.close())
@@ -72,11 +68,11 @@ def write_partition(run: Run, number: int, attempt: int, batches: Iterable[pa.Re
 class _FileWriter:
     """One Arrow IPC file in the making."""
 
-    def __init__(self, run: Run, name: str, schema: pa.Schema) -> None:
+    def __init__(self, storage: Storage, name: str, schema: pa.Schema) -> None:
         import pyarrow
 
-        self._relative = f"{run.name}/{name}"
-        self._path = run.path / name
+        self._storage, self._name = storage, name
+        self._path = storage.draft(name)
         self._sink = pyarrow.OSFile(str(self._path), "wb")
         self._writer = pyarrow.ipc.new_file(self._sink, schema)
         self._rows = self._batches = 0
@@ -93,8 +89,9 @@ class _FileWriter:
     def close(self) -> StagedFile:
         self._writer.close()
         self._sink.close()
-        size = self._path.stat().st_size
-        return StagedFile(self._relative, size, checksum(self._path), self._rows, self._batches)
+        file = StagedFile(self._name, self._path.stat().st_size, checksum(self._path), self._rows, self._batches)
+        self._storage.store(self._path, self._name, file.checksum)
+        return file
 
 
 def checksum(path: Path) -> str:

@@ -22,6 +22,7 @@ from ardea.state.manager import (
     Watch,
     Write,
 )
+from ardea.state.sight import Sight
 from ardea.state.term import Fenced, Term
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "FileState",
     "Lease",
     "Set",
+    "Sight",
     "StateManager",
     "Term",
     "Unavailable",

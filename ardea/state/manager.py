@@ -187,6 +187,9 @@ class StateManager(ABC):
     def poll(self) -> None:
         """Tells the watches what changed, on the caller's thread.  Never waits for another writer."""
 
+    def discard(self) -> None:  # noqa: B027 -- most have nothing to remove
+        """Removes the folders that servers keep at a root which is one topology's own, after its last node has gone."""
+
     @abstractmethod
     def close(self) -> None:
         """Ends the watches and releases the leases.  Can be repeated."""

@@ -14,6 +14,7 @@ from ardea.errors import UserError
 TOPOLOGIES = "/topologies"
 PACKING_PLANS = "/packingplans"
 PHYSICAL_PLANS = "/pplans"
+FORMER_PLANS = "/formerplans"
 EXECUTION_STATES = "/executionstate"
 SCHEDULERS = "/schedulers"
 MASTERS = "/tmasters"
@@ -25,6 +26,7 @@ KINDS = (
     TOPOLOGIES,
     PACKING_PLANS,
     PHYSICAL_PLANS,
+    FORMER_PLANS,
     EXECUTION_STATES,
     SCHEDULERS,
     MASTERS,
@@ -55,8 +57,13 @@ def packing_plan(topology_id: str) -> str:
 
 
 def physical_plan(topology_id: str) -> str:
-    """The routing content, and nothing else: the version of this node is the *epoch*."""
+    """The routing content (:class:`~ardea.plan.definition.Definition`): the version of this node is the *epoch*."""
     return f"{PHYSICAL_PLANS}/{topology_id}"
+
+
+def former_plan(topology_id: str) -> str:
+    """What the routing content was, while an update can still be put back."""
+    return f"{FORMER_PLANS}/{topology_id}"
 
 
 def execution_state(topology_id: str) -> str:

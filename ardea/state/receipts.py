@@ -24,6 +24,8 @@ FOLDER = b"ardea-folder\n"
 """What a node that has children holds; those of Ardea's nodes that have data begin otherwise."""
 
 _WRITERS = ".ardea/writers"
+_SHARED = make_acl("world", "anyone", read=True, create=True, delete=True)
+"""Of folders that topologies with credentials of their own share; what is not empty cannot be deleted."""
 _MAX_REQUEST = 0xFFFFF - 1024
 
 Operation = tuple[str, dict[str, Any]]
@@ -152,10 +154,12 @@ class Transactions:
         return self._session.call(send, what)[0]
 
     def make_folders(self, path: str, what: str) -> None:
-        """The folders of ``root/path``, where they are missing."""
-        whole = f"{self._session.address.root}/{path}"
+        """The folders of ``root/path``, where they are missing; those above the root are anybody's."""
+        root = self._session.address.root
+        whole = f"{root}/{path}"
         for end in [place for place, letter in enumerate(whole) if letter == "/" and place] + [len(whole)]:
-            answer = self._create(whole[:end], FOLDER, self.folder_acl, what)
+            acl = self.folder_acl if end >= len(root) else [_SHARED]
+            answer = self._create(whole[:end], FOLDER, acl, what)
             if isinstance(answer, Exception) and not isinstance(answer, NodeExistsError):
                 raise self._session.refusal(answer, what)
 

@@ -61,20 +61,36 @@ class EndFacts(msgspec.Struct, frozen=True):
     """What a new master must know to go on with an end (docs/end-of-topology.md).
 
     ``drain`` is the patience of a drain in seconds; None: there is none.  ``managers`` has the incarnations of the
-    stream managers, by container.
+    stream managers, by container; ``removed`` the rows that tasks gave up which an update has removed; ``ended``
+    the tasks that have reported their end.
     """
 
     drain: float | None = None
     tasks: dict[int, TaskFacts] = {}
     managers: dict[int, int] = {}
+    removed: int = 0
+    ended: list[int] = []
+
+
+class Switch(msgspec.Struct, frozen=True):
+    """An update whose plan is written, and whose spouts have not gone on yet (docs/updating.md).
+
+    ``id`` is the caller's; ``patience`` the seconds that new processes have to come up; ``put_back`` why the former
+    plan is in force again, empty on the way forward.
+    """
+
+    id: str
+    patience: float = 60.0
+    put_back: str = ""
 
 
 class ExecutionState(msgspec.Struct, frozen=True):
-    """``reason`` is a sentence for people; empty while all is well."""
+    """``reason`` is a sentence for people; empty while all is well.  ``switch``: an update is half done."""
 
     state: RunState
     reason: str = ""
     end: EndFacts = EndFacts()
+    switch: Switch | None = None
 
 
 class SchedulerLocation(msgspec.Struct, frozen=True, kw_only=True):
@@ -86,12 +102,17 @@ class SchedulerLocation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MasterLocation(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the acting master listens, and under which term it acts."""
+    """Where the acting master listens, and under which term it acts; 0: it is about to take one.
+
+    ``holder`` names the process over its lives, which ``life`` counts: its supervisor's id and its own name.
+    """
 
     host: str
     port: int
     term: int
     pid: int
+    holder: str = ""
+    life: int = 0
 
 
 class Admission(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,10 +6,11 @@ one.  Reads ask the leader first whether they are up to date, so what was writte
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from kazoo.exceptions import NoAuthError, NoNodeError
+from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
 
 from ardea.errors import Conflict, NotFound, StateError
 from ardea.state import paths, refusals
@@ -112,6 +113,11 @@ class ZooKeeperState(StateManager):
                 failure = failure or error
         if failure is not None:
             raise failure
+
+    def discard(self) -> None:
+        """Removes the root and what is in it; somebody who writes meanwhile may leave some of it."""
+        with contextlib.suppress(KazooException):
+            self.session.client().delete(self.session.address.root, recursive=True)
 
     def close(self) -> None:
         """Ends the session, and the leases with it."""

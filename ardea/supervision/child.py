@@ -71,7 +71,11 @@ class Child:
 
     def last_output(self) -> bytes:
         """All that is left of it once the process has ended."""
-        return b"".join(_read(self.output_fd) for _ in range(_LAST_CHUNKS))
+        return _rest(self.output_fd)
+
+    def last_beats(self) -> bytes:
+        """As last_output."""
+        return _rest(self.beat_fd)
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal; SIGKILL goes to all that it has started, too."""
@@ -103,6 +107,10 @@ def _pipe(readers: contextlib.ExitStack, writers: contextlib.ExitStack) -> tuple
     readers.callback(os.close, read)
     writers.callback(os.close, write)
     return read, write
+
+
+def _rest(fd: int) -> bytes:
+    return b"".join(_read(fd) for _ in range(_LAST_CHUNKS))
 
 
 def _read(fd: int) -> bytes:

@@ -1,4 +1,4 @@
-"""The log file of one process: whole lines, rotated by size, one writer."""
+"""Where the output of one process goes: a log file (whole lines, rotated by size, one writer), or stdout."""
 
 from __future__ import annotations
 
@@ -92,3 +92,27 @@ class LogFile:
         self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         self._size = os.fstat(self._fd).st_size
         self._whole = not self._size or os.pread(self._fd, 1, self._size - 1) == b"\n"
+
+
+class StandardOutput:
+    """Passes the output on to whoever keeps this process' own, as kubelet does for PID 1 of a container."""
+
+    def __init__(self, fd: int = 1) -> None:
+        self._fd = fd
+        self._whole = True
+
+    def write(self, data: bytes) -> None:
+        """Waits for a reader that is slow; one that is gone misses it."""
+        self._whole = data[-1:] == b"\n" if data else self._whole
+        while data:
+            try:
+                data = data[os.write(self._fd, data) :]
+            except OSError:
+                return
+
+    def mark(self, text: str) -> None:
+        """A line of the supervisor's own."""
+        self.write(b"%s--- %s ---\n" % (b"" if self._whole else b"\n", text.encode()))
+
+    def close(self) -> None:
+        """Nothing is to be closed: stdout is the process' own."""

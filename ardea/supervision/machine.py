@@ -22,8 +22,11 @@ SETTLED = 60.0
 """A process that lived so long starts again at the beginning of BACKOFF."""
 REPORT_EVERY = 30.0
 """Seconds between two stack reports of one stuck process."""
+REMOVED = "it is in the specification no longer"
 RESTARTED = "a restart was asked for"
 """The reason of an end that says nothing against the process."""
+EARLY = "before its work was done"
+"""The reason of an exit 0 that is not to be believed."""
 IDLE = 0.01
 """Below this share of a core a silent process is idle."""
 
@@ -64,6 +67,13 @@ class Beat:
 
 
 @dataclass(frozen=True, slots=True)
+class Done:
+    """It says that its work is done: it will exit with 0, and is to be believed."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Observed:
     """A look at a running process."""
 
@@ -91,11 +101,18 @@ class RestartRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class Respecified:
+    """The specification has changed: start what is new, end what is gone, start again what has another version."""
+
+    specs: tuple[ProcessSpec, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Tick:
     """Time has passed; all beats that have arrived were handed in before."""
 
 
-Event = Started | Beat | Observed | Exited | StopRequested | RestartRequested | Tick
+Event = Started | Beat | Done | Observed | Exited | StopRequested | RestartRequested | Respecified | Tick
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,17 +174,19 @@ class Process:
     heard: float = 0.0
     beaten: bool = False
     in_user_code: bool = False
+    done: bool = False
     look: Look | None = None
     window: tuple[float, float] | None = None  # (time, CPU seconds) since which its work is measured
     reported: float | None = None
     killed: str | None = None
+    removed: bool = False
     kill_at: float = float("inf")  # if it has not followed SIGTERM by then
 
     def begin(self, now: float) -> None:
         """A new life."""
         self.phase = Phase.STARTING
         self.started = self.heard = now
-        self.beaten = self.in_user_code = False
+        self.beaten = self.in_user_code = self.done = False
         self.look = self.window = self.reported = self.killed = None
         self.kill_at = float("inf")
 
@@ -209,10 +228,13 @@ class Machine:
                 self.interrupted = self.interrupted or any(p.phase is not Phase.DONE for p in self.processes.values())
                 return [*self._stop(now), *self._finish()]
             case RestartRequested():
-                return self._restart(now)
+                running = [p for p in self.processes.values() if p.phase is Phase.RUNNING]
+                return [each for process in running for each in self._begin_again(process, now)]
+            case Respecified():
+                return [*self._respecify(event.specs, now), *self._finish()]
             case Exited():
                 return [*self._exited(self.processes[event.name], event, now), *self._finish()]
-            case Started() | Beat() | Observed():
+            case Started() | Beat() | Done() | Observed():
                 return self._news(self.processes[event.name], event, now)
             case _:
                 assert_never(event)
@@ -224,13 +246,16 @@ class Machine:
             return self._kill_at if living else float("inf")
         return min((p.due for p in self.processes.values() if p.phase is Phase.WAITING), default=self._stop_at)
 
-    def _news(self, process: Process, event: Started | Beat | Observed, now: float) -> list[Instruction]:
+    def _news(self, process: Process, event: Started | Beat | Done | Observed, now: float) -> list[Instruction]:
         name = process.spec.name
         if isinstance(event, Started):
             process.phase = Phase.RUNNING
             process.heard = now
             return [Kill(name, signal.SIGTERM)] if self.stopping else []
         if process.phase is not Phase.RUNNING:
+            return []
+        if isinstance(event, Done):
+            process.done = True
             return []
         if isinstance(event, Beat):
             process.heard, process.beaten, process.in_user_code = now, True, event.in_user_code
@@ -310,31 +335,68 @@ class Machine:
             if process.phase is Phase.WAITING:
                 process.phase = Phase.DONE
 
-    def _restart(self, now: float) -> list[Instruction]:
-        if self.stopping:
+    def _begin_again(self, process: Process, now: float) -> list[Instruction]:
+        if self.stopping or process.killed:
             return []
-        asked = [p for p in self.processes.values() if p.phase is Phase.RUNNING and not p.killed]
-        for process in asked:
-            process.killed, process.kill_at = RESTARTED, now + self.policy.grace
-        return [Kill(process.spec.name, signal.SIGTERM) for process in asked]
+        process.killed, process.kill_at = RESTARTED, now + self.policy.grace
+        return [Kill(process.spec.name, signal.SIGTERM)]
+
+    def _respecify(self, specs: Sequence[ProcessSpec], now: float) -> list[Instruction]:
+        if self.stopping or self.led_out:
+            return []
+        instructions: list[Instruction] = []
+        wanted = {spec.name: spec for spec in specs}
+        for name, process in list(self.processes.items()):
+            spec = wanted.get(name)
+            if spec is None:
+                instructions += self._remove(process, now)
+                continue
+            changed = process.removed or spec.version != process.spec.version
+            process.spec, process.removed = spec, False
+            if changed and process.phase is Phase.RUNNING:
+                process.failures = 0
+                instructions += self._begin_again(process, now)
+                process.killed = RESTARTED  # also one that is about to end for another reason
+            elif changed and process.phase is Phase.WAITING:
+                process.failures, process.due = 0, now
+        for name, spec in wanted.items():
+            if name not in self.processes:
+                self.processes[name] = Process(spec, due=now)
+        return instructions
+
+    def _remove(self, process: Process, now: float) -> list[Instruction]:
+        if process.removed:
+            return []
+        process.removed = True
+        if process.phase is not Phase.RUNNING:
+            del self.processes[process.spec.name]
+            return []
+        ending = process.killed
+        process.killed, process.kill_at = REMOVED, now + self.policy.grace
+        return [] if ending else [Kill(process.spec.name, signal.SIGTERM)]
 
     def _exited(self, process: Process, event: Exited, now: float) -> list[Instruction]:
         if now - process.started >= SETTLED:
             process.failures = 0
-        process.code, process.reason = event.code, _reason(event, process.killed)
+        early = event.code == ExitCode.OK and process.beaten and not process.done  # user code, or a stranger, ended it
+        code = process.code = ExitCode.TEMPORARY if early else event.code
+        process.reason = _reason(event, process.killed or (EARLY if early else None))
+        if process.removed and not self.stopping:
+            del self.processes[event.name]
+            return [Ended(event.name, code, process.reason, None)]
         if process.killed == RESTARTED and not self.stopping:
             process.phase, process.due = Phase.WAITING, now
             process.restarts += 1
-            return [Ended(event.name, event.code, process.reason, 0.0)]
+            return [Ended(event.name, code, process.reason, 0.0)]
         ending = self.stopping or self.led_out
-        if ending or event.code in (ExitCode.OK, ExitCode.PERMANENT) or process.spec.restart == "never":
+        if ending or code in (ExitCode.OK, ExitCode.PERMANENT) or process.spec.restart == "never":
             process.phase = Phase.DONE
-            ended = Ended(event.name, event.code, process.reason, None)
-            if process.spec.leads and event.code == ExitCode.OK and not ending:
+            ended = Ended(event.name, code, process.reason, None)
+            if process.spec.leads and code == ExitCode.OK and not ending:
                 self.led_out = True
                 self._stop_at = now + self.policy.grace
                 self._start_nothing()
-            if event.code == ExitCode.OK or ending:
+            if code == ExitCode.OK or ending:
                 return [ended]
             self.cause = f"{event.name}: {process.reason}"
             return [ended, *self._stop(now)]
@@ -342,7 +404,7 @@ class Machine:
         process.phase, process.due = Phase.WAITING, now + again
         process.failures += 1
         process.restarts += 1
-        return [Ended(event.name, event.code, process.reason, again)]
+        return [Ended(event.name, code, process.reason, again)]
 
     def _finish(self) -> list[Instruction]:
         if self.finished or any(p.phase is not Phase.DONE for p in self.processes.values()):

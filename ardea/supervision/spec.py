@@ -25,6 +25,7 @@ class ProcessSpec:
         env: added to the supervisor's own environment.
         ram: resident bytes above which it is killed and started again; None: not watched.
         restart: ``always`` unless it exits 0 or 78; ``never``: any end but exit 0 stops the rest too.
+        version: of what it runs: one whose version changes in the specification is started again.
         leads: its exit 0 says that the work of all is done: the others have the grace to end by themselves.
     """
 
@@ -34,6 +35,7 @@ class ProcessSpec:
     ram: int | None = None
     restart: Literal["always", "never"] = "always"
     leads: bool = False
+    version: str = ""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):

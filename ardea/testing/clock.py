@@ -47,6 +47,11 @@ class Alarm:
         self._timeline = timeline
         self._action = action
         self._time = math.inf
+        self._held = 0.0
+
+    def hold(self, until: float) -> None:
+        """Does not ring before; what it would have rung for waits."""
+        self._held = max(self._held, until)
 
     def set(self, time: float) -> None:
         """Rings at ``time``, unless it rings earlier anyway."""
@@ -61,4 +66,7 @@ class Alarm:
     def _ring(self, time: float) -> None:
         if time == self._time:
             self._time = math.inf
-            self._action()
+            if self._timeline.now < self._held:
+                self.set(self._held)
+            else:
+                self._action()

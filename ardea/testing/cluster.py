@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, Self, TypeVar
 
@@ -11,9 +12,10 @@ from ardea.plan.definition import Definition
 from ardea.plan.logical import LogicalPlan
 from ardea.plan.physical import PhysicalPlan
 from ardea.plan.shape import shape_of
-from ardea.plan.wire import packing_to_bytes
+from ardea.plan.wire import packing_from_bytes, packing_to_bytes
 from ardea.state.records import RunState
 from ardea.supervision.machine import BACKOFF
+from ardea.supervision.spec import Policy
 from ardea.testing.audit import Audit
 from ardea.testing.clock import Timeline
 from ardea.testing.instance import SimulatedInstance
@@ -22,9 +24,12 @@ from ardea.testing.record import Record
 from ardea.testing.servers import SimulatedManager, SimulatedMaster
 from ardea.testing.world import MASTER, MemoryStore, Process, World, manager_name
 from scheduler.packing import packing_for
+from scheduler.update import wanted
+from topology_master.updates import Progress, Wish
 
 C = TypeVar("C", bound=Component)
 NOTHING: Mapping[str, Any] = {}
+FIRST = "topology 0"
 Fault = tuple[float, Callable[["Cluster"], object]]
 
 
@@ -78,9 +83,22 @@ class Cluster:
         self.record = Record()
         self.network = Network(timeline, seed)
         self._lives: dict[str, int] = {}
+        self._restarting: set[str] = set()
         self._done: set[str] = set()
         self._failures: dict[str, int] = {}
-        self._store = MemoryStore(RunState.RUNNING if active else RunState.PAUSED)
+        definition = Definition(
+            topology=f"{logical.name}-simulated",
+            state="",
+            location=FIRST,
+            config={**config, "topology.stmgrs": containers},
+            shape=shape_of(logical),
+            packing=packing_to_bytes(packing),
+            active=active,
+        )
+        self._files: dict[str, Buildable] = {FIRST: topology}
+        self._dice = random.Random(f"scheduler of {seed}")
+        self._store = MemoryStore(RunState.RUNNING if active else RunState.PAUSED, definition)
+        self._store.switched = self._follow_soon
         self._world = World(
             seed=seed,
             timeline=timeline,
@@ -89,23 +107,14 @@ class Cluster:
             audit=Audit() if check else None,
             logical=logical,
             packing=packing,
-            definition=Definition(
-                topology=f"{logical.name}-simulated",
-                state="",
-                location="",
-                config={},
-                shape=shape_of(logical),
-                packing=packing_to_bytes(packing),
-                active=active,
-            ),
+            definition=definition,
+            containers={manager_name(container.number): container.number for container in packing.containers},
+            tasks={task.name: task for task in self.plan.tasks.values()},
             cost=cost,
             store=self._store,
             ended=self._ended,
         )
-        self._numbers = {manager_name(container.number): container.number for container in packing.containers}
-        self._tasks = {task.name: task for task in self.plan.tasks.values()}
-        self._start(MASTER)
-        for name in (*self._numbers, *self._tasks):
+        for name in self.names:
             self._start(name)
         for seconds, action in faults:
             self.at(seconds, action)
@@ -189,6 +198,87 @@ class Cluster:
         """Ends the topology as KILLED, when open trees are done or after ``wait`` seconds."""
         self._master().master.drain(self.time, wait)
 
+    def wish(
+        self,
+        topology: Buildable | None = None,
+        *,
+        parallelism: Mapping[str, int] = NOTHING,
+        config: Mapping[str, Any] = NOTHING,
+        patience: float = 60.0,
+    ) -> Wish:
+        """What `ardea update` would ask for now: a new version, other numbers of tasks, other configuration."""
+        present = self._store.definition
+        location = present.location
+        if topology is not None:
+            location = f"topology {len(self._files)}"
+            self._files[location] = topology
+            config = {"topology.name": self.plan.logical.name, **config}
+        config = {**present.config, **config}
+        plan = self._files[location].plan(config)
+        rebuilt = location != present.location or config != present.config
+        next_ = wanted(present, plan, parallelism=parallelism, location=location, config=config, rebuilt=rebuilt)
+        return Wish(f"wish {present.epoch}", next_, present.epoch, patience)
+
+    def update(self, wish: Wish) -> Progress | None:
+        """Asks for an update, as often as one likes; how far it is, or None: there is no master now.
+
+        Raises:
+            ProtocolError: the master refuses it.
+        """
+        process = self._world.processes.get(MASTER)
+        if not isinstance(process, SimulatedMaster):
+            return None
+        process.master.update(wish, self.time)
+        return process.master.updates.progress()
+
+    def updated(self, wish: Wish, timeout: float = 300.0) -> Progress:
+        """Asks again and again, as the verb does, until the update is done or refused."""
+        progress: Progress | None = None
+
+        def over() -> bool:
+            nonlocal progress
+            progress = self.update(wish)
+            return progress is not None and progress.step in ("done", "refused")
+
+        end = self.time + timeout
+        while not over():
+            if self._store.state.final:
+                return Progress(wish.id, "refused", reason=f"the topology is {self.state}")
+            if self.time >= end:
+                raise TimeoutError(
+                    f"the update is not over after {timeout:g} simulated seconds: {progress}; {self.describe()}"
+                )
+            self.advance(0.1)
+        assert progress is not None
+        return progress
+
+    def _follow_soon(self) -> None:
+        """The scheduler sees the new plan a little later."""
+        self._world.timeline.at(self.time + self._dice.uniform(0, 0.5), self._follow)
+
+    def _follow(self) -> None:
+        """Starts and stops processes until they are those of the plan."""
+        world, definition = self._world, self._store.definition
+        world.definition, world.packing = definition, packing_from_bytes(definition.packing)
+        world.logical = definition.rescaled(self._files[definition.location].plan(definition.config))
+        self.plan = PhysicalPlan.build(world.logical, world.packing, definition.epoch)
+        for name, process in list(world.processes.items()):
+            stays = name in self.names
+            if isinstance(process, SimulatedInstance):
+                stays = stays and process.task in self.plan.tasks.values() and process.build == definition.build
+            if not stays:
+                del world.processes[name]
+                world.scratch.pop(name, None)
+                if isinstance(process, SimulatedInstance):
+                    process.stop()
+                else:
+                    process.kill()
+        world.containers.update((manager_name(number), number) for number in self.plan.containers)
+        world.tasks.update((task.name, task) for task in self.plan.tasks.values())
+        for name in self.names:
+            if name != MASTER and name not in self._restarting:
+                self._start(name)
+
     def task(self, name: str, kind: type[C]) -> C:
         """The author's object that runs as that task now (``words-0``), of its class."""
         process = self._world.processes.get(name)
@@ -206,17 +296,41 @@ class Cluster:
 
     def kill(self, name: str) -> None:
         """SIGKILL: ``master``, ``manager-2``, ``count-0``.  Its supervisor starts it again, with a back-off."""
-        if name not in self.names:
-            raise UserError(f"there is no process {name}; there are {', '.join(self.names)}")
+        self._known(name)
         process = self._world.processes.pop(name, None)
         if process is not None:
             process.kill()
             self._restart(name)
 
+    def life(self, name: str) -> int:
+        """How often that process has been started."""
+        return self._lives.get(name, 0)
+
+    def freeze(self, name: str, seconds: float) -> None:
+        """SIGSTOP for so long; after ten seconds its supervisor kills it.  Links stay open, what is sent waits."""
+        self._known(name)
+        process = self._world.processes.get(name)
+        if process is None:
+            return
+        process.freeze(self.time + seconds)
+
+        def hung(cluster: Cluster) -> None:
+            if cluster._world.processes.get(name) is process:
+                cluster.kill(name)
+
+        silence = Policy().silence
+        if seconds >= silence:
+            self.at(self.time + silence, hung)
+
+    def _known(self, name: str) -> None:
+        if name not in {*self.names, *self._world.containers, *self._world.tasks}:
+            raise UserError(f"there is no process {name}; there are {', '.join(self.names)}")
+
     @property
     def names(self) -> tuple[str, ...]:
         """All processes: the master, the managers, the tasks."""
-        return (MASTER, *self._numbers, *self._tasks)
+        managers = (manager_name(number) for number in self.plan.containers)
+        return (MASTER, *managers, *(task.name for task in self.plan.tasks.values()))
 
     @property
     def running(self) -> tuple[str, ...]:
@@ -224,7 +338,7 @@ class Cluster:
         return tuple(self._world.processes)
 
     def _start(self, name: str) -> None:
-        if name in self._world.processes:
+        if name in self._world.processes or name not in self.names:
             return
         if name == MASTER and self._store.state.final:
             self._done.add(name)
@@ -234,17 +348,23 @@ class Cluster:
         process: Process
         if name == MASTER:
             process = SimulatedMaster(world, life)
-        elif name in self._tasks:
-            process = SimulatedInstance(world, self._tasks[name], life)
+        elif name in world.containers:
+            process = SimulatedManager(world, world.containers[name], life)
         else:
-            process = SimulatedManager(world, self._numbers[name], life)
+            process = SimulatedInstance(world, world.tasks[name], life)
         world.processes[name] = process
 
     def _restart(self, name: str) -> None:
         failures = self._failures.get(name, 0)
         self._failures[name] = failures + 1
         pause = BACKOFF[min(failures, len(BACKOFF) - 1)]
-        self._world.timeline.at(self.time + pause, lambda: self._start(name))
+        self._restarting.add(name)
+
+        def again() -> None:
+            self._restarting.discard(name)
+            self._start(name)
+
+        self._world.timeline.at(self.time + pause, again)
 
     def _ended(self, process: Process, error: BaseException | None) -> None:
         """A process ended by itself; in order, or with an error of the author's."""

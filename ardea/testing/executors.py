@@ -11,9 +11,9 @@ from ardea.testing.audit import Audit
 from ardea.testing.record import Record
 from heron_instance.bolt import BoltExecutor
 from heron_instance.executor import Environment
-from heron_instance.outlet import StreamBuffer, Trees
+from heron_instance.outlet import StreamBuffer
 from heron_instance.spout import SpoutExecutor
-from heron_instance.trees import Row
+from heron_instance.trees import Row, Trees
 
 
 class WatchedBolt(BoltExecutor):
@@ -66,12 +66,12 @@ class WatchedSpout(SpoutExecutor):
                         self._judged(root, log[component], acked=log is record.acked)
         super().received(header, frames)
 
-    def manager_reborn(self) -> None:
+    def lose_all(self) -> None:
         """All that is open is lost."""
         self._settled.update(self._open)
         for root in list(self._open):
             self._judged(root, self._record.lost[self.env.task.component], acked=False)
-        super().manager_reborn()
+        super().lose_all()
 
     def _judged(self, root: int, log: list[Any], *, acked: bool) -> None:
         tup_id = self._open.pop(root, None)

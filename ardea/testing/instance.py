@@ -55,6 +55,9 @@ class SimulatedInstance:
         self._stopping = self._waits_inside = False
         self.component: Component | None = None
         self.executor: Executor | None = None
+        self.build = world.definition.build
+        self._logical = world.logical
+        self._epoch = world.definition.epoch
         self.settings = Settings.of(world.logical.config, world.logical[task.component].config)
         self.window = Window(self.settings.queue_bytes, self.settings.message_timeout / 6)
         self.inbox: BoundedQueue[Item] = BoundedQueue("data_in", QUEUE_MESSAGES, self.settings.queue_bytes)
@@ -64,6 +67,7 @@ class SimulatedInstance:
             world.definition.topology,
             world.logical.digest(),
             world.logical.digests(),
+            (world.definition.epoch, world.definition.build),
             self.window,
             self._transmit,
             self._deliver,
@@ -84,8 +88,10 @@ class SimulatedInstance:
 
     # --- the gateway ------------------------------------------------------------------------------------------
 
-    def arrived(self, _source: str, lane: Lane, message: Message) -> None:
-        """A message of the manager."""
+    def arrived(self, source: str, lane: Lane, message: Message) -> None:
+        """A message of the manager; that of another container means a former task of this name."""
+        if source != manager_name(self.task.container):
+            return
         self._mail.append((lane, message))
         self._round.set(self.world.timeline.now)
 
@@ -126,7 +132,7 @@ class SimulatedInstance:
             return
         self.inbox.put((header, frames), size)
         if self.world.audit is not None:
-            senders = len(self.world.packing.containers)
+            senders = len(self.world.containers)
             waiting = self.inbox.statistics().bytes
             self.world.audit.inbox(self.name, waiting, self.settings.queue_bytes, senders)
         self._wake()
@@ -137,10 +143,16 @@ class SimulatedInstance:
             self._wake()
 
     def _planned(self, message: Plan) -> None:
+        plan = PhysicalPlan.of(self._logical, packing_from_bytes(message.packing), message.epoch)
+        if self.task.task not in plan.tasks:
+            return
+        if message.epoch > self._epoch:
+            self._epoch = message.epoch
+            self.gateway.replanned(message.epoch, plan.logical.digest(), plan.logical.digests())
         if self.executor is not None:
-            self.inbox.put(partial(self.executor.learn, message.tasks))
+            self.inbox.put(partial(self.executor.planned, plan, message.tasks))
         else:
-            self._guard(partial(self._start, message))
+            self._guard(partial(self._start, plan, message))
         self._wake()
 
     # --- the executor's view of the gateway -------------------------------------------------------------------
@@ -240,10 +252,9 @@ class SimulatedInstance:
             held = self.held_bytes
             self.world.audit.instance(self.name, held, self.settings.max_held_bytes, self._largest_burst)
 
-    def _start(self, message: Plan) -> None:
-        world, logical = self.world, self.world.logical
+    def _start(self, plan: PhysicalPlan, message: Plan) -> None:
+        world, logical = self.world, plan.logical
         component = logical[self.task.component]
-        plan = PhysicalPlan.build(logical, packing_from_bytes(message.packing), message.epoch)
         config = {**logical.config, **component.config}
         identity = Identity(logical.name, self.task.container, self.name, component.name, self.task.task, self.life)
         user: Any = component.cls()
@@ -256,7 +267,9 @@ class SimulatedInstance:
             component=user,
             settings=self.settings,
             config=config,
-            context=TopologyContext(plan, self.task.task, config, submit=self._submit),
+            context=TopologyContext(
+                plan, self.task.task, config, submit=self._submit, clock=self.clock, now=self.clock
+            ),
             inbox=self.inbox,
             output=self,
             window=self.window,
@@ -317,6 +330,11 @@ class SimulatedInstance:
             user.process_batch = metered_batch  # type: ignore[method-assign]
 
     # --- the end ----------------------------------------------------------------------------------------------
+
+    def freeze(self, until: float) -> None:
+        """Neither thread does anything until then."""
+        self._round.hold(until)
+        self._turn.hold(until)
 
     def kill(self) -> None:
         """Ends at once: nothing that waits leaves any more."""

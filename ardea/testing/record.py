@@ -82,4 +82,5 @@ def _in_order(outlet: Outlet) -> Iterator[tuple[Sequence[Any], str, Any]]:
     for buffer, start, end in reversed(spans):
         rows = buffer.rows if buffer.columns is None else rows_of(buffer.columns)
         for place in range(start, end):
-            yield rows[place], buffer.plan.name, buffer.marks[place]
+            mark = buffer.marks[place] if place < len(buffer.marks) else None  # a bolt's may come with the flush
+            yield rows[place], buffer.plan.name, mark

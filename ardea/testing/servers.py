@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import msgspec
 
-from ardea.config import Settings
 from ardea.plan.wire import packing_from_bytes
 from ardea.protocol.ids import incarnation
 from ardea.protocol.lane import Lane, Message
@@ -17,7 +16,6 @@ from ardea.protocol.wire_pb2 import EXIT, Header, Order, Plan
 from ardea.state.records import MasterLocation
 from ardea.testing.clock import Alarm
 from ardea.testing.world import MASTER, World, manager_name
-from stream_manager.numbers import FlowSettings
 from stream_manager.registration import Registrar
 from stream_manager.state import LINGER, STORED, StreamManager
 from topology_master.state import Master
@@ -68,13 +66,8 @@ class SimulatedManager:
         self.life = life
         self.name = manager_name(container)
         self.manager: StreamManager | None = None
-        self._shape = world.definition.shape
-        self._logical = self._shape.plan()
-        self._settings = Settings.of(self._logical.config)
         self._master: ToMaster | None = None
         self._mail: deque[tuple[str, Lane, Message]] = deque()
-        self._names = {i.name: i.task for i in world.packing.instances}
-        self._peers = {manager_name(c.number): c.number for c in world.packing.containers}
         self._round = Alarm(world.timeline, self._run)
         self._exit_by = math.inf
         self.registrar = Registrar(
@@ -101,6 +94,10 @@ class SimulatedManager:
             self._mail.append((source, lane, message))
         self._round.set(self.world.timeline.now)
 
+    def freeze(self, until: float) -> None:
+        """Does nothing until then."""
+        self._round.hold(until)
+
     def kill(self) -> None:
         """Ends at once."""
         self._round.cancel()
@@ -110,9 +107,10 @@ class SimulatedManager:
         now = self.world.timeline.now
         for order in self.registrar.receive(now):
             if isinstance(order, Plan):
-                self._planned(order)
-                known = Remembered(self.registrar.admission, order.SerializeToString())
-                self.world.scratch[self.name] = msgspec.msgpack.encode(known)
+                if self.manager is None or order.epoch >= self.manager.greeting.epoch:
+                    known = Remembered(self.registrar.admission, order.SerializeToString())
+                    self.world.scratch[self.name] = msgspec.msgpack.encode(known)
+                    self._planned(order)
             elif self.manager is not None:
                 self.manager.ordered(order)
                 if order.kind == EXIT:
@@ -141,28 +139,28 @@ class SimulatedManager:
             source, lane, (head, *frames) = self._mail.popleft()
             header = Header.FromString(head)
             self.world.heard(self.name, source, header)
-            task = self._names.get(source)
-            link = manager.peers.get(self._peers[source]) if task is None else manager.instances.get(task)
+            task = self.world.tasks.get(source)
+            link = None
+            if task is None:
+                link = manager.peers.get(self.world.containers[source])
+            elif task.container == self.container:
+                link = manager.instances.get(task.task)
             if link is not None:
                 manager.received(link, lane, header, frames, now)
 
     def _transmit(self, link: Link, lane: Lane, message: Message) -> None:
         assert self.manager is not None
         local = self.manager.instances.get(link.key) is link
-        target = self.manager.plan.tasks[link.key].name if local and self.manager.plan else manager_name(link.key)
+        target = self.manager.plan.tasks[link.key].name if local else manager_name(link.key)
         self.world.post(self.name, target, lane, message)
 
     def _planned(self, message: Plan) -> None:
         if self.manager is None:
-            flow = FlowSettings(
-                self._settings.queue_bytes,
-                self._settings.high_watermark_mb << 20,
-                self._settings.low_watermark_mb << 20,
-            )
             me = incarnation(self.registrar.admission, self.life)
-            self.manager = StreamManager(self.container, me, self._logical, flow, self._transmit, self.registrar.report)
-            self.manager.identify(self.world.definition.topology, self._shape.digest, self._shape.digests)
+            topology = self.world.definition.topology
+            self.manager = StreamManager(self.container, me, topology, self._transmit, self.registrar.report)
         self.manager.planned(message, packing_from_bytes(message.packing))
+        self.registrar.planned(message.epoch, self.manager.greeting.digest)
 
     def _find_master(self) -> MasterLocation | None:
         """As the real process does, which looks for the final state where it finds no master."""
@@ -186,31 +184,28 @@ class SimulatedMaster:
         self.life = life
         self.name = MASTER
         self.over_since: float | None = None
-        logical = world.definition.shape.plan()
         self.master = Master(
-            world.definition.topology,
-            world.definition.shape.digest,
-            logical,
-            packing_from_bytes(world.definition.packing),
-            world.definition.packing,
-            1,
+            world.store.definition,
+            world.store.former,
             life,
             world.store,
             self._transmit,
             found=world.store.held,
             now=world.timeline.now,
-            drain_secs=Settings.of(logical.config).drain,
         )
         self._mail: deque[tuple[int, Message]] = deque()
-        self._numbers = {manager_name(c.number): c.number for c in world.packing.containers}
         self._round = Alarm(world.timeline, self._run)
         self._round.set(world.timeline.now)
         world.master_at = MasterLocation(host=MASTER, port=life, term=life, pid=life)
 
     def arrived(self, source: str, lane: Lane, message: Message) -> None:  # noqa: ARG002
         """A message of a manager."""
-        self._mail.append((self._numbers[source], message))
+        self._mail.append((self.world.containers[source], message))
         self._round.set(self.world.timeline.now)
+
+    def freeze(self, until: float) -> None:
+        """Does nothing until then; its lease stays."""
+        self._round.hold(until)
 
     def kill(self) -> None:
         """Ends at once, and with it its lease."""

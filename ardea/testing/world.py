@@ -11,6 +11,7 @@ from typing import Protocol
 from ardea.plan.definition import Definition
 from ardea.plan.logical import LogicalPlan
 from ardea.plan.packing import PackingPlan
+from ardea.plan.physical import TaskPlan
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import kind_name
 from ardea.protocol.wire_pb2 import Header
@@ -38,6 +39,9 @@ class Process(Protocol):
     def arrived(self, source: str, lane: Lane, message: Message) -> None:
         """A message; ``source`` is the sending process' name."""
 
+    def freeze(self, until: float) -> None:
+        """SIGSTOP, and SIGCONT then: what arrives meanwhile waits."""
+
     def kill(self) -> None:
         """Ends at once; nothing of it happens any more."""
 
@@ -45,9 +49,12 @@ class Process(Protocol):
 class MemoryStore:
     """What the masters write: it outlives them all."""
 
-    def __init__(self, state: RunState) -> None:
+    def __init__(self, state: RunState, definition: Definition) -> None:
         self.held = ExecutionState(state)
+        self.definition = definition
+        self.former: Definition | None = None
         self.writes = 0
+        self.switched: Callable[[], None] = _nothing  # a scheduler's watch
         self._admissions: dict[int, tuple[str, int]] = {}
 
     def admit(self, container: int, holder: str, host: str, port: int) -> int:  # noqa: ARG002
@@ -61,6 +68,18 @@ class MemoryStore:
         self.held = execution
         self.writes += 1
 
+    def switch(self, wanted: Definition, former: Definition | None, execution: ExecutionState) -> None:
+        """See :class:`topology_master.state.Store`."""
+        assert wanted.epoch == self.definition.epoch + 1
+        self.definition, self.former = wanted, former
+        self.execution(execution)
+        self.switched()
+
+    def settled(self, execution: ExecutionState) -> None:
+        """See :class:`topology_master.state.Store`."""
+        self.former = None
+        self.execution(execution)
+
     @property
     def state(self) -> RunState:
         """The topology's."""
@@ -69,7 +88,12 @@ class MemoryStore:
 
 @dataclass(slots=True)
 class World:
-    """One cluster's surroundings.  ``cost``: seconds a tuple (a spout: a ``next_tuple``), by component or task."""
+    """One cluster's surroundings.
+
+    ``logical``, ``packing`` and ``definition`` are what processes are started with now; ``containers`` and ``tasks``
+    have had every name that there ever was.  ``cost``: seconds a tuple (a spout: a ``next_tuple``), by component or
+    task.
+    """
 
     seed: int
     timeline: Timeline
@@ -79,6 +103,8 @@ class World:
     logical: LogicalPlan
     packing: PackingPlan
     definition: Definition
+    containers: dict[str, int]
+    tasks: dict[str, TaskPlan]
     cost: Mapping[str, float]
     store: MemoryStore
     ended: Callable[[Process, BaseException | None], None]
@@ -140,3 +166,7 @@ class World:
             for time, target, source, header in self._story
             if process in (target, source)
         )
+
+
+def _nothing() -> None:
+    """Nobody watches."""

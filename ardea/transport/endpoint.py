@@ -18,13 +18,20 @@ import zmq
 
 from ardea.errors import ClusterError
 from ardea.protocol.lane import Message
+from ardea.transport.curve import Door, Keyring, introduce
 from ardea.transport.framing import MalformedError, pack, unpack
 
 LINGER_MS = 1000
 ZERO_COPY_FROM = 256 * 1024
 RECONNECT_MS, RECONNECT_MAX_MS = 50, 1000
+HANDSHAKE_MS = 2000
+"""Who is not let in by then hangs up, and tries again: its key may be known by then."""
 PROXY = "ARDEA_SOCKS_PROXY"
-"""HOST:PORT of a SOCKS5 server in this variable: TCP connections are dialled through it (docs/testing.md)."""
+"""HOST:PORT of a SOCKS5 server in this variable: TCP connections are dialled through it (docs/testing.md).
+
+It is asked for IDENTITY.HOST instead of HOST.
+"""
+_TCP = "tcp://"
 
 
 @dataclass(slots=True)
@@ -54,10 +61,13 @@ def ipc_address(folder: Path, name: str) -> str:
 class Bound:
     """A socket that others dial; each peer has an identity."""
 
-    def __init__(self, ctx: zmq.Context[zmq.Socket[bytes]]) -> None:
+    def __init__(self, ctx: zmq.Context[zmq.Socket[bytes]], door: Door | None = None) -> None:
+        """``door``: who may dial it; None: anybody."""
         self.statistics = EndpointStatistics()
         self._socket = ctx.socket(zmq.ROUTER)
         _configure(self._socket)
+        if door is not None:
+            door.guard(self._socket)
         self._socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
         self._socket.setsockopt(zmq.ROUTER_HANDOVER, 1)
 
@@ -116,14 +126,25 @@ class Bound:
 class Dialled:
     """A socket that dials one peer."""
 
-    def __init__(self, ctx: zmq.Context[zmq.Socket[bytes]], identity: bytes, address: str) -> None:
+    def __init__(
+        self,
+        ctx: zmq.Context[zmq.Socket[bytes]],
+        identity: bytes,
+        address: str,
+        keys: Keyring | None = None,
+        peer: str = "",
+    ) -> None:
+        """``keys``: the peer is reached only if it has the key of the name ``peer``, and knows ours; None: anybody."""
         self.statistics = EndpointStatistics()
         self.address = address
         self._socket = ctx.socket(zmq.DEALER)
         _configure(self._socket)
         self._socket.setsockopt(zmq.IDENTITY, identity)
-        if (proxy := os.environ.get(PROXY)) and address.startswith("tcp://"):
+        if keys is not None:
+            introduce(self._socket, keys, peer)
+        if (proxy := os.environ.get(PROXY)) and address.startswith(_TCP):
             self._socket.setsockopt_string(zmq.SOCKS_PROXY, proxy)
+            address = f"{_TCP}{identity.decode()}.{address.removeprefix(_TCP)}"  # tells the proxy who dials
         self._socket.connect(address)
 
     def receive(self, limit: int) -> Iterator[list[bytes]]:
@@ -165,6 +186,7 @@ class Poller:
     def __init__(self) -> None:
         self._poller = zmq.Poller()
         self._endpoints: dict[Any, Bound | Dialled] = {}
+        self._doors: dict[Any, Door] = {}
         self._read, self._write = os.pipe()
         os.set_blocking(self._read, False)
         os.set_blocking(self._write, False)
@@ -175,6 +197,11 @@ class Poller:
         """Wakes when the endpoint has a message."""
         self._poller.register(endpoint.pollable, zmq.POLLIN)
         self._endpoints[endpoint.pollable] = endpoint
+
+    def keep(self, door: Door) -> None:
+        """Answers whoever knocks there, while it waits."""
+        self._poller.register(door.pollable, zmq.POLLIN)
+        self._doors[door.pollable] = door
 
     def forget(self, endpoint: Bound | Dialled) -> None:
         """Watches it no longer."""
@@ -194,6 +221,9 @@ class Poller:
         if self._read in found:
             with contextlib.suppress(BlockingIOError):
                 os.read(self._read, 4096)
+        for socket, door in self._doors.items():
+            if socket in found:
+                door.answer()
         return {self._endpoints[socket] for socket in found if socket in self._endpoints}
 
     def wake(self) -> None:
@@ -252,5 +282,6 @@ def _configure(socket: zmq.Socket[bytes]) -> None:
     socket.setsockopt(zmq.LINGER, LINGER_MS)
     socket.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
     socket.setsockopt(zmq.RECONNECT_IVL_MAX, RECONNECT_MAX_MS)
+    socket.setsockopt(zmq.HANDSHAKE_IVL, HANDSHAKE_MS)
     socket.setsockopt(zmq.HEARTBEAT_IVL, 5000)
     socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 15000)

@@ -14,23 +14,26 @@ from urllib.error import URLError
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
-CONFIG = """\
-global:
-  scrape_interval: 500ms
-  scrape_timeout: 500ms
-scrape_configs:
-  - job_name: ardea
-    static_configs:
-      - targets: [{targets}]
-"""
+Job = dict[str, Any]
+"""One entry of ``scrape_configs``."""
+
+
+def local(*ports: int, **labels: str) -> Job:
+    """Scrapes some ports of this machine."""
+    return {"static_configs": [{"targets": [f"127.0.0.1:{port}" for port in ports], "labels": labels}]}
 
 
 class Prometheus:
-    """The server on a free port, scraping some ports of this machine twice a second."""
+    """The server on a free port, scraping twice a second."""
 
-    def __init__(self, binary: Path, folder: Path, *ports: int) -> None:
-        config = folder / "prometheus.yml"
-        config.write_text(CONFIG.format(targets=", ".join(f'"127.0.0.1:{port}"' for port in ports)))
+    def __init__(self, binary: Path, folder: Path, job: Job, rules: str = "") -> None:
+        """``job`` needs no name; ``rules`` is the text of a rule file."""
+        often = {"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "500ms"}
+        config = folder / "prometheus.yml"  # JSON is YAML, too
+        config.write_text(
+            json.dumps({"global": often, "rule_files": ["rules.yml"], "scrape_configs": [{"job_name": "ardea", **job}]})
+        )
+        (folder / "rules.yml").write_text(rules or "groups: []")
         with socket.create_server(("127.0.0.1", 0)) as free:
             self._address = f"127.0.0.1:{free.getsockname()[1]}"
         self._log = folder / "prometheus.log"

@@ -12,7 +12,7 @@ import pytest
 
 from ardea.metrics import Identity, Registry
 from metrics_manager.server import MetricsManager
-from tests.process.prometheus import Prometheus
+from tests.process.prometheus import Prometheus, local
 
 pytestmark = pytest.mark.prometheus
 
@@ -75,7 +75,7 @@ def load(manager: MetricsManager) -> Iterator[Load]:
 
 @pytest.fixture
 def prometheus(manager: MetricsManager, prometheus_binary: Path, tmp_path: Path) -> Iterator[Prometheus]:
-    server = Prometheus(prometheus_binary, tmp_path, manager.serve(0))
+    server = Prometheus(prometheus_binary, tmp_path, local(manager.serve(0)))
     yield server
     server.close()
 

@@ -1,7 +1,7 @@
 """A SOCKS5 server through which managers reach one another and the master, and which cuts and delays their links.
 
-Processes that find its address in ``ARDEA_SOCKS_PROXY`` dial through it.  Who dials, says the identity in the first
-command of ZeroMQ's protocol (ZMTP 3, section READY); who is dialled, the port.
+Processes that find its address in ``ARDEA_SOCKS_PROXY`` dial through it, and ask for ``m2.127.0.0.1`` where they want
+127.0.0.1 and are manager 2; who is dialled, says the port.  What they say to one another is encrypted.
 """
 
 from __future__ import annotations
@@ -17,23 +17,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Self
 
-GREETING_BYTES = 64
 CHUNK = 1 << 16
 ON_ITS_WAY = 4 << 20
 """Bytes that a delayed direction holds before it reads no more."""
 NAMES = {"m": "manager", "x": "metrics"}
 """What stands for whom in an identity such as ``m2``."""
-VERSION, NO_AUTHENTICATION, IPV4 = 5, 0, 1
-REACHED = bytes((VERSION, 0, 0, IPV4, 0, 0, 0, 0, 0, 0))
+VERSION, NO_AUTHENTICATION, NAME = 5, 0, 3
+REACHED = bytes((VERSION, 0, 0, 1, 0, 0, 0, 0, 0, 0))
 
 
 @dataclass(eq=False, slots=True)
 class _Connection:
-    """``source`` is "" until it has said who it is."""
+    """``source`` is "" for a stranger."""
 
+    source: str
     port: int
     writers: tuple[StreamWriter, StreamWriter]
-    source: str = ""
 
     def reset(self) -> None:
         """What is on its way is lost."""
@@ -136,21 +135,22 @@ class Forwarder:
         """One connection, from its request to its end."""
         try:
             with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-                port = await _requested(reader, writer)
-                await self._connect(reader, writer, port)
+                source, port = await _requested(reader, writer)
+                await self._connect(reader, writer, source, port)
         finally:
             writer.transport.abort()
 
-    async def _connect(self, reader: StreamReader, writer: StreamWriter, port: int) -> None:
+    async def _connect(self, reader: StreamReader, writer: StreamWriter, source: str, port: int) -> None:
         # The answer is yes in any case: libzmq 4.3.5 aborts its process when a proxy refuses.
         writer.write(REACHED)
+        if self._faults.cut and frozenset((source, self._listener(port))) in self._faults.cut:
+            raise ConnectionResetError
         there, forth = await asyncio.open_connection("127.0.0.1", port)
-        connection = _Connection(port, (writer, forth))
+        connection = _Connection(source, port, (writer, forth))
         self._connections.add(connection)
         try:
             back = asyncio.create_task(self._pass(connection, there, writer))
             try:
-                await self._introduce(connection, reader, forth)
                 await self._pass(connection, reader, forth)
             finally:
                 back.cancel()
@@ -158,22 +158,6 @@ class Forwarder:
         finally:
             self._connections.discard(connection)
             forth.transport.abort()
-
-    async def _introduce(self, connection: _Connection, reader: StreamReader, forth: StreamWriter) -> None:
-        """Passes the greeting on; then learns who dials, before the other side does."""
-        left = GREETING_BYTES
-        while left:
-            data = await reader.read(left)
-            if not data:
-                raise ConnectionResetError
-            left -= len(data)
-            forth.write(data)
-        head = await reader.readexactly(2)
-        ready = await reader.readexactly(head[1])
-        connection.source = _who(ready)
-        if self._faults.cut and self._pair(connection) in self._faults.cut:
-            raise ConnectionResetError
-        forth.write(head + ready)
 
     async def _pass(self, connection: _Connection, reader: StreamReader, writer: StreamWriter) -> None:
         """One direction; both end with the first that ends, as ZeroMQ's do."""
@@ -199,15 +183,15 @@ class Forwarder:
         return frozenset((connection.source, self._listener(connection.port)))
 
 
-async def _requested(reader: StreamReader, writer: StreamWriter) -> int:
-    """The port that the client wants to reach."""
+async def _requested(reader: StreamReader, writer: StreamWriter) -> tuple[str, int]:
+    """Who the client is, and the port that it wants to reach."""
     _, methods = await reader.readexactly(2)
     await reader.readexactly(methods)
     writer.write(bytes((VERSION, NO_AUTHENTICATION)))
     _, _, _, kind = await reader.readexactly(4)
-    await reader.readexactly(4 if kind == IPV4 else (await reader.readexactly(1))[0])
+    host = await reader.readexactly((await reader.readexactly(1))[0] if kind == NAME else 4)
     (port,) = struct.unpack(">H", await reader.readexactly(2))
-    return int(port)
+    return _who(host.decode("latin-1").partition(".")[0]) if kind == NAME else "", int(port)
 
 
 def _write(writer: StreamWriter, data: bytes) -> None:
@@ -215,12 +199,7 @@ def _write(writer: StreamWriter, data: bytes) -> None:
         writer.write(data)
 
 
-def _who(ready: bytes) -> str:
-    """The process whose identity stands in a READY; "" for a stranger."""
-    _, found, rest = ready.partition(b"\x08Identity")
-    if not found:
-        return ""
-    (size,) = struct.unpack_from(">I", rest)
-    identity = rest[4 : 4 + size].decode("latin-1")
+def _who(identity: str) -> str:
+    """The process with that identity; "" for a stranger."""
     kind, number = NAMES.get(identity[:1]), identity[1:]
     return f"{kind}-{number}" if kind and number.isdigit() else ""

@@ -100,11 +100,28 @@ class Schedule:
                 raise UserError(f"{journal}:{number} is not a fault: {error}") from error
         return cls(tuple(sorted(found, key=lambda fault: fault.at)))
 
+    def shrunk(self, fails: Callable[[Schedule], bool]) -> Schedule:
+        """The fewest of these faults, as far as leaving some out shows, with which a run still fails.
+
+        ``fails`` runs them all again, so that a run has to go the same way each time, as a simulated one does.
+        """
+        faults, part = self.faults, len(self.faults) // 2
+        while part:
+            start = 0
+            while start < len(faults):
+                fewer = Schedule(faults[:start] + faults[start + part :])
+                if fails(fewer):
+                    faults = fewer.faults
+                else:
+                    start += part
+            part //= 2
+        return Schedule(faults)
+
     def simulated(self) -> list[tuple[float, Callable[[Cluster], object]]]:
         """The same, as ``faults=`` of :func:`ardea.testing.run` and :class:`ardea.testing.Cluster`.
 
         Raises:
-            UserError: it freezes a process, or names a container, which a simulated cluster does not know.
+            UserError: it names a container or a metrics manager, which a simulated cluster does not have.
         """
         out: list[tuple[float, Callable[[Cluster], object]]] = []
         for fault in self.faults:
@@ -123,12 +140,12 @@ def _draw(dice: random.Random, at: float, kinds: Iterable[Kind], targets: Target
 
 def _simulated(fault: Fault) -> list[tuple[float, Callable[[Cluster], object]]]:
     one, other = fault.target, fault.other
-    if fault.kind is Kind.FREEZE or one.startswith(("container-", "metrics-")):
-        raise UserError(
-            f"a simulated cluster cannot {fault.kind.value} {one}; it knows kills and links of its processes"
-        )
+    if one.startswith(("container-", "metrics-")):
+        raise UserError(f"a simulated cluster cannot {fault.kind.value} {one}: it has masters, managers and tasks")
     if fault.kind is Kind.KILL:
         return [(fault.at, lambda cluster: cluster.kill(one))]
+    if fault.kind is Kind.FREEZE:
+        return [(fault.at, lambda cluster: cluster.freeze(one, fault.seconds))]
     healed = (fault.at + fault.seconds, lambda cluster: cluster.network.heal(one, other))
     if fault.kind is Kind.CUT:
         return [(fault.at, lambda cluster: cluster.network.cut(one, other)), healed]

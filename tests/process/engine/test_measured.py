@@ -7,7 +7,7 @@ import math
 import pytest
 
 from tests.process.engine.running import SOAK, Running, size
-from tests.process.prometheus import Prometheus
+from tests.process.prometheus import Prometheus, local
 
 pytestmark = pytest.mark.cluster
 
@@ -18,7 +18,7 @@ MIB = 1 << 20
 def test_prometheus_sees_a_word_count_and_its_users_metrics(tmp_path, prometheus_binary):
     with Running("measured.py:WordCount", tmp_path) as topology:
         topology.running()
-        server = Prometheus(prometheus_binary, tmp_path, *(topology.port(n) for n in (0, 1, 2)))
+        server = Prometheus(prometheus_binary, tmp_path, local(*(topology.port(n) for n in (0, 1, 2))))
         try:
             watch(topology, server)
         finally:

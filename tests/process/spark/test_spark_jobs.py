@@ -23,10 +23,10 @@ LONG = 150.0
 
 
 @contextlib.contextmanager
-def running(name, tmp_path, **settings):
+def running(name, tmp_path, file=JOBS, **settings):
     """The topology; after it, nothing is left of Spark and its files."""
     dotted = {key.replace("_", "."): value for key, value in settings.items()}
-    with Running(f"{JOBS}:{name}", tmp_path, dotted) as topology:
+    with Running(f"{file}:{name}", tmp_path, dotted) as topology:
         yield topology
         assert list((topology.folder / "spark").glob("*")) == []
     eventually(lambda: not spark_processes(topology.folder), 20, "Spark's processes are gone")

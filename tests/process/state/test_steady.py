@@ -8,9 +8,15 @@ from contextlib import ExitStack
 import pytest
 
 from tests.process.engine.running import Running, size
-from tests.process.state.ensemble import Ensemble
+from tests.process.state.ensemble import Ensemble, Server
 
 pytestmark = [pytest.mark.zookeeper, pytest.mark.cluster]
+
+
+OUTAGE = 15.0
+LATE = 1.0
+"""Seconds; a busy machine makes a loop late, too."""
+MANAGERS = [(number, process) for number in (1, 2) for process in ("stream-manager", "metrics-manager")]
 
 
 @pytest.mark.soak
@@ -41,22 +47,42 @@ def test_topologies_in_steady_state_write_nothing(server, root, tmp_path):
             topology.finish()
 
 
-def test_tuples_flow_while_every_server_is_gone(root, tmp_path):
+@pytest.mark.parametrize("how", [Server.kill, Server.freeze])
+def test_tuples_flow_and_nobody_waits_while_every_server_is_gone(root, tmp_path, how):
+    """For longer than a call to the servers waits, and than the master's lease lasts."""
     with (
         Ensemble(tmp_path / "zk") as ensemble,
         Running("survivors.py:Survivors", tmp_path, state=ensemble.url(root)) as topology,
     ):
         topology.running()
         topology.grows("acked", "numbers", 1000)
+        before = lags(topology)
         for server in ensemble.servers:
-            server.kill()
-        acked = topology.out / "position-0"  # the metrics stand still: their managers find the master in the state
+            how(server)
+        end = time.monotonic() + OUTAGE
+        acked = topology.out / "position-0"
         goal = int(acked.read_text()) + 2000
-        topology.until(lambda: int(acked.read_text()) >= goal, "tuples are acked without servers", 60)
+        topology.until(
+            lambda: time.monotonic() > end and int(acked.read_text()) >= goal, "tuples are acked without servers", 60
+        )
+        late = {who: count - before[who] for who, count in lags(topology).items()}
+        assert late == dict.fromkeys(MANAGERS, 0), f"timers that were more than {LATE:g} s late"
         lives = {name: process["life"] for name, process in topology.processes().items()}
         # A master whose lease may be another's ends, and stands by in its next life.
         assert {name for name, life in lives.items() if life > 1} <= {"topology-master"}, lives
+        for server in ensemble.servers:
+            server.resume()
         ensemble.start()
-        topology.grows("acked", "numbers", 1000)
+        topology.grows("acked", "numbers", 1000, seconds=60)
         topology.raise_flag("enough")
         topology.finish()
+
+
+def lags(topology: Running) -> dict[tuple[int, str], float]:
+    """For each manager, how often its loop came later than LATE to a timer, by container."""
+    found = {}
+    for container, process in MANAGERS:
+        buckets = topology.metrics(container, "ardea_process_loop_lag_seconds_bucket")
+        mine = {float(le): count for (_, le, name, _), count in buckets.items() if name == process}
+        found[container, process] = mine[float("inf")] - mine[LATE]
+    return found

@@ -27,14 +27,14 @@ def main(mode: str, *args: str) -> int:
         case "serve":  # until SIGTERM, then exit with the code asked for
             print("serving", flush=True)
             beat_until(stopped)
-            return int(args[0]) if args else 0
+            return leash.ended(int(args[0])) if args else 0
         case "deaf":  # to SIGTERM
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             print("serving", flush=True)
             beat_until(threading.Event())
         case "exit":
             leash.report("the configuration names no topology\n")
-            return int(args[0])
+            return leash.ended(int(args[0]))
         case "parent":  # of a process that user code started and forgot
             sleeper = subprocess.Popen(["sleep", "300"])
             Path(args[0]).write_text(str(sleeper.pid))
@@ -52,7 +52,7 @@ def main(mode: str, *args: str) -> int:
             return len(hoard)
         case "once":  # die the first time, end well the second
             print(f"life {leash.life()} runs")
-            return 0 if leash.life() > 1 else 1
+            return leash.ended(0 if leash.life() > 1 else 1)
         case "print":
             for number in range(int(args[0])):
                 if number % 2:
@@ -60,6 +60,7 @@ def main(mode: str, *args: str) -> int:
                 else:
                     os.write(2, b"line %d\n" % number)
             sys.stdout.write("half a line")
+            return leash.ended(0)
     return 0
 
 

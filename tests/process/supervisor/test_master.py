@@ -10,6 +10,7 @@ import socket
 import pytest
 import zmq
 
+from ardea.plan.definition import Definition
 from ardea.protocol.wire_pb2 import (
     ANSWER,
     ASK,
@@ -26,8 +27,9 @@ from ardea.protocol.wire_pb2 import (
 )
 from ardea.state import open_state, paths, records
 from ardea.state.records import MasterLocation
-from ardea.transport import Dialled, Poller, context
+from ardea.transport import Dialled, Keyring, Poller, context, holder
 from scheduler.control import MasterClient
+from scheduler.keys import keys_of
 from tests.process.engine.running import Running
 
 pytestmark = pytest.mark.cluster
@@ -40,6 +42,12 @@ def location(topology) -> MasterLocation:
     with contextlib.closing(open_state(topology.run.submission.definition.state)) as state:
         path = paths.master(topology.run.topology)
         return records.decode(state.get(path).data, MasterLocation, path)
+
+
+def callers(topology) -> Keyring:
+    keys = Keyring.read(keys_of(topology.folder), Definition.read(topology.folder / "definition").keys)
+    assert keys is not None
+    return keys
 
 
 def raw(port: int, noise: random.Random) -> None:
@@ -60,11 +68,11 @@ def raw(port: int, noise: random.Random) -> None:
         ctx.destroy(linger=1000)
 
 
-def framed(port: int, noise: random.Random) -> None:
-    """Messages that are framed well, with headers and bodies that are not."""
+def framed(port: int, noise: random.Random, keys: Keyring) -> None:
+    """Messages that are framed well, with headers and bodies that are not, from somebody who has a key."""
     ctx = context()
     for name in STRANGERS:
-        dialled = Dialled(ctx, name, f"tcp://127.0.0.1:{port}")
+        dialled = Dialled(ctx, name, f"tcp://127.0.0.1:{port}", keys, holder(0))
         for kind in KINDS:
             header = Header(kind=kind, sender=noise.choice([0, 1, 1 << 63]), sequence=noise.choice([0, 1, 99]))
             head = header.SerializeToString()
@@ -76,10 +84,10 @@ def framed(port: int, noise: random.Random) -> None:
     ctx.destroy(linger=1000)
 
 
-def asked(port: int, *asks: Ask) -> list[str]:
+def asked(port: int, keys: Keyring, *asks: Ask) -> list[str]:
     """The codes of the answers."""
     ctx, poller, codes = context(), Poller(), []
-    dialled = Dialled(ctx, b"c1", f"tcp://127.0.0.1:{port}")
+    dialled = Dialled(ctx, b"c1", f"tcp://127.0.0.1:{port}", keys, holder(0))
     poller.watch(dialled)
     for ask in asks:
         dialled.send([Header(kind=ASK).SerializeToString(), ask.SerializeToString()])
@@ -101,10 +109,12 @@ def test_what_anybody_sends_to_its_port_changes_nothing(tmp_path):
         topology.running()
         pid, place, noise = topology.pid("topology-master"), location(topology), random.Random(7)
         raw(place.port, noise)
-        framed(place.port, noise)
+        keys = callers(topology)
+        framed(place.port, noise, keys)
         token = (topology.folder / "token").read_text()
         codes = asked(
             place.port,
+            keys,
             Ask(verb="fail", token="guessed", arguments={"reason": "attacked"}),
             Ask(verb="fail", arguments={"reason": "attacked"}),
             Ask(verb="fly", token=token),

@@ -48,7 +48,7 @@ def test_when_the_one_that_leads_has_ended_the_others_are_ended(supervise):
         child("waits", "serve", "75"),
         child("deaf", "deaf"),
         child("crashes", "exit", "1"),
-        child("manager", "serve", leads=True),
+        child("manager", "serve", "0", leads=True),
         grace=0.5,
     )
     pids = [run.serving("waits"), run.serving("deaf")]
@@ -57,6 +57,17 @@ def test_when_the_one_that_leads_has_ended_the_others_are_ended(supervise):
     assert not any(map(alive, pids))
     assert run.exits("waits")[-1].code == 75
     assert run.exits("deaf")[-1].reason == "killed by SIGKILL (did not end within 0.5 s of SIGTERM)"
+
+
+@pytest.mark.parametrize("leads", [False, True])
+def test_who_exits_with_zero_before_its_work_is_done_is_started_again(supervise, leads):
+    """A stranger's SIGTERM, or user code that exits."""
+    run = supervise(child("a", "serve", leads=leads))
+    os.kill(run.serving("a"), signal.SIGTERM)
+    run.serving("a", life=2)
+    (end,) = run.exits("a")
+    assert (end.code, end.reason) == (75, "exit 0 (before its work was done)")
+    assert run.stop() == 75
 
 
 def test_ctrl_c_reaches_only_the_supervisor(supervise):

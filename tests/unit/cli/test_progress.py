@@ -68,9 +68,9 @@ def test_without_a_terminal_there_is_a_line_each_ten_seconds():
 
 
 def test_what_a_topology_waits_for():
-    status = Status("w-1", "RUNNING", "", 1, 1, [2], ["a-0"], 0, [], {}, {}, [])
+    status = Status("w-1", "RUNNING", "", 1, 1, [2], ["a-0"], 0, [], None, {}, {}, [])
     assert waiting_for(None) == "waiting for the topology master"
     assert waiting_for(status) == "waiting for container 2"
-    several = Status("w-1", "RUNNING", "", 1, 1, [], ["a-0", "b-0", "c-0", "d-0", "e-0"], 0, [], {}, {}, [])
+    several = Status("w-1", "RUNNING", "", 1, 1, [], ["a-0", "b-0", "c-0", "d-0", "e-0"], 0, [], None, {}, {}, [])
     assert waiting_for(several) == "waiting for a-0, b-0, c-0, d-0 ..."
-    assert waiting_for(Status("w-1", "RUNNING", "", 1, 1, [], [], 0, [], {}, {}, [])) == ""
+    assert waiting_for(Status("w-1", "RUNNING", "", 1, 1, [], [], 0, [], None, {}, {}, [])) == ""

@@ -21,13 +21,15 @@ def latency(count: int, seconds: float) -> tuple[float, ...]:
 
 def test_rates_latencies_and_shares_are_those_of_the_time_between():
     window = Window({"numbers"})
-    window.observe(10.0, [process("numbers", 0, emitted=100, acked=90, failed=1, busy_seconds=5.0)])
+    window.observe(
+        10.0, [process("numbers", 0, emitted=100, acked=90, failed=1, busy_seconds=5.0, initiated_seconds=40.0)]
+    )
     window.observe(
         12.0,
         [
             process(
                 "numbers", 0, emitted=300, acked=190, failed=2, timed_out=1, lost=1, pending=7,
-                busy_seconds=6.0, backpressured_seconds=0.5, complete_latency=latency(10, 0.02),
+                busy_seconds=6.0, backpressured_seconds=0.5, initiated_seconds=41.5, complete_latency=latency(10, 0.02),
             )
         ],
     )  # fmt: skip
@@ -35,6 +37,7 @@ def test_rates_latencies_and_shares_are_those_of_the_time_between():
     assert (component.task, task.task, task.container) == (None, "numbers-0", 1)
     assert (task.emitted, task.acked, task.failed, task.pending) == (100.0, 50.0, 1.5, 7)
     assert (task.capacity, task.back_pressure) == (0.5, 0.25)
+    assert (task.initiates, task.initiated_seconds) == (0.75, 41.5)
     assert task.latency == pytest.approx(0.002)
 
 
@@ -50,10 +53,14 @@ def test_a_component_is_as_busy_and_as_held_back_as_its_worst_task():
     window.observe(0.0, [process("add", 0), process("add", 1)])
     window.observe(
         1.0,
-        [process("add", 0, executed=1, busy_seconds=0.9), process("add", 1, executed=2, backpressured_seconds=0.8)],
+        [
+            process("add", 0, executed=1, busy_seconds=0.9, initiated_seconds=0.1),
+            process("add", 1, executed=2, backpressured_seconds=0.8, initiated_seconds=0.7),
+        ],
     )
     component, *_ = window.rows()
     assert (component.executed, component.capacity, component.back_pressure) == (3.0, 0.9, 0.8)
+    assert (component.initiates, component.initiated_seconds) == (0.7, 0.7)
 
 
 def test_managers_are_no_rows_and_one_reading_is_no_rate():

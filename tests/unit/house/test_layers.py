@@ -20,6 +20,7 @@ OFFENCES = {
     "layers": ("ardea.plan", "ardea.cli"),
     "zmq": ("scheduler", "zmq"),
     "kazoo": ("ardea.transport", "kazoo"),
+    "confluent-kafka": ("ardea.trident", "confluent_kafka"),
     "kubernetes": ("scheduler", "kubernetes"),
     "pyspark": ("ardea.cli", "pyspark"),
     "payloads": ("stream_manager", "pyarrow"),

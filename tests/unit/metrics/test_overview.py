@@ -184,3 +184,24 @@ def test_a_summary_is_decodable_by_its_struct():
     assert told.processes[0].current[ACKED] == (7,)
     with pytest.raises(msgspec.MsgspecError):
         Overview().accept(b"\xc1", 0)
+
+
+def test_who_holds_spouts_back_is_said_of_the_task_over_the_lives_of_its_manager():
+    """Stream managers measure it; each of two containers reports its own tasks."""
+    overview, paused = Overview(), "ardea_stmgr_backpressure_seconds_total"
+    for container, lives in ((1, [{"count-0": 2.0, "count-1": 0.5}, {"count-0": 3.0}]), (2, [{"add-0": 1.0}])):
+        state = MetricsState()
+        for task in ("count-0", "count-1", "add-0"):
+            if any(task in counts for counts in lives):
+                name, _, index = task.partition("-")
+                told = Registry(Identity("t", container, task, name, int(index) + 10 * container))
+                state.accept(told.snapshot(), 0.0)
+        for life, counts in enumerate(lives, start=1):
+            manager = Registry(Identity("t", container, "stream-manager", life=life))
+            for task, seconds in counts.items():
+                manager.counter(paused, initiator=task).value = seconds
+            state.accept(manager.snapshot(), float(life))
+            overview.accept(report(state, container=container), float(life))
+    rows = {row.process: row.totals.initiated_seconds for row in overview.processes()}
+    assert rows == {"count-0": 5.0, "count-1": 0.5, "add-0": 1.0, "stream-manager": 0.0}
+    assert overview.components()["count"].initiated_seconds == 5.5

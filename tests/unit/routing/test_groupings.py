@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ardea import CustomStreamGrouping
 from ardea.errors import EncodingError, TopologyError
 from ardea.plan.logical import GroupingPlan
 from ardea.protocol.keys import key_hash
 from heron_instance.routing import make_router
 
 
-class First:
+class First(CustomStreamGrouping):
     """Storm's NGrouping: the first ``n`` tasks."""
 
     def __init__(self, n):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,9 +41,15 @@ def test_adaptive_execution_is_off_for_an_early_start_only(tmp_path):
         spark_settings(JOB, {key: True}, tmp_path)
 
 
-def test_other_machines_are_refused(tmp_path):
-    with pytest.raises(ConfigError, match=r"spark\.master is 'yarn'"):
-        spark_settings(JOB, {"spark.master": "yarn"}, tmp_path)
+def test_another_master_reaches_the_driver_and_imports_what_it_does(tmp_path, monkeypatch):
+    monkeypatch.setenv("POD_IP", "10.1.2.3")
+    settings = spark_settings(JOB, {"spark.master": "spark://head:7077"}, tmp_path)
+    assert (settings["spark.driver.host"], settings["spark.driver.bindAddress"]) == ("10.1.2.3", "10.1.2.3")
+    assert settings["spark.executorEnv.PYTHONPATH"].split(":") == [path for path in sys.path if path]
+    assert "spark.local.dir" not in settings
+    assert spark_settings(JOB, {}, tmp_path)["spark.driver.host"] == "127.0.0.1"
+    with pytest.raises(ConfigError, match=r"spark\.local\.dir"):
+        spark_settings(JOB, {"spark.local.dir": "/x"}, tmp_path)
 
 
 def java(folder: Path, version: str) -> None:

@@ -16,6 +16,7 @@ from ardea.errors import ClusterError
 from ardea.spark import SparkSpout
 from ardea.spark.index import IndexWriter
 from ardea.spark.stage import Run, write_partition
+from ardea.spark.storage import Folder
 from ardea.testing import CollectBolt, run
 
 
@@ -31,8 +32,9 @@ def test_fields_and_driver():
     plan = Numbers.plan({"topology.tasks": 2})
     assert plan["numbers"].stream("default").fields == ("id", "word")
     assert (plan["numbers"].tasks, plan["numbers_driver"].tasks) == (2, 1)
-    assert plan["numbers_driver"].config == {"spark.master": "local[2]"}
-    assert plan["numbers_driver"].streams == ()
+    driver = plan["numbers_driver"]
+    assert driver.config == {"spark.master": "local[2]", "topology.tick.tuple.freq.secs": 0.05}
+    assert [(source.component, source.stream) for source in driver.inputs] == [("numbers", "driver")]
 
 
 def test_a_builder_takes_it_too():
@@ -49,14 +51,6 @@ def test_a_second_component_of_the_drivers_name_is_refused():
 
     with pytest.raises(TopologyError, match=r"Duplicate component ids: \[numbers_driver\]"):
         Twice.plan()
-
-
-def test_nobody_else_may_be_silent_or_unread():
-    class Unread(Topology):
-        numbers = SparkSpout(load, "id bigint").spec()
-
-    with pytest.raises(TopologyError, match=r"\[numbers\] is a spout that nobody reads"):
-        Unread.plan()
 
 
 def test_all_that_is_wrong_is_told_at_once():
@@ -97,7 +91,7 @@ class Task:
         self.task = spout.spec("s").cls()
         self.ids, self.rows, self.finished = [], [], False
         install(self.task, "s", self)
-        self.context = SimpleNamespace(this_component_id="s", topology_id="t")
+        self.context = SimpleNamespace(this_component_id="s", topology_id="t", clock=lambda: 0.0)
         self.place(index, tasks)
         self.task.initialize({}, self.context)
 
@@ -126,8 +120,8 @@ def stage(tmp_path, monkeypatch):
     monkeypatch.setenv("ARDEA_FOLDER", str(tmp_path / "container-1"))
     folder = tmp_path / "spark" / "s"
     (folder / "progress").mkdir(parents=True)
-    run = Run(str(folder), "run-1", 1, frozenset())
-    run.path.mkdir()
+    run = Run(Folder(str(folder)), "run-1", 1, frozenset())
+    (folder / "run-1").mkdir()
     with IndexWriter(folder) as writer:
 
         def publish(number, rows=10):
@@ -252,11 +246,8 @@ def test_a_driver_that_finds_everything_staged_has_nothing_to_do(stage):
     stage.publish(0)
     stage.writer.complete()
     driver = SparkSpout(load, "n bigint").spec("s").companions["driver"].cls()
-    finished = []
-    install(driver, "s_driver", SimpleNamespace(finish=lambda: finished.append(True)))
     driver.initialize({}, SimpleNamespace(this_task_index=0, this_component_id="s_driver", topology_id="t"))
-    driver.next_tuple()
-    assert finished
+    driver.process_tick(None)
     driver.close()
     assert list(stage.folder.parent.iterdir()) == []
 

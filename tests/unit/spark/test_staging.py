@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.errors import ClusterError
-from ardea.spark.reading import batches_of
+from ardea.spark.reading import SharedFiles, batches_of
 from ardea.spark.stage import Run, write_partition
+from ardea.spark.storage import Folder
 
 
 def staged(folder, sizes, file_bytes=1 << 20):
-    run = Run(str(folder), "run-1", file_bytes, frozenset())
-    run.path.mkdir()
+    run = Run(Folder(str(folder)), "run-1", file_bytes, frozenset())
+    (folder / "run-1").mkdir()
     start = 0
     batches = []
     for size in sizes:
@@ -35,7 +36,7 @@ def test_what_is_written_is_read_from_any_batch_on(sizes, file_bytes, first):
         assert sum(file.batches for file in partition.files) == len(kept)
         if file_bytes == 1:
             assert len(partition.files) == len(kept)
-        found = list(batches_of(Path(name), partition, first))
+        found = list(batches_of(SharedFiles(Path(name)), partition, first))
         assert found == list(enumerate(kept))[first:]
 
 
@@ -46,7 +47,7 @@ def test_a_changed_file_is_refused(tmp_path):
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
     with pytest.raises(ClusterError, match="has changed since Spark wrote it"):
-        list(batches_of(tmp_path, partition, 0))
+        list(batches_of(SharedFiles(tmp_path), partition, 0))
 
 
 def test_a_missing_file_is_refused(tmp_path):
@@ -54,4 +55,4 @@ def test_a_missing_file_is_refused(tmp_path):
     (path,) = (tmp_path / "run-1").iterdir()
     path.unlink()
     with pytest.raises(ClusterError, match=r"part-00007-3-0\.arrow is gone"):
-        list(batches_of(tmp_path, partition, 0))
+        list(batches_of(SharedFiles(tmp_path), partition, 0))

@@ -15,6 +15,7 @@ from ardea.supervision.machine import (
     RESTARTED,
     SETTLED,
     Beat,
+    Done,
     Ended,
     Exited,
     Finish,
@@ -70,7 +71,14 @@ class World(RuleBasedStateMachine):
                 assert self.now >= self.due.pop(name), "before its back-off was over"
                 assert not self.stopped or not self.machine.stopping, "started after the stop"
                 assert self.led_out_at is None, "started after the work was done"
-                self.living[name] = {"born": self.now, "heard": self.now, "user": False, "beaten": False, "doomed": 0}
+                self.living[name] = {
+                    "born": self.now,
+                    "heard": self.now,
+                    "user": False,
+                    "beaten": False,
+                    "done": False,
+                    "doomed": 0,
+                }
                 self.feed(Started(name))
             case Kill(name, number):
                 process = self.living[name]
@@ -123,9 +131,19 @@ class World(RuleBasedStateMachine):
         assert limit is None or resident * MIB <= limit or self.living[name]["doomed"] == KILL
 
     @precondition(lambda self: self.living)
+    @rule(data=st.data())
+    def be_done(self, data):
+        name = data.draw(st.sampled_from(sorted(self.living)))
+        self.living[name]["done"] = True
+        self.feed(Done(name))
+
+    @precondition(lambda self: self.living)
     @rule(data=st.data(), code=st.sampled_from([0, 1, 75, 78, -9, -11]))
     def end(self, data, code):
-        self.feed(Exited(data.draw(st.sampled_from(sorted(self.living))), code))
+        name = data.draw(st.sampled_from(sorted(self.living)))
+        early = code == 0 and self.living[name]["beaten"] and not self.living[name]["done"]
+        self.feed(Exited(name, code))
+        assert self.codes[name] == (75 if early else code)
 
     @rule()
     def stop(self):

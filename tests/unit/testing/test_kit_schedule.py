@@ -78,19 +78,47 @@ class Rows(Topology):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_the_same_schedule_drives_the_simulated_cluster(seed):
-    """Only the kinds that it knows; everything arrives all the same."""
+    """Everything arrives all the same."""
     with Cluster(Rows, containers=2) as cluster:
         names = cluster.names
     links = [("manager-1", "manager-2"), ("manager-1", "master"), ("manager-2", "master")]
-    drawn = Schedule.seeded(seed, Targets(names, links), faults=8, seconds=2).faults
-    schedule = Schedule(tuple(fault for fault in drawn if fault.kind is not Kind.FREEZE))
+    schedule = Schedule.seeded(seed, Targets(names, links), faults=8, seconds=2)
     with Cluster(Rows, containers=2, cost={"rows": 0.01}, faults=schedule.simulated()) as cluster:
         cluster.run_until(lambda: cluster.over, 300)
         assert {n for (n,) in cluster.record.inputs("take")} == set(range(200))
 
 
 def test_what_a_simulated_cluster_cannot_do_is_refused():
-    with pytest.raises(UserError, match="cannot freeze count-0"):
-        Schedule((Fault(at=1, kind=Kind.FREEZE, target="count-0", seconds=1),)).simulated()
     with pytest.raises(UserError, match="cannot kill container-1"):
         Schedule((Fault(at=1, kind=Kind.KILL, target="container-1"),)).simulated()
+
+
+def test_a_failing_schedule_shrinks_to_what_it_takes():
+    """Two of ten faults are to blame."""
+    faults = [Fault(at=float(n), kind=Kind.KILL, target=f"count-{n}") for n in range(10)]
+    blame = {faults[2], faults[7]}
+    assert Schedule(tuple(faults)).shrunk(lambda fewer: blame <= set(fewer.faults)).faults == (faults[2], faults[7])
+
+
+def test_a_frozen_process_goes_on_where_it_was():
+    """What is sent to it meanwhile waits."""
+    with Cluster(Rows, containers=2, cost={"rows": 0.05}) as cluster:
+        cluster.advance(0.5)
+        cluster.freeze("take-0", 3)
+        cluster.freeze("take-1", 3)
+        before = len(cluster.record.inputs("take"))
+        cluster.advance(2.9)
+        assert len(cluster.record.inputs("take")) == before
+        cluster.run_until(lambda: cluster.over, 300)
+        assert len(cluster.record.inputs("take")) == 200
+        assert (cluster.life("take-0"), cluster.life("take-1")) == (1, 1)
+
+
+def test_a_hung_process_is_killed_by_its_supervisor():
+    """After ten seconds; another life takes over."""
+    with Cluster(Rows, containers=2, cost={"rows": 0.05}) as cluster:
+        cluster.advance(0.5)
+        cluster.freeze("take-0", 60)
+        cluster.run_until(lambda: cluster.over, 300)
+        assert {n for (n,) in cluster.record.inputs("take")} == set(range(200))
+        assert cluster.life("take-0") == 2

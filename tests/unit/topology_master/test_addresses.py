@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ardea import Topology
+from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_to_bytes
 from ardea.protocol.lane import Lane
@@ -27,11 +28,11 @@ class Meeting:
         plan = Words.plan({"topology.stmgrs": 2})
         packing = packing_for(plan.config).pack(plan)
         self.digest, self.links, self.plans = shape_of(plan).digest, {}, {}
-        store = MemoryStore(RunState.RUNNING)
-        self.master = Master(
-            "words", self.digest, plan, packing, packing_to_bytes(packing), 1, 1, store, self._sent,
-            found=store.held, now=0.0, drain_secs=1.0,
-        )  # fmt: skip
+        definition = Definition(
+            topology="words", state="", location="", config={}, shape=shape_of(plan), packing=packing_to_bytes(packing)
+        )
+        store = MemoryStore(RunState.RUNNING, definition)
+        self.master = Master(definition, None, 1, store, self._sent, found=store.held, now=0.0)
 
     def _sent(self, link, _lane, message):
         header, *frames = message

@@ -1,0 +1,37 @@
+"""The plan of a topology, drawn: components, what they do, what they read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from ardea.cli import console
+from ardea.cli.console import Output
+from ardea.loader import load
+
+
+def draw(target: str, config: Mapping[str, Any], output: Output) -> None:
+    """Prints the plan of ``FILE[:Class]`` with a submitter's configuration; of Trident, each component's operations."""
+    topology = load(target)
+    plan = topology.plan(config)
+    operations: Mapping[str, Sequence[str]] = getattr(topology, "operations", {})
+    rows: list[dict[str, Any]] = [
+        {
+            "component": component.name,
+            "kind": component.kind,
+            "tasks": component.tasks,
+            "operations": list(operations.get(component.name, ())),
+            "inputs": {f"{i.component}:{i.stream}": i.grouping.describe() for i in component.inputs},
+        }
+        for component in plan
+    ]
+    if output is Output.JSON:
+        console.print_json({"topology": plan.name, "components": rows})
+        return
+    table = Table("Component", "Tasks", "Does", "Reads", box=None, pad_edge=False)
+    for row in rows:
+        reads = "\n".join(f"{source}  {grouping}" for source, grouping in row["inputs"].items())
+        table.add_row(row["component"], str(row["tasks"]), "\n".join(row["operations"]) or row["kind"], reads)
+    console.out().print(table, highlight=False)

@@ -1,0 +1,79 @@
+"""What a configuration key is, and the types that its values have."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ardea import units
+
+Scope = Literal["topology", "component", "both", "system"]
+RELIABILITY_MODES = ("ATLEAST_ONCE", "ATMOST_ONCE")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A row of the table.
+
+    ``scope`` says where the key may stand: ``topology`` and ``system`` (the installation's, not the author's) in a
+    topology's configuration, ``component`` in a component's, ``both`` in either, the component's winning.
+    """
+
+    name: str
+    type: str
+    unit: str
+    default: Any
+    sentence: str
+    scope: Scope
+    check: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Alias:
+    """Another name of a key; its value is multiplied by ``factor`` to give the key's."""
+
+    name: str
+    key: str
+    factor: float = 1
+
+
+def _mode(value: Any) -> str:
+    if value == "EFFECTIVELY_ONCE":
+        raise ValueError(
+            "ATLEAST_ONCE or ATMOST_ONCE; for results that count each tuple exactly once use ardea.trident"
+        )
+    return units.choice(*RELIABILITY_MODES)(value)
+
+
+# type in the table -> (unit, what checks and normalises a value)
+TYPES: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "bool": ("", units.boolean),
+    "text": ("", units.text),
+    "texts": ("", units.texts),
+    "count": ("", units.count),
+    "integer": ("", units.integer),
+    "bytes": ("bytes", units.size),
+    "seconds": ("s", units.positive),
+    "delay": ("s", units.number),
+    "milliseconds": ("ms", units.number),
+    "megabytes": ("MiB", units.count),
+    "cores": ("cores", units.positive),
+    "padding": ("cores", units.number),
+    "percent": ("%", units.number),
+    "slots": ("", units.slots),
+    "mode": ("", _mode),
+    "sorting": ("", units.choice("RAM_FIRST", "CPU_FIRST")),
+    "cores by component": ("cores", units.mapping(units.positive, "split:2,count:0.5")),
+    "bytes by component": ("bytes", units.mapping(units.size, "split:256MB,count:1GiB")),
+    "texts by name": ("", units.pairs),
+    "objects": ("", units.objects),
+}
+
+
+def declared(name: str, kind: str, scope: Scope, default: Any, sentence: str) -> Any:
+    """The field of a key; ``kind`` is a row of TYPES."""
+    unit, check = TYPES[kind]
+    key = Key(name, kind, unit, default, sentence, scope, check)
+    return dataclasses.field(default=default, metadata={"key": key})

@@ -1,0 +1,94 @@
+"""How a spout task finds its driver, on whatever machine: it says by a tuple where it listens, and is told.
+
+The tuple goes on the spout's stream ``driver`` and carries an address and a token; the driver answers with its own.
+From then on a thread mirrors the driver's index into a folder of the task's.
+"""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import threading
+from pathlib import Path
+
+import msgspec
+
+from ardea.spark.access import INDEX_ID, Access
+from ardea.spark.index import INDEX
+
+_WITHIN = 2.0
+"""Seconds in which a connection and its line have to come."""
+_LINE = 4096
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What the driver sends to a spout task: the task's token, and where the driver is."""
+
+    token: str
+    driver: Access
+
+
+def tell(task: Access, driver: Access) -> None:
+    """The driver's part; OSError if the task is not there."""
+    host, _, port = task.address.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=_WITHIN) as connection:
+        connection.sendall(msgspec.json.encode(Told(task.token, driver)) + b"\n")
+
+
+class Link(threading.Thread):
+    """The spout task's part.  ``own`` is what the tuple says; ``driver`` is None while it is not known."""
+
+    def __init__(self, host: str, folder: Path) -> None:
+        super().__init__(name="link", daemon=True)
+        self._folder = folder
+        self._socket = socket.create_server((host, 0))
+        self._socket.settimeout(0.1)
+        self._closed = False
+        self.own = Access(f"{host}:{self._socket.getsockname()[1]}", secrets.token_hex(16))
+        self.driver: Access | None = None
+        self.start()
+
+    def run(self) -> None:
+        """Waits for the driver's answer and mirrors, again and again."""
+        while not self._closed:
+            if (driver := self._accept()) is None:
+                continue
+            self.driver = driver
+            try:
+                self._mirror(driver)
+            except OSError:
+                self.driver = None
+        self._socket.close()
+
+    def close(self) -> None:
+        """Ends soon."""
+        self._closed = True
+        self.join(_WITHIN)
+
+    def _accept(self) -> Access | None:
+        try:
+            connection, _ = self._socket.accept()
+            with connection:
+                connection.settimeout(_WITHIN)
+                with connection.makefile("rb") as file:
+                    told = msgspec.json.decode(file.readline(_LINE), type=Told)
+        except (OSError, msgspec.DecodeError):
+            return None
+        return told.driver if secrets.compare_digest(told.token, self.own.token) else None
+
+    def _mirror(self, driver: Access) -> None:
+        """Until the driver does not answer.  An index that was begun anew is a new file."""
+        path = self._folder / INDEX
+        known, size = "", 0
+        while not self._closed:
+            with driver.request("GET", f"/index?after={size}&id={known}") as answer:
+                name, text = answer.headers[INDEX_ID], answer.read()
+            if name == known:
+                with path.open("ab") as file:
+                    file.write(text)
+                size += len(text)
+            else:
+                new = path.with_suffix(".new")
+                new.write_bytes(text)
+                new.replace(path)
+                known, size = name, len(text)

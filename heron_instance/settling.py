@@ -1,0 +1,155 @@
+"""What a spout task does when trees get their verdicts, and when the master holds it for an update."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from ardea.component import Spout, overrides
+from ardea.metrics.registry import Counter
+from ardea.protocol.ids import U64
+from ardea.protocol.wire_pb2 import HOLD, Order
+from ardea.validation import DEAD_LETTER_STREAM
+from heron_instance.executor import Environment, Executor
+from heron_instance.hooks import Hooks
+from heron_instance.trees import OpenTrees, Replays, Row
+
+DEAD_LETTERS = DEAD_LETTER_STREAM.name
+
+
+class Settling(Executor):
+    """The open trees of one spout task, and what becomes of their rows."""
+
+    def __init__(self, env: Environment) -> None:
+        super().__init__(env)
+        self.spout = cast("Spout", env.component)
+        self.trees_open = OpenTrees(env.task.task, env.rng)
+        self.replays = Replays()
+        self._tells_ack = overrides(type(self.spout), "ack")
+        self._decides_fail = overrides(type(self.spout), "fail")
+        self._hooks: Hooks | None = None
+        self._resting = False  # finish() was called
+        self._given_up = 0
+        self._obeyed = 0  # the newest order to hold or to resume
+        self._leaving = False  # on hold for good: its own rows are sent again until it is empty
+        self._owed = 0  # rows that the author has promised to send again, while on hold
+        self._wait = 0.0
+        self._next_call = 0.0
+
+    # --- verdicts ---------------------------------------------------------------------------------------------
+
+    def _verdicts(self, columns: list[U64]) -> None:
+        acked, failed, timed_out, lost = columns
+        now = self.clock()
+        ids, latencies = self.trees_open.complete(acked, now)
+        self.instruments.acked.value += len(ids)
+        self.instruments.late.value += len(acked) - len(ids)
+        if len(ids):
+            self.instruments.complete.observe_many(latencies)
+        if self._tells_ack:
+            ack = self.spout.ack
+            for tup_id in ids:
+                ack(tup_id)
+        if self._hooks is not None:
+            for tup_id, latency in zip(ids, latencies.tolist(), strict=True):
+                self._hooks.completed(tup_id, latency)
+        if len(failed):
+            self._broken(failed, self.instruments.failed, now)
+        if len(timed_out):
+            self._broken(timed_out, self.instruments.timed_out, now)
+        if len(lost):
+            self._broken(lost, self.instruments.lost, now, counts=False)
+        self._wait = 0.0
+
+    def _broken(self, roots: U64, counter: Counter, now: float, *, counts: bool = True) -> None:
+        """Trees that will not be complete; ``counts``: their rows may be to blame."""
+        rows, latencies = self.trees_open.broken(roots, now)
+        counter.value += len(rows)
+        for row, latency in zip(rows, latencies.tolist(), strict=True):
+            if self._hooks is not None:
+                self._hooks.broken(row.tup_id, latency)
+            row.failures += counts
+            self._failed(row, now)
+
+    def _failed(self, row: Row, now: float) -> None:
+        """The executor sends it again, or the author decides."""
+        most = self.settings.max_tuple_replays
+        if self._decides_fail:
+            self._tell_failed(row.tup_id)
+        elif most is None or row.failures <= most or row.stream == DEAD_LETTERS:
+            self.replays.add(row, now)
+        else:
+            self._bury(row, now)
+
+    def _bury(self, row: Row, now: float) -> None:
+        """It failed too often: whoever reads the dead letters gets it, as often as that takes."""
+        self.instruments.dead_letters.value += 1
+        read = DEAD_LETTERS in self.outlet.buffers
+        self.spout.logger.error(
+            "tup_id %r of stream %s failed %d times: %s",
+            row.tup_id,
+            row.stream,
+            row.failures,
+            f"sent to {DEAD_LETTERS}" if read else f"given up; nobody reads {DEAD_LETTERS}",
+        )
+        if read:
+            letter = (row.tup_id, row.stream, list(row.values))
+            self.replays.add(Row(row.tup_id, letter, DEAD_LETTERS, size=row.size), now)
+        else:
+            self.error = f"{self.env.task.name}: tup_id {row.tup_id!r} failed {row.failures} times"
+            self._give_up()
+
+    def _tell_failed(self, tup_id: Any) -> None:
+        before = self.outlet.waiting
+        if self.spout.fail(tup_id) is not True:
+            self._give_up()
+        elif self.hold and self.outlet.waiting == before:
+            self._owed += 1
+        self._resting = False  # a delivered fail ends the rest
+
+    def _give_up(self) -> None:
+        self._given_up += 1
+        self.instruments.given_up.value += 1
+
+    def manager_reborn(self) -> None:
+        """The manager's ledger is empty: every open tree is lost."""
+        self.lose_all()
+        super().manager_reborn()
+
+    def lose_all(self) -> None:
+        """Settles every open tree as lost."""
+        self._broken(self.trees_open.all_open(), self.instruments.lost, self.clock(), counts=False)
+
+    def hold_or_resume(self, order: Order) -> None:
+        """Rests until it is told to go on, or that the hold is not about it any more; the newest order counts."""
+        number = order.term << 32 | order.version
+        if number <= self._obeyed:
+            return
+        self._obeyed = number
+        if order.kind == HOLD and self.env.task.component in order.components:
+            self.hold = number
+            self._leaving = self.env.task.task in order.leaving
+            if order.settle:
+                self.lose_all()
+        elif self.hold:
+            self.hold = self._owed = 0
+            self._leaving = False
+            self._wait = self._next_call = 0.0
+            if self.markers.resting and not (self._resting or self.draining or self.markers.closed):
+                self.wake()
+
+    # --- counts -----------------------------------------------------------------------------------------------
+
+    @property
+    def open_rows(self) -> int:
+        """Open trees, and rows waiting to be sent again."""
+        return self.trees_open.pending + self.waiting_rows
+
+    @property
+    def waiting_rows(self) -> int:
+        """Rows waiting to be sent again, by the executor or by the author."""
+        return len(self.replays) + self._owed
+
+    @property
+    def given_up(self) -> int:
+        """Rows that will never be sent again."""
+        return self._given_up

@@ -1,0 +1,195 @@
+"""What `ardea update` asks of a master: another definition of a running topology, made from the present one.
+
+The master decides, and whoever keeps the processes starts and stops them (docs/updating.md).
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ardea.component import Component
+from ardea.config import Settings
+from ardea.errors import ArdeaError, Unreachable, UserError
+from ardea.plan import LogicalPlan
+from ardea.plan.definition import Definition
+from ardea.plan.shape import shape_of
+from ardea.plan.wire import packing_from_bytes, packing_to_bytes
+from ardea.state.records import RunState
+from scheduler import capacity
+from scheduler.control import MasterClient
+from scheduler.packing import packing_for
+from topology_master.updates import Progress
+
+ASK_PATIENCE = 3.0
+LOOK_EVERY = 0.2
+MASTER_WITHIN = 30.0
+"""Seconds that a new master has to come up."""
+KEYED = frozenset({"fields", "partial_key", "custom", "direct"})
+"""Groupings by which what a task keeps in memory belongs to the rows that come to it, and to no other task."""
+
+
+class Refused(ArdeaError):  # noqa: N818 -- as its siblings in ardea.errors
+    """The topology is not updated; it goes on as it was."""
+
+
+def wanted(
+    present: Definition,
+    plan: LogicalPlan,
+    *,
+    parallelism: Mapping[str, int],
+    location: str,
+    config: Mapping[str, Any],
+    rebuilt: bool,
+) -> Definition:
+    """The next definition.
+
+    Args:
+        present: the one in force.
+        plan: what the topology's file builds.
+        parallelism: component -> tasks, for those that change; each task becomes an executor of its own.
+        location: the topology's file.
+        config: all that the submitter, and updates, override.
+        rebuilt: whether code or configuration may differ: every instance is started again.
+
+    Raises:
+        UserError: a component is not there, or cannot have so many tasks.
+        TopologyError: they cannot be packed.
+    """
+    names = {component.name for component in plan}
+    most = Settings.of(plan.config).max_task_parallelism
+    for name, tasks in parallelism.items():
+        if name not in names:
+            raise UserError(
+                f"{plan.name} has no component {name}; it has {', '.join(sorted(names))}; nothing was changed"
+            )
+        if not 1 <= tasks <= (most or tasks):
+            raise UserError(
+                f"{name} cannot have {tasks} tasks: "
+                + (f"topology.max.task.parallelism is {most}" if tasks > 0 else "at least 1 is needed")
+                + "; nothing was changed"
+            )
+    if not rebuilt and present.rescaled(plan).digest() != present.shape.digest:
+        raise UserError(
+            f"{location} builds another topology now than what runs; nothing was changed",
+            hint="give it as FILE too: then every instance is started again with it",
+        )
+    kept = {name: tasks for name, tasks in present.parallelism.items() if name in names}
+    scaled = plan.scaled({name: (tasks, tasks) for name, tasks in {**kept, **parallelism}.items()})
+    current = packing_from_bytes(present.packing)
+    packing = packing_for(scaled.config).repack(current, scaled, highest=present.highest)
+    epoch = present.epoch + 1
+    return Definition(
+        topology=present.topology,
+        state=present.state,
+        location=location,
+        config=dict(config),
+        shape=shape_of(scaled),
+        packing=packing_to_bytes(packing),
+        active=present.active,
+        epoch=epoch,
+        build=epoch if rebuilt else present.build,
+        parallelism={**kept, **parallelism},
+        highest=max(present.highest, *(i.task for p in (current, packing) for i in p.instances)),
+        keys=present.keys,
+    )
+
+
+def moves_keys(present: Definition, next_: Definition, plan: LogicalPlan) -> list[str]:
+    """Components whose tasks become more or fewer although their rows are grouped by keys, so that state is left."""
+    before, after = (packing_from_bytes(d.packing).parallelism for d in (present, next_))
+    return [
+        component.name
+        for component in plan
+        if component.name in before
+        and before[component.name][1] != after[component.name][1]
+        and any(entry.grouping.kind in KEYED for entry in component.inputs)
+        and not (issubclass(component.cls, Component) and component.cls.rescalable)
+    ]
+
+
+class Updating:
+    """Asks a master for an update until it is done, or refused; whichever master that is."""
+
+    def __init__(
+        self,
+        client: MasterClient,
+        next_: Definition,
+        base: int,
+        say: Callable[[str], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``next_`` was made from the plan of epoch ``base``; ``say`` hears how far it is."""
+        self._client, self._next, self._base, self._say, self._clock = client, next_, base, say, clock
+        self._id = secrets.token_hex(8)
+        self._said = ""
+
+    def update(self, patience: float) -> None:
+        """Returns when the topology works by the new plan.
+
+        Args:
+            patience: seconds that new processes have to come up, before the former plan is put back.
+
+        Raises:
+            Refused: it was refused, or put back: the topology goes on as it was.
+            Unreachable: no master answered for a while; the same again finishes what is half done.
+        """
+        body = self._next.packed()
+        arguments = {"id": self._id, "base": str(self._base), "wait": str(patience)}
+        silent_until = self._clock() + MASTER_WITHIN
+        while True:
+            try:
+                status = self._client.ask("update", patience=ASK_PATIENCE, body=body, **arguments)
+            except Unreachable:
+                if self._clock() >= silent_until:
+                    raise
+                self._tell("waiting for the topology master")
+                continue
+            except ArdeaError as error:
+                raise Refused(error.message, hint="the topology goes on as it was") from error
+            silent_until = self._clock() + MASTER_WITHIN
+            if RunState(status.state).final:
+                raise Refused(f"{status.topology} is {status.state}; it was not updated")
+            if self._over(status.update):
+                return
+            self._client.wait(LOOK_EVERY)
+
+    def _over(self, progress: Progress | None) -> bool:
+        if progress is None:
+            return False
+        if progress.running:
+            waits = f": waiting for {', '.join(progress.late[:4])}" if progress.late else ""
+            self._tell(f"{progress.step}{waits}")
+        elif progress.id == self._id:
+            if progress.step == "refused":
+                raise Refused(
+                    f"the update was not made: {progress.reason}",
+                    hint="the topology goes on as it was; `ardea logs` may say why, then repeat the update",
+                )
+            return True
+        return False
+
+    def _tell(self, what: str) -> None:
+        if what != self._said:
+            self._said = what
+            self._say(what)
+
+
+def room(present: Definition, next_: Definition) -> None:
+    """Refuses tasks for which this machine has no room beside those that run.
+
+    Raises:
+        ClusterError: memory, processes, threads or open files do not suffice.
+    """
+    packing = packing_from_bytes(next_.packing)
+    known = {instance.task for instance in packing_from_bytes(present.packing).instances}
+    fresh = [
+        replace(container, instances=new)
+        for container in packing.containers
+        if (new := tuple(i for i in container.instances if i.task not in known))
+    ]
+    capacity.check(replace(packing, containers=tuple(fresh)), capacity.Machine.here())

@@ -1,0 +1,66 @@
+"""What a stream manager does with batches of another plan than its own, and with what a new plan takes away.
+
+Batches carry the epoch under which they were routed.  A manager that is behind holds them until the plan comes; one
+that is ahead drops those whose destination has changed since, and reports their roots lost (docs/updating.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ardea.plan.physical import PhysicalPlan
+from ardea.protocol.link import Link
+from ardea.protocol.wire_pb2 import MARKER, Header
+
+Early = tuple[Link, Header, Sequence[bytes]]
+
+
+@dataclass(slots=True)
+class Epochs:
+    """Which batches fit the present plan; ``early`` are those that wait for the next one, in order.
+
+    ``told``: container -> the incarnations of tasks that its manager has named, be they of its container in the
+    present plan or only in the next.
+    """
+
+    early: list[Early] = field(default_factory=list)
+    told: dict[int, dict[int, int]] = field(default_factory=dict)
+    _changed: dict[str, int] = field(default_factory=dict)
+
+    def adopted(self, former: PhysicalPlan | None, plan: PhysicalPlan, *, rebuilt: bool) -> None:
+        """A new plan.  A manager's first one may be any: whatever was routed under another is not trusted."""
+        for component in plan.logical:
+            name = component.name
+            if former is None or rebuilt or places(former, name) != places(plan, name):
+                self._changed[name] = plan.epoch
+
+    def stale(self, header: Header, plan: PhysicalPlan) -> bool:
+        """Whether a batch of an earlier plan may not arrive any more; markers are about tasks, not about keys."""
+        target = plan.tasks.get(header.target)
+        if target is None:
+            return True
+        return header.kind != MARKER and header.epoch < self._changed.get(target.component, 0)
+
+    def lives(self, plan: PhysicalPlan) -> dict[int, int]:
+        """What was told of tasks by the managers that the plan gives them to."""
+        return {
+            task: life
+            for container, lives in self.told.items()
+            for task, life in lives.items()
+            if task in plan.tasks and plan.tasks[task].container == container
+        }
+
+
+def places(plan: PhysicalPlan, component: str) -> dict[int, int]:
+    """Task -> container, of one component."""
+    return {task: plan.tasks[task].container for task in plan.component_tasks.get(component, ())}
+
+
+def leavers(former: PhysicalPlan, plan: PhysicalPlan) -> list[int]:
+    """Tasks that are not where they were: gone, or moved to another container."""
+    return [
+        task
+        for task, place in former.tasks.items()
+        if task not in plan.tasks or plan.tasks[task].container != place.container
+    ]

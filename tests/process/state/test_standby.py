@@ -1,0 +1,71 @@
+"""Whose lease a master may remove: that of its own former life, and nobody else's."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ardea.state import Term, paths, records
+from ardea.state.records import MasterLocation
+from tests.process.waiting import eventually
+from topology_master.standby import Standby
+
+pytestmark = pytest.mark.zookeeper
+
+ID = "wc-00000001"
+MASTER = paths.master(ID)
+SECOND = MasterLocation(host="h", port=2, term=0, pid=2, holder="supervisor/topology-master", life=2)
+
+
+def hold(state, *, acts=True, **differs):
+    """Takes the lease as the first life does, with these differences, and acts; its session stays."""
+    location = msgspec.structs.replace(SECOND, **{"port": 1, "life": 1, **differs})
+    lease = state.lease(MASTER, records.encode(location))
+    if acts:
+        term = Term.take(state, ID, "first").number
+        state.set(MASTER, records.encode(msgspec.structs.replace(location, term=term)), 1)
+    return lease
+
+
+def port(state):
+    return records.decode(state.get(MASTER).data, MasterLocation, MASTER).port
+
+
+def test_the_lease_of_the_former_life_is_taken_although_its_session_lasts(connect, server):
+    first, second = connect(server), connect(server)
+    hold(first)
+    standby = Standby(second, ID, SECOND)
+    lease = eventually(standby.attempt, 5)
+    assert (lease.held, port(second)) == (True, 2)
+
+
+@pytest.mark.parametrize(
+    "differs",
+    [{"holder": "another/topology-master"}, {"holder": ""}, {"life": 2}, {"life": 3}, {"acts": False}],
+    ids=["another supervisor", "no supervisor", "same life", "later life", "no term yet"],
+)
+def test_any_other_lease_is_waited_for(connect, server, differs):
+    first, second = connect(server), connect(server)
+    lease = hold(first, **differs)
+    standby = Standby(second, ID, SECOND)
+    looks = [standby.attempt() for _ in range(200)]
+    assert (looks, port(second)) == ([None] * 200, 1)
+    lease.release()
+    assert eventually(standby.attempt, 5).held
+
+
+def test_a_master_that_came_meanwhile_keeps_a_lease_of_the_same_version(connect, server, monkeypatch):
+    """The former life's is gone, another's is there, between the look and the removal."""
+    first, second, other = connect(server), connect(server), connect(server)
+    hold(first)
+    standby, remove = Standby(second, ID, SECOND), second.transaction
+
+    def too_late(writes, *, checks=()):
+        monkeypatch.setattr(second, "transaction", remove)
+        first.close()
+        hold(other, holder="supervisor/topology-master-2", port=3)
+        return remove(writes, checks=checks)
+
+    monkeypatch.setattr(second, "transaction", too_late)
+    eventually(lambda: standby.attempt() or other.session.started, 5)
+    assert port(second) == 3

@@ -1,0 +1,76 @@
+"""Masters on a real ZooKeeper: who follows one that dies or stands still, and how soon."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+
+from ardea.state import open_state, paths, records
+from ardea.state.records import MasterLocation
+from tests.process.engine.running import Running
+
+pytestmark = [pytest.mark.zookeeper, pytest.mark.cluster]
+
+SESSION = 8.0
+AFTER_IT = 5.0
+"""Seconds in which a standby has to act once the session has timed out (design)."""
+
+
+def test_the_next_life_of_a_killed_master_does_not_wait_for_its_session(server, root, tmp_path):
+    """Three times, with tuples in flight; each has a higher term, and nobody else notices."""
+    with Running("survivors.py:Survivors", tmp_path, state=server.url(root)) as topology:
+        topology.running()
+        topology.grows("acked", "numbers", 1000)
+        for removed in range(1, 4):
+            before, begun = topology.run.status.term, time.monotonic()
+            life = topology.kill("topology-master")
+            topology.until(lambda: acts(topology, before), "its next life acts", 3 * SESSION)  # noqa: B023
+            print(f"the next life acts after {time.monotonic() - begun:.1f} s")
+            log = (topology.folder / "container-0" / "logs" / "topology-master.log").read_text()
+            assert log.count("the lease of this process' former life is removed") == removed
+            topology.returned("topology-master", life)
+            topology.grows("acked", "numbers", 1000)
+        lives = {name: process["life"] for name, process in topology.processes().items()}
+        assert {name for name, life in lives.items() if life > 1} == {"topology-master"}
+        topology.raise_flag("enough")
+        topology.finish()
+
+
+def test_a_standby_acts_soon_after_the_session_of_a_frozen_master(server, root, tmp_path):
+    """The frozen one wakes up, finds its lease gone, and stands by in its next life."""
+    settings = {"heron.topology.master.replicas": 2}
+    with Running("survivors.py:Survivors", tmp_path, settings, state=server.url(root)) as topology:
+        topology.running()
+        topology.grows("acked", "numbers", 1000)
+        before, begun = topology.run.status.term, time.monotonic()
+        former = acting(topology)
+        life = topology.kill(former, signal.SIGSTOP)
+        pid = topology.pid(former)
+        try:
+            topology.until(lambda: acts(topology, before), "the standby acts", SESSION + 3 * AFTER_IT)
+            took = time.monotonic() - begun
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        print(f"the standby acts after {took:.1f} s")
+        assert took < SESSION + AFTER_IT
+        topology.returned(former, life)
+        assert acting(topology) != former
+        topology.grows("acked", "numbers", 1000)
+        topology.raise_flag("enough")
+        topology.finish()
+
+
+def acts(topology: Running, former_term: int) -> bool:
+    """Whether a master of a higher term has answered."""
+    return topology.run.status.term > former_term
+
+
+def acting(topology: Running) -> str:
+    """The master that the state names."""
+    path = paths.master(topology.run.topology)
+    with open_state(topology.run.submission.definition.state) as state:
+        pid = records.decode(state.get(path).data, MasterLocation, path).pid
+    return next(name for name in ("topology-master", "topology-master-2") if topology.pid(name) == pid)

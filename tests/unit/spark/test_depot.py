@@ -1,0 +1,222 @@
+"""The driver's folder over HTTP: real sockets, no Spark."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+import xxhash
+
+from ardea.errors import ClusterError, UserError
+from ardea.spark.access import Access, RefusedError
+from ardea.spark.depot import Depot
+from ardea.spark.index import IndexReader, IndexWriter, Reports, StagedFile
+from ardea.spark.link import Link, tell
+from ardea.spark.reading import FetchedFiles, SharedFiles, batches_of, served_pieces, uri_pieces
+from ardea.spark.stage import Run, write_partition
+from ardea.spark.storage import Served, Uri, remove
+from tests.process.waiting import eventually
+
+HOST = "127.0.0.1"
+
+
+@pytest.fixture
+def driver(tmp_path):
+    """A driver's folder with an open depot, and the reports of one run."""
+    folder = tmp_path / "driver"
+    folder.mkdir()
+    with IndexWriter(folder) as index:
+        depot = Depot(folder, HOST, HOST)
+        reports = Reports(folder / "run-1")
+        yield SimpleNamespace(folder=folder, index=index, access=depot.access, reports=reports, depot=depot)
+        depot.close()
+
+
+def batches(*sizes):
+    return [pa.record_batch({"n": pa.array(range(size), pa.int64())}) for size in sizes]
+
+
+def read(files, partition, first=0):
+    """All batches from the first on, however long they are on their way."""
+    reader = batches_of(files, partition, first)
+    found = []
+    while (step := next(reader, "end")) != "end":
+        if step is not None:
+            found.append(step)
+    return found
+
+
+@contextlib.contextmanager
+def fetching(scratch, pieces, patience=None):
+    scratch.mkdir(exist_ok=True)
+    files = FetchedFiles(scratch, pieces, patience)
+    yield files
+    files.close()
+
+
+def served(driver, file_bytes=1):
+    storage = Served(driver.access)
+    partition = write_partition(Run(storage, "run-1", file_bytes, frozenset()), 4, 7, batches(10, 20, 30))
+    storage.report("run-1", partition)
+    return partition
+
+
+@pytest.mark.parametrize("file_bytes", [1, 1 << 20])
+def test_what_is_uploaded_is_reported_and_fetched(driver, tmp_path, file_bytes):
+    partition = served(driver, file_bytes)
+    assert list(driver.reports.new()) == [partition]
+    expected = list(enumerate(batches(10, 20, 30)))
+    with fetching(tmp_path / "scratch", served_pieces(lambda: driver.access)) as files:
+        assert read(files, partition) == expected
+        assert read(files, partition, 2) == expected[2:]
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_a_file_in_a_pyarrow_file_system(driver, tmp_path):
+    uri = f"file://{tmp_path}/there/topology/spout"
+    storage = Uri(uri, driver.access)
+    partition = write_partition(Run(storage, "run-1", 1, frozenset()), 4, 7, batches(10, 20))
+    storage.report("run-1", partition)
+    assert list(driver.reports.new()) == [partition]
+    with fetching(tmp_path / "scratch", uri_pieces(uri), 2) as files:
+        assert read(files, partition) == list(enumerate(batches(10, 20)))
+        remove(uri)
+        assert not (tmp_path / "there/topology/spout").exists()
+        with pytest.raises(ClusterError, match="is gone"):
+            read(files, partition)
+    remove(uri)
+
+
+def test_a_stranger_is_refused(driver):
+    stranger = Access(driver.access.address, "guessed")
+    partition = served(driver)
+    with pytest.raises(RefusedError, match="wrong token"):
+        list(stranger.read(partition.files[0].path, 0))
+    with pytest.raises(RefusedError, match="wrong token"):
+        stranger.write("run-1/part-0-0-0.arrow", b"", 0, "")
+    with pytest.raises(RefusedError, match="wrong token"), stranger.request("GET", "/index"):
+        pass
+    assert [path.name for path in (driver.folder / "run-1").glob("part-0-*")] == []
+
+
+@pytest.mark.parametrize("path", ["index.jsonl", "run-1/../index.jsonl", "run-1/..%2f..%2fsecret", "run-1/x", "/etc/x"])
+def test_nothing_but_staged_files_is_there(driver, path):
+    with pytest.raises(RefusedError) as refusal:
+        list(driver.access.read(path, 0))
+    assert refusal.value.status == http.client.NOT_FOUND
+
+
+def test_an_upload_that_was_damaged_is_not_there(driver):
+    with pytest.raises(RefusedError, match="damaged"):
+        driver.access.write("run-1/part-0-0-0.arrow", b"abc", 3, xxhash.xxh3_64_hexdigest(b"abd"))
+    assert [path.name for path in (driver.folder / "run-1").iterdir()] == ["reports"]
+
+
+def test_a_driver_without_room_says_so(driver, tmp_path, monkeypatch):
+    """A full device, which Linux has."""
+    monkeypatch.setattr("secrets.token_hex", lambda _: "full")
+    (driver.folder / "run-1" / ".part-00004-7-0.arrow-full").symlink_to("/dev/full")
+    with pytest.raises(RefusedError, match="No space left on device") as refusal:
+        served(driver)
+    assert refusal.value.status == http.client.INSUFFICIENT_STORAGE
+
+
+def damaged(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def shortened(path):
+    path.write_bytes(path.read_bytes()[:-8])
+
+
+@pytest.mark.parametrize("harm", [damaged, shortened])
+def test_a_file_that_has_changed_is_refused(driver, tmp_path, harm):
+    partition = served(driver)
+    harm(driver.folder / partition.files[1].path)
+    pieces, told = served_pieces(lambda: driver.access), "has changed since Spark wrote it"
+    with fetching(tmp_path / "scratch", pieces) as files, pytest.raises(ClusterError, match=told):
+        read(files, partition)
+
+
+def test_a_lost_connection_goes_on_where_it_was(tmp_path):
+    """Pieces come a few bytes at a time and break off after each."""
+    data = b"0123456789" * 10
+    file = StagedFile("run-1/part-0-0-0.arrow", len(data), xxhash.xxh3_64_hexdigest(data), 1, 1)
+    asked = []
+
+    def pieces(path, start):
+        asked.append(start)
+        if len(asked) == 3:
+            raise ConnectionError("nobody there")
+        yield data[start : start + 30]
+        raise ConnectionError("broken off")
+
+    with fetching(tmp_path, pieces) as files:
+        path = eventually(lambda: files.local(file))
+        assert path.read_bytes() == data
+    assert asked == [0, 30, 60, 0, 30, 60, 90]
+
+
+def test_a_file_system_that_never_answers_is_an_error(tmp_path):
+    def pieces(path, start):
+        raise OSError("no route")
+        yield
+
+    file = StagedFile("run-1/part-0-0-0.arrow", 1, "", 1, 1)
+    with fetching(tmp_path, pieces, 3) as files, pytest.raises(ClusterError, match="cannot be read: no route"):
+        eventually(lambda: files.local(file))
+
+
+def test_a_scratch_without_room_is_told(tmp_path):
+    (tmp_path / "run-1-part-0-0-0.arrow").symlink_to("/dev/full")
+    file = StagedFile("run-1/part-0-0-0.arrow", 1 << 20, "", 1, 1)
+    told = r"cannot be kept at .* No space left on device"
+    with fetching(tmp_path, lambda path, start: iter([bytes(1 << 20)])) as files, pytest.raises(UserError, match=told):
+        eventually(lambda: files.local(file))
+
+
+def test_the_index_is_mirrored_whatever_becomes_of_the_driver(driver, tmp_path):
+    first, second = (write_partition(Run(Served(driver.access), "run-1", 1, frozenset()), n, 0, []) for n in (1, 2))
+    mirror = tmp_path / "mirror"
+    mirror.mkdir()
+    link = Link(HOST, mirror)
+    reader = IndexReader(mirror)
+
+    def known(*numbers):
+        eventually(lambda: (reader.poll(), sorted(reader.partitions) == [*numbers])[1], 10, "the index is there")
+
+    driver.index.publish(first)
+    tell(Access(link.own.address, "guessed"), Access("127.0.0.1:9", "bait"))
+    tell(link.own, driver.access)
+    known(1)
+    assert link.driver == driver.access
+    driver.index.publish(second)
+    known(1, 2)
+    driver.index.restart()
+    known()
+    driver.index.publish(second)
+    known(2)
+    driver.depot.close()
+    eventually(lambda: link.driver is None, 10, "the driver is missed")
+    again = Depot(driver.folder, HOST, HOST)
+    driver.index.publish(first)
+    tell(link.own, again.access)
+    known(1, 2)
+    link.close()
+    again.close()
+    with pytest.raises(OSError, match="refused"):
+        tell(link.own, driver.access)
+
+
+def test_shared_files_stay(tmp_path):
+    files = SharedFiles(tmp_path)
+    (tmp_path / "run-1").mkdir()
+    (tmp_path / "run-1/a").write_bytes(b"abc")
+    path = files.local(StagedFile("run-1/a", 3, xxhash.xxh3_64_hexdigest(b"abc"), 1, 1))
+    files.done(path)
+    assert path.exists()

@@ -1,0 +1,272 @@
+"""What an update touches, and when it may go on: whatever the plans and reports, in whatever order they come."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from ardea import Topology
+from ardea.errors import ProtocolError
+from ardea.plan.definition import Definition
+from ardea.plan.physical import PhysicalPlan
+from ardea.plan.shape import shape_of
+from ardea.plan.wire import packing_to_bytes
+from ardea.protocol.wire_pb2 import ACTIVE, RESTING, TaskReport
+from ardea.state.records import EndFacts
+from ardea.testing import CollectBolt, RowsSpout
+from scheduler.packing import packing_for
+from scheduler.update import wanted
+from topology_master.changing import Difference, renumbered
+from topology_master.ending import Ending
+from topology_master.updates import Updates, Wish, plan_of
+
+
+class Pass(CollectBolt):
+    outputs = ["n"]
+
+
+class Graph(Topology):
+    """Two spouts; a chain and a branch of its own."""
+
+    left = RowsSpout.of(["n"], []).spec(par=2)
+    right = RowsSpout.of(["n"], []).spec()
+    first = Pass.spec(inputs=[left], par=2)
+    second = Pass.spec(inputs=[first], par=2)
+    last = CollectBolt.spec(inputs=[second])
+    apart = CollectBolt.spec(inputs=[right])
+    config = {"topology.message.timeout.secs": 10}
+
+
+PLAN = Graph.plan({"topology.stmgrs": 2})
+
+
+def submitted():
+    packing = packing_for(PLAN.config).pack(PLAN)
+    return Definition(
+        topology="graph-1",
+        state="",
+        location="g.py",
+        config={},
+        shape=shape_of(PLAN),
+        packing=packing_to_bytes(packing),
+    )
+
+
+def changed(present, parallelism, *, rebuilt=False):
+    return wanted(present, PLAN, parallelism=parallelism, location="g.py", config={}, rebuilt=rebuilt)
+
+
+def difference(parallelism, *, rebuilt=False):
+    present = submitted()
+    next_ = changed(present, parallelism, rebuilt=rebuilt)
+    return Difference.between(plan_of(present), plan_of(next_), rebuilt=rebuilt)
+
+
+def test_neighbours_are_touched_and_what_lies_upstream_waits():
+    """The branch of ``right`` has nothing to do with it."""
+    found = difference({"second": 3})
+    assert "second" in found.changed
+    assert {"first", "second", "last"} <= found.touched
+    assert found.waits == {"left", "first", "second", "last"}
+    assert found.held == {"left"}
+
+
+def test_other_code_touches_all():
+    found = difference({}, rebuilt=True)
+    assert found.changed == found.waits == {c.name for c in PLAN}
+    assert found.held == {"left", "right"}
+    assert found.leaving == set(plan_of(submitted()).tasks)
+
+
+@given(st.lists(st.dictionaries(st.sampled_from([c.name for c in PLAN]), st.integers(1, 6), min_size=1), max_size=6))
+def test_ids_are_never_used_again(changes):
+    """Whatever follows whatever: living tasks keep theirs, new ones get higher ones than there ever were."""
+    present, ever = submitted(), set(plan_of(submitted()).tasks)
+    for parallelism in changes:
+        next_ = changed(present, parallelism)
+        former, plan = plan_of(present), plan_of(next_)
+        assert renumbered(former, plan, present.highest) == ""
+        fresh = set(plan.tasks) - set(former.tasks)
+        assert not fresh & ever
+        assert not fresh or min(fresh) > max(ever)
+        ever |= fresh
+        found = Difference.between(former, plan, rebuilt=False)
+        assert found.changed <= found.touched <= found.waits | set(plan.component_tasks)
+        for name in found.waits:
+            assert former.logical.upstream(name) <= found.waits
+        assert found.leaving >= set(former.tasks) - set(plan.tasks)
+        present = msgspec.structs.replace(next_, epoch=present.epoch + 1)
+
+
+def test_renumbering_is_noticed():
+    present = plan_of(submitted())
+    swapped = {**present.tasks, 1: present.tasks[2], 2: present.tasks[1]}
+    assert "would be" in renumbered(present, PhysicalPlan(2, PLAN, swapped, present.component_tasks), 0)
+    used = {**present.tasks, 50: present.tasks[1]}
+    assert "not above 60" in renumbered(present, PhysicalPlan(2, PLAN, used, present.component_tasks), 60)
+
+
+class Board:
+    """A topology that only notes what is done to it."""
+
+    def __init__(self):
+        self.number, self.held, self.definitions, self.former, self.switch_record = 0, None, [submitted()], None, None
+        self.settles = 0
+
+    def hold(self, spouts, leaving, *, settle):
+        self.number += 1
+        self.held, self.leaving = set(spouts), set(leaving)
+        self.settles += settle
+        return self.number
+
+    def resume(self):
+        self.number += 1
+        self.held = None
+
+    def switch(self, wanted, former, switch):
+        assert wanted.epoch == self.definitions[-1].epoch + 1
+        self.definitions.append(wanted)
+        self.former, self.switch_record = former, switch
+
+    def settled(self):
+        self.former = self.switch_record = None
+
+
+class AnUpdate(RuleBasedStateMachine):
+    """Reports, time, wishes and new masters in any order."""
+
+    def __init__(self):
+        super().__init__()
+        self.board, self.now, self.life = Board(), 0.0, {}
+        self.began = None
+        self._master()
+        self.wish = None
+
+    def _master(self):
+        board = self.board
+        self.plan = plan_of(board.definitions[-1])
+        self.ending = Ending(self.plan, EndFacts())
+        self.updates = Updates(board, board.definitions[-1], board.former, board.switch_record, self.now)
+
+    def _after(self):
+        if self.plan.epoch != self.board.definitions[-1].epoch:
+            self.plan = plan_of(self.board.definitions[-1])
+            self.ending.replanned(self.plan)
+        if not self.updates.running:
+            self.began = None
+
+    @precondition(lambda self: not self.updates.running)
+    @rule(name=st.sampled_from(["left", "second", "apart"]), tasks=st.integers(1, 4), rebuilt=st.booleans())
+    def wishes(self, name, tasks, rebuilt):
+        present = self.board.definitions[-1]
+        next_ = changed(present, {name: tasks}, rebuilt=rebuilt)
+        self.wish = Wish(f"{self.now} {present.epoch}", next_, present.epoch, 20.0)
+        self.began = self.now
+        self.updates.wished(self.wish, self.ending, self.now, ends="")
+        differs = Difference.between(plan_of(present), plan_of(next_), rebuilt=next_.build != present.build).changed
+        assert self.board.definitions[-1] is present or not differs, "switched before any spout could obey"
+        self._after()
+
+    @precondition(lambda self: self.updates.running and self.wish is not None)
+    @rule()
+    def repeats(self):
+        """The same wish again changes nothing."""
+        before = len(self.board.definitions), self.board.number
+        self.updates.wished(self.wish, self.ending, self.now, ends="")
+        assert before == (len(self.board.definitions), self.board.number)
+
+    @precondition(lambda self: self.updates.running)
+    @rule()
+    def another(self):
+        """Another one is refused while one is under way."""
+        present = self.board.definitions[-1]
+        other = Wish("other", changed(present, {"last": 5, "first": 7}), present.epoch, 1.0)
+        with pytest.raises(ProtocolError, match="UPDATE_RUNS"):
+            self.updates.wished(other, self.ending, self.now, ends="")
+
+    @rule(data=st.data(), rests=st.booleans(), open_=st.integers(0, 3), waiting=st.integers(0, 3), obeys=st.booleans())
+    def reports(self, data, rests, open_, waiting, obeys):
+        task = data.draw(st.sampled_from(sorted(self.plan.tasks)))
+        self._report(task, rests=rests, open_=open_, waiting=waiting, obeys=obeys)
+
+    @rule()
+    def all_rest(self):
+        for task in sorted(self.plan.tasks):
+            self._report(task, rests=True, open_=0, waiting=0, obeys=True)
+
+    def _report(self, task, *, rests, open_, waiting, obeys):
+        place = self.plan.tasks.get(task)
+        if place is None:
+            return
+        spout = place.component in ("left", "right")
+        self.life[task] = self.life.get(task, 0) + 1
+        report = TaskReport(
+            task=task, life=1, version=self.life[task], state=RESTING if rests else ACTIVE, round=1,
+            open=(open_ + waiting) if spout else 0, waiting=waiting if spout else 0,
+            epoch=self.plan.epoch if obeys else 0, hold=self.board.number if obeys and self.board.held else 0,
+        )  # fmt: skip
+        upstream = {
+            t for e in self.plan.logical[place.component].inputs for t in self.plan.component_tasks[e.component]
+        }
+        report.seen.update(dict.fromkeys(upstream, 1) if rests else {})
+        if self.ending.reported(report):
+            self._look()
+
+    def _look(self):
+        before = len(self.board.definitions)
+        ready = self._ready()
+        self.updates.look(self.ending, self.now)
+        if len(self.board.definitions) > before and self.board.former is not None:
+            assert ready, "switched while somebody did not rest"
+        self._after()
+
+    def _ready(self):
+        """Seen from outside: whether the held spouts obey, have nothing open, and all that waits rests."""
+        draining = self.updates._draining
+        if draining is None:
+            return False
+        for name in draining.difference.waits:
+            for task in self.plan.component_tasks[name]:
+                told = self.ending.tasks[task]
+                if told.state == ACTIVE:
+                    return False
+                if name in draining.difference.held:
+                    left = told.open if task in draining.difference.leaving else told.open - told.waiting
+                    if told.hold != self.board.number or left > 0:
+                        return False
+        return True
+
+    @rule(seconds=st.floats(0.1, 30))
+    def time_passes(self, seconds):
+        self.now = min(self.now + seconds, max(self.now, self.updates.due))
+        self._look()
+
+    @rule()
+    def a_new_master(self):
+        """It goes on with a switch, or revokes the drain."""
+        self._master()
+        self.updates.begun()
+        assert (self.board.held is not None) == (self.board.switch_record is not None)
+        self._after()
+
+    @invariant()
+    def held_only_while_it_runs(self):
+        """No spout waits for ever: whoever is held, is held for an update that has a deadline or a way forward."""
+        assert (self.board.held is not None) == self.updates.running
+
+    @invariant()
+    def in_time(self):
+        """Draining ends after two message timeouts at the latest."""
+        if self.updates._draining is not None and self.began is not None:
+            assert self.now <= self.began + 20
+
+    @invariant()
+    def the_way_back(self):
+        """There is one only in a switch."""
+        assert self.board.former is None or self.updates.switching
+
+
+TestAnUpdate = AnUpdate.TestCase

@@ -1,0 +1,91 @@
+"""What a new master makes of losses that it did not see itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from ardea import Topology
+from ardea.plan.physical import PhysicalPlan
+from ardea.protocol.wire_pb2 import ACTIVE, ENDED, RESTING, TaskReport
+from ardea.state import records
+from ardea.state.records import EndFacts, ExecutionState, RunState
+from ardea.testing import CollectBolt, RowsSpout
+from scheduler.packing import packing_for
+from topology_master.ending import Ending
+
+
+class Chain(Topology):
+    spout = RowsSpout.of(["word"], [["a"]]).spec()
+    count = RowsSpout.of(["word"], [["b"]]).spec()
+    sink = CollectBolt.spec(inputs=[spout, count])
+    last = CollectBolt.spec(inputs=[spout])
+
+
+@pytest.fixture
+def plan():
+    logical = Chain.plan({"topology.stmgrs": 2})
+    return PhysicalPlan.of(logical, packing_for(logical.config).pack(logical), 1)
+
+
+def told(plan, name, life=1, state=ENDED, version=1):
+    (task,) = plan.component_tasks[name]
+    return TaskReport(task=task, life=life, state=state, version=version)
+
+
+def former(plan, *ended):
+    """The facts that a master leaves which heard all, and of these that they had ended."""
+    ending = Ending(plan, EndFacts())
+    for name in plan.component_tasks:
+        ending.reported(told(plan, name, state=RESTING))
+    for container in plan.containers:
+        ending.manager_met(container, 1)
+    ending.declared()
+    ending.unsaved = False
+    for name in ended:
+        ending.reported(told(plan, name, version=2))
+    assert ending.unsaved == bool(ended)
+    execution = ExecutionState(RunState.ENDING, end=ending.facts(RunState.ENDING, None))
+    return records.decode(records.encode(execution), ExecutionState, "x").end
+
+
+def successor(plan, facts):
+    ending = Ending(plan, facts)
+    ending.declared()
+    return ending
+
+
+def test_a_bolt_that_had_ended_and_died_with_the_master_did_no_harm(plan):
+    ending = successor(plan, former(plan, "sink"))
+    ending.reported(told(plan, "sink", life=2, state=ACTIVE))
+    assert not ending.failure
+
+
+def test_one_that_had_not_ended_did_whatever_is_reported_since(plan):
+    """Its new life has ended, by the markers that it was sent again."""
+    ending = successor(plan, former(plan, "last"))
+    ending.reported(told(plan, "sink", life=2))
+    assert "sink-0 died after the end was declared" in ending.failure
+
+
+@pytest.mark.parametrize("ended", [["sink"], ["sink", "last"], []])
+def test_a_manager_that_died_with_the_master_did_no_harm_if_all_that_it_held_and_fed_had_ended(plan, ended):
+    everybody = {"spout", "count", "sink", "last"}
+    ending = successor(plan, former(plan, *ended))
+    for name in everybody - set(ended):
+        ending.reported(told(plan, name, version=3))  # since, by whatever markers
+    container = next(iter(plan.containers))
+    held = {plan.tasks[t.task].component for t in plan.tasks_in(container)}
+    touched = held | ({"sink", "last"} if "spout" in held else set()) | ({"sink"} if "count" in held else set())
+    ending.manager_met(container, 2)
+    assert bool(ending.failure) == bool(touched - set(ended))
+
+
+def test_a_loss_that_this_master_sees_is_judged_by_what_it_has_heard(plan):
+    ending = successor(plan, former(plan))
+    ending.reported(told(plan, "sink", version=3))
+    ending.reported(told(plan, "sink", life=2, state=ACTIVE))
+    assert not ending.failure
+
+
+def test_a_master_that_finds_all_ended_need_not_ask(plan):
+    assert successor(plan, former(plan, *plan.component_tasks)).all_ended

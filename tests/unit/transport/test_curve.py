@@ -1,0 +1,205 @@
+"""Who gets in over TCP, on real sockets."""
+
+from __future__ import annotations
+
+import contextlib
+import stat
+
+import pytest
+import zmq
+
+from ardea import Topology
+from ardea.errors import ConfigError
+from ardea.testing import CollectBolt, RowsSpout
+from ardea.transport import CALLERS, KEY_FILE, Bound, Dialled, Door, Keyring, Poller, context, holder, pair
+from scheduler import keys
+from scheduler.submission import Submission
+
+NAMES = (CALLERS, holder(0), holder(1), holder(2))
+
+
+class Words(Topology):
+    words = RowsSpout.of(["word"], [["a"]]).spec(par=2)
+    count = CollectBolt.spec(inputs=[words], par=2)
+
+
+class Issued:
+    """Pairs for a topology with a master and two containers."""
+
+    def __init__(self) -> None:
+        pairs = {name: pair() for name in NAMES}
+        self.public = {name: public for name, (public, _) in pairs.items()}
+        self.secret = {name: secret for name, (_, secret) in pairs.items()}
+
+    def ring(self, name: str) -> Keyring:
+        return Keyring(self.secret[name], self.public)
+
+
+class Listener:
+    """Container 1's port."""
+
+    def __init__(self, issued: Issued, *, callers: bool = False, answers: bool = True) -> None:
+        self.keys = issued.ring(holder(1))
+        self._undo = contextlib.ExitStack()
+        self._ctx = context()
+        self._undo.callback(self._ctx.destroy, linger=0)
+        self.poller = Poller()
+        self._undo.callback(self.poller.close)
+        self.door = Door(self._ctx, self.keys, callers=callers)
+        if answers:
+            self.poller.keep(self.door)
+        self.bound = Bound(self._ctx, self.door)
+        self.address = f"tcp://127.0.0.1:{self.bound.bind('tcp://127.0.0.1:0')}"
+        self.poller.watch(self.bound)
+        for end in (self.door, self.bound):
+            self._undo.callback(end.close)
+
+    def dial(self, identity: bytes, ring: Keyring | None = None, peer: str = holder(1)) -> None:
+        """Says its name, and goes on trying."""
+        dialled = Dialled(self._ctx, identity, self.address, ring, peer)
+        self._undo.callback(dialled.close)
+        dialled.send([b"I am " + identity])
+
+    def heard(self, rounds: int = 100) -> set[bytes]:
+        """Whose messages come within so many hundredths of a second."""
+        found = set()
+        for _ in range(rounds):
+            self.poller.wait(0.01)
+            found |= {frames[0] for _, frames in self.bound.receive(100)}
+        return found
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._undo.close()
+
+
+def test_only_containers_of_the_topology_get_in():
+    ours, theirs = Issued(), Issued()
+    made_up = Keyring(pair()[1], ours.public)
+    with Listener(ours) as listener:
+        listener.dial(b"m2", ours.ring(holder(2)))
+        listener.dial(b"m3")  # without a key
+        listener.dial(b"m4", made_up)  # it knows all public keys
+        listener.dial(b"m5", Keyring(theirs.secret[holder(2)], ours.public))  # another topology's
+        listener.dial(b"m6", theirs.ring(holder(2)))  # that takes us for its own
+        listener.dial(b"m7", ours.ring(CALLERS))
+        assert listener.heard() == {b"I am m2"}
+        assert listener.door.refused >= 3
+
+
+def test_callers_get_in_where_they_may():
+    ours = Issued()
+    with Listener(ours, callers=True) as listener:
+        listener.dial(b"c1", ours.ring(CALLERS))
+        listener.dial(b"c2", Keyring(pair()[1], ours.public))
+        assert listener.heard() == {b"I am c1"}
+
+
+def test_nobody_gets_in_while_nobody_answers_the_door():
+    ours = Issued()
+    with Listener(ours, answers=False) as listener:
+        listener.dial(b"m2", ours.ring(holder(2)))
+        assert listener.heard() == set()
+
+
+def test_who_dials_reaches_the_holder_of_the_key_and_nobody_else():
+    ours = Issued()
+    with Listener(ours) as listener:
+        listener.dial(b"m2", ours.ring(holder(2)), peer=holder(0))
+        assert listener.heard() == set()
+
+
+def test_a_container_that_becomes_known_gets_in_without_dialling_again():
+    ours, public = Issued(), {}
+    new, public[holder(3)] = Keyring((fresh := pair())[1], {**ours.public, holder(3): fresh[0]}), fresh[0]
+    with Listener(ours) as listener:
+        listener.dial(b"m3", new)
+        assert listener.heard(50) == set()
+        listener.keys.learn({**ours.public, **public})
+        assert listener.heard(500) == {b"I am m3"}
+
+
+def test_nothing_that_is_said_can_be_read_on_the_way(deadline):
+    """A word that travels, and what a tap between the two sees."""
+    ours = Issued()
+    seen = bytearray()
+    with Listener(ours) as listener, _tap(listener.address, seen) as tapped:
+        listener.address = tapped
+        listener.dial(b"m2", ours.ring(holder(2)))
+        assert listener.heard() == {b"I am m2"}
+    assert b"CURVE" in seen
+    assert b"I am m2" not in seen
+
+
+@contextlib.contextmanager
+def _tap(address, seen):
+    """A TCP forwarder that keeps what it passes on."""
+    import socket
+    import threading
+
+    host, port = address.removeprefix("tcp://").split(":")
+    server = socket.create_server(("127.0.0.1", 0))
+    ends: list[socket.socket] = []
+
+    def copy(source, target):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                seen.extend(data)
+                target.sendall(data)
+
+    def accept():
+        with contextlib.suppress(OSError):
+            here, _ = server.accept()
+            there = socket.create_connection((host, int(port)))
+            ends.extend((here, there))
+            back = threading.Thread(target=copy, args=(there, here))
+            back.start()
+            copy(here, there)
+            back.join()
+
+    thread = threading.Thread(target=accept)
+    thread.start()
+    yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+    for end in (server, *ends):
+        with contextlib.suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
+        end.close()
+    thread.join()
+
+
+def test_a_process_without_its_key_says_so(tmp_path):
+    ours, theirs = Issued(), Issued()
+    assert Keyring.read(None, {}) is None
+    with pytest.raises(ConfigError, match="--keys FOLDER is missing"):
+        Keyring.read(None, ours.public)
+    with pytest.raises(ConfigError, match=f"{KEY_FILE} cannot be read"):
+        Keyring.read(tmp_path, ours.public)
+    for text, says in (("", "cannot be read"), ("x" * 39, "cannot be read"), (theirs.secret[CALLERS], "is none of")):
+        (tmp_path / KEY_FILE).write_text(text)
+        with pytest.raises(ConfigError, match=says):
+            Keyring.read(tmp_path, ours.public)
+    (tmp_path / KEY_FILE).write_text(f"{ours.secret[CALLERS]}\n")
+    assert Keyring.read(tmp_path, ours.public).public == zmq.curve_public(ours.secret[CALLERS].encode())
+
+
+def test_each_container_gets_a_pair_once_and_only_its_owner_reads_it(tmp_path):
+    submitted = Submission.of(f"{__file__}:Words", {"topology.stmgrs": 2}, str(tmp_path)).definition
+    issued, secrets = keys.issue(submitted)
+    assert set(issued.keys) == set(secrets) == set(NAMES)
+    assert len({*issued.keys.values(), *secrets.values()}) == 2 * len(NAMES)
+    assert keys.issue(issued) == (issued, {})
+    keys.write(tmp_path, secrets)
+    files = {path.relative_to(tmp_path): path for path in tmp_path.rglob(KEY_FILE)}
+    assert sorted(map(str, files)) == [
+        "container-0/keys/secret.key", "container-1/keys/secret.key", "container-2/keys/secret.key", "keys/secret.key",
+    ]  # fmt: skip
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files.values()} == {0o600}
+    assert Keyring.read(tmp_path / "container-2" / "keys", issued.keys).public.decode() == issued.keys[holder(2)]
+
+
+def test_a_topology_may_do_without(tmp_path):
+    config = {"heron.streammgr.curve": False}
+    submitted = Submission.of(f"{__file__}:Words", config, str(tmp_path)).definition
+    assert keys.issue(submitted) == (submitted, {})

@@ -1,0 +1,246 @@
+"""The master's side of ``ardea update``: takes the wish, drains, switches, lets the spouts go on (docs/updating.md).
+
+Pure, as the master is.  A wish may come any number of times, also to a new master: it is joined to what is under way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+
+from ardea.config import Settings
+from ardea.errors import ProtocolError
+from ardea.plan.definition import Definition
+from ardea.plan.physical import PhysicalPlan
+from ardea.plan.wire import packing_from_bytes
+from ardea.state.records import Switch
+from topology_master.changing import Advice, Difference, Draining, Switching, renumbered
+from topology_master.ending import Ending
+
+STEPS = ("draining", "switching", "putting back", "done", "refused")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a caller wants: ``wanted`` was made from the plan of epoch ``base``.
+
+    ``id`` is the caller's own; ``patience`` the seconds that the new processes have to come up.
+    """
+
+    id: str
+    wanted: Definition
+    base: int
+    patience: float
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far an update is: ``step`` is one of STEPS, ``late`` for whom it waits, ``reason`` why it was refused."""
+
+    id: str
+    step: str
+    late: tuple[str, ...] = ()
+    reason: str = ""
+
+    @property
+    def running(self) -> bool:
+        """Whether it is under way."""
+        return self.step in STEPS[:3]
+
+
+class Topology(Protocol):
+    """What an update does to the topology; each write is one transaction under the master's term."""
+
+    def hold(self, spouts: Sequence[str], leaving: Sequence[int], *, settle: bool) -> int:
+        """Orders these spouts to rest; returns the number of the order."""
+
+    def resume(self) -> None:
+        """Orders all spouts to go on."""
+
+    def switch(self, wanted: Definition, former: Definition | None, switch: Switch) -> None:
+        """Writes the plan and the way back from it, then tells everybody."""
+
+    def settled(self) -> None:
+        """Writes that the update is over: there is no way back any more."""
+
+
+class Updates:
+    """At most one update at a time."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        definition: Definition,
+        former: Definition | None,
+        switch: Switch | None,
+        now: float,
+    ) -> None:
+        """``former`` and ``switch`` are what a former master left half done."""
+        self._topology = topology
+        self._definition = definition
+        self._plan = plan_of(definition)
+        self._wish: Wish | None = None
+        self._draining: Draining | None = None
+        self._switching: Switching | None = None
+        self._switch = switch
+        self._former = former
+        self._difference: Difference | None = None
+        self._last: Progress | None = None
+        self._late: list[str] = []
+        if switch is not None:
+            self._switching = Switching(self._plan, math.inf if former is None else now + switch.patience)
+            if former is not None:
+                rebuilt = former.build != definition.build
+                self._difference = Difference.between(plan_of(former), self._plan, rebuilt=rebuilt)
+
+    def begun(self) -> None:
+        """A new master's first orders: it goes on with a switch; what its predecessor only drained goes on."""
+        if self._switching is not None:
+            self._hold_for_switch()
+        else:
+            self._topology.resume()
+
+    @property
+    def running(self) -> bool:
+        """Whether one is under way."""
+        return self._draining is not None or self._switching is not None
+
+    @property
+    def switching(self) -> bool:
+        """Whether the plan is written and the spouts wait: the end must not be declared."""
+        return self._switching is not None
+
+    def progress(self) -> Progress | None:
+        """Of the update that is under way, else of the last one."""
+        if self._draining is not None and self._wish is not None:
+            return Progress(self._wish.id, "draining", tuple(self._late))
+        if self._switching is not None and self._switch is not None:
+            step = "putting back" if self._switch.put_back else "switching"
+            return Progress(self._switch.id, step, tuple(self._late), self._switch.put_back)
+        return self._last
+
+    # --- the wish ---------------------------------------------------------------------------------------------
+
+    def wished(self, wish: Wish, ending: Ending, now: float, *, ends: str) -> None:
+        """Begins an update, or joins the one that is under way.  ``ends``: why the topology changes no more, or "".
+
+        Raises:
+            ProtocolError: it cannot be done; nothing was changed.
+        """
+        wanted, present = wish.wanted, self._definition
+        if self._last is not None and self._last.id == wish.id:
+            return
+        if self.running:
+            aim = self._wish.wanted if self._draining is not None and self._wish is not None else present
+            if wanted.same_as(aim) or (self._switch is not None and self._switch.id == wish.id):
+                return
+            raise ProtocolError("UPDATE_RUNS", "another update is under way; wait until it is done")
+        if ends:
+            raise ProtocolError("UPDATE_REFUSED", ends)
+        if wanted.same_as(present):
+            self._last = Progress(wish.id, "done")
+            return
+        if wish.base != present.epoch:
+            raise ProtocolError(
+                "UPDATE_STALE", f"it was made for plan {wish.base}, and plan {present.epoch} is in force; repeat it"
+            )
+        plan = plan_of(wanted)
+        wrong = renumbered(self._plan, plan, present.highest)
+        if wanted.topology != present.topology or wrong:
+            raise ProtocolError("UPDATE_REFUSED", wrong or f"it is a plan of {wanted.topology}")
+        self._wish = wish
+        self._difference = Difference.between(self._plan, plan, rebuilt=wanted.build != present.build)
+        self._draining = Draining(self._plan, self._difference, self._timeout(), now)
+        self._hold(settle=False)
+        self.look(ending, now)
+
+    def _timeout(self) -> float:
+        assert self._difference is not None
+        logical = self._plan.logical
+        held = [c for c in logical.spouts if c.name in self._difference.held]
+        return max((Settings.of(logical.config, c.config).message_timeout for c in held), default=0.0)
+
+    def _hold(self, *, settle: bool) -> None:
+        assert self._draining is not None
+        difference = self._draining.difference
+        self._draining.hold = self._topology.hold(sorted(difference.held), sorted(difference.leaving), settle=settle)
+
+    # --- its steps --------------------------------------------------------------------------------------------
+
+    def look(self, ending: Ending, now: float) -> None:
+        """After each report, and when it is due."""
+        if self._draining is not None:
+            self._late = self._draining.late(ending)
+            self._drained(self._draining.look(ending, now), now)
+        elif self._switching is not None:
+            self._late = self._switching.late(ending)
+            self._switched(self._switching.look(ending, now))
+
+    def _drained(self, advice: Advice, now: float) -> None:
+        wish = self._wish
+        assert wish is not None
+        if advice is Advice.SETTLE:
+            self._hold(settle=True)
+        elif advice is Advice.REFUSE:
+            self._refuse(f"{_few(self._late)} after two message timeouts")
+        elif advice is Advice.GO_ON:
+            self._begin_switch(wish.wanted, self._definition, Switch(wish.id, patience=wish.patience), now)
+
+    def _begin_switch(self, wanted: Definition, former: Definition | None, switch: Switch, now: float) -> None:
+        wanted = msgspec.structs.replace(wanted, epoch=self._definition.epoch + 1)
+        self._topology.switch(wanted, former, switch)
+        self._definition, self._former, self._switch = wanted, former, switch
+        self._plan = plan_of(wanted)
+        self._draining = None
+        self._switching = Switching(self._plan, math.inf if former is None else now + switch.patience)
+        self._hold_for_switch()
+
+    def _hold_for_switch(self) -> None:
+        """Whoever leaves is about to be gone; spouts that the plan has brought wait too."""
+        held = self._difference.held if self._difference else {c.name for c in self._plan.logical.spouts}
+        self._topology.hold(sorted(held), (), settle=False)
+
+    def _switched(self, advice: Advice) -> None:
+        switch = self._switch
+        assert switch is not None
+        if advice is Advice.GO_ON:
+            self._topology.settled()
+            self._topology.resume()
+            step = "refused" if switch.put_back else "done"
+            self._last = Progress(switch.id, step, reason=switch.put_back)
+            self._switch = self._former = self._switching = self._wish = self._difference = None
+        elif advice is Advice.REFUSE and self._former is not None:
+            former, present = self._former, self._definition
+            build = former.build if former.build == present.build else present.epoch + 1
+            back = msgspec.structs.replace(former, build=build, highest=present.highest)
+            why = f"{_few(self._late)} after {switch.patience:g} s"
+            self._begin_switch(back, None, Switch(switch.id, put_back=why), 0.0)
+
+    def _refuse(self, reason: str) -> None:
+        assert self._wish is not None
+        self._topology.resume()
+        self._last = Progress(self._wish.id, "refused", reason=reason)
+        self._draining = self._wish = self._difference = None
+
+    def ended(self, reason: str) -> None:
+        """The topology ends instead."""
+        if self._draining is not None:
+            self._refuse(reason)
+
+    @property
+    def due(self) -> float:
+        """When to look again at the latest."""
+        phase = self._draining or self._switching
+        return math.inf if phase is None else phase.due
+
+
+def plan_of(definition: Definition) -> PhysicalPlan:
+    """The routing content as processes work by it."""
+    return PhysicalPlan.build(definition.shape.plan(), packing_from_bytes(definition.packing), definition.epoch)
+
+
+def _few(late: Sequence[str]) -> str:
+    return ", ".join(late[:3]) + (f" and {len(late) - 3} more" if len(late) > 3 else "")
