@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import logging
 import secrets
 import shutil
 import threading
@@ -96,7 +97,7 @@ class SparkDriver(Bolt):
         session.require_java()
         run = Run(storage, f"run-{secrets.token_hex(4)}", self.job.file_bytes, frozenset(self._index.known.partitions))
         self._reports = Reports(self._folder / run.name)
-        self._work = _Work(self.job, name, settings, run)
+        self._work = _Work(self.job, name, settings, run, self.logger)
         self._work.start()
 
     def process(self, tup: Tuple) -> None:
@@ -118,21 +119,12 @@ class SparkDriver(Bolt):
         if running:
             return
         if self._work.error is not None:
-            self._fail(self._work.error)
+            self._discard()
+            raise self._work.error
         self._check(self._work.partitions)
         complete = self._index.complete()
         self.logger.info("staged %d rows in %d partitions", complete.rows, complete.partitions)
         self._work = None
-
-    def _fail(self, error: BaseException) -> None:
-        self._discard()
-        if isinstance(error, ArdeaError):
-            raise error
-        cause = session.cause_of(error, self.job.function.__code__.co_filename)
-        raise UserError(
-            f"{cause}: the Spark job of {self._spout} failed, and the topology with it",
-            hint="The whole story is above, in the log of the driver.",
-        ) from error
 
     def _check(self, partitions: int) -> None:
         if self._index.known.partitions.keys() == set(range(partitions)):
@@ -169,23 +161,34 @@ class SparkDriver(Bolt):
 class _Work(threading.Thread):
     """The job.  When the thread has ended, ``error`` says why it failed, or ``partitions`` how many it has."""
 
-    def __init__(self, job: SparkJob, name: str, settings: Mapping[str, str], run: Run) -> None:
+    def __init__(self, job: SparkJob, name: str, settings: Mapping[str, str], run: Run, logger: logging.Logger) -> None:
         super().__init__(name="spark", daemon=True)
-        self._job, self._app, self._settings, self._run = job, name, settings, run
-        self.error: BaseException | None = None
+        self._job, self._app, self._settings, self._run, self._logger = job, name, settings, run, logger
+        self._spark: Any = None
+        self.error: ArdeaError | None = None
         self.partitions = 0
 
     def run(self) -> None:
         try:
-            spark = session.open_session(self._app, self._settings)
-            try:
-                frame = _frame(self._job, spark)
-                self.partitions = len(frame.mapInArrow(stager(self._run), STAGED).collect())
-            finally:
-                spark.stop()
-                session.end_jvm()
+            self._spark = session.open_session(self._app, self._settings)
+            frame = _frame(self._job, self._spark)
+            self.partitions = len(frame.mapInArrow(stager(self._run), STAGED).collect())
         except BaseException as error:  # the executor's thread raises it
-            self.error = error
+            self.error = error if isinstance(error, ArdeaError) else self._told(error)
+        finally:
+            if self._spark is not None:
+                with contextlib.suppress(Exception):  # a JVM that has died cannot be stopped
+                    self._spark.stop()
+            session.end_jvm()
+
+    def _told(self, error: BaseException) -> UserError:
+        """While the JVM is there, which has the words of many errors."""
+        cause = session.cause_of(error, self._job.function.__code__.co_filename)
+        self._logger.error("the Spark job failed", exc_info=error)
+        return UserError(
+            f"{cause}: the Spark job of {self._app.rpartition(' ')[2]} failed, and the topology with it",
+            hint="The whole story is above, in the log of the driver.",
+        )
 
 
 def _frame(job: SparkJob, spark: Any) -> Any:

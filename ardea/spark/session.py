@@ -27,6 +27,7 @@ _DEFAULTS = {
 }
 _LOOPBACK = "127.0.0.1"
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
+_JAVA = "An error occurred while calling "
 _TRACEBACK = "Traceback (most recent call last):\n"
 
 
@@ -112,11 +113,9 @@ def open_session(name: str, settings: Mapping[str, str]) -> Any:
 
 def end_jvm() -> None:
     """Kills the JVM of this process, if there is one: a stopped session would keep it, and its memory, to the end."""
-    from pyspark import SparkContext
-
     # Spark has no public way to do this; the gateway is the one attribute that all releases of PySpark have.
-    gateway = SparkContext._gateway
-    if gateway is not None:
+    pyspark = sys.modules.get("pyspark")
+    if pyspark is not None and (gateway := pyspark.SparkContext._gateway) is not None:
         gateway.proc.kill()
         gateway.proc.wait()
 
@@ -130,6 +129,8 @@ def cause_of(error: BaseException, file: str) -> str:
         cause = next((line for line in story if line and not line[0].isspace()), text)
     elif "Caused by: " in text:
         cause = text.rpartition("Caused by: ")[2]
+    elif text.startswith(_JAVA):
+        cause = text.partition("\n: ")[2] or text
     elif type(error).__module__.startswith("pyspark.") and text:
         cause = text
     else:

@@ -34,19 +34,20 @@ def stager(run: Run) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordB
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow
-        from pyspark import TaskContext
+        from pyspark import SparkFiles, TaskContext
 
         context = TaskContext.get()
         assert context is not None
         number = context.partitionId()
         if number not in run.done:
-            run.storage.report(run.name, write_partition(run, number, context.taskAttemptId(), batches))
+            scratch = Path(SparkFiles.getRootDirectory())
+            run.storage.report(run.name, write_partition(run, number, context.taskAttemptId(), batches, scratch))
         yield pyarrow.record_batch({"partition": pyarrow.array([number], pyarrow.int32())})
 
     return stage
 
 
-def write_partition(run: Run, number: int, attempt: int, batches: Iterable[pa.RecordBatch]) -> Partition:
+def write_partition(run: Run, number: int, attempt: int, batches: Iterable[pa.RecordBatch], scratch: Path) -> Partition:
     """Writes the files of a partition, each ended when it has reached the run's ``file_bytes``."""
     files: list[StagedFile] = []
     writer: _FileWriter | None = None
@@ -55,7 +56,7 @@ def write_partition(run: Run, number: int, attempt: int, batches: Iterable[pa.Re
             continue
         if writer is None:
             name = f"{run.name}/part-{number:05d}-{attempt}-{len(files)}.arrow"
-            writer = _FileWriter(run.storage, name, batch.schema)
+            writer = _FileWriter(run.storage, name, batch.schema, scratch)
         writer.write(batch)
         if writer.size >= run.file_bytes:
             files.append(writer.close())
@@ -68,11 +69,11 @@ def write_partition(run: Run, number: int, attempt: int, batches: Iterable[pa.Re
 class _FileWriter:
     """One Arrow IPC file in the making."""
 
-    def __init__(self, storage: Storage, name: str, schema: pa.Schema) -> None:
+    def __init__(self, storage: Storage, name: str, schema: pa.Schema, scratch: Path) -> None:
         import pyarrow
 
         self._storage, self._name = storage, name
-        self._path = storage.draft(name)
+        self._path = storage.draft(name, scratch)
         self._sink = pyarrow.OSFile(str(self._path), "wb")
         self._writer = pyarrow.ipc.new_file(self._sink, schema)
         self._rows = self._batches = 0

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,8 +18,8 @@ from ardea.spark.index import REPORTS, Partition, report_name, write_report
 class Storage(Protocol):
     """What a Spark task needs; travels to it by pickle.  Names are ``RUN/FILE``."""
 
-    def draft(self, name: str) -> Path:
-        """Where the file is to be written first, on this machine."""
+    def draft(self, name: str, scratch: Path) -> Path:
+        """Where the file is to be written first, on this machine; ``scratch`` is a folder that Spark removes."""
         ...
 
     def store(self, draft: Path, name: str, checksum: str) -> None:
@@ -39,7 +37,7 @@ class Folder:
 
     path: str
 
-    def draft(self, name: str) -> Path:
+    def draft(self, name: str, scratch: Path) -> Path:  # noqa: ARG002
         """In place."""
         return Path(self.path) / name
 
@@ -65,9 +63,9 @@ class Served:
 
     driver: Access
 
-    def draft(self, name: str) -> Path:
-        """In the temporary folder of this machine."""
-        return _temporary(name)
+    def draft(self, name: str, scratch: Path) -> Path:
+        """Among Spark's own temporary files."""
+        return scratch / Path(name).name
 
     @_patiently
     def store(self, draft: Path, name: str, checksum: str) -> None:
@@ -91,9 +89,9 @@ class Uri:
     uri: str
     driver: Access
 
-    def draft(self, name: str) -> Path:
-        """In the temporary folder of this machine."""
-        return _temporary(name)
+    def draft(self, name: str, scratch: Path) -> Path:
+        """Among Spark's own temporary files."""
+        return scratch / Path(name).name
 
     def store(self, draft: Path, name: str, checksum: str) -> None:  # noqa: ARG002 -- readers compare
         """Copies it."""
@@ -124,9 +122,3 @@ def remove(uri: str) -> None:
     system, path = file_system(uri)
     if system.get_file_info(path).type is fs.FileType.Directory:
         system.delete_dir(path)
-
-
-def _temporary(name: str) -> Path:
-    handle, path = tempfile.mkstemp(suffix=Path(name).name)
-    os.close(handle)
-    return Path(path)

@@ -207,7 +207,7 @@ class Cluster:
                     if waits():
                         write(read())
             return int(session.returncode)
-        except (WebSocketException, OSError, TypeError) as error:
+        except (WebSocketException, OSError, TypeError, ValueError) as error:  # no exit code, but what went wrong
             raise Unreachable(f"cannot {what}: the connection broke: {error}") from error
         finally:
             session.close()

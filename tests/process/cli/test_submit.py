@@ -118,7 +118,7 @@ def test_debug_shows_what_a_component_emits(submit, ardea):
     assert shown.returncode == 0, shown.stderr
     assert len(shown.stdout.splitlines()) == 3
     assert all(line.startswith("numbers-0 default (") for line in shown.stdout.splitlines())
-    assert ardea("debug", "Never", "numbers-0", "-n", 1).returncode == 0
+    assert ardea("debug", "Never", "numbers-0", "--lines", 1).returncode == 0
     assert ardea("debug", "Never", "numbers-1").returncode == ExitCode.NOT_FOUND
     nothing = ardea("debug", "Never", "ignore")
     assert (nothing.returncode, "declares no outputs" in nothing.stderr) == (ExitCode.INVALID, True)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
+import subprocess
 
 import pytest
 
-from tests.process.kubernetes.releases import needs_cluster, read, run
+from tests.conftest import MARK
+from tests.process.kubernetes.releases import needs_cluster, read
 from tests.process.kubernetes.running import counted, nodes, pods
 from tests.process.waiting import eventually
 
@@ -24,7 +26,9 @@ LAST = len(nodes()) if COMMAND and os.environ.get("KUBECONFIG") else 0
 
 
 def node(what: str) -> None:
-    run([*shlex.split(COMMAND or ""), what, str(LAST)], seconds=180)
+    """What the command starts is the cluster's, not this test's."""
+    environment = {name: value for name, value in os.environ.items() if name != MARK}
+    subprocess.run([*shlex.split(COMMAND or ""), what, str(LAST)], env=environment, check=True, timeout=180)
 
 
 def ready(name: str) -> bool:

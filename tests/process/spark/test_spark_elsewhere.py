@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ardea.spark.index import IndexReader
+from tests.process.spark.standalone import cluster
 from tests.process.spark.test_spark_jobs import ALL, LONG, arrived, running
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
@@ -28,15 +29,16 @@ def left_behind(topology):
 
 
 def test_served_files_outlive_the_death_of_the_driver_and_of_a_spout_task(tmp_path):
-    with running("Served", tmp_path, ELSEWHERE, spark_test_gate=str(tmp_path / "gate"), test_slow=0.02) as topology:
-        topology.until(lambda: topology.total("executed", "arrived") > 500, "rows arrive", LONG)
-        published(topology, 2)
+    gates = {"spark_test_gate": str(tmp_path / "gate"), "test_hold": str(tmp_path / "hold")}
+    with running("Served", tmp_path, ELSEWHERE, **gates) as topology:
+        topology.until(lambda: topology.total("acked", "rows") == 4000, "what is there is acked", LONG)
         topology.returned("rows_driver-0", topology.kill("rows_driver-0"), LONG)
         (tmp_path / "gate").touch()
         index = published(topology, 6)
         topology.until(lambda: (index.poll(), index.complete)[1], "the job has ended", LONG)
         topology.returned("rows_driver-0", topology.kill("rows_driver-0"), LONG)
-        topology.kill("rows-1")
+        topology.returned("rows-1", topology.kill("rows-1"), LONG)
+        (tmp_path / "hold").touch()
         topology.finish(LONG)
         assert arrived(topology) == ALL
         assert left_behind(topology) == []
@@ -50,3 +52,17 @@ def test_files_in_a_file_system_of_pyarrow(tmp_path, monkeypatch):
         assert arrived(topology) == ALL
         assert left_behind(topology) == []
     assert [path for path in (tmp_path / "storage").rglob("*") if path.is_file()] == []
+
+
+def test_a_killed_worker_of_a_standalone_cluster(tmp_path):
+    """Spark runs elsewhere, so that files are served; it repeats the task, and nothing of the first attempt is read."""
+    settings = {"spark_test_scar": str(tmp_path / "scar"), "spark_executor_memory": "512m"}
+    with (
+        cluster(tmp_path / "cluster", cores=2) as master,
+        running("Mortal", tmp_path, ELSEWHERE, spark_master=master, **settings) as topology,
+    ):
+        totals = topology.finish(LONG).components["rows"]
+        assert (tmp_path / "scar").exists()
+        assert arrived(topology) == {repr((n,)) for n in range(16_000)}
+        assert totals.acked == 16_000
+        assert left_behind(topology) == []

@@ -104,6 +104,7 @@ def test_an_empty_dataframe_is_a_topology_without_rows(tmp_path):
     [
         ("misspelt", ["[UNRESOLVED_COLUMN.WITH_SUGGESTION]", "`idd` cannot be resolved", "(jobs.py:"]),
         ("undeclared", ["column n is string, not bigint"]),
+        ("full", ["OSError: [Errno 28]", "No space left on device"]),
         ("late", ["[DIVIDE_BY_ZERO]", "the Spark job of rows failed"]),
     ],
 )

@@ -13,7 +13,7 @@ import xxhash
 from ardea.errors import ClusterError, UserError
 from ardea.spark.access import Access, RefusedError
 from ardea.spark.depot import Depot
-from ardea.spark.index import IndexReader, IndexWriter, Reports, StagedFile
+from ardea.spark.index import IndexReader, IndexWriter, Partition, Reports, StagedFile
 from ardea.spark.link import Link, tell
 from ardea.spark.reading import FetchedFiles, SharedFiles, batches_of, served_pieces, uri_pieces
 from ardea.spark.stage import Run, write_partition
@@ -59,8 +59,17 @@ def fetching(scratch, pieces, patience=None):
 
 def served(driver, file_bytes=1):
     storage = Served(driver.access)
-    partition = write_partition(Run(storage, "run-1", file_bytes, frozenset()), 4, 7, batches(10, 20, 30))
+    partition = staged(storage, driver, file_bytes, 10, 20, 30)
     storage.report("run-1", partition)
+    return partition
+
+
+def staged(storage, driver, file_bytes, *sizes):
+    """Partition 4; nothing is left where it was drafted."""
+    drafts = driver.folder.parent / "drafts"
+    drafts.mkdir(exist_ok=True)
+    partition = write_partition(Run(storage, "run-1", file_bytes, frozenset()), 4, 7, batches(*sizes), drafts)
+    assert list(drafts.iterdir()) == []
     return partition
 
 
@@ -78,7 +87,7 @@ def test_what_is_uploaded_is_reported_and_fetched(driver, tmp_path, file_bytes):
 def test_a_file_in_a_pyarrow_file_system(driver, tmp_path):
     uri = f"file://{tmp_path}/there/topology/spout"
     storage = Uri(uri, driver.access)
-    partition = write_partition(Run(storage, "run-1", 1, frozenset()), 4, 7, batches(10, 20))
+    partition = staged(storage, driver, 1, 10, 20)
     storage.report("run-1", partition)
     assert list(driver.reports.new()) == [partition]
     with fetching(tmp_path / "scratch", uri_pieces(uri), 2) as files:
@@ -181,7 +190,7 @@ def test_a_scratch_without_room_is_told(tmp_path):
 
 
 def test_the_index_is_mirrored_whatever_becomes_of_the_driver(driver, tmp_path):
-    first, second = (write_partition(Run(Served(driver.access), "run-1", 1, frozenset()), n, 0, []) for n in (1, 2))
+    first, second = Partition(1, 0, ()), Partition(2, 0, ())
     mirror = tmp_path / "mirror"
     mirror.mkdir()
     link = Link(HOST, mirror)

@@ -110,6 +110,10 @@ Caused by: java.io.IOException: No space left on device
     [
         (RuntimeError(WORKER), "ValueError: no rate for ZZZ"),
         (RuntimeError(JAVA_STORY), "java.io.IOException: No space left on device"),
+        (
+            RuntimeError(JAVA_STORY.partition("Caused by")[0]),
+            "org.apache.spark.SparkException: Job aborted due to stage failure",
+        ),
         (KeyError("amount"), "KeyError: 'amount'"),
         (MemoryError(), "MemoryError"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import subprocess
 import sys
@@ -14,10 +15,14 @@ from ardea import Topology, TopologyBuilder, TopologyError, UserError
 from ardea.component import install
 from ardea.errors import ClusterError
 from ardea.spark import SparkSpout
+from ardea.spark.access import Access
+from ardea.spark.depot import Depot
 from ardea.spark.index import IndexWriter
+from ardea.spark.link import tell
 from ardea.spark.stage import Run, write_partition
 from ardea.spark.storage import Folder
 from ardea.testing import CollectBolt, run
+from tests.process.waiting import eventually
 
 
 def load(spark):
@@ -87,11 +92,11 @@ def test_it_needs_real_processes(monkeypatch):
 class Task:
     """One task of a spout, by hand; ``ids`` and ``rows`` are what it emitted."""
 
-    def __init__(self, spout, index=0, tasks=1):
+    def __init__(self, spout, index=0, tasks=1, now=lambda: 0.0):
         self.task = spout.spec("s").cls()
         self.ids, self.rows, self.finished = [], [], False
         install(self.task, "s", self)
-        self.context = SimpleNamespace(this_component_id="s", topology_id="t", clock=lambda: 0.0)
+        self.context = SimpleNamespace(this_component_id="s", topology_id="t", clock=now)
         self.place(index, tasks)
         self.task.initialize({}, self.context)
 
@@ -124,12 +129,12 @@ def stage(tmp_path, monkeypatch):
     (folder / "run-1").mkdir()
     with IndexWriter(folder) as writer:
 
-        def publish(number, rows=10):
+        def publish(number, rows=10, run=run):
             halves = (range(number * 1000 + start, number * 1000 + start + rows) for start in (0, rows))
             batches = [pa.record_batch({"n": pa.array(half, pa.int64())}) for half in halves]
-            writer.publish(write_partition(run, number, 0, batches))
+            writer.publish(write_partition(run, number, 0, batches, tmp_path))
 
-        yield SimpleNamespace(publish=publish, writer=writer, folder=folder)
+        yield SimpleNamespace(publish=publish, writer=writer, folder=folder, run=run)
 
 
 def thousands(*numbers):
@@ -160,6 +165,23 @@ def test_a_complete_start_waits(stage):
     stage.writer.complete()
     assert task.exhaust() == thousands(1)
     assert task.finished
+
+
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_a_partition_of_another_run_is_refused_unless_runs_are_equal(stage, deterministic):
+    """A driver that has lost its folder begins anew; the partition's files are others then."""
+    task = Task(SparkSpout(load, "n bigint", deterministic=deterministic))
+    stage.publish(0)
+    stage.publish(1)
+    task.task.next_tuple()
+    stage.writer.restart()
+    (stage.folder / "run-2").mkdir()
+    stage.publish(0, run=dataclasses.replace(stage.run, name="run-2"))
+    if deterministic:
+        assert task.exhaust()[:20] == thousands(0)
+    else:
+        with pytest.raises(UserError, match="partition 0 comes of another run"):
+            task.exhaust()
 
 
 def test_an_empty_job_finishes(stage):
@@ -257,3 +279,45 @@ def test_a_driver_has_one_task(stage):
     context = SimpleNamespace(this_task_index=1, this_component_id="s_driver", topology_id="t")
     with pytest.raises(UserError, match="s_driver has one task"):
         cls().initialize({}, context)
+
+
+@pytest.mark.parametrize(
+    ("storage", "master", "pod", "place"),
+    [
+        (None, "local[2]", None, None),
+        (None, "local[2]", "10.0.0.7", "serve"),
+        (None, "spark://head:7077", None, "serve"),
+        ("/shared", "spark://head:7077", "10.0.0.7", "/shared"),
+        ("s3://bucket/path", "local", None, "s3://bucket/path"),
+    ],
+)
+def test_where_files_are_staged(monkeypatch, storage, master, pod, place):
+    monkeypatch.delenv("POD_IP", raising=False)
+    if pod is not None:
+        monkeypatch.setenv("POD_IP", pod)
+    assert SparkSpout(load, "n bigint", storage=storage)._job.place({"spark.master": master}) == place
+
+
+def test_a_spout_task_asks_for_its_driver_each_second_until_it_is_told(tmp_path, monkeypatch):
+    monkeypatch.setenv("ARDEA_FOLDER", str(tmp_path / "container-1"))
+    (tmp_path / "driver").mkdir()
+    seconds = 0.0
+    task = Task(SparkSpout(load, "n bigint", storage="serve"), now=lambda: seconds)
+    asked = []
+    task.emit = lambda values, tup_id, stream, *_: asked.append((stream, Access(*values)))
+    for passed in (0.0, 0.5, 0.5, 0.9, 0.1):
+        seconds += passed
+        task.task.next_tuple()
+    assert asked == [("driver", task.task._link.own)] * 3
+    with IndexWriter(tmp_path / "driver") as writer:
+        depot = Depot(tmp_path / "driver", "127.0.0.1", "127.0.0.1")
+        tell(asked[0][1], depot.access)
+        eventually(lambda: task.task._link.driver is not None)
+        seconds = 9.0
+        task.task.next_tuple()
+        assert len(asked) == 3
+        writer.complete()
+        eventually(lambda: (task.task.next_tuple(), task.finished)[1])
+        task.task.close()
+        depot.close()
+    assert [path.name for path in (tmp_path / "container-1/spark/s-0").iterdir()] == ["progress"]

@@ -24,7 +24,7 @@ def staged(folder, sizes, file_bytes=1 << 20):
     for size in sizes:
         batches.append(pa.record_batch({"n": pa.array(range(start, start + size), pa.int64())}))
         start += size
-    return write_partition(run, 7, 3, batches), batches
+    return write_partition(run, 7, 3, batches, folder), batches
 
 
 @given(st.lists(st.integers(0, 300), max_size=6), st.sampled_from([1, 2000, 1 << 20]), st.integers(0, 7))

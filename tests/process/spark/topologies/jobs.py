@@ -27,10 +27,14 @@ ROWS = 2000  # of each partition of the gated job
 
 
 class Arrived(Bolt):
-    """Leaves the ``repr`` of each different row; ``test.slow`` is a pause each hundred tuples, in seconds."""
+    """Leaves the ``repr`` of each different row; ``test.slow`` is a pause each hundred tuples, in seconds.
+
+    After half of the gated rows it waits for the file ``test.hold``, if there is one to wait for.
+    """
 
     def initialize(self, config, context):
         self.pause = config.get("test.slow", 0)
+        self.hold = Path(config.get("test.hold", "/"))
         self.file = Path(config["test.out"]) / f"{context.this_component_id}-{context.this_task_index}.json"
         self.rows = set()
         self.count = 0
@@ -40,6 +44,8 @@ class Arrived(Bolt):
         self.count += 1
         if self.pause and self.count % 100 == 0:
             time.sleep(self.pause)
+        while self.count > PARTITIONS * ROWS // 2 and not self.hold.exists():
+            time.sleep(0.05)
 
     def end_of_input(self):
         new = self.file.with_suffix(".new")
@@ -96,6 +102,11 @@ def chosen(spark):
             return spark.range(10).selectExpr("idd as n")
         case "undeclared":
             return spark.range(10).selectExpr("string(id) as n")
+        case "full":  # the file of each attempt of the task of partition 1 is on a device that is full
+            (run,) = Path(spark.conf.get("spark.local.dir")).parent.glob("run-*")
+            for attempt in range(4):
+                (run / f"part-00001-{attempt}-0.arrow").symlink_to("/dev/full")
+            return spark.range(0, 10_000, numPartitions=2).selectExpr("id as n")
         case _:  # all partitions but the last are fine
             return spark.range(0, 1000, numPartitions=4).selectExpr("id + 1 div (999 - id) as n")
 
