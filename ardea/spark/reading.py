@@ -157,7 +157,7 @@ class FetchedFiles:
         while size < file.bytes:
             before = size
             try:
-                for piece in self._pieces(file.path, 0):
+                for piece in self._pieces(file.path, size):
                     size += len(piece)
                     yield piece
             except FileNotFoundError:

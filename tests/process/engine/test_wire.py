@@ -77,7 +77,8 @@ class Played:
         place = topology.packing.container_of(task)
         spec = json.loads((topology.folder / f"container-{place}" / "spec.json").read_text())
         argv = next(process["argv"] for process in spec["processes"] if process["name"] == "stream-manager")
-        shape = topology.run.submission.definition.shape
+        definition = topology.run.submission.definition
+        shape = definition.shape
         self.received: list[tuple[Header, list[bytes]]] = []
         self.window = Window(1 << 20, 5.0)
         self.gateway = Gateway(
@@ -86,6 +87,7 @@ class Played:
             topology.run.topology,
             shape.digest,
             shape.digests,
+            (definition.epoch, definition.build),
             self.window,
             lambda _link, lane, message: self.sockets[lane].send(message),
             self._deliver,
@@ -126,7 +128,13 @@ def test_payload_frames_of_random_bytes_pass_two_managers_unchanged(tmp_path, mo
             assert len({topology.packing.container_of(each) for each in task.values()}) == 2
             near, far = (Played(topology, task[name], zmq) for name in ("near", "far"))
             for frames in sent:
-                header = Header(kind=ROWS, source=task["near"], target=task["far"], rows=1)
+                header = Header(
+                    kind=ROWS,
+                    source=task["near"],
+                    target=task["far"],
+                    rows=1,
+                    epoch=topology.run.submission.definition.epoch,
+                )
                 near.gateway.offer(OutMessage(header, frames, 1, sum(map(len, frames))))
 
             def arrived():

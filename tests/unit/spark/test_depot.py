@@ -189,6 +189,17 @@ def test_a_scratch_without_room_is_told(tmp_path):
         eventually(lambda: files.local(file))
 
 
+@contextlib.contextmanager
+def bait(folder):
+    """A depot of somebody else's, with an index that nobody shall read."""
+    folder.mkdir()
+    with IndexWriter(folder) as index:
+        index.publish(Partition(99, 0, ()))
+        depot = Depot(folder, HOST, HOST)
+        yield depot.access
+        depot.close()
+
+
 def test_the_index_is_mirrored_whatever_becomes_of_the_driver(driver, tmp_path):
     first, second = Partition(1, 0, ()), Partition(2, 0, ())
     mirror = tmp_path / "mirror"
@@ -200,8 +211,10 @@ def test_the_index_is_mirrored_whatever_becomes_of_the_driver(driver, tmp_path):
         eventually(lambda: (reader.poll(), sorted(reader.partitions) == [*numbers])[1], 10, "the index is there")
 
     driver.index.publish(first)
-    tell(Access(link.own.address, "guessed"), Access("127.0.0.1:9", "bait"))
-    tell(link.own, driver.access)
+    with bait(tmp_path / "bait") as access:
+        tell(Access(link.own.address, "guessed"), access)
+        tell(link.own, driver.access)
+        known(1)
     known(1)
     assert link.driver == driver.access
     driver.index.publish(second)

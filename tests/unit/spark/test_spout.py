@@ -184,6 +184,18 @@ def test_a_partition_of_another_run_is_refused_unless_runs_are_equal(stage, dete
             task.exhaust()
 
 
+def test_a_file_that_is_on_its_way_holds_nothing_up(stage):
+    task = Task(SparkSpout(load, "n bigint"))
+    shared, task.task._files = task.task._files, SimpleNamespace(local=lambda file: None)
+    stage.publish(0)
+    stage.writer.complete()
+    assert task.exhaust() == []
+    assert not task.finished
+    task.task._files.local = shared.local
+    task.task._files.expect = task.task._files.done = shared.done
+    assert task.exhaust() == thousands(0)
+
+
 def test_an_empty_job_finishes(stage):
     stage.writer.complete()
     task = Task(SparkSpout(load, "n bigint"))
