@@ -26,8 +26,8 @@ LAST = len(nodes()) if COMMAND and os.environ.get("KUBECONFIG") else 0
 
 
 def node(what: str) -> None:
-    """What the command starts is the cluster's, not this test's."""
-    environment = {name: value for name, value in os.environ.items() if name != MARK}
+    """What the command starts is the cluster's, not this test's: it outlives the test's own temporary folder, too."""
+    environment = {name: value for name, value in os.environ.items() if name not in (MARK, "TMPDIR")}
     subprocess.run([*shlex.split(COMMAND or ""), what, str(LAST)], env=environment, check=True, timeout=180)
 
 

@@ -40,9 +40,10 @@ def test_a_skewed_job_passes_in_little_memory(tmp_path, capsys):
 
     with running("Skewed", tmp_path, SIZES) as topology:
         topology.finish(LONG, look)
-        ((first, rows),) = topology.left("sum")
+        ((first, rows, tasks),) = topology.left("sum")
         waited = first - first_published(topology)
     assert rows == 252_500
+    assert tasks == [2500, 250_000]
     with capsys.disabled():
         print(f"\nfirst tuple {waited:.2f} s after the first published partition; anonymous memory at most "
               + ", ".join(f"{name} {size / 1e6:.0f} MB" for name, size in most.items()))  # fmt: skip
