@@ -342,6 +342,7 @@ class Cluster:
             return
         if name == MASTER and self._store.state.final:
             self._done.add(name)
+        if name in self._done:
             return
         life = self._lives[name] = self._lives.get(name, 0) + 1
         world = self._world
@@ -372,6 +373,7 @@ class Cluster:
             del self._world.processes[process.name]
         if error is None:
             self._done.add(process.name)
+            self._end_container(process.name)
             return
         self.record.errors.append((process.name, error))
         if isinstance(error, ArdeaError):
@@ -380,6 +382,15 @@ class Cluster:
             self._master().master.fail(f"{process.name}: {error.message}")
         else:
             self._restart(process.name)
+
+    def _end_container(self, manager: str) -> None:
+        """A container whose stream manager has ended is ended by its supervisor, whoever is frozen in it."""
+        number = self._world.containers.get(manager)
+        for task in self.plan.tasks_in(number) if number is not None else ():
+            process = self._world.processes.pop(task.name, None)
+            if isinstance(process, SimulatedInstance):
+                process.stop()
+            self._done.add(task.name)
 
     def _master(self) -> SimulatedMaster:
         process = self._world.processes.get(MASTER)

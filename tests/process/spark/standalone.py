@@ -15,6 +15,7 @@ from tests.process.waiting import eventually
 
 SPARK = Path(pyspark.__file__).parent
 HOST = "127.0.0.1"
+JAVA = f"{os.environ['JAVA_HOME']}/bin/java" if os.environ.get("JAVA_HOME") else "java"
 
 
 @contextlib.contextmanager
@@ -24,7 +25,7 @@ def cluster(folder: Path, cores: int) -> Iterator[str]:
 
         def start(name: str, *arguments: str) -> Path:
             log = folder / f"{name}.log"
-            command = ["java", "-cp", f"{SPARK}/jars/*", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+            command = [JAVA, "-cp", f"{SPARK}/jars/*", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
             command += [f"-Djava.io.tmpdir={folder}", f"org.apache.spark.deploy.{name.lower()}.{name}", *arguments]
             environment = {**os.environ, "SPARK_HOME": str(SPARK), "SPARK_LOCAL_DIRS": str(folder)}
             environment["SPARK_SCALA_VERSION"] = "2.13"  # else looked up in folders that pyspark does not have
