@@ -278,6 +278,8 @@ class InstanceProcess:
             self._logger.error("%s ends: %s", self.name, text)
             self.instruments.exception(error)
             leash.report(_one_line(self.name, error))
+            if isinstance(error, ArdeaError) and self.executor is not None:  # no restart can mend it
+                self.executor.report(failure=f"{self.name} cannot go on: {error.message}")
         finally:
             self.poller.wake()
 
