@@ -144,7 +144,7 @@ class Settings:
         "milliseconds",
         "both",
         10.0,
-        "The longest sleep of a spout that emitted nothing; after a silence of seconds up to five times as long.",
+        "The longest sleep of a spout that emitted nothing; after a silence of seconds up to ten times as long.",
     )
     batch_rows: int = _key(
         "topology.executor.batch.rows", "count", "both", 1000, "Rows of the largest batch that is processed at once."

@@ -58,7 +58,7 @@ class Settling(Executor):
             self._broken(timed_out, self.instruments.timed_out, now)
         if len(lost):
             self._broken(lost, self.instruments.lost, now, counts=False)
-        self._wait = 0.0
+        self._wait = self._next_call = 0.0  # it may have waited for these
 
     def _broken(self, roots: U64, counter: Counter, now: float, *, counts: bool = True) -> None:
         """Trees that will not be complete; ``counts``: their rows may be to blame."""

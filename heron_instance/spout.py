@@ -25,7 +25,7 @@ from heron_instance.trees import Row, Trees
 PAUSE_LAPSES = 3.0
 IDLE_EVERY = 0.1
 FIRST_WAIT = 0.001
-SILENCE_SHARE, LONGER = 0.01, 5.0  # a silent spout sleeps a hundredth of its silence, up to five times the setting
+SILENCE_SHARE, LONGER = 0.01, 10.0  # a silent spout sleeps a hundredth of its silence, up to ten times the setting
 
 
 class SpoutExecutor(Settling):
@@ -42,7 +42,7 @@ class SpoutExecutor(Settling):
         self._paused_until = -math.inf
         self._last_idle = 0.0  # when idle() or next_tuple() was last called
         self._per_call = 1e-4
-        self._emitted_at = 0.0
+        self._emitted_at = env.clock()
         self._replaying = False
         self._left: list[Any] = []  # without acking: ids of rows that left before ack() heard of them
         self._stop_asking: Callable[[], None]
@@ -248,7 +248,6 @@ class SpoutExecutor(Settling):
         self._last_idle = ended
         if calls > 0:
             self._wait = 0.0
-            self._emitted_at = ended
             return ended
         # Nothing emitted: sleep a little, and longer each time; the longer the silence, the less a little more matters.
         longest = self.settings.spout_wait_ms / 1000
@@ -314,6 +313,7 @@ class SpoutExecutor(Settling):
         """Data cancels a rest."""
         if self.outlet.waiting:
             self.markers.resting = False
+            self._emitted_at = self.clock()
             if not self._tracked:
                 self._take_ids()
         self.outlet.flush(self)
