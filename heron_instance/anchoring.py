@@ -7,6 +7,7 @@ plain one leaves no mark at an emit: a run says once for each input where its ro
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -90,13 +91,19 @@ class Anchoring:
         return _anchors_of(buffer.marks[row], owner)
 
     def mark(self, buffer: StreamBuffer) -> None:
-        """Gives every row its mark, before some of them get other ones."""
-        known = len(buffer.marks)
-        if known < len(buffer.rows):
-            buffer.marks += self._marks(buffer)[known:].tolist()
+        """Gives the rows that have none their marks, before one gets another."""
+        for row in range(len(buffer.marks), len(buffer.rows)):
+            buffer.marks.append(self._owner(row))
+
+    def _owner(self, row: int) -> int:
+        for run in reversed(self._runs):
+            if row >= run.start:
+                index = bisect_right(run.ends, row)
+                return run.first + index if run.open or index < len(run.ends) else UNANCHORED
+        return UNANCHORED
 
     def _marks(self, buffer: StreamBuffer) -> Int:
-        """All marks of a buffer without several anchors."""
+        """All marks of a buffer in which no row has several anchors."""
         total, known = len(buffer.rows), len(buffer.marks)
         if known == total:
             return np.array(buffer.marks, dtype=np.intp)
@@ -106,7 +113,7 @@ class Anchoring:
         marks = np.full(total, UNANCHORED, dtype=np.intp)
         for run, owners in zip(self._runs, parts, strict=True):
             marks[run.start : run.start + len(owners)] = owners
-        marks[:known] = [mark if isinstance(mark, int) else UNANCHORED for mark in buffer.marks]
+        marks[:known] = buffer.marks
         return marks
 
     @staticmethod
