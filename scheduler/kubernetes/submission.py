@@ -12,6 +12,9 @@ import msgspec
 
 from ardea.config import Settings, parse, validate
 from ardea.errors import Conflict, NotFound, UserError
+from ardea.plan.logical import LogicalPlan
+from ardea.trident.components import MasterBatchCoordinator
+from ardea.trident.drpc import DrpcSpout
 from scheduler import keys
 from scheduler.kubernetes import bundle, layout, names, objects, pods
 from scheduler.kubernetes.blueprint import Blueprint, Bundle, Defaults, Pods
@@ -94,6 +97,7 @@ def prepare(target: str, overrides: Mapping[str, Any], options: Options, default
                 hint=f"`helm install ardea ./helm -n NAMESPACE` once, or say {option}",
             )
     made = Submission.of(target, overrides, state)
+    _refuse_what_writes_state(made.plan)
     texts = {key for key, value in defaults.config.items() if isinstance(value, str)}
     told = defaults.config | parse(f"{key}={defaults.config[key]}" for key in texts)  # `helm --set` makes texts
     lowest = {METRICS_KEY: layout.METRICS_PORT, **validate(told, "the namespace's defaults")}
@@ -122,6 +126,16 @@ def prepare(target: str, overrides: Mapping[str, Any], options: Options, default
     )
     whole = Submission(made.plan, made.packing, definition, made.topology_class)
     return Prepared(whole, Blueprint(definition=definition, pods=wanted), packed, secret_keys)
+
+
+def _refuse_what_writes_state(plan: LogicalPlan) -> None:
+    """The container of a task has no credential for the state manager."""
+    if any(issubclass(component.cls, MasterBatchCoordinator | DrpcSpout) for component in plan):
+        raise UserError(
+            f"{plan.name} uses Trident or DRPC, whose tasks write to the state manager; on Kubernetes they may not, so "
+            "that it cannot run there yet; nothing was submitted",
+            hint="run it with `ardea submit local`, or write it with spouts and bolts",
+        )
 
 
 def submit(cluster: Objects, prepared: Prepared) -> Manifest:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -18,6 +19,8 @@ from scheduler.kubernetes.submission import Options, find_defaults, prepare, sub
 from scheduler.kubernetes.topologies import find, find_running, listing
 from scheduler.kubernetes.waiting import Waiter
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
 
 def kinds(cluster):
     return sorted(kind for kind, _ in cluster.objects)
@@ -25,6 +28,13 @@ def kinds(cluster):
 
 def ended(cluster, state="SUCCEEDED", reason=""):
     write_status(cluster, "sums", RootStatus(state=state, reason=reason, came_up=True))
+
+
+def test_what_needs_the_state_manager_in_its_tasks_is_refused():
+    """Trident's coordinators and DRPC's spouts: the container of a task has no credential."""
+    defaults = Defaults(image="ardea:test", state="zookeeper://zk:2181/ardea")
+    with pytest.raises(UserError, match=r"uses Trident or DRPC.*nothing was submitted"):
+        prepare(str(EXAMPLES / "trident_word_count.py"), {}, Options(), defaults)
 
 
 def test_root_secret_and_jobs(cluster, prepared):
