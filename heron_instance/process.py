@@ -374,4 +374,5 @@ def _one_line(name: str, error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     text = str(error).strip().splitlines()
-    return f"{name}: {type(error).__name__}: {text[0] if text else ''}{where} (pid {os.getpid()})"
+    kind = "" if isinstance(error, ArdeaError) else f"{type(error).__name__}: "  # ours are written to be read alone
+    return f"{name}: {kind}{text[0] if text else ''}{where} (pid {os.getpid()})"

@@ -113,7 +113,7 @@ def test_a_failing_job_fails_the_topology_in_sparks_words(tmp_path, case, told):
         reason = fails(topology)
     for words in told:
         assert words in reason
-    assert reason.startswith(f"rows_driver-0 cannot go on: UserError: {told[0]}")
+    assert reason.startswith(f"rows_driver-0 cannot go on: {told[0]}")
 
 
 def test_without_java_it_says_what_to_install(tmp_path, monkeypatch):
