@@ -119,7 +119,7 @@ def _measure(
     if baseline is not None and what in (What.SWEEP, What.IDLE, What.KAFKA):
         raise BenchmarkError(f"{what} has no baseline", hint="--baseline goes with words, sentences and all.")
     if what is What.KAFKA:
-        return [], [kafka.rounds(case, rounds)], []
+        return [], kafka.rounds(case, rounds), []
     if what is What.SWEEP:
         return [], [], cases.sweep(case, _run)
     if what is What.IDLE:

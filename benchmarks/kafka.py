@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -10,7 +11,9 @@ import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
+from ardea.kafka.client import CONSUMER
 from benchmarks.harness import run_topology
 from benchmarks.results import BenchmarkError, Case, Comparison, Round, compare
 
@@ -37,14 +40,21 @@ class KafkaBenchmark(Topology):
 """
 
 
-def rounds(case: Case, count: int) -> Comparison:
-    """So many rounds, each with ours first and the client alone after it."""
+def rounds(case: Case, count: int) -> list[Comparison]:
+    """So many rounds: ours, the client as it comes, the client with the settings that the spout gives it."""
     servers = os.environ.get(SERVERS)
     if servers is None:
         raise BenchmarkError(f"{SERVERS} does not name a broker", hint="`eval $(scripts/kafka.sh up)` starts one.")
+    plain, tuned = [], []
     with _topic(servers) as topic:
-        pairs = [Round(_ours(servers, topic), _alone(servers, topic)) for _ in range(count)]
-    return compare(pairs, "the same client, reading alone", case)
+        for _ in range(count):
+            ours = _ours(servers, topic)
+            plain.append(Round(ours, _alone(servers, topic, {})))
+            tuned.append(Round(ours, _alone(servers, topic, CONSUMER)))
+    return [
+        compare(plain, "the same client alone, as it comes", case),
+        compare(tuned, "the same client alone, with the spout's settings", case),
+    ]
 
 
 def _ours(servers: str, topic: str) -> float:
@@ -67,8 +77,8 @@ def _ours(servers: str, topic: str) -> float:
     return (last - first) / (ended - began)
 
 
-def _alone(servers: str, topic: str) -> float:
-    command = [sys.executable, "-m", "benchmarks.kafka_alone", servers, topic, str(RECORDS)]
+def _alone(servers: str, topic: str, settings: dict[str, Any]) -> float:
+    command = [sys.executable, "-m", "benchmarks.kafka_alone", servers, topic, str(RECORDS), json.dumps(settings)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=WITHIN, check=True)
     except subprocess.SubprocessError as error:

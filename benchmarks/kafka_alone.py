@@ -1,17 +1,21 @@
-"""``python -m benchmarks.kafka_alone SERVERS TOPIC RECORDS``: what the client reads when it does nothing else."""
+"""``python -m benchmarks.kafka_alone SERVERS TOPIC RECORDS SETTINGS``: what the client reads, alone."""
 
 from __future__ import annotations
 
+import json
 import sys
 import time
+from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
 CHUNK = 1000
 
 
-def main(servers: str, topic: str, records: int) -> None:
-    consumer = Consumer({"bootstrap.servers": servers, "group.id": "benchmark-alone", "enable.auto.commit": False})
+def main(servers: str, topic: str, records: int, settings: dict[str, Any]) -> None:
+    consumer = Consumer(
+        settings | {"bootstrap.servers": servers, "group.id": "benchmark-alone", "enable.auto.commit": False}
+    )
     numbers = consumer.list_topics(topic, 10).topics[topic].partitions
     consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers])
     read = size = 0
@@ -26,4 +30,4 @@ def main(servers: str, topic: str, records: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4]))

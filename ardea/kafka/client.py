@@ -19,6 +19,13 @@ PREFIX = "kafka."
 SERVERS = "bootstrap.servers"
 QUIET = 10.0
 NONE: Mapping[str, Any] = MappingProxyType({})
+CONSUMER = {
+    "isolation.level": "read_committed",
+    "queued.max.messages.kbytes": 16384,
+    "fetch.wait.max.ms": 100,
+    "fetch.queue.backoff.ms": 10,  # a full queue is read empty in a fraction of librdkafka's second
+}
+"""What a spout's client is given, unless ``kafka.*`` says otherwise."""
 FIXED = {
     "group.id": "give KafkaSpout a group=",
     "enable.auto.commit": "offsets are committed when their tuples are acked",

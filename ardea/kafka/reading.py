@@ -16,7 +16,7 @@ from ardea.context import TopologyContext
 from ardea.errors import UserError
 from ardea.kafka.assignment import Assignment
 from ardea.kafka.beginning import mark_of
-from ardea.kafka.client import Connection, kafka, properties
+from ardea.kafka.client import CONSUMER, Connection, kafka, properties
 from ardea.kafka.marks import Marks, Place, to_commit
 from ardea.kafka.source import UNDECODABLE, Source
 from ardea.kafka.survey import PATIENCE, Span, Survey, Surveyor
@@ -29,7 +29,6 @@ REFRESH = 10.0
 RENEW = 3600.0
 LAST_COMMIT = 5.0
 RECORDS = 1000
-DEFAULTS = {"isolation.level": "read_committed", "queued.max.messages.kbytes": 16384, "fetch.wait.max.ms": 100}
 
 
 class RecordSpout(Spout):
@@ -57,7 +56,7 @@ class RecordSpout(Spout):
         }
         self._lib = kafka()
         self._connection = Connection(properties(config), self.logger, self.clock)
-        self._consumer = self._connection.open("Consumer", DEFAULTS, fixed)
+        self._consumer = self._connection.open("Consumer", CONSUMER, fixed)
         self._surveyor = Surveyor(self._consumer, self.source.topics)
         self._marks: dict[Place, Marks] = {}
         self._reading: set[Place] = set()  # those that the client has been given

@@ -11,7 +11,7 @@ from typing import Any, Literal, NoReturn, Self, TypeVar
 
 from ardea.context import TopologyContext
 from ardea.errors import FailedException, UserError
-from ardea.kafka.client import Connection, kafka, properties
+from ardea.kafka.client import CONSUMER, Connection, kafka, properties
 from ardea.kafka.fetching import Deleted, Fetcher
 from ardea.kafka.marks import Place
 from ardea.kafka.sharing import Topics, wanted
@@ -34,7 +34,6 @@ REFRESH = 10.0
 AWAIT = 0.5
 T = TypeVar("T")
 Begin = Literal["earliest", "latest"] | datetime
-DEFAULTS = {"isolation.level": "read_committed", "queued.max.messages.kbytes": 16384, "fetch.wait.max.ms": 100}
 
 
 class KafkaTridentSpout(PartitionedSpout):
@@ -106,7 +105,7 @@ class KafkaTridentSpout(PartitionedSpout):
         self._context = context
         logger = logging.getLogger(context.this_component_id)
         self._connection = Connection(properties(config), logger, self.clock)
-        self._consumer = self._connection.open("Consumer", DEFAULTS, fixed)
+        self._consumer = self._connection.open("Consumer", CONSUMER, fixed)
         self._fetcher = Fetcher(self._connection, self._consumer, self._records, self.clock)
         self._known: list[str] = []
         self._next_look = self._next_news = 0.0
