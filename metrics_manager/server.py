@@ -68,8 +68,10 @@ class MetricsManager:
         }
         for worker in sinks:
             live = worker.statistics()
-            for field in ("errors", "dropped"):
-                name = f"ardea_metrics_manager_sink_{field}_total"
+            for field, name in (
+                ("errors", "ardea_metrics_manager_sink_errors_total"),
+                ("dropped", "ardea_metrics_manager_sink_dropped_total"),
+            ):
                 self._registry.counter(name, partial(getattr, live, field), sink=worker.name)
 
     def accept(self, snapshot: bytes, now: float) -> None:

@@ -12,7 +12,15 @@ from itertools import accumulate
 import msgspec
 
 from ardea.metrics import SERIES, Identity, Kind, Lives, Series, Snapshot, Summary, TaskSummary
-from ardea.metrics.overview import SUMMARY_COUNTERS, SUMMARY_GAUGES, SUMMARY_INITIATED, Values, add
+from ardea.metrics.overview import (
+    SUMMARY_COUNTERS,
+    SUMMARY_GAUGES,
+    SUMMARY_INITIATED,
+    SUMMARY_USER,
+    SUMMARY_USER_VALUES,
+    Values,
+    add,
+)
 
 Key = tuple[str, tuple[str, ...]]
 """A series' name and the values of its own labels."""
@@ -173,4 +181,8 @@ def _summed(values: Mapping[Key, Values]) -> dict[str, Values]:
 
 
 def _summed_gauges(gauges: Mapping[Key, float]) -> dict[str, float]:
-    return {name: value for (name, _), value in gauges.items() if name in SUMMARY_GAUGES}
+    found = {name: value for (name, _), value in gauges.items() if name in SUMMARY_GAUGES}
+    for metric in SUMMARY_USER_VALUES:
+        if (value := gauges.get((SUMMARY_USER, (metric,)))) is not None:
+            found[f"{SUMMARY_USER} {metric}"] = value
+    return found

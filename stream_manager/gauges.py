@@ -11,6 +11,7 @@ class Gauges:
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
+        self._destinations: frozenset[int] = frozenset()
 
     def read(self, manager: StreamManager, now: float) -> None:
         """Takes over what changed."""
@@ -28,6 +29,7 @@ class Gauges:
                 registry.counter("ardea_stmgr_bytes_total", direction=direction, peer=peer).value = size
                 registry.counter("ardea_stmgr_frames_total", direction=direction, peer=peer).value = count
             registry.counter("ardea_stmgr_resends_total", peer=peer).value = numbers.resent
+            registry.counter("ardea_stmgr_reconnects_total", peer=peer).value = numbers.reconnects
         up = sum(link.up for link in manager.peers.values())
         registry.gauge("ardea_stmgr_links", state="up").value = up
         registry.gauge("ardea_stmgr_links", state="down").value = len(manager.peers) - up
@@ -36,8 +38,15 @@ class Gauges:
         )
         registry.gauge("ardea_stmgr_connections", peer_kind="manager").value = up
         registry.counter("ardea_stmgr_tuples_dropped_total", reason="stale").value = manager.statistics.dropped_stale
+        for gone in self._destinations - manager.channels.keys():
+            registry.remove_gauge("ardea_stmgr_held_bytes", destination=gone)
+            registry.remove_gauge("ardea_stmgr_credit_bytes", destination=gone)
+        self._destinations = frozenset(manager.channels)
         for task, channel in manager.channels.items():
             registry.gauge("ardea_stmgr_held_bytes", destination=task).value = channel.held_bytes
+            registry.gauge("ardea_stmgr_credit_bytes", destination=task).value = channel.room_bytes
+        batches = registry.histogram("ardea_stmgr_batch_tuples")
+        batches.buckets[:], batches.sum = manager.statistics.sizes, manager.statistics.rows
         self._pressure(manager, now)
         self._trees(manager)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ardea.config import Settings
@@ -24,11 +24,21 @@ class FlowSettings:
         return cls(settings.queue_bytes, settings.high_watermark_mb << 20, settings.low_watermark_mb << 20)
 
 
+SIZES = 18
+
+
 @dataclass(slots=True)
 class ManagerStatistics:
-    """Counters only grow."""
+    """Counters only grow.  ``sizes[k]``: batches of at most 2**k rows, and more than half of that."""
 
     forwarded_local: int = 0
     forwarded_remote: int = 0
     dropped_stale: int = 0
     held_batches: int = 0
+    rows: int = 0
+    sizes: list[int] = field(default_factory=lambda: [0] * SIZES)
+
+    def batch(self, rows: int) -> None:
+        """So many rows leave for their task."""
+        self.rows += rows
+        self.sizes[min((rows - 1).bit_length(), SIZES - 1)] += 1

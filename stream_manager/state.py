@@ -162,6 +162,8 @@ class StreamManager(Members):
     def _forward(self, header: Header, frames: Sequence[bytes]) -> None:
         target = header.target
         header.target_life = self.lives[target]
+        if header.rows:
+            self.statistics.batch(header.rows)
         container = self.plan.tasks[target].container
         if container == self.container:
             self.statistics.forwarded_local += 1

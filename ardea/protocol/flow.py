@@ -149,6 +149,11 @@ class Channel(Generic[T]):
         """Sent and not consumed."""
         return self.sent_bytes - self.consumed_bytes
 
+    @property
+    def room_bytes(self) -> int:
+        """What is left of the window."""
+        return max(0, self.window_bytes - (self.sent_bytes - self.consumed_bytes))
+
     def _admits(self) -> bool:
         """Room for the beginning of a batch is enough: the window is passed by one batch at most.
 

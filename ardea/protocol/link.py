@@ -34,6 +34,7 @@ class LinkStatistics:
     gaps: int = 0
     resent: int = 0
     stale: int = 0
+    reconnects: int = 0  # heard again, after a silence or in a new life
 
 
 class Link:
@@ -92,7 +93,7 @@ class Link:
         """
         if incarnation < self.peer:
             return None
-        self._silent = 0
+        self._heard(risen=0 < self.peer < incarnation)
         if incarnation == self.peer:
             return None
         self.peer = incarnation
@@ -106,7 +107,7 @@ class Link:
         if header.sender != self.peer or (header.receiver != self.me and header.kind != HELLO):
             self.statistics.stale += 1
             return False
-        self._silent = 0
+        self._heard()
         self.lanes[Lane.DATA].confirm(header.confirmed_data)
         self.lanes[Lane.CONTROL].confirm(header.confirmed_control)
         if header.kind in UNSEQUENCED:
@@ -140,6 +141,11 @@ class Link:
     def describe(self) -> str:
         """For messages: who it is and in which life."""
         return f"{self.name} ({describe(self.peer)})"
+
+    def _heard(self, *, risen: bool = False) -> None:
+        if risen or self._silent >= SILENT_AFTER:
+            self.statistics.reconnects += 1
+        self._silent = 0
 
     def _own_business(self, header: Header) -> bool:
         if header.kind == RESEND:

@@ -27,6 +27,13 @@ def test_every_series_has_its_row_and_no_other_is_documented():
     assert documented == [row(series) for series in SERIES.values()], "\n".join(map(row, SERIES.values()))
 
 
+def test_every_series_is_exported_by_somebody():
+    packages = ("ardea", "heron_instance", "stream_manager", "metrics_manager", "topology_master", "scheduler")
+    sources = (path for package in packages for path in (ROOT / package).rglob("*.py") if path.name != "series.py")
+    code = "\n".join(path.read_text() for path in sources)
+    assert [name for name in SERIES if f'"{name}"' not in code] == []
+
+
 def test_the_mapping_from_heron_names_only_existing_series():
     text = DOCS.read_text()
     named = set(re.findall(r"`(ardea_\w+)`", text))

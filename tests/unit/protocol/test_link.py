@@ -338,6 +338,7 @@ def test_a_peer_that_falls_silent_is_not_up_until_it_is_heard_again(network):
     for _ in range(3):
         network.round()
     assert a.link.up
+    assert a.link.statistics.reconnects == 1
     assert b.got[1, Lane.DATA] == [1]
     assert [former for former, _ in a.returned] == [0]
 
