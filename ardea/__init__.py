@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from ardea.metrics.user import ReducedMetric as ReducedMetric
     from ardea.topology import Topology as Topology
     from ardea.topology import TopologyBuilder as TopologyBuilder
+    from ardea.tuples import ColumnBatch as ColumnBatch
     from ardea.tuples import Tuple as Tuple
     from ardea.tuples import is_tick as is_tick
 
@@ -60,7 +61,7 @@ _NAMES = {
     "ardea.grouping": ("CustomStreamGrouping", "Grouping"),
     "ardea.metrics.user": ("AssignableMetric", "CountMetric", "MeanReducer", "MultiCountMetric", "ReducedMetric"),
     "ardea.topology": ("Topology", "TopologyBuilder"),
-    "ardea.tuples": ("Tuple", "is_tick"),
+    "ardea.tuples": ("ColumnBatch", "Tuple", "is_tick"),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_HOMES)

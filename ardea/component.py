@@ -6,12 +6,15 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeAlias
 
 from ardea.context import TopologyContext
 from ardea.errors import UserError
 from ardea.plan import GroupingPlan
-from ardea.tuples import Tuple
+from ardea.tuples import ColumnBatch, Tuple
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 DEFAULT_STREAM = "default"
 Values: TypeAlias = Sequence[Any]
@@ -108,12 +111,24 @@ class BoltCollector(Protocol):
         """See :meth:`Bolt.emit_rows`."""
         ...
 
+    def emit_batch(self, batch: Any, stream: str, anchors: Any) -> None:
+        """See :meth:`Bolt.emit_batch`."""
+        ...
+
     def ack(self, tup: Tuple) -> None:
         """See :meth:`Bolt.ack`."""
         ...
 
     def fail(self, tup: Tuple) -> None:
         """See :meth:`Bolt.fail`."""
+        ...
+
+    def ack_batch(self, columns: ColumnBatch, rows: Any) -> None:
+        """See :meth:`Bolt.ack_batch`."""
+        ...
+
+    def fail_batch(self, columns: ColumnBatch, rows: Any) -> None:
+        """See :meth:`Bolt.fail_batch`."""
         ...
 
 
@@ -225,6 +240,14 @@ class Spout(Component):
     def ack(self, tup_id: Any) -> None:
         """The tree of that row is complete.  May emit, pending full or not."""
 
+    def ack_batch(self, tup_ids: Sequence[Any] | NDArray[Any]) -> None:
+        """The trees of those rows are complete; the default calls :meth:`ack` for each.
+
+        Ids that went to :meth:`emit_batch` as a range or an array of integers come as a NumPy array.
+        """
+        for tup_id in tup_ids:
+            self.ack(tup_id)
+
     def fail(self, tup_id: Any) -> bool | None:  # noqa: ARG002
         """The tree of that row failed, timed out or was lost.
 
@@ -273,7 +296,8 @@ class Spout(Component):
         Args:
             batch: a ``pyarrow.RecordBatch``; its columns are the stream's fields, in order.  A reader gets the same
                 tuples as of single rows.
-            tup_ids: one for each row, None for those that are not tracked; None: no row is.
+            tup_ids: one for each row, None for those that are not tracked; None: no row is.  A range or an array of
+                integers costs least.
             stream: one that the class declares, and not a direct one.
 
         Raises:
@@ -303,11 +327,13 @@ class Bolt(Component):
         auto_anchor: anchor what is emitted in ``process`` to its tuple, unless ``anchors=`` says otherwise.
         auto_ack: ack the tuple when ``process`` returns.
         auto_fail: fail the tuple when ``process`` raises; if False, an exception ends the task.
+        column_types: what :meth:`process_columns` wants: field -> Arrow type, as an object or by name (``"int32"``).
     """
 
     auto_anchor: bool = True
     auto_ack: bool = True
     auto_fail: bool = True
+    column_types: Mapping[str, Any] = MappingProxyType({})
     _collector: BoltCollector = _NotRunning()
 
     def process(self, tup: Tuple) -> None:
@@ -323,6 +349,14 @@ class Bolt(Component):
         """
         for tup in rows:
             self.process(tup)
+
+    def process_columns(self, columns: ColumnBatch) -> None:
+        """Rows of one stream of one component that arrived together, as Arrow columns.
+
+        A class that overrides it gets all its input so, and needs neither ``process`` nor ``process_batch``.  The
+        attributes hold for the whole batch, as there; docs/columns.md.
+        """
+        raise NotImplementedError
 
     def process_tick(self, tup: Tuple) -> None:
         """A tick, each ``topology.tick.tuple.freq.secs`` while the bolt has input to expect."""
@@ -365,6 +399,32 @@ class Bolt(Component):
             EncodingError: as for :meth:`Spout.emit`.
         """
         return self._collector.emit_rows(rows, stream)
+
+    def emit_batch(self, batch: Any, stream: str = DEFAULT_STREAM, anchors: Any = None) -> None:
+        """Emits the rows of an Arrow record batch, which travels as columns.
+
+        Args:
+            batch: a ``pyarrow.RecordBatch``; its columns are the stream's fields, in order.
+            stream: one that the class declares, and not a direct one.
+            anchors: whose trees each row joins.  None: with ``auto_anchor`` those of the row at the same place of the
+                batch being processed, which must have as many rows (in ``process``: those of the tuple).  An array of
+                row numbers of that batch, or an Arrow list array of such: those of that row, of these rows.  A
+                mapping, :class:`ColumnBatch` -> numbers: the same of batches that are held.  ``()``: none.
+
+        Raises:
+            UserError: undeclared or direct stream, wrong number of columns or anchors, an anchor that is acked or
+                failed already, or wrong thread.
+            ConfigError: pyarrow is not installed.
+        """
+        self._collector.emit_batch(batch, stream, anchors)
+
+    def ack_batch(self, columns: ColumnBatch, rows: Any = None) -> None:
+        """Some rows, by their numbers, or all (None) are done with; second acks are ignored and counted."""
+        self._collector.ack_batch(columns, rows)
+
+    def fail_batch(self, columns: ColumnBatch, rows: Any = None) -> None:
+        """The trees of some rows, by their numbers, or of all (None) fail at once."""
+        self._collector.fail_batch(columns, rows)
 
     def ack(self, tup: Tuple) -> None:
         """The tuple is done with.  A second ack of one tuple is ignored and counted."""

@@ -190,6 +190,14 @@ class Settings:
         "A function with so many requests waiting refuses more.",
     )
 
+    state_access: bool = _key(
+        "topology.state.access",
+        "bool",
+        "both",
+        False,
+        "Whether tasks may use the state manager: on Kubernetes they get a credential of their own for it.",
+    )
+
     # What a task needs, and packing.
     containers: int = _key(
         "topology.stmgrs", "count", "topology", 1, "The number of containers; topology.workers means the same."

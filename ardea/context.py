@@ -125,8 +125,9 @@ class TopologyContext:
     """A task's view of its topology.
 
     ``this_...`` is about the task itself.  ``state_address`` is that of the topology's state manager (docs/state.md),
-    empty in ``ardea.testing``.  ``task_data`` is a dict of the author's, empty at first, for what the
-    component and its hooks share.  ``clock()`` gives steady seconds and ``now()`` those since 1970; both are simulated
+    empty in ``ardea.testing``, and ``state_credential`` what opens it, if that is not the environment's; for components
+    with ``topology.state.access``.  ``task_data`` is a dict of the author's, empty at first, for what the component and
+    its hooks share.  ``clock()`` gives steady seconds and ``now()`` those since 1970; both are simulated
     in ``ardea.testing``.
     """
 
@@ -138,6 +139,7 @@ class TopologyContext:
         *,
         topology_id: str | None = None,
         state_address: str = "",
+        state_credential: str = "",
         submit: Callable[[Callable[[], object]], None] = _no_executor,
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], float] = time.time,
@@ -150,6 +152,7 @@ class TopologyContext:
             config: the merged configuration that ``initialize`` gets.
             topology_id: name and unique id; by default the name.
             state_address: of the state manager; empty where there is none.
+            state_credential: ``user:password``; empty: that of the environment.
             submit: runs a function on the executor thread.
             clock: see the attribute.
             now: see the attribute.
@@ -165,6 +168,7 @@ class TopologyContext:
         self.config = config
         self.topology_id = plan.logical.name if topology_id is None else topology_id
         self.state_address = state_address
+        self.state_credential = state_credential
         self.task_data: dict[str, Any] = {}
 
     def replanned(self, plan: PhysicalPlan) -> None:

@@ -1,4 +1,4 @@
-"""What a bolt receives: one row, and a reference to the batch that says where it came from."""
+"""What a bolt receives: one row, or many as columns, and a reference to the batch that says where they came from."""
 
 from __future__ import annotations
 
@@ -103,6 +103,54 @@ class Tuple(msgspec.Struct, gc=False, eq=False):
 
     def __contains__(self, name: object) -> bool:
         return name in self._batch.fields
+
+
+class ColumnBatch:
+    """Rows of one stream of one component that arrived together, as columns.
+
+    Attributes:
+        batch: the columns, named after the stream's fields; a ``pyarrow.RecordBatch``.
+    """
+
+    __slots__ = ("_batch", "batch")
+
+    def __init__(self, batch: Any, origin: Batch) -> None:
+        """The engine's to call."""
+        self.batch = batch
+        self._batch = origin
+
+    @property
+    def component(self) -> str:
+        """The name of the component that emitted the rows."""
+        return self._batch.component
+
+    @property
+    def stream(self) -> str:
+        """The stream they were emitted on."""
+        return self._batch.stream
+
+    @property
+    def task(self) -> int:
+        """The id of the task that emitted them."""
+        return self._batch.task
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The stream's field names, in the order of the columns."""
+        return self._batch.fields
+
+    @property
+    def id(self) -> str:
+        """A name for logs: that of the first row."""
+        return self._batch.id_of(0)
+
+    def __getitem__(self, key: int | str) -> Any:
+        """A column, a ``pyarrow.Array``, by its place or its field; KeyError if the stream has no such field."""
+        return self.batch.column(key)
+
+    def __len__(self) -> int:
+        rows: int = self.batch.num_rows
+        return rows
 
 
 def is_tick(tup: Tuple) -> bool:

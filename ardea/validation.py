@@ -44,6 +44,7 @@ def problems_of(plan: LogicalPlan) -> list[str]:
         found += _class(component)
         found += _streams(component)
         found += _inputs(component, declared)
+        found += _columns(component, declared)
     return [*found, *_shape(plan), *_cycles(plan), *_size(plan)]
 
 
@@ -80,7 +81,8 @@ def _class(component: ComponentPlan) -> Iterator[str]:
     cls, where = component.cls, f"Component: [{component.name}]"
     if issubclass(cls, Spout) and not overrides(cls, "next_tuple"):
         yield f"{where}: {cls.__qualname__} has no next_tuple()"
-    if issubclass(cls, Bolt) and not overrides(cls, "process") and not overrides(cls, "process_batch"):
+    ways = ("process", "process_batch", "process_columns")
+    if issubclass(cls, Bolt) and not any(overrides(cls, way) for way in ways):
         yield f"{where}: {cls.__qualname__} has no process(tup)"
     try:
         inspect.signature(cls).bind()
@@ -117,6 +119,21 @@ def _inputs(component: ComponentPlan, declared: Mapping[str, ComponentPlan]) -> 
             )
         else:
             yield from _grouping(f"{where} subscribes from stream: [{entry.stream}] of component", entry, stream)
+
+
+def _columns(component: ComponentPlan, declared: Mapping[str, ComponentPlan]) -> Iterator[str]:
+    """Of a bolt that reads columns.  Its types are looked at where it runs, for that takes pyarrow."""
+    cls, where = component.cls, f"Component: [{component.name}]"
+    if not issubclass(cls, Bolt) or not (overrides(cls, "process_columns") or cls.column_types):
+        return
+    sources = ((declared[entry.component], entry) for entry in component.inputs if entry.component in declared)
+    streams = [(source, stream) for source, entry in sources if (stream := stream_of(source, entry.stream))]
+    for source, stream in streams:
+        if not stream.fields:
+            yield f"{where} reads columns, and stream: [{stream.name}] of component [{source.name}] has no fields"
+    fields = {field for _, stream in streams for field in stream.fields}
+    if unknown := [name for name in cls.column_types if name not in fields]:
+        yield f"{where}: column_types of fields that no input has: [{', '.join(unknown)}]"
 
 
 def _grouping(where: str, entry: InputPlan, stream: StreamPlan) -> Iterator[str]:

@@ -28,6 +28,7 @@ class What(enum.StrEnum):
     SWEEP = "sweep"
     TRIDENT = "trident"
     KAFKA = "kafka"
+    COLUMNS = "columns"
     ALL = "all"
 
 
@@ -56,11 +57,15 @@ def main(
         Path | None, typer.Option(exists=True, dir_okay=False, help="A program to alternate with.")
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds against the baseline.")] = 3,
+    rows: Annotated[int, typer.Option(min=1, help="Rows that columns stages.")] = 10_000_000,
     output: Annotated[Output, typer.Option("-o", "--output")] = Output.TABLE,
 ) -> None:
     """Measures the engine on this machine; run nothing else meanwhile.  docs/benchmarks.md explains the numbers."""
     if what is What.TRIDENT:
         _trident(seconds, warmup, output)
+        return
+    if what is What.COLUMNS:
+        _columns(rows, spouts, output)
         return
     case = Case(
         workload="sentences" if what is What.SENTENCES else "words",
@@ -110,6 +115,25 @@ def _trident(seconds: float, warmup: float, output: Output) -> None:
             f"batches of {each.words_in_batch:,} words ({each.distinct:,} distinct), {each.pending} at once:"
             f" {each.words_per_second:,.0f} words/s, {each.batches_per_second:,.0f} batches/s{cpu},"
             f" {each.cores_busy:.2f} cores, {each.state_writes} write a batch to the state manager"
+        )
+
+
+def _columns(rows: int, spouts: int, output: Output) -> None:
+    from benchmarks.columns import both
+
+    try:
+        results = both(rows, spouts)
+    except BenchmarkError as error:
+        typer.echo(f"benchmark: {error.message}\n{error.hint or ''}", err=True)
+        raise typer.Exit(error.exit_code) from None
+    if output is Output.JSON:
+        typer.echo(msgspec.json.encode(results))
+        return
+    for each in results:
+        cpu = "" if each.cpu_per_million is None else f", {each.cpu_per_million:.2f} CPU s a million rows"
+        typer.echo(
+            f"{each.rows:,} rows through bolts for {each.kind}, {each.spouts} spout tasks:"
+            f" {each.rows_per_second:,.0f} rows/s acked, {each.seconds:.2f} s{cpu}"
         )
 
 

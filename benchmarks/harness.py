@@ -56,6 +56,22 @@ class Running:
         status = self._run.status
         return Totals() if status is None else status.components.get(component, Totals())
 
+    def finish(self, seconds: float, look: Callable[[], None]) -> None:
+        """Lets a bounded topology run to its end; ``look`` is called every now and then.
+
+        Raises:
+            BenchmarkError: it does not end, or not well.
+        """
+        end = time.monotonic() + seconds
+        while not self._run.over:
+            self._run.step()
+            look()
+            if time.monotonic() > end:
+                raise BenchmarkError(f"waited {seconds:g} s in vain until the topology had ended")
+        outcome = self._run.outcome()
+        if outcome.state is not RunState.SUCCEEDED:
+            raise BenchmarkError(f"the topology is {outcome.state}: {outcome.reason}")
+
     def drain(self) -> None:
         """Stops the spouts, and waits until nothing is open and everything has ended.
 

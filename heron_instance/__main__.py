@@ -24,13 +24,20 @@ def main() -> int:
     parser.add_argument("--control", required=True)
     parser.add_argument("--data", required=True)
     parser.add_argument("--metrics", required=True)
+    parser.add_argument("--state", type=Path, help="the folder with what opens the task's own state manager")
     args = parser.parse_args()
     try:
         definition = Definition.read(args.definition)
         plan = definition.rescaled(loader.load(definition.location).plan(definition.config))
         _compare(definition, plan.digests(), plan.digest())
         addresses = Addresses(args.control, args.data, args.metrics)
-        return leash.ended(InstanceProcess(definition, plan, args.task, args.container, addresses).run())
+        process = InstanceProcess(definition, plan, args.task, args.container, addresses)
+        if args.state is not None:
+            from ardea.state.address import Access  # few tasks need the state manager, and loading it takes a while
+
+            state = Access.read(args.state)
+            process.state_address, process.state_credential = state.address, state.credential
+        return leash.ended(process.run())
     except ArdeaError as error:
         print(f"error: {error.message}", *([f"hint: {error.hint}"] if error.hint else []), sep="\n", file=sys.stderr)  # noqa: T201
         leash.report(error.message.splitlines()[0])

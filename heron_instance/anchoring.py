@@ -15,12 +15,11 @@ import numpy as np
 
 from ardea.protocol.ids import U64, distinct
 from ardea.tuples import Tuple
-from heron_instance.inlet import InputBatch, Int
-from heron_instance.outlet import StreamBuffer
+from heron_instance.buffers import StreamBuffer
+from heron_instance.inlet import UNANCHORED, WHOLE_BATCH, InputBatch, Int
+from heron_instance.joins import Joins, Part
 from heron_instance.trees import Trees
 
-UNANCHORED = -1
-WHOLE_BATCH = -2
 Anchors = tuple[Tuple, ...]
 Span = tuple[InputBatch | None, int, int]
 
@@ -83,6 +82,8 @@ class Anchoring:
 
     def take_out(self, buffer: StreamBuffer, row: int) -> list[tuple[InputBatch, int]]:
         """A row is about to be removed; returns the tracked tuples it was anchored to."""
+        if buffer.columns is not None:
+            return [] if buffer.origin is None else buffer.origin.anchors_of(row)
         self.mark(buffer)
         self._runs.clear()
         spans = self._spans.get(buffer.number, [])
@@ -124,6 +125,8 @@ class Anchoring:
 
     def trees(self, buffer: StreamBuffer) -> Trees | None:
         """The trees of the rows' anchors."""
+        if buffer.columns is not None:
+            return None if buffer.origin is None else buffer.origin.trees()
         spans = self._spans_of(buffer)
         if self.mixed:
             self.mark(buffer)
@@ -156,8 +159,12 @@ class Anchoring:
         parts: list[U64] = []
         counts = np.zeros(len(buffer.rows), dtype=np.intp)
         for batch, start, end in spans:
+            whole = _whole(batch).trees()
             for place in range(start, end):
-                roots = [b.roots_of(one(i))[0] for b, i in _anchors_of(buffer.marks[place], batch)]
+                if buffer.marks[place] == WHOLE_BATCH:
+                    roots = [] if whole is None else [whole.roots]
+                else:
+                    roots = [b.roots_of(one(i))[0] for b, i in _anchors_of(buffer.marks[place], batch)]
                 if roots:
                     # A root that two anchors share counts once: the row has one edge in each tree.
                     row = distinct(np.sort(np.concatenate(roots)))
@@ -171,10 +178,18 @@ class Anchoring:
         """The new edges hang on the anchors."""
         if trees.xors is None:
             return  # nobody reads the stream
+        if buffer.columns is not None:
+            buffer.origin.hang(trees.xors)
+            return
         for batch, start, end in self._spans_of(buffer):
             if self.mixed:
+                whole = _whole(batch)
                 for place in range(start, end):
-                    self._hang(_anchors_of(buffer.marks[place], batch), trees.xors[place : place + 1])
+                    edge = trees.xors[place : place + 1]
+                    if buffer.marks[place] == WHOLE_BATCH:
+                        whole.hang(edge)
+                    else:
+                        self._hang(_anchors_of(buffer.marks[place], batch), edge)
             elif batch is not None and batch.tracked:
                 assert trees.marks is not None
                 marks, xors = trees.marks[start:end], trees.xors[start:end]
@@ -204,6 +219,14 @@ class Anchoring:
 def one(index: int) -> Int:
     """An index array of one."""
     return np.array([index], dtype=np.intp)
+
+
+def _whole(batch: InputBatch | None) -> Joins:
+    """One row that is anchored to a whole batch."""
+    if batch is None:
+        return Joins([], 1)
+    rows = np.arange(len(batch.rows), dtype=np.intp)
+    return Joins([Part(batch, rows, np.array([len(rows)], dtype=np.intp))], 1)
 
 
 def _anchors_of(mark: int | Anchors, batch: InputBatch | None) -> list[tuple[InputBatch, int]]:

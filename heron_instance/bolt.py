@@ -6,26 +6,31 @@ import math
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 from threading import get_ident
-from typing import Any, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, cast
 
 from ardea.component import Bolt, install, overrides
 from ardea.errors import EncodingError, FailedException, ProtocolError, UserError
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.arrow import decode_batch, rows_of
-from ardea.protocol.ids import NO_IDS, by_task, distinct, fold
-from ardea.protocol.wire_pb2 import ACKS, ARROW, MARKER, ROWS, Header
-from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, Tuple
-from heron_instance.anchoring import UNANCHORED, WHOLE_BATCH, Anchoring, Anchors, one
+from ardea.protocol.columns import ColumnRows
+from ardea.protocol.wire_pb2 import ARROW, MARKER, ROWS, Header
+from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, ColumnBatch, Tuple
+from heron_instance.acking import Acking, settled
+from heron_instance.anchoring import Anchoring, Anchors
+from heron_instance.buffers import StreamBuffer
 from heron_instance.executor import Environment, Executor
 from heron_instance.hooks import Hooks
-from heron_instance.inlet import InputBatch, Int
-from heron_instance.outlet import OutMessage, StreamBuffer
+from heron_instance.inlet import UNANCHORED, WHOLE_BATCH, InputBatch, Int
+from heron_instance.joins import joins_of
+from heron_instance.outlet import OutMessage
 from heron_instance.trees import Trees
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class TickBatch:
@@ -45,26 +50,25 @@ class BoltExecutor(Executor):
     def __init__(self, env: Environment) -> None:
         super().__init__(env)
         self.bolt = cast("Bolt", env.component)
-        self._whole_batches = overrides(type(self.bolt), "process_batch")
+        self._whole_batches = any(overrides(type(self.bolt), name) for name in ("process_batch", "process_columns"))
         self._batch: InputBatch | None = None
         self._next_row = 0
         self._processed = 0  # rows since the last flush
         self._per_row = 1e-3
         self._waiting: deque[tuple[Header, Sequence[bytes]]] = deque()
         self._anchoring = Anchoring(always_mixed=self._whole_batches)
-        self._acked: list[tuple[InputBatch, Int | None]] = []
-        self._explicit: list[tuple[InputBatch, int]] = []
-        self._failed: dict[tuple[InputBatch, int], None] = {}  # in order, each once
+        self.acking = Acking(self.instruments, self.check_thread)
         self._next_tick = math.inf
         self._ticks = 0
         self._hooks: Hooks | None = None
         self._raised_at = 0
-        self._run = self._install()
+        self._run: Callable[[Sequence[Tuple], int], None]
+        self._install()
 
     # --- user code --------------------------------------------------------------------------------------------
 
-    def _install(self, hooks: Hooks | None = None) -> Callable[[Sequence[Tuple], int], None]:
-        """Gives the bolt its emit, and returns the loop that calls ``process``; both share the current index."""
+    def _install(self, hooks: Hooks | None = None) -> None:
+        """Gives the bolt its emit, and makes the loop that calls ``process``; both share the current index."""
         current = UNANCHORED
         process = self.bolt.process if hooks is None else hooks.process(self.bolt.process)
         process_batch = self.bolt.process_batch if hooks is None else hooks.process_batch(self.bolt.process_batch)
@@ -131,20 +135,27 @@ class BoltExecutor(Executor):
                 enter(current)
                 inside(tup)
 
-        given = plain_emit if plain else emit
-        self.give(given if hooks is None else hooks.emit(given))
-        return run
+        def emit_batch(batch: Any, stream: str, anchors: Any) -> None:
+            self.emit_columns(batch, stream, anchors, current)
 
-    def give(self, emit: Callable[..., list[int] | None]) -> None:
+        given = plain_emit if plain else emit
+        self.give(given if hooks is None else hooks.emit(given), emit_batch)
+        self._run = run
+
+    def give(self, emit: Callable[..., list[int] | None], emit_batch: Callable[[Any, str, Any], None]) -> None:
         """Puts the bolt to work with this emit; a class with an ``emit`` of its own reaches it through the base's."""
-        install(self.bolt, self.env.task.component, _Collector(emit, self.emit_rows, self.ack, self.fail))
+        acking = self.acking
+        collector = _Collector(
+            emit, self.emit_rows, emit_batch, acking.ack, acking.fail, acking.ack_batch, acking.fail_batch
+        )
+        install(self.bolt, self.env.task.component, collector)
         if not overrides(type(self.bolt), "emit"):
             self.bolt.emit = emit  # type: ignore[method-assign]
 
     def hooked(self) -> None:
         """From now on with hooks."""
-        self._hooks = Hooks(self.env.context.hooks, self.env.task.task, self.clock)
-        self._run = self._install(self._hooks)
+        self._hooks = self.acking.hooks = Hooks(self.env.context.hooks, self.env.task.task, self.clock)
+        self._install(self._hooks)
 
     def _emit(
         self,
@@ -190,9 +201,23 @@ class BoltExecutor(Executor):
             self.overflow()
         return counts
 
+    def emit_columns(self, batch: Any, stream: str, anchors: Any, current: int) -> None:
+        """Columns leave at once, behind the rows emitted before; before the eyes of hooks, row by row."""
+        self.check_thread()
+        self.outlet.check_columns(stream, batch)
+        joins = joins_of(anchors, self._batch, current, batch.num_rows, auto=self.bolt.auto_anchor)
+        if self._hooks is not None:
+            for place, values in enumerate(ColumnRows(batch)):
+                joined = [] if joins is None else joins.anchors_of(place)
+                self.bolt.emit(values, stream, anchors=[Tuple(b.rows[i], i, b) for b, i in joined])
+            return
+        self.send()
+        self.outlet.emit_columns(stream, batch, joins)
+        self.overflow()
+
     def _anchors(self, anchors: Sequence[Tuple]) -> int | Anchors:
         for tup in anchors:
-            if self._settled(tup._batch, tup._index):
+            if settled(tup._batch, tup._index):
                 raise UserError(
                     f"{self.env.task.name}: emit anchored to tuple {tup.id} of {tup.component}, "
                     "which is acked or failed already",
@@ -201,45 +226,6 @@ class BoltExecutor(Executor):
         if len(anchors) == 1 and anchors[0]._batch is self._batch:
             return anchors[0]._index
         return tuple(t for t in anchors if isinstance(t._batch, InputBatch)) or UNANCHORED
-
-    # --- acks -------------------------------------------------------------------------------------------------
-
-    def ack(self, tup: Tuple) -> None:
-        """An explicit ack; a second one is ignored and counted."""
-        self.check_thread()
-        batch, index = tup._batch, tup._index
-        if not isinstance(batch, InputBatch):
-            return
-        if self._settled(batch, index):
-            self.instruments.double_acks.value += 1
-            return
-        batch.settled.add(index)
-        self._explicit.append((batch, index))
-        self.instruments.acked.value += 1
-        if self._hooks is not None:
-            self._hooks.acked(tup, batch.arrived)
-
-    def fail(self, tup: Tuple) -> None:
-        """An explicit fail; of a tuple already settled it is ignored and counted."""
-        self.check_thread()
-        batch, index = tup._batch, tup._index
-        if not isinstance(batch, InputBatch):
-            return
-        if self._settled(batch, index):
-            self.instruments.double_acks.value += 1
-            return
-        self._fail(batch, index)
-
-    def _fail(self, batch: InputBatch, index: int) -> None:
-        batch.settled.add(index)
-        self._failed[batch, index] = None
-        self.instruments.failed.value += 1
-        if self._hooks is not None:
-            self._hooks.failed(Tuple(batch.rows[index], index, batch), batch.arrived)
-
-    @staticmethod
-    def _settled(batch: Any, index: int) -> bool:
-        return isinstance(batch, InputBatch) and (index < batch.acked_below or index in batch.settled)
 
     # --- the loop ---------------------------------------------------------------------------------------------
 
@@ -277,30 +263,40 @@ class BoltExecutor(Executor):
         arrived = self.clock()
         error: ProtocolError | None = None
         try:
-            rows = self._decode(header, frames[0], stream)
+            batch = self.read(header, frames, source, stream)
         except ProtocolError as malformed:
-            error, rows = malformed, [()] * header.rows
-        batch = self._batch = InputBatch(header, frames, rows, source, stream)
+            error, batch = malformed, InputBatch(header, frames, [()] * header.rows, source, stream)
+        self._batch = batch
         batch.arrived = arrived
         self._next_row = 0
         if error is not None:
-            for index in range(len(rows)):
-                self._fail(batch, index)
-            self._next_row = len(rows)
+            self.acking.fail_rest(batch, 0, len(batch.rows))
+            self._next_row = len(batch.rows)
             self.refuse(error, f"from {source}-{header.source}")
         self._anchoring.begin(batch, self.outlet.buffers.values())
         if self.env.black_box is not None:
             self.env.black_box.begin(batch)
 
-    def _decode(self, header: Header, values: bytes, stream: StreamPlan) -> list[tuple[Any, ...]]:
-        """Raises ProtocolError for bytes that are not rows of the stream."""
-        fields = len(stream.fields)
+    def read(self, header: Header, frames: Sequence[bytes], source: str, stream: StreamPlan) -> InputBatch:
+        """What has arrived; raises ProtocolError for bytes that are not rows of the stream."""
         if header.codec != ARROW:
-            return self.codec.decode(values, fields)
+            rows = self.codec.decode(frames[0], len(stream.fields))
+        else:
+            try:
+                rows = rows_of(self.decode_columns(frames[0], stream))
+            except EncodingError as error:
+                raise UserError(f"{self.env.task.name}, stream {stream.name} of {source}: {error.message}") from error
+        return InputBatch(header, frames, rows, source, stream)
+
+    @staticmethod
+    def decode_columns(values: bytes, stream: StreamPlan) -> pa.RecordBatch:
+        """A record batch with as many columns as the stream has fields; else raises ProtocolError."""
         batch = decode_batch(values)
-        if batch.num_columns != fields:
-            raise ProtocolError("MALFORMED_ROWS", f"rows of stream {stream.name} do not have {fields} values")
-        return rows_of(batch)
+        if batch.num_columns != len(stream.fields):
+            raise ProtocolError(
+                "MALFORMED_ROWS", f"rows of stream {stream.name} do not have {len(stream.fields)} values"
+            )
+        return batch
 
     def advance(self, now: float) -> float:
         """A chunk of the current batch, ticks, flushes, markers."""
@@ -320,9 +316,9 @@ class BoltExecutor(Executor):
             self._tick(now)
         # A full batch leaves at once: its reader, or the spouts that wait for these acks, may have nothing else.
         full = max(self._processed, self.outlet.waiting) >= self.settings.batch_rows
-        due = self.flush(now, force=full)
+        due = self.flush(now, idle=not self.busy and self.env.inbox.empty, force=full)
         self.report()
-        if self._batch is not None or self._waiting:
+        if self.busy:
             return now
         return min(due, self._next_tick if not self.markers.resting else math.inf, now + 1.0)
 
@@ -337,23 +333,25 @@ class BoltExecutor(Executor):
         self._process_tuples(batch, tuples, start)
         if self.env.black_box is not None:
             self.env.black_box.clear()  # whoever dies between two slices was inside none
-        ended = self.clock()
-        elapsed = ended - began
+        self._done(batch, start, end, self.clock() - began)
+
+    def _done(self, batch: InputBatch, start: int, end: int, elapsed: float) -> None:
+        """Rows were processed, in so many seconds."""
         count = end - start
         if count:
             per_row = elapsed / count
             self._per_row += 0.3 * (per_row - self._per_row)
             self.instruments.execute.observe(per_row, count)
             self.instruments.executed(batch.component, batch.stream).value += count
-        self._settle(batch, start, end)
+        if self.bolt.auto_ack:
+            self.acking.ack_processed(batch, start, end)
         self._next_row = end
-        self._processed += end - start
-        if end == len(rows):
+        self._processed += count
+        if end == len(batch.rows):
             self._batch = None
-            busy = ended - batch.arrived
+            busy = self.clock() - batch.arrived
             self.instruments.busy.value += busy
-            size = batch.size
-            self.env.window.consumed(len(rows), size, busy)
+            self.env.window.consumed(len(batch.rows), batch.size, busy)
 
     def _process_tuples(self, batch: InputBatch, tuples: list[Tuple], start: int) -> None:
         done = 0
@@ -363,15 +361,15 @@ class BoltExecutor(Executor):
                 return
             except Exception as error:
                 if self._whole_batches:
-                    self._raised(batch, [t._index for t in tuples], error)
+                    self.raised(batch, start, start + len(tuples), error)
                     return
                 failed = self._raised_at
-                self._raised(batch, [failed], error)
+                self.raised(batch, failed, failed + 1, error)
                 done = failed - start + 1
 
-    def _raised(self, batch: InputBatch, indexes: list[int], error: Exception) -> None:
-        """An exception of ``process``: fails the tuple, or ends the process, as ``auto_fail`` says."""
-        origin = f"tuple {batch.id_of(indexes[0])} of {batch.component}, stream {batch.stream}"
+    def raised(self, batch: InputBatch, start: int, end: int, error: Exception) -> None:
+        """An exception of ``process``: fails its tuples, or ends the process, as ``auto_fail`` says."""
+        origin = f"tuple {batch.id_of(start)} of {batch.component}, stream {batch.stream}"
         if not isinstance(error, FailedException):
             self.instruments.exception(error)
             text = "".join(traceback.format_exception(error)).rstrip()
@@ -381,27 +379,7 @@ class BoltExecutor(Executor):
             self.error = f"{self.env.task.name} raised {type(error).__name__}: {error} at {where} ({origin})"
         if not self.bolt.auto_fail and not isinstance(error, FailedException):
             raise error
-        for index in indexes:
-            if not self._settled(batch, index):
-                self._fail(batch, index)
-
-    def _settle(self, batch: InputBatch, start: int, end: int) -> None:
-        """Acks what was processed, unless the author does so."""
-        if not self.bolt.auto_ack:
-            return
-        if batch.settled:
-            rows = np.array([i for i in range(start, end) if i not in batch.settled], dtype=np.intp)
-        elif start == 0 and end == len(batch.rows):
-            rows = None
-        else:
-            rows = np.arange(start, end, dtype=np.intp)
-        batch.acked_below = end
-        self.instruments.acked.value += end - start if rows is None else len(rows)
-        if self._hooks is not None:
-            for index in range(start, end) if rows is None else rows.tolist():
-                self._hooks.acked(Tuple(batch.rows[index], index, batch), batch.arrived)
-        if batch.tracked:
-            self._acked.append((batch, rows))
+        self.acking.fail_rest(batch, start, end)
 
     def _tick(self, now: float) -> None:
         self._next_tick = now + (self.settings.tick or math.inf)
@@ -429,7 +407,7 @@ class BoltExecutor(Executor):
     @property
     def unsent(self) -> bool:
         """Rows, acks or fails."""
-        return bool(self._acked or self._explicit or self._failed or self.outlet.waiting)
+        return self.acking.waiting or self.outlet.waiting > 0
 
     def send(self) -> None:
         """Rows first: they add edges to what the acks say.
@@ -442,26 +420,8 @@ class BoltExecutor(Executor):
         if rests_again:
             self.rest()
         self._anchoring.restart(self._batch, self.outlet.buffers.values())
-        for batch, index in self._explicit:
-            self._acked.append((batch, one(index)))
-        columns = [batch.acks(rows) for batch, rows in self._acked if batch.tracked]
-        roots, xors = NO_IDS, NO_IDS
-        if columns:
-            roots, xors = fold(np.concatenate([c[0] for c in columns]), np.concatenate([c[1] for c in columns]))
-        failed = NO_IDS
-        if self._failed:
-            parts = [b.roots_of(one(i))[0] for b, i in self._failed if b.tracked]
-            failed = distinct(np.sort(np.concatenate(parts))) if parts else NO_IDS
-        self._acked.clear()
-        self._explicit.clear()
-        self._failed.clear()
-        frames: dict[int, list[bytes]] = {}
-        for spout, part in by_task(roots):
-            frames[spout] = [roots[part].tobytes(), xors[part].tobytes(), b"", b""]
-        for spout, part in by_task(failed):
-            frames.setdefault(spout, [b"", b"", b"", b""])[2] = failed[part].tobytes()
-        for spout, columns_of in frames.items():
-            self._put(OutMessage(Header(kind=ACKS, target=spout), columns_of, 0, sum(map(len, columns_of))))
+        for message in self.acking.messages():
+            self._put(message)
 
     # --- origins ----------------------------------------------------------------------------------------------
 
@@ -481,19 +441,18 @@ class BoltExecutor(Executor):
         origin = "not anchored"
         for batch, index in self._anchoring.take_out(buffer, row):
             origin = f"while processing tuple {batch.id_of(index)} of {batch.component}"
-            if (batch, index) not in self._failed:
-                self._fail(batch, index)
+            self.acking.fail_again(batch, index)
         self.refuse(error, origin)
 
 
+@dataclass(frozen=True, slots=True)
 class _Collector:
     """What the base class's methods reach when the author overrides them."""
 
-    def __init__(
-        self,
-        emit: Callable[..., Any],
-        emit_rows: Callable[..., Mapping[int, int]],
-        ack: Callable[[Tuple], None],
-        fail: Callable[[Tuple], None],
-    ) -> None:
-        self.emit, self.emit_rows, self.ack, self.fail = emit, emit_rows, ack, fail
+    emit: Callable[..., list[int] | None]
+    emit_rows: Callable[[Sequence[Sequence[Any]], str], Mapping[int, int]]
+    emit_batch: Callable[[Any, str, Any], None]
+    ack: Callable[[Tuple], None]
+    fail: Callable[[Tuple], None]
+    ack_batch: Callable[[ColumnBatch, Any], None]
+    fail_batch: Callable[[ColumnBatch, Any], None]

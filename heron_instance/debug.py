@@ -20,6 +20,8 @@ class Emitted(Protocol):
     rows: list[Any]
     columns: Any
 
+    def __len__(self) -> int: ...
+
 
 class EmitLog:
     """Called at each flush while it is on; knows when it is over."""
@@ -51,7 +53,7 @@ class EmitLog:
         self._tokens = min(float(PER_SECOND), self._tokens + (now - self._looked) * PER_SECOND)
         self._looked = now
         for buffer in buffers:
-            count = len(buffer.rows)
+            count = len(buffer)
             shown = range(0, count, math.ceil(count / int(self._tokens))) if count and self._tokens >= 1 else range(0)
             for index in shown:
                 before = f" ({self._passed_over:,} others before)" if self._passed_over else ""
@@ -68,6 +70,6 @@ class EmitLog:
 def _row(buffer: Emitted, index: int) -> Sequence[Any]:
     """Rows of an Arrow batch may not have been read."""
     if buffer.columns is not None:
-        return [column[index].as_py() for column in buffer.columns.columns]
+        return [column[index].as_py() for column in buffer.columns.batch.columns]
     row: Sequence[Any] = buffer.rows[index]
     return row if isinstance(row, (list, tuple)) else [row]

@@ -47,15 +47,15 @@ from ardea.protocol.wire_pb2 import (
     TaskState,
 )
 from heron_instance.blackbox import BlackBox
+from heron_instance.buffers import StreamBuffer
 from heron_instance.debug import EmitLog
+from heron_instance.flushing import Flushing
 from heron_instance.instruments import Instruments
 from heron_instance.markers import Markers
-from heron_instance.outlet import Outlet, OutMessage, StreamBuffer
+from heron_instance.outlet import Outlet, OutMessage
 from heron_instance.queues import BoundedQueue
 
 Item = tuple[Header, Sequence[bytes]] | Callable[[], None]
-FLUSH_AFTER = 0.002
-FLUSH_SHARE = 10.0  # flushing takes no more than a tenth of the time, while the drain setting allows
 
 
 class Stopping(BaseException):
@@ -143,8 +143,7 @@ class Executor(ABC):
         self.refused_rows = 0
         self.error = ""
         self.thread: int | None = None
-        self._last_flush = -math.inf
-        self._flush_cost = 0.0
+        self._flushing = Flushing(env.settings.drain_frequency_ms / 1000)
         self._report: tuple[Any, ...] = ()
         self._version = 0
 
@@ -315,17 +314,18 @@ class Executor(ABC):
     def send(self) -> None:
         """Sends all of it."""
 
-    def flush(self, now: float, *, force: bool = False) -> float:
-        """Flushes if it is time to; returns when it will be (infinity: nothing waits)."""
+    def flush(self, now: float, *, idle: bool = False, force: bool = False) -> float:
+        """Flushes if it is time to; returns when it will be (infinity: nothing waits).
+
+        ``idle``: nothing is at hand that could add to it.
+        """
         if not self.unsent:
             return math.inf
-        longest = self.settings.drain_frequency_ms / 1000
-        due = self._last_flush + min(max(FLUSH_AFTER, self._flush_cost * FLUSH_SHARE), longest)
+        due = self._flushing.due(now, idle=idle)
         if now < due and not force:
             return due
         self.send()
-        self._last_flush = self.clock()
-        self._flush_cost += 0.2 * (self._last_flush - now - self._flush_cost)
+        self._flushing.flushed(now, self.clock())
         return math.inf
 
     def _put(self, message: OutMessage) -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ardea.plan.logical import StreamPlan
+from ardea.protocol.columns import ColumnRows
 from ardea.protocol.ids import NO_IDS, U64, column, fold, offsets_column
 from ardea.protocol.wire_pb2 import MANY, UNTRACKED, Header
+from ardea.tuples import ColumnBatch
 
 Int = NDArray[np.intp]
+UNANCHORED = -1
+WHOLE_BATCH = -2
+"""Marks of what is emitted, beside the number of an input row."""
 
 
 class InputBatch:
@@ -42,7 +48,12 @@ class InputBatch:
     )
 
     def __init__(
-        self, header: Header, frames: Sequence[bytes], rows: list[tuple[Any, ...]], component: str, stream: StreamPlan
+        self,
+        header: Header,
+        frames: Sequence[bytes],
+        rows: Sequence[tuple[Any, ...]],
+        component: str,
+        stream: StreamPlan,
     ) -> None:
         self.header = header
         self.rows = rows
@@ -54,7 +65,7 @@ class InputBatch:
         self.starts: Int | None = None
         self.xors: U64 | None = None
         self.partial: dict[int, dict[int, int]] = {}  # row -> root -> edges that hang on this root only
-        self.settled: set[int] = set()
+        self.settled: set[int] | SettledRows = set()
         self.acked_below = 0
         self.arrived = 0.0
         self.size = sum(map(len, frames))
@@ -70,6 +81,13 @@ class InputBatch:
     def tracked(self) -> bool:
         """Whether any row belongs to a tree."""
         return len(self.roots) > 0
+
+    def settled_at(self, rows: Int) -> NDArray[np.bool_]:
+        """Which of those rows are acked or failed already."""
+        settled = rows < self.acked_below
+        if self.settled:
+            settled |= np.isin(rows, list(self.settled))
+        return settled
 
     def id_of(self, index: int) -> str:
         """A name for one tuple, for logs: source task, lane sequence, place in the batch."""
@@ -120,6 +138,66 @@ class InputBatch:
         if self.xors is not None:
             values = values ^ np.repeat(self.xors[rows], counts)
         return self.roots[flat], values
+
+
+class SettledRows:
+    """Which rows of a batch are acked or failed: a set of their numbers, kept as an array."""
+
+    def __init__(self, rows: int) -> None:
+        self.mask = np.zeros(rows, dtype=np.bool_)
+        self._count = 0
+
+    def add(self, row: int) -> None:
+        """One row."""
+        self._count += not self.mask[row]
+        self.mask[row] = True
+
+    def update(self, rows: Int) -> None:
+        """Rows that are not among them."""
+        self.mask[rows] = True
+        self._count += len(rows)
+
+    def __contains__(self, row: int) -> bool:
+        return bool(self.mask[row])
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(np.flatnonzero(self.mask).tolist())
+
+
+class ColumnInput(InputBatch):
+    """A batch for a bolt that reads columns."""
+
+    __slots__ = ("columns", "settled_rows")
+
+    def __init__(
+        self, header: Header, frames: Sequence[bytes], rows: ColumnRows, component: str, stream: StreamPlan
+    ) -> None:
+        super().__init__(header, frames, rows, component, stream)
+        self.columns = ColumnBatch(rows.batch, self)
+        self.settled = self.settled_rows = SettledRows(len(rows))
+
+    def kept(self, rows: Int) -> ColumnInput:
+        """Some of the rows, before anything became of any."""
+        rest = copy.copy(self)
+        rest.rows = ColumnRows(self.columns.batch.take(rows))
+        rest.columns = ColumnBatch(rest.rows.batch, rest)
+        rest.settled = rest.settled_rows = SettledRows(len(rows))
+        if self.tracked:
+            flat = rows
+            if self.counts is not None and self.starts is not None:
+                rest.counts = self.counts[rows]
+                rest.starts = np.cumsum(rest.counts) - rest.counts
+                flat = ranges(self.starts[rows], rest.counts)
+            rest.roots, rest.edges = self.roots[flat], self.edges[flat]
+        return rest
+
+    def settled_at(self, rows: Int) -> NDArray[np.bool_]:
+        """Without a look at each."""
+        settled: NDArray[np.bool_] = self.settled_rows.mask[rows] | (rows < self.acked_below)
+        return settled
 
 
 def ranges(starts: Int, counts: Int) -> Int:

@@ -8,26 +8,30 @@ queue, in the order of emission towards each task.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain, pairwise
-from typing import Any, Protocol
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ardea.errors import EncodingError, UserError
 from ardea.plan.logical import GroupingPlan, StreamPlan
 from ardea.plan.physical import PhysicalPlan, TaskPlan
-from ardea.protocol.arrow import encode_batch, rows_of
+from ardea.protocol.arrow import arrow, encode_batch
+from ardea.protocol.columns import ColumnRows
 from ardea.protocol.flow import START_ROWS
 from ardea.protocol.ids import U64
 from ardea.protocol.values import RowCodec, are_plain
 from ardea.protocol.wire_pb2 import ARROW, MANY, ONE, ROWS, Header
+from heron_instance.buffers import Consumer, StreamBuffer
 from heron_instance.inlet import Int, ranges
-from heron_instance.routing import Router, make_router
-from heron_instance.sendable import well_formed, why_not
+from heron_instance.routing import make_router
+from heron_instance.sendable import columns_why_not, well_formed, why_not
 from heron_instance.trees import Trees
 
-Rows = list[Sequence[Any]]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _ODD = np.uint64(1)  # no edge is zero: it would leave its tree unchanged
 
 
@@ -55,47 +59,6 @@ class Origins(Protocol):
 
     def refused(self, buffer: StreamBuffer, row: int, error: EncodingError) -> None:
         """That row cannot be sent, and was taken out."""
-
-
-@dataclass(slots=True)
-class Consumer:
-    """One component that reads the stream."""
-
-    component: str
-    router: Router | None  # None: direct
-    targets: tuple[int, ...]
-
-
-@dataclass(slots=True)
-class StreamBuffer:
-    """Rows of one stream since the last flush.
-
-    ``marks`` say where each comes from (a spout's message id or a bolt's anchors), ``chosen`` the tasks picked at emit,
-    ``parcels`` (task -> row numbers) those of the rows in ``parcelled``, which were emitted many at once.
-    """
-
-    number: int
-    plan: StreamPlan
-    consumers: list[Consumer]
-    rows: Rows = field(default_factory=list)
-    marks: list[Any] = field(default_factory=list)
-    plain: bool = False  # what are_plain says of the rows
-    columns: Any = None  # the same rows as a pyarrow.RecordBatch, if that is what was emitted
-    chosen: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    parcels: dict[int, list[Int]] = field(default_factory=dict)
-    parcelled: list[range] = field(default_factory=list)
-    emitted: int = 0
-    transferred: int = 0
-
-    def clear(self) -> None:
-        """After a flush."""
-        self.emitted += len(self.rows)
-        self.rows.clear()
-        self.marks.clear()
-        self.chosen.clear()
-        self.parcels.clear()
-        self.parcelled.clear()
-        self.columns = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +159,7 @@ class Outlet:
     @property
     def waiting(self) -> int:
         """Rows emitted and not yet flushed."""
-        return sum(len(buffer.rows) for buffer in self.buffers.values())
+        return sum(map(len, self.buffers.values()))
 
     def buffer(self, stream: str) -> StreamBuffer:
         """The buffer of a declared stream, noting a change of stream for the order of emission."""
@@ -209,7 +172,7 @@ class Outlet:
                 hint="declare it in `outputs`",
             ) from None
         if not self.runs or self.runs[-1][0] is not buffer:
-            self.runs.append((buffer, len(buffer.rows)))
+            self.runs.append((buffer, len(buffer)))
         return buffer
 
     def emit_direct(self, buffer: StreamBuffer, values: Sequence[Any], task: int, mark: Any) -> tuple[int, ...]:
@@ -249,25 +212,26 @@ class Outlet:
         buffer.parcelled.append(range(first, first + count))
         return counts
 
-    def emit_columns(self, buffer: StreamBuffer, batch: Any, marks: list[Any]) -> None:
-        """An Arrow batch, into an empty buffer; its rows are read only where a grouping or a replay needs them."""
-        self.check_columns(buffer, batch, marks)
-        tracked = marks.count(None) < len(marks)
-        routed = any(c.router is not None and c.router.fixed is None for c in buffer.consumers)
-        buffer.rows.extend(rows_of(batch) if tracked or routed else [()] * batch.num_rows)
-        buffer.marks.extend(marks)
-        buffer.columns = batch
+    def emit_columns(self, stream: str, batch: Any, origin: Any) -> None:
+        """A record batch that :meth:`check_columns` has seen; nothing else waits to be flushed."""
+        if batch.num_rows:
+            buffer = self.buffer(stream)
+            buffer.columns, buffer.origin = ColumnRows(batch), origin
 
-    def check_columns(self, buffer: StreamBuffer, batch: Any, marks: list[Any]) -> None:
-        """The rules for Arrow batches; raises UserError."""
+    def check_columns(self, stream: str, batch: Any) -> None:
+        """The rules for record batches; raises UserError."""
+        buffer = self.buffer(stream)
         self.check(buffer)
+        if not isinstance(batch, arrow().RecordBatch):
+            raise UserError(
+                f"component {self.task.component}, stream {stream}: emit_batch got a {type(batch).__qualname__}",
+                hint="emit a pyarrow.RecordBatch; a table has to_batches()",
+            )
         if batch.num_columns != len(buffer.plan.fields):
             raise UserError(
                 f"component {self.task.component}, stream {buffer.plan.name}: a batch has {batch.num_columns} columns, "
                 f"the stream declares {len(buffer.plan.fields)} ({', '.join(buffer.plan.fields)})"
             )
-        if len(marks) != batch.num_rows:
-            raise UserError(f"{self.task.name}: {len(marks)} tup_ids for a batch of {batch.num_rows} rows")
 
     def check(self, buffer: StreamBuffer) -> None:
         """The emit rules that need no routing; raises UserError."""
@@ -279,7 +243,7 @@ class Outlet:
 
     def flush(self, origins: Origins) -> None:
         """Sends everything emitted since the last flush."""
-        used = [b for b in self.buffers.values() if b.rows]
+        used = [b for b in self.buffers.values() if len(b)]
         if not used:
             return
         if self.watcher is not None:
@@ -288,7 +252,7 @@ class Outlet:
         sizes = {id(buffer): 0 for buffer in used}
         for batch in batches:
             sizes[id(batch.buffer)] += len(batch.values)
-        trees = {id(buffer): origins.trees(buffer, sizes[id(buffer)]) for buffer in used if buffer.rows}
+        trees = {id(buffer): origins.trees(buffer, sizes[id(buffer)]) for buffer in used if len(buffer)}
         messages = [self._message(batch, trees[id(batch.buffer)]) for batch in batches]
         for batch, message in zip(batches, messages, strict=True):
             known = trees[id(batch.buffer)]
@@ -299,7 +263,7 @@ class Outlet:
             known = trees.get(id(buffer))
             if known is not None:
                 origins.anchored(buffer, known)
-        self._learn_size(sum(sizes.values()), sum(len(buffer.rows) for buffer in used))
+        self._learn_size(sum(sizes.values()), sum(map(len, used)))
         for buffer in used:
             buffer.clear()
         self.runs.clear()
@@ -331,48 +295,24 @@ class Outlet:
                 if not buffer.plain and not well_formed(buffer.rows, fields):
                     raise _UnsendableError(buffer)
             try:
-                destinations = self._destinations(buffer)
+                destinations = buffer.destinations()
             except EncodingError:
                 raise _UnsendableError(buffer) from None
             for target, picked in destinations:
                 parcels.setdefault(target, []).append((buffer, picked))
         # A component with one stream notes no runs: its rows stand in the order of emission.
-        order = self._emission_order() if len(self.runs) > 1 else {b.number: np.arange(len(b.rows)) for b in used}
+        order = self._emission_order() if len(self.runs) > 1 else {b.number: np.arange(len(b)) for b in used}
         for target, parts in parcels.items():
             if len(parts) == 1:
                 yield target, *parts[0]
             else:
                 yield from self._interleaved(target, parts, order)
 
-    def _destinations(self, buffer: StreamBuffer) -> list[tuple[int, Int | None]]:
-        """(task, rows) pairs in row order; None: all rows."""
-        out: list[tuple[int, Int | None]] = []
-        rows = buffer.rows
-        if not rows:
-            return out
-        places: Int | None = None
-        if buffer.chosen or buffer.parcelled:
-            out.extend(_picked_at_emit(buffer))
-            if len(buffer.chosen) + sum(map(len, buffer.parcelled)) == len(rows):
-                return out
-            known = {*buffer.chosen, *chain.from_iterable(buffer.parcelled)}
-            kept = [i for i in range(len(rows)) if i not in known]
-            rows, places = [rows[i] for i in kept], np.array(kept, dtype=np.intp)
-        for consumer in buffer.consumers:
-            if consumer.router is None:
-                continue
-            if consumer.router.fixed is not None:
-                out.append((consumer.targets[consumer.router.fixed], places))
-                continue
-            for place, picked in consumer.router.shares(rows):
-                out.append((consumer.targets[place], picked if places is None else places[picked]))
-        return out
-
     def _emission_order(self) -> dict[int, Int]:
         """For each stream number, the place of each of its rows among all rows emitted."""
         places: dict[int, list[Int]] = {}
         clock = 0
-        ends = {id(b): len(b.rows) for b in self.buffers.values()}
+        ends = {id(b): len(b) for b in self.buffers.values()}
         following: dict[int, int] = {}
         lengths = [0] * len(self.runs)
         for i in range(len(self.runs) - 1, -1, -1):
@@ -400,7 +340,7 @@ class Outlet:
 
     def _batches(self, target: int, buffer: StreamBuffer, picked: Int | None) -> Iterator[Batch]:
         """Batches no larger than a second of the task's work, nor than the byte setting (but for a single row)."""
-        total = len(buffer.rows) if picked is None else len(picked)
+        total = len(buffer) if picked is None else len(picked)
         limit = min(self.paces.get(target, START_ROWS), self._max_rows)
         if total > limit:
             picked = np.arange(total, dtype=np.intp) if picked is None else picked
@@ -421,7 +361,7 @@ class Outlet:
 
     def _encode(self, buffer: StreamBuffer, picked: Int | None) -> bytes:
         if buffer.columns is not None:
-            return bytes(encode_batch(buffer.columns if picked is None else buffer.columns.take(picked)))
+            return bytes(encode_batch(_part_of(buffer.columns.batch, picked)))
         rows = buffer.rows if picked is None else [buffer.rows[i] for i in picked.tolist()]
         try:
             return self.codec.encode(rows, plain=buffer.plain)
@@ -442,7 +382,7 @@ class Outlet:
                 trees.xors = edges if trees.xors is None else trees.xors ^ edges
             else:
                 if trees.xors is None:
-                    trees.xors = np.zeros(len(buffer.rows), dtype=np.uint64)
+                    trees.xors = np.zeros(len(buffer), dtype=np.uint64)
                 trees.xors[picked] ^= edges
             frames += self._columns(header, picked, trees, edges)
         buffer.transferred += batch.count
@@ -464,34 +404,29 @@ class Outlet:
 
     def _refuse(self, buffer: StreamBuffer, origins: Origins) -> None:
         """Takes out rows that cannot be sent, so that one bad value does not fail its neighbours."""
-        if buffer.columns is not None:
-            buffer.rows[:], buffer.columns = rows_of(buffer.columns), None  # row by row, then
-            return
         where = f"component {self.task.component}, stream {buffer.plan.name}"
         routers = [c.router for c in buffer.consumers if c.router is not None]
-        bad = [
-            (place, error)
-            for place, row in enumerate(buffer.rows)
-            if (error := why_not(row, where, buffer.plan.fields, routers, self.codec, self._max_tuple)) is not None
-        ]
+        if buffer.columns is not None:
+            found = columns_why_not(buffer.columns.batch, where, routers, self._max_tuple)
+        else:
+            fields = buffer.plan.fields
+            found = (why_not(row, where, fields, routers, self.codec, self._max_tuple) for row in buffer.rows)
+        bad = [(place, error) for place, error in enumerate(found) if error is not None]
         if not bad:
             raise EncodingError(f"{where}: a batch cannot be encoded")
         for place, error in reversed(bad):
             origins.refused(buffer, place, error)
-            del buffer.rows[place], buffer.marks[place]
-            buffer.chosen = {row - (row > place): tasks for row, tasks in buffer.chosen.items() if row != place}
-            buffer.parcelled = [range(r.start - (r.start > place), r.stop - (r.stop > place)) for r in buffer.parcelled]
-            for parts in buffer.parcels.values():
-                parts[:] = [part[part != place] - (part[part != place] > place) for part in parts]
-            self.runs = [(b, start - (b is buffer and start > place)) for b, start in self.runs]
+            if buffer.columns is None:
+                buffer.without_rows([place])
+                self.runs = [(b, start - (b is buffer and start > place)) for b, start in self.runs]
+        if buffer.columns is not None:
+            buffer.without_rows([place for place, _ in bad])
 
 
-def _picked_at_emit(buffer: StreamBuffer) -> Iterator[tuple[int, Int | None]]:
-    """(task, rows) of the rows whose tasks are known since they were emitted; None: all rows."""
-    by_task = {task: list(parts) for task, parts in buffer.parcels.items()}
-    for row, tasks in buffer.chosen.items():
-        for task in tasks:
-            by_task.setdefault(task, []).append(np.array([row], dtype=np.intp))
-    for task, parts in by_task.items():
-        picked = parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
-        yield task, None if len(picked) == len(buffer.rows) else picked
+def _part_of(batch: pa.RecordBatch, picked: Int | None) -> pa.RecordBatch:
+    """Some rows of a batch, ascending; neighbours without a copy."""
+    if picked is None:
+        return batch
+    if len(picked) and int(picked[-1]) - int(picked[0]) == len(picked) - 1:
+        return batch.slice(int(picked[0]), len(picked))
+    return batch.take(picked)

@@ -34,6 +34,7 @@ from ardea.protocol.wire_pb2 import EXIT, ORDER, Header, Order, Plan
 from ardea.transport import Dialled, Poller, context
 from heron_instance.blackbox import BlackBox
 from heron_instance.bolt import BoltExecutor
+from heron_instance.column_bolt import ColumnBoltExecutor, reads_columns
 from heron_instance.executor import Environment, Executor, Item, Stopping
 from heron_instance.gateway import Gateway, Room
 from heron_instance.instruments import Instruments
@@ -57,12 +58,17 @@ class Addresses:
 
 
 class InstanceProcess:
-    """Wires one task; :meth:`run` returns the exit code."""
+    """Wires one task; :meth:`run` returns the exit code.
+
+    ``state_address`` and ``state_credential`` are what the task may use of the state manager: unless something else is
+    set, the topology's, with the credential of the environment.
+    """
 
     def __init__(
         self, definition: Definition, plan: LogicalPlan, task: int, container: int, addresses: Addresses
     ) -> None:
         self.definition = definition
+        self.state_address, self.state_credential = definition.state, ""
         self.logical = plan
         packing = packing_from_bytes(definition.packing)
         instance = next(i for i in packing.instances if i.task == task)
@@ -291,7 +297,8 @@ class InstanceProcess:
             self.task,
             self.config,
             topology_id=self.definition.topology,
-            state_address=self.definition.state,
+            state_address=self.state_address,
+            state_credential=self.state_credential,
             submit=self._submit,
         )
         env = Environment(
@@ -310,7 +317,9 @@ class InstanceProcess:
             rng=np.random.default_rng(),
             black_box=self._black_box,
         )
-        return SpoutExecutor(env) if self.component.kind == "spout" else BoltExecutor(env)
+        if self.component.kind == "spout":
+            return SpoutExecutor(env)
+        return ColumnBoltExecutor(env) if reads_columns(self.component.cls) else BoltExecutor(env)
 
     def _open_black_box(self) -> BlackBox | None:
         """Only for a bolt in a topology that puts poison aside, under a supervisor that starts it again."""

@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 
 from ardea.errors import EncodingError, TopologyError
 from ardea.plan.logical import GroupingPlan
+from ardea.protocol.column_keys import ColumnKeys
+from ardea.protocol.columns import ColumnRows
+from ardea.protocol.ids import U64
 from ardea.protocol.keys import KeyCache, encode_key, partition
 
 Places = NDArray[np.intp]
@@ -54,7 +57,7 @@ class Router(ABC):
 
     @abstractmethod
     def route(self, rows: Sequence[Row]) -> Routed:
-        """The places of a batch.  It counts as sent: routing it again may give others.
+        """The places of a batch, of rows or :class:`ColumnRows`.  It counts as sent: routing it again may give others.
 
         Raises:
             EncodingError: a value cannot be part of a key.
@@ -233,6 +236,8 @@ class FieldsRouter(Router):
 
     def route(self, rows: Sequence[Row]) -> Routed:
         """By the key alone, however the rows are cut into batches."""
+        if isinstance(rows, ColumnRows):
+            return Routed((self._keys.hashes(rows) % np.uint64(len(self.targets))).astype(np.intp))
         return Routed(np.fromiter(self._keys.of(rows), np.intp, len(rows)))
 
 
@@ -248,7 +253,11 @@ class PartialKeyRouter(Router):
         """On a tie the first candidate; one row after another, since each choice counts for the next."""
         sent = self._sent
         places = []
-        for first, second in self._keys.of(rows):
+        if isinstance(rows, ColumnRows):
+            candidates = list(map(self._candidates, self._keys.hashes(rows).tolist()))
+        else:
+            candidates = self._keys.of(rows)
+        for first, second in candidates:
             place = second if sent[second] < sent[first] else first
             sent[place] += 1
             places.append(place)
@@ -298,11 +307,19 @@ class _Keys(Generic[T]):
         self._fields = {name: fields.index(name) for name in key}
         self._select = itemgetter(*self._fields.values())
         self._cache: KeyCache[T] = KeyCache(place, single=len(self._fields) == 1)
+        self._of_columns = ColumnKeys()
         self._origin = origin
 
     def of(self, rows: Sequence[Row]) -> list[T]:
         try:
             return self._cache.find_all(lambda: map(self._select, rows))
+        except EncodingError as error:
+            raise self._located(rows, error) from error
+
+    def hashes(self, rows: ColumnRows) -> U64:
+        """Of each row's key."""
+        try:
+            return self._of_columns.hashes([rows.batch.column(index) for index in self._fields.values()])
         except EncodingError as error:
             raise self._located(rows, error) from error
 

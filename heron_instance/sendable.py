@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ardea.errors import EncodingError
+from ardea.protocol.arrow import encode_batch
+from ardea.protocol.columns import ColumnRows
 from ardea.protocol.scalars import type_name
 from ardea.protocol.values import RowCodec
 from heron_instance.routing import Router
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def well_formed(rows: Sequence[Any], fields: int) -> bool:
@@ -51,8 +56,28 @@ def why_not(
             f"{where}, field {fields[refusal.field]}: a {refusal.type} cannot be sent: {refusal.reason}"
         )
     if size > max_bytes:
-        return EncodingError(
-            f"{where}: a tuple of {size:,} bytes is larger than topology.max.tuple.bytes ({max_bytes:,})",
-            hint="send a reference to the data, or raise the limit",
-        )
+        return _too_large(where, size, max_bytes)
     return None
+
+
+def columns_why_not(
+    batch: pa.RecordBatch, where: str, routers: Sequence[Router], max_bytes: int
+) -> Iterator[EncodingError | None]:
+    """:func:`why_not` for each row of a batch, without a look at values that no key is made of."""
+    for place in range(batch.num_rows):
+        row = batch.slice(place, 1)
+        try:
+            for router in routers:
+                router.route(ColumnRows(row))
+        except EncodingError as error:
+            yield EncodingError(f"{where}: {error.message}", hint=error.hint)
+            continue
+        size = len(encode_batch(row))
+        yield None if size <= max_bytes else _too_large(where, size, max_bytes)
+
+
+def _too_large(where: str, size: int, max_bytes: int) -> EncodingError:
+    return EncodingError(
+        f"{where}: a tuple of {size:,} bytes is larger than topology.max.tuple.bytes ({max_bytes:,})",
+        hint="send a reference to the data, or raise the limit",
+    )

@@ -11,7 +11,7 @@ from ardea.protocol.wire_pb2 import HOLD, Order
 from ardea.validation import DEAD_LETTER_STREAM
 from heron_instance.executor import Environment, Executor
 from heron_instance.hooks import Hooks
-from heron_instance.trees import OpenTrees, Replays, Row
+from heron_instance.trees import Ids, OpenTrees, Replays, Row, Seconds, plain
 
 DEAD_LETTERS = DEAD_LETTER_STREAM.name
 
@@ -24,7 +24,8 @@ class Settling(Executor):
         self.spout = cast("Spout", env.component)
         self.trees_open = OpenTrees(env.task.task, env.rng)
         self.replays = Replays()
-        self._tells_ack = overrides(type(self.spout), "ack")
+        self._tells_batch = overrides(type(self.spout), "ack_batch")
+        self._tells_ack = self._tells_batch or overrides(type(self.spout), "ack")
         self._decides_fail = overrides(type(self.spout), "fail")
         self._hooks: Hooks | None = None
         self._resting = False  # finish() was called
@@ -40,18 +41,12 @@ class Settling(Executor):
     def _verdicts(self, columns: list[U64]) -> None:
         acked, failed, timed_out, lost = columns
         now = self.clock()
-        ids, latencies = self.trees_open.complete(acked, now)
-        self.instruments.acked.value += len(ids)
-        self.instruments.late.value += len(acked) - len(ids)
-        if len(ids):
-            self.instruments.complete.observe_many(latencies)
-        if self._tells_ack:
-            ack = self.spout.ack
-            for tup_id in ids:
-                ack(tup_id)
-        if self._hooks is not None:
-            for tup_id, latency in zip(ids, latencies.tolist(), strict=True):
-                self._hooks.completed(tup_id, latency)
+        ids, latencies, batches = self.trees_open.complete(acked, now)
+        self.instruments.late.value += len(acked) - len(ids) - sum(len(each) for each, _ in batches)
+        if ids:
+            self._acked(ids, latencies)
+        for of_batch, seconds in batches:
+            self._acked(of_batch, seconds)
         if len(failed):
             self._broken(failed, self.instruments.failed, now)
         if len(timed_out):
@@ -60,15 +55,45 @@ class Settling(Executor):
             self._broken(lost, self.instruments.lost, now, counts=False)
         self._wait = self._next_call = 0.0  # it may have waited for these
 
+    def _acked(self, ids: Ids, latencies: Seconds) -> None:
+        self.instruments.acked.value += len(ids)
+        self.instruments.complete.observe_many(latencies)
+        if self._tells_ack:
+            self.tell_acked(ids)
+        if self._hooks is not None:
+            for tup_id, latency in zip(plain(ids), latencies.tolist(), strict=True):
+                self._hooks.completed(tup_id, latency)
+
+    def tell_acked(self, ids: Ids) -> None:
+        """To an author's class that wants to know."""
+        if self._tells_batch:
+            self.spout.ack_batch(ids)
+            return
+        ack = self.spout.ack
+        for tup_id in plain(ids):
+            ack(tup_id)
+
     def _broken(self, roots: U64, counter: Counter, now: float, *, counts: bool = True) -> None:
         """Trees that will not be complete; ``counts``: their rows may be to blame."""
-        rows, latencies = self.trees_open.broken(roots, now)
+        rows, latencies, batches = self.trees_open.broken(roots, now)
         counter.value += len(rows)
         for row, latency in zip(rows, latencies.tolist(), strict=True):
             if self._hooks is not None:
                 self._hooks.broken(row.tup_id, latency)
             row.failures += counts
             self._failed(row, now)
+        for columns, latencies in batches:
+            counter.value += len(columns)
+            if self._hooks is not None:
+                for tup_id, latency in zip(plain(columns.ids), latencies.tolist(), strict=True):
+                    self._hooks.broken(tup_id, latency)
+            columns.failures += counts
+            most = self.settings.max_tuple_replays
+            if self._decides_fail or (most is not None and columns.failures > most):
+                for row in columns.rows():
+                    self._failed(row, now)
+            else:
+                self.replays.add(columns, now)
 
     def _failed(self, row: Row, now: float) -> None:
         """The executor sends it again, or the author decides."""

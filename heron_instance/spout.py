@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 
 from ardea.component import install, overrides
-from ardea.errors import EncodingError
+from ardea.errors import EncodingError, UserError
 from ardea.protocol.arrow import rows_of
 from ardea.protocol.ids import column
 from ardea.protocol.wire_pb2 import DONE, INIT, PAUSE, VERDICTS, Header, TaskState
+from heron_instance.buffers import StreamBuffer
 from heron_instance.executor import Environment
 from heron_instance.hooks import Hooks
 from heron_instance.inlet import Int
-from heron_instance.outlet import OutMessage, StreamBuffer
+from heron_instance.outlet import OutMessage
 from heron_instance.settling import Settling
-from heron_instance.trees import Row, Trees
+from heron_instance.trees import Row, TrackedColumns, Trees, ids_of, plain
 
 PAUSE_LAPSES = 3.0
 IDLE_EVERY = 0.1
@@ -143,15 +144,24 @@ class SpoutExecutor(Settling):
     def _emit_batch(self, batch: Any, tup_ids: Sequence[Any] | None, stream: str) -> None:
         """Columns leave at once, behind the rows emitted before."""
         self.check_thread()
+        self.outlet.check_columns(stream, batch)
+        columns = self._tracked_columns(batch, tup_ids, stream)
         self.send()
-        self.outlet.emit_columns(self.outlet.buffer(stream), batch, _ids(batch, tup_ids))
+        self.outlet.emit_columns(stream, batch, columns)
         self.overflow()
+
+    def _tracked_columns(self, batch: Any, tup_ids: Sequence[Any] | None, stream: str) -> TrackedColumns | None:
+        ids = None if tup_ids is None else ids_of(tup_ids)
+        if ids is not None and len(ids) != batch.num_rows:
+            raise UserError(f"{self.env.task.name}: {len(ids)} tup_ids for a batch of {batch.num_rows} rows")
+        return None if ids is None else TrackedColumns(ids, batch, stream)
 
     def _emit_rows(self, emit: Callable[..., Any], batch: Any, tup_ids: Sequence[Any] | None, stream: str) -> None:
         """Columns before the eyes of hooks, which see one row at a time."""
         self.check_thread()
-        ids = _ids(batch, tup_ids)
-        self.outlet.check_columns(self.outlet.buffer(stream), batch, ids)
+        self.outlet.check_columns(stream, batch)
+        columns = self._tracked_columns(batch, tup_ids, stream)
+        ids = [None] * batch.num_rows if columns is None else plain(columns.ids)
         for values, tup_id in zip(rows_of(batch), ids, strict=True):
             emit(values, tup_id, stream)
 
@@ -261,20 +271,26 @@ class SpoutExecutor(Settling):
         self._take_ids()
         ids, self._left = self._left, []
         self.instruments.acked.value += len(ids)
-        if self._tells_ack:
-            for tup_id in ids:
-                self.spout.ack(tup_id)
+        if self._tells_ack and ids:
+            self.tell_acked(ids)
 
     def _take_ids(self) -> None:
         for buffer in self.outlet.buffers.values():
-            self._left += [mark for mark in buffer.marks if mark is not None]
+            marks = buffer.marks if buffer.origin is None else plain(buffer.origin.ids)
+            self._left += [mark for mark in marks if mark is not None]
             buffer.marks[:] = [None] * len(buffer.marks)
+            buffer.origin = None
 
     def _send_again(self, now: float) -> float:
         """Rows whose back-off is over."""
         while (row := self.replays.take(now)) is not None:
             self._replaying = True
             self.markers.resting = False
+            if isinstance(row, TrackedColumns):
+                self.send()
+                self.outlet.emit_columns(row.stream, row.batch, row)
+                self.send()
+                continue
             buffer = self.outlet.buffer(row.stream)
             if row.direct_task is not None and not self.outlet.reads(row.stream, row.direct_task):
                 self.error = (
@@ -332,6 +348,8 @@ class SpoutExecutor(Settling):
         """A new tree for each row that has an id."""
         if not self._tracked:
             return None
+        if buffer.columns is not None:
+            return self._column_trees(buffer, size)
         marks, total = buffer.marks, len(buffer.rows)
         untracked = marks.count(None)
         if untracked == total:
@@ -347,6 +365,20 @@ class SpoutExecutor(Settling):
         counts = np.zeros(total, dtype=np.intp)
         counts[places] = 1
         return Trees(roots, counts)
+
+    def _column_trees(self, buffer: StreamBuffer, size: int) -> Trees | None:
+        columns: TrackedColumns | None = buffer.origin
+        if columns is None:
+            return None
+        places, total = columns.tracked, len(columns)
+        if places is None:
+            everything = np.arange(total, dtype=np.intp)
+            return Trees(self.trees_open.open_columns(columns, everything, size, self.clock()))
+        if not len(places):
+            return None
+        counts = np.zeros(total, dtype=np.intp)
+        counts[places] = 1
+        return Trees(self.trees_open.open_columns(columns, places, size, self.clock()), counts)
 
     @staticmethod
     def _entry(buffer: StreamBuffer, place: int) -> Row:
@@ -376,7 +408,7 @@ class SpoutExecutor(Settling):
         """Rows that nobody reads are complete."""
         if not trees.all_announced:
             if trees.xors is None:
-                trees.xors = np.zeros(len(buffer.rows), dtype=np.uint64)
+                trees.xors = np.zeros(len(buffer), dtype=np.uint64)
             self._init(trees, trees.announce(None))
 
     def _init(self, trees: Trees, rows: Int) -> None:
@@ -394,17 +426,16 @@ class SpoutExecutor(Settling):
 
     def refused(self, buffer: StreamBuffer, row: int, error: EncodingError) -> None:
         """It can never be sent: given up, unless the author decides otherwise."""
-        mark = buffer.marks[row]
+        if buffer.columns is not None:
+            mark = None if buffer.origin is None else buffer.origin.ids[row]
+        else:
+            mark = buffer.marks[row]
         tup_id = mark.tup_id if type(mark) is Row else mark
         self.refuse(error, f"tup_id {tup_id!r}" if tup_id is not None else "no tup_id")
         if tup_id is not None and self._tracked and self._decides_fail:
             self._refused.append(tup_id)
         else:
             self._give_up()
-
-
-def _ids(batch: Any, tup_ids: Sequence[Any] | None) -> list[Any]:
-    return [None] * batch.num_rows if tup_ids is None else list(tup_ids)
 
 
 class _Collector:

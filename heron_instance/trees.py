@@ -5,22 +5,29 @@ A slot is used again only after its verdict, oldest first, under the next genera
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ardea.errors import UserError
+from ardea.protocol.arrow import rows_of
 from ardea.protocol.ids import GENERATIONS, SLOTS, U64, generations_of, make_roots, slots_of
 from heron_instance.inlet import Int
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 FIRST_SLOTS = 1024
+_MOST_BATCHES = (1 << 32) - 1
 Seconds = NDArray[np.float64]
+Ids: TypeAlias = list[Any] | NDArray[Any]
 BACKOFF = (0.0, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
 
 
@@ -37,6 +44,65 @@ class Row:
     size: int = field(default=0, compare=False)  # encoded bytes, about
 
 
+@dataclass(slots=True, eq=False)
+class TrackedColumns:
+    """Rows of a record batch, with what a :class:`Row` says of one; where ``ids`` has a None, the row is not tracked.
+
+    Whatever becomes of some of them makes another object: the rows of one were all sent equally often.
+    """
+
+    ids: Ids
+    batch: pa.RecordBatch
+    stream: str
+    attempt: int = 0
+    failures: int = 0
+    size: int = 0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def tracked(self) -> Int | None:
+        """The places of the rows that have an id; None: all."""
+        if not isinstance(self.ids, list) or None not in self.ids:
+            return None
+        return np.array([place for place, tup_id in enumerate(self.ids) if tup_id is not None], dtype=np.intp)
+
+    def picked(self, places: Int) -> TrackedColumns:
+        """Some of the rows."""
+        ids = self.ids_at(places)
+        return TrackedColumns(ids, self.batch.take(places), self.stream, self.attempt, self.failures, self.size)
+
+    def ids_at(self, places: NDArray[Any]) -> Ids:
+        """Of some of the rows."""
+        return [self.ids[place] for place in places.tolist()] if isinstance(self.ids, list) else self.ids[places]
+
+    def rows(self) -> list[Row]:
+        """Each for itself."""
+        size = self.size // max(1, len(self))
+        return [
+            Row(tup_id, values, self.stream, None, self.attempt, self.failures, size)
+            for tup_id, values in zip(plain(self.ids), rows_of(self.batch), strict=True)
+        ]
+
+
+def plain(ids: Ids) -> list[Any]:
+    """As the author wrote them."""
+    return ids if isinstance(ids, list) else ids.tolist()
+
+
+def ids_of(tup_ids: Sequence[Any]) -> Ids:
+    """The ids of a batch: an array where they are a range or an array of integers, else a list."""
+    if isinstance(tup_ids, range):
+        with contextlib.suppress(OverflowError):
+            return np.arange(tup_ids.start, tup_ids.stop, tup_ids.step, dtype=np.int64)
+        return list(tup_ids)
+    ids = tup_ids.to_numpy(zero_copy_only=False) if hasattr(tup_ids, "to_numpy") else tup_ids
+    if isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iu":
+        return ids.copy()
+    return list(tup_ids)
+
+
 class OpenTrees:
     """The table of one life of a spout task."""
 
@@ -48,6 +114,10 @@ class OpenTrees:
         self._sizes = np.zeros(0, dtype=np.uint32)
         self._emitted_at = np.zeros(0, dtype=np.float64)
         self._generation = np.zeros(0, dtype=np.uint32)
+        self._batches: dict[int, list[Any]] = {}  # number -> batch, how many of its trees are open
+        self._last_batch = 0
+        self._batch_of = np.zeros(0, dtype=np.uint32)  # 0: a single row
+        self._place = np.zeros(0, dtype=np.uint32)  # in the batch
         self._free: deque[Int] = deque()
         self._free_count = 0
         self.pending = 0
@@ -66,32 +136,74 @@ class OpenTrees:
             end = at + run.stop - run.start
             self._ids[run], self._rows[run] = ids[at:end], rows[at:end]
             at = end
+        return self._opened(slots, size, now)
+
+    def open_columns(self, columns: TrackedColumns, places: Int, size: int, now: float) -> U64:
+        """:meth:`open` for rows of a batch, by their places."""
+        slots = self._take(len(places))
+        self._last_batch = self._last_batch % _MOST_BATCHES + 1
+        self._batches[self._last_batch] = [columns, len(places)]
+        self._batch_of[slots] = self._last_batch
+        self._place[slots] = places
+        return self._opened(slots, size, now)
+
+    def _opened(self, slots: Int, size: int, now: float) -> U64:
+        count = len(slots)
         self._sizes[slots] = size // max(1, count)
         self._emitted_at[slots] = now
         self.pending += count
         self.pending_bytes += size // max(1, count) * count
         return make_roots(self.task, slots, self._generation[slots])
 
-    def complete(self, roots: U64, now: float) -> tuple[list[Any], Seconds]:
-        """Acked: the ids, and how many seconds each took.  Unknown roots are passed over."""
-        slots = self._settle(roots)
+    def complete(self, roots: U64, now: float) -> tuple[list[Any], Seconds, list[tuple[Ids, Seconds]]]:
+        """Acked: the ids of single rows, and how many seconds each took; the same of each batch.
+
+        Unknown roots are passed over.
+        """
+        slots, parts = self._of_batches(self._settle(roots))
         ids: list[Any] = []
         for run in _runs(slots):
             ids += self._ids[run]
             # Slots come again oldest first: the whole table would keep its last rows alive.
             self._ids[run] = self._rows[run] = [None] * (run.stop - run.start)
-        return ids, now - self._emitted_at[slots]
+        groups = [(columns.ids_at(self._place[taken]), now - self._emitted_at[taken]) for columns, taken in parts]
+        return ids, now - self._emitted_at[slots], groups
 
-    def broken(self, roots: U64, now: float) -> tuple[list[Row], Seconds]:
-        """Failed, timed out or lost: the rows, and how many seconds each was open.  Unknown roots are passed over."""
-        slots = self._settle(roots)
+    def broken(self, roots: U64, now: float) -> tuple[list[Row], Seconds, list[tuple[TrackedColumns, Seconds]]]:
+        """Failed, timed out or lost: the rows, and how many seconds each was open; the same of each batch.
+
+        Unknown roots are passed over.
+        """
+        slots, parts = self._of_batches(self._settle(roots))
+        groups = []
+        for columns, taken in parts:
+            broken = columns.picked(self._place[taken].astype(np.intp))
+            broken.size = int(self._sizes[taken].sum())
+            groups.append((broken, now - self._emitted_at[taken]))
         rows = [
             values if type(values) is Row else Row(tup_id, values, "default")
             for tup_id, values in self._take_out(slots)
         ]
         for row, size in zip(rows, self._sizes[slots].tolist(), strict=True):
             row.size = size
-        return rows, now - self._emitted_at[slots]
+        return rows, now - self._emitted_at[slots], groups
+
+    def _of_batches(self, slots: Int) -> tuple[Int, list[tuple[TrackedColumns, Int]]]:
+        """Slots whose trees are settled: those of single rows, and by batch, which the table forgets with its last."""
+        if not self._batches:
+            return slots, []
+        numbers = self._batch_of[slots]
+        parts = []
+        for number in np.unique(numbers).tolist():
+            if number:
+                taken = slots[numbers == number]
+                known = self._batches[number]
+                parts.append((known[0], taken))
+                known[1] -= len(taken)
+                if not known[1]:
+                    del self._batches[number]
+        self._batch_of[slots] = 0
+        return slots[numbers == 0], parts
 
     def _settle(self, roots: U64) -> Int:
         """A verdict for each root; returns the slots of those that were open."""
@@ -161,6 +273,8 @@ class OpenTrees:
         self._generation = np.concatenate((self._generation, fresh))
         self._sizes = np.concatenate((self._sizes, np.zeros(extra, dtype=np.uint32)))
         self._emitted_at = np.concatenate((self._emitted_at, np.zeros(extra)))
+        self._batch_of = np.concatenate((self._batch_of, np.zeros(extra, dtype=np.uint32)))
+        self._place = np.concatenate((self._place, np.zeros(extra, dtype=np.uint32)))
         self._ids.extend([None] * extra)
         self._rows.extend([None] * extra)
         self._give(np.arange(before, before + extra, dtype=np.intp))
@@ -205,22 +319,25 @@ class Replays:
 
     def __init__(self) -> None:
         self.size = 0  # bytes
-        self._due: list[tuple[float, int, Row]] = []
+        self._due: list[tuple[float, int, Row | TrackedColumns]] = []
         self._count = 0
+        self._rows = 0
 
-    def add(self, row: Row, now: float) -> None:
-        """Schedules the row's next attempt."""
+    def add(self, row: Row | TrackedColumns, now: float) -> None:
+        """Schedules the next attempt of a row, or of rows that were sent together."""
         delay = BACKOFF[min(row.attempt, len(BACKOFF) - 1)]
         self._count += 1
         row.attempt += 1
         self.size += row.size
+        self._rows += _rows_in(row)
         heapq.heappush(self._due, (now + delay, self._count, row))
 
-    def take(self, now: float) -> Row | None:
-        """A row that is due, the one due longest first."""
+    def take(self, now: float) -> Row | TrackedColumns | None:
+        """What is due, longest first."""
         if self._due and self._due[0][0] <= now:
             row = heapq.heappop(self._due)[2]
             self.size -= row.size
+            self._rows -= _rows_in(row)
             return row
         return None
 
@@ -230,4 +347,8 @@ class Replays:
         return self._due[0][0] if self._due else None
 
     def __len__(self) -> int:
-        return len(self._due)
+        return self._rows
+
+
+def _rows_in(entry: Row | TrackedColumns) -> int:
+    return len(entry) if isinstance(entry, TrackedColumns) else 1

@@ -5,6 +5,7 @@ pyarrow is an extra (``ardea[arrow]``), imported where a topology first uses it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ardea.errors import ConfigError, EncodingError, ProtocolError
@@ -20,14 +21,14 @@ def encode_batch(batch: pa.RecordBatch) -> memoryview:
         EncodingError: not a record batch.
         ConfigError: pyarrow is not installed.
     """
-    arrow = _pyarrow()
-    if not isinstance(batch, arrow.RecordBatch):
+    library = arrow()
+    if not isinstance(batch, library.RecordBatch):
         raise EncodingError(
             f"a {type(batch).__qualname__} was emitted as an Arrow batch",
             hint="Emit a pyarrow.RecordBatch; a table has to_batches().",
         )
-    sink = arrow.BufferOutputStream()
-    with arrow.ipc.new_stream(sink, batch.schema) as stream:
+    sink = library.BufferOutputStream()
+    with library.ipc.new_stream(sink, batch.schema) as stream:
         stream.write_batch(batch)
     return memoryview(sink.getvalue())
 
@@ -39,11 +40,11 @@ def decode_batch(buffer: bytes | bytearray | memoryview) -> pa.RecordBatch:
         ProtocolError: ``MALFORMED_ROWS``, these are not bytes that :func:`encode_batch` writes.
         ConfigError: pyarrow is not installed.
     """
-    arrow = _pyarrow()
+    library = arrow()
     try:
-        with arrow.ipc.open_stream(arrow.py_buffer(buffer)) as stream:
+        with library.ipc.open_stream(library.py_buffer(buffer)) as stream:
             return stream.read_next_batch()
-    except (arrow.ArrowException, OSError, StopIteration) as error:
+    except (library.ArrowException, OSError, StopIteration) as error:
         raise ProtocolError(
             "MALFORMED_ROWS",
             f"{len(buffer)} bytes are not an Arrow batch: {str(error) or 'the stream is empty'}",
@@ -52,20 +53,48 @@ def decode_batch(buffer: bytes | bytearray | memoryview) -> pa.RecordBatch:
 
 
 def rows_of(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
-    """The rows of a batch as Python values, which meet the same rows sent one by one."""
+    """The rows of a batch as Python values, which meet the same rows sent one by one.
+
+    Raises:
+        EncodingError: Python has no values for a column, such as times finer than a microsecond.
+    """
     if not batch.num_columns:
         return [()] * batch.num_rows
-    return list(zip(*map(_values_of, batch.columns), strict=True))
+    columns = []
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            columns.append(values_of(column))
+        except (arrow().ArrowException, ValueError, OverflowError, KeyError) as error:
+            raise EncodingError(
+                f"column {name} of {column.type} cannot be read as Python values: {error}",
+                hint="Cast it before it is emitted; docs/keys.md says what rows can have.",
+            ) from error
+    return list(zip(*columns, strict=True))
 
 
-def _values_of(column: pa.Array) -> list[Any]:
+def values_of(column: pa.Array) -> list[Any]:
+    """A column as Python values; raises what Arrow raises."""
+    if (coarse := _IN_MICROSECONDS.get(type(column).__name__)) is not None and column.type.unit == "ns":
+        column = column.cast(coarse(column.type))  # what as_py makes of nanoseconds depends on what is installed
     # Asking for dicts takes fifteen times as long, so only where the type, at any depth, has a map.
     has_maps = "map<" in str(column.type)
     values: list[Any] = column.to_pylist(maps_as_pydicts="strict") if has_maps else column.to_pylist()
     return values
 
 
-def _pyarrow() -> Any:
+_IN_MICROSECONDS: dict[str, Callable[[Any], pa.DataType]] = {
+    "TimestampArray": lambda kind: arrow().timestamp("us", kind.tz),
+    "DurationArray": lambda _: arrow().duration("us"),
+    "Time64Array": lambda _: arrow().time64("us"),
+}
+
+
+def arrow() -> Any:
+    """The library.
+
+    Raises:
+        ConfigError: pyarrow is not installed.
+    """
     try:
         import pyarrow
         import pyarrow.ipc

@@ -10,10 +10,11 @@ from ardea.protocol.wire_pb2 import VERDICTS, Header
 from ardea.testing.audit import Audit
 from ardea.testing.record import Record
 from heron_instance.bolt import BoltExecutor
+from heron_instance.buffers import StreamBuffer
+from heron_instance.column_bolt import ColumnBoltExecutor
 from heron_instance.executor import Environment
-from heron_instance.outlet import StreamBuffer
 from heron_instance.spout import SpoutExecutor
-from heron_instance.trees import Row, Trees
+from heron_instance.trees import Row, Trees, plain
 
 
 class WatchedBolt(BoltExecutor):
@@ -27,6 +28,10 @@ class WatchedBolt(BoltExecutor):
         """Notes what leaves."""
         self._record.left(self.env.task, self.outlet, ids=False)
         super().send()
+
+
+class WatchedColumnBolt(WatchedBolt, ColumnBoltExecutor):
+    """The executor of a bolt that reads columns."""
 
 
 class WatchedSpout(SpoutExecutor):
@@ -49,7 +54,8 @@ class WatchedSpout(SpoutExecutor):
         trees = super().trees(buffer, size)
         if trees is not None:
             roots = trees.roots.tolist()
-            ids = [m.tup_id if type(m) is Row else m for m in buffer.marks if m is not None]
+            marks = buffer.marks if buffer.origin is None else plain(buffer.origin.ids)
+            ids = [m.tup_id if type(m) is Row else m for m in marks if m is not None]
             self._open.update(zip(roots, ids, strict=True))
             if self._audit is not None:
                 self._audit.opened(roots)

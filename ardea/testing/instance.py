@@ -27,9 +27,10 @@ from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import EXIT, ORDER, Header, Order, Plan
 from ardea.testing.audit import InvariantError
 from ardea.testing.clock import Alarm
-from ardea.testing.executors import WatchedBolt, WatchedSpout
+from ardea.testing.executors import WatchedBolt, WatchedColumnBolt, WatchedSpout
 from ardea.testing.world import World, manager_name
-from ardea.tuples import Tuple
+from ardea.tuples import ColumnBatch, Tuple
+from heron_instance.column_bolt import reads_columns
 from heron_instance.executor import Environment, Executor, Item, Stopping
 from heron_instance.gateway import Gateway
 from heron_instance.instruments import Instruments
@@ -277,7 +278,9 @@ class SimulatedInstance:
             clock=self.clock,
             rng=np.random.default_rng([world.seed, self.task.task, self.life]),
         )
-        watched = WatchedBolt if component.kind == "bolt" else WatchedSpout
+        watched: type[WatchedBolt | WatchedSpout] = WatchedSpout
+        if component.kind == "bolt":
+            watched = WatchedColumnBolt if reads_columns(component.cls) else WatchedBolt
         executor = self.executor = watched(env, world.record, world.audit)
         executor.thread = get_ident()
         executor.learn(message.tasks)
@@ -305,6 +308,7 @@ class SimulatedInstance:
             user.next_tuple = next_tuple
             return
         process, process_batch, tick = user.process, user.process_batch, user.process_tick
+        process_columns = user.process_columns
 
         def seen(tup: Tuple) -> None:
             self._spend(self._cost)
@@ -321,6 +325,12 @@ class SimulatedInstance:
                 seen(tup)
             process_batch(rows)
 
+        def metered_columns(columns: ColumnBatch) -> None:
+            batch: Any = columns._batch
+            for index, values in enumerate(batch.rows):
+                seen(Tuple(values, index, batch))
+            process_columns(columns)
+
         def ticked(tup: Tuple) -> None:
             record.ticks[component] += 1
             tick(tup)
@@ -328,6 +338,8 @@ class SimulatedInstance:
         user.process, user.process_tick = metered, ticked  # type: ignore[method-assign]
         if type(user).process_batch is not Bolt.process_batch:
             user.process_batch = metered_batch  # type: ignore[method-assign]
+        if reads_columns(type(user)):
+            user.process_columns = metered_columns  # type: ignore[method-assign]
 
     # --- the end ----------------------------------------------------------------------------------------------
 

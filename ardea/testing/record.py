@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ardea.plan.physical import TaskPlan
-from ardea.protocol.arrow import rows_of
 from ardea.tuples import Tuple
+from heron_instance.buffers import StreamBuffer
 from heron_instance.outlet import Outlet
-from heron_instance.trees import Row
+from heron_instance.trees import Row, plain
 
 
 class Emitted(NamedTuple):
@@ -61,7 +61,7 @@ class Record:
     def left(self, task: TaskPlan, outlet: Outlet, *, ids: bool) -> None:
         """A task flushes what waits in ``outlet``; ``ids``: the marks there are message ids."""
         log = self.emitted[task.component]
-        for values, stream, mark in _in_order(outlet):
+        for values, stream, mark in _in_order(outlet, ids=ids):
             if type(mark) is not Row:
                 row = tuple(values) if isinstance(values, Iterable) else (values,)  # such a one is refused
                 log.append(Emitted(row, stream, task.task, mark if ids else None))
@@ -71,16 +71,26 @@ class Record:
         self.received[component].append(Received(tup.values, tup.component, tup.stream, tup.task, task))
 
 
-def _in_order(outlet: Outlet) -> Iterator[tuple[Sequence[Any], str, Any]]:
+def _in_order(outlet: Outlet, *, ids: bool) -> Iterator[tuple[Sequence[Any], str, Any]]:
     """(values, stream, mark) of the rows that wait, as they were emitted."""
     runs = outlet.runs if len(outlet.runs) > 1 else [(buffer, 0) for buffer in outlet.buffers.values()]
     ends: dict[int, int] = {}
     spans = []
     for buffer, start in reversed(runs):
-        spans.append((buffer, start, ends.get(id(buffer), len(buffer.rows))))
+        spans.append((buffer, start, ends.get(id(buffer), len(buffer))))
         ends[id(buffer)] = start
     for buffer, start, end in reversed(spans):
-        rows = buffer.rows if buffer.columns is None else rows_of(buffer.columns)
+        rows, marks = (
+            (buffer.rows, buffer.marks) if buffer.columns is None else (buffer.columns, _marks(buffer, ids=ids))
+        )
         for place in range(start, end):
-            mark = buffer.marks[place] if place < len(buffer.marks) else None  # a bolt's may come with the flush
+            mark = marks[place] if place < len(marks) else None  # a bolt's may come with the flush
             yield rows[place], buffer.plan.name, mark
+
+
+def _marks(buffer: StreamBuffer, *, ids: bool) -> list[Any]:
+    """Of columns: a spout's message ids, or what is sent again."""
+    columns = buffer.origin
+    if not ids or columns is None:
+        return []
+    return list(columns.rows()) if columns.attempt else plain(columns.ids)

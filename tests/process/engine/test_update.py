@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+from ardea.plan.definition import Definition
+from ardea.plan.wire import packing_from_bytes
+from ardea.transport import Keyring
 from tests.process.faults.counted import SPOUTS, TOPOLOGY, Counted
 
 ARDEA = [sys.executable, "-P", "-m", "ardea.cli"]
@@ -128,6 +131,29 @@ def test_a_verb_killed_in_the_middle_is_repeated(counted):
     assert code == 0, said
     counted.works()
     assert counted.tasks("first") == ["first-0", "first-1", "first-2"]
+    counted.finish()
+
+
+def test_new_containers_get_keys_of_their_own(counted):
+    """Made by the verb; one that is repeated takes those that lie there, and joins."""
+    secret = counted.topology.folder / "container-3" / "keys" / "secret.key"
+    assert not secret.exists()
+    verb = counted.begin("--set", "topology.stmgrs=3")
+    counted.topology.until(lambda: counted.topology.status.update is not None, "the update has begun")
+    verb.kill()
+    counted.end(verb)
+    key = secret.read_text()
+    code, said = counted.update("--set", "topology.stmgrs=3")
+    assert code == 0, said
+    assert secret.read_text() == key
+    counted.works()
+    definition = Definition.read(counted.topology.folder / "definition")
+    plan = next(c for c in packing_from_bytes(definition.packing).containers if c.number == 3)
+    assert plan.instances
+    assert Keyring.read(secret.parent, definition.keys).public.decode() == definition.keys["container-3"]
+    code, said = counted.update("--set", "topology.stmgrs=2")
+    assert code == 0, said
+    counted.works()
     counted.finish()
 
 

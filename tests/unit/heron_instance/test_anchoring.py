@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.wire_pb2 import ONE, Header
 from heron_instance.anchoring import UNANCHORED, Anchoring
+from heron_instance.buffers import StreamBuffer
 from heron_instance.inlet import InputBatch
-from heron_instance.outlet import StreamBuffer
 
 PLAN = StreamPlan("default", ("word",))
 INPUTS = 8

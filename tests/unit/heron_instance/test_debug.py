@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ardea.plan.logical import StreamPlan
+from ardea.protocol.columns import ColumnRows
 from heron_instance.debug import PER_SECOND, EmitLog
 
 
@@ -21,6 +22,9 @@ class Buffer:
     rows: list[Any]
     columns: Any = None
     plan: StreamPlan = field(default_factory=lambda: StreamPlan("default", ("a",), False))
+
+    def __len__(self) -> int:
+        return len(self.rows if self.columns is None else self.columns)
 
 
 class Clock:
@@ -75,7 +79,7 @@ def test_values_are_short_and_on_one_line_whatever_they_are(lines):
 
 def test_rows_of_an_arrow_batch_are_read_from_it(lines):
     batch = pyarrow.record_batch({"a": [1, 2]})
-    EmitLog("words-0", Clock(), always=True).look([Buffer([(), ()], columns=batch)])
+    EmitLog("words-0", Clock(), always=True).look([Buffer([], columns=ColumnRows(batch))])
     assert lines() == ["default (1)", "default (2)"]
 
 

@@ -5,14 +5,15 @@ import weakref
 from collections import deque
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ardea.errors import UserError
 from ardea.protocol.ids import GENERATIONS, SLOTS, generations_of, slots_of, tasks_of
-from heron_instance.trees import BACKOFF, OpenTrees, Replays, Row
+from heron_instance.trees import BACKOFF, OpenTrees, Replays, Row, TrackedColumns, ids_of
 
 TASK = 9
 
@@ -72,10 +73,10 @@ class TreesMachine(RuleBasedStateMachine):
         self.now += 1.0
         expected = [self.open[root][0] for root in roots]
         if acked:
-            ids, seconds = self.trees.complete(np.array(column, dtype=np.uint64), self.now)
+            ids, seconds, _ = self.trees.complete(np.array(column, dtype=np.uint64), self.now)
             assert ids == expected
         else:
-            rows, seconds = self.trees.broken(np.array(column, dtype=np.uint64), self.now)
+            rows, seconds, _ = self.trees.broken(np.array(column, dtype=np.uint64), self.now)
             assert rows == [Row(n, [n], "default") if n % 3 else Row(n, [n], "other", attempt=2) for n in expected]
         assert seconds.tolist() == [self.now - self.open[root][2] for root in roots]
         for root in roots:
@@ -185,3 +186,86 @@ def test_rows_come_back_by_due_time_then_in_order():
     assert [replays.take(1.0).tup_id for _ in range(3)] == ["first", "second", "late"]
     assert replays.take(1e9) is None
     assert (len(replays), replays.next_due) == (0, None)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 9)), min_size=1, max_size=6), st.data())
+def test_rows_of_batches_get_their_verdicts_among_single_rows(emitted, data):
+    """In any order, in any portions; a batch goes with its last tree, and what broke of it is a batch again."""
+    trees, expected, next_id = table(), {}, 0
+    for columns, count in emitted:
+        ids = range(next_id, next_id + count)
+        next_id += count
+        if columns:
+            tracked = TrackedColumns(ids_of(ids), pa.record_batch({"n": pa.array(ids)}), "s")
+            roots = trees.open_columns(tracked, np.arange(count, dtype=np.intp), 10 * count, 0.0)
+        else:
+            roots = trees.open(list(ids), [(n,) for n in ids], 10 * count, 0.0)
+        expected.update(zip(roots.tolist(), ids, strict=True))
+    assert trees.pending == next_id
+    assert trees.pending_bytes == 10 * next_id
+    order, found = data.draw(st.permutations(list(expected))), []
+    while order:
+        cut = data.draw(st.integers(1, len(order)))
+        part, order = np.array(order[:cut], dtype=np.uint64), order[cut:]
+        if data.draw(st.booleans()):
+            ids, _, groups = trees.complete(part, 1.0)
+            seen = [*ids, *(tup_id for each, _ in groups for tup_id in each.tolist())]
+        else:
+            rows, _, groups = trees.broken(part, 1.0)
+            for each, seconds in groups:
+                assert len(each) == len(seconds) == each.size / 10
+                assert each.batch.column(0).to_pylist() == each.ids.tolist()
+                assert [row.values for row in each.rows()] == [(n,) for n in each.ids.tolist()]
+            seen = [*(row.tup_id for row in rows), *(tup_id for each, _ in groups for tup_id in each.ids.tolist())]
+        assert sorted(seen) == sorted(expected[root] for root in part.tolist())
+        found += seen
+    assert sorted(found) == list(range(next_id))
+    assert (trees.pending, trees.pending_bytes) == (0, 0)
+    assert not trees._batches
+
+
+def test_a_slot_of_a_batch_serves_a_single_row_next():
+    """While another batch is open, too."""
+
+    def a_batch(ids):
+        tracked = TrackedColumns(ids_of(ids), pa.record_batch({"n": pa.array(ids)}), "s")
+        return trees.open_columns(tracked, np.arange(len(ids), dtype=np.intp), 0, 0.0)
+
+    trees = table()
+    trees.complete(a_batch(range(1000)), 0.0)
+    other = a_batch(range(10))
+    rows = trees.open([*range(500)], [(n,) for n in range(500)], 0, 0.0)
+    ids, _, groups = trees.complete(np.concatenate((rows, other[:5])), 0.0)
+    assert ids == [*range(500)]
+    assert [each.tolist() for each, _ in groups] == [[*range(5)]]
+
+
+def test_rows_sent_together_wait_together():
+    """They count as rows, and as their bytes."""
+    replays = Replays()
+    columns = TrackedColumns([1, None, "b"], pa.record_batch({"n": [1, 2, 3]}), "s", size=30)
+    assert columns.tracked.tolist() == [0, 2]
+    replays.add(columns, 0.0)
+    replays.add(Row(7, (7,), "s", size=5), 0.0)
+    assert (len(replays), replays.size) == (4, 35)
+    assert replays.take(0.0) is columns
+    assert (len(replays), replays.size, columns.attempt) == (1, 5, 1)
+
+
+@pytest.mark.parametrize(
+    ("given_ids", "kept"),
+    [
+        (range(3, 9, 2), np.array([3, 5, 7])),
+        (np.array([1, 2], np.uint8), np.array([1, 2])),
+        (pa.array([1, 2]), np.array([1, 2])),
+        (range(2**64, 2**64 + 2), [2**64, 2**64 + 1]),
+        ([1, None], [1, None]),
+        (("a", 1), ["a", 1]),
+        (np.array([0.5]), [0.5]),
+    ],
+)
+def test_ids_of_a_batch(given_ids, kept):
+    found = ids_of(given_ids)
+    assert type(found) is type(kept)
+    assert list(found) == list(kept)
+    assert found is not given_ids

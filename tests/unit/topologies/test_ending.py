@@ -111,7 +111,7 @@ def topologies(draw, spouts):
     loose = [spec for name, spec in specs.items() if name not in read]
     specs["sink"] = CollectBolt.spec("sink", inputs=loose)
     expected["sink"] = set().union(*(expected[spec.name] for spec in loose))
-    config = {"topology.message.timeout.secs": 60}  # some thousand rows, a millisecond each, must not be replayed for it
+    config = {"topology.message.timeout.secs": 60}  # thousands of rows, a millisecond each
     return type("Drawn", (Topology,), {**specs, "config": config}), expected
 
 

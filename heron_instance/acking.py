@@ -1,0 +1,179 @@
+"""What a bolt has acked and failed since the last flush, and the messages that say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ardea.errors import UserError
+from ardea.protocol.ids import NO_IDS, U64, by_task, distinct, fold
+from ardea.protocol.wire_pb2 import ACKS, Header
+from ardea.tuples import ColumnBatch, Tuple
+from heron_instance.hooks import Hooks
+from heron_instance.inlet import ColumnInput, InputBatch, Int
+from heron_instance.instruments import Instruments
+from heron_instance.joins import row_numbers
+from heron_instance.outlet import OutMessage
+
+
+class Acking:
+    """Of one bolt task.  ``hooks`` are told of each tuple."""
+
+    def __init__(self, instruments: Instruments, check_thread: Callable[[], None]) -> None:
+        self._instruments = instruments
+        self._check_thread = check_thread
+        self.hooks: Hooks | None = None
+        self._acked: list[tuple[InputBatch, Int | None]] = []
+        self._explicit: list[tuple[InputBatch, int]] = []
+        self._failed: dict[tuple[InputBatch, int], None] = {}  # in order, each once
+        self._failed_rows: list[tuple[InputBatch, Int]] = []
+
+    @property
+    def waiting(self) -> bool:
+        """Whether anything is to be said."""
+        return bool(self._acked or self._explicit or self._failed or self._failed_rows)
+
+    # --- the author's calls -----------------------------------------------------------------------------------
+
+    def ack(self, tup: Tuple) -> None:
+        """An explicit ack; a second one is ignored and counted."""
+        self._check_thread()
+        batch, index = tup._batch, tup._index
+        if not isinstance(batch, InputBatch):
+            return
+        if settled(batch, index):
+            self._instruments.double_acks.value += 1
+            return
+        batch.settled.add(index)
+        self._explicit.append((batch, index))
+        self._instruments.acked.value += 1
+        if self.hooks is not None:
+            self.hooks.acked(tup, batch.arrived)
+
+    def fail(self, tup: Tuple) -> None:
+        """An explicit fail; of a tuple already settled it is ignored and counted."""
+        self._check_thread()
+        batch, index = tup._batch, tup._index
+        if not isinstance(batch, InputBatch):
+            return
+        if settled(batch, index):
+            self._instruments.double_acks.value += 1
+            return
+        self.fail_row(batch, index)
+
+    def ack_batch(self, columns: ColumnBatch, rows: Any) -> None:
+        """Explicit acks of many."""
+        batch, numbers = self._unsettled(columns, rows)
+        if len(numbers):
+            self._acked.append((batch, numbers))
+            self._instruments.acked.value += len(numbers)
+            self._tell_acked(batch, numbers)
+
+    def fail_batch(self, columns: ColumnBatch, rows: Any) -> None:
+        """Explicit fails of many."""
+        batch, numbers = self._unsettled(columns, rows)
+        self._note_failed(batch, numbers)
+
+    def _unsettled(self, columns: ColumnBatch, rows: Any) -> tuple[ColumnInput, Int]:
+        """The rows that are neither acked nor failed yet, and now are."""
+        self._check_thread()
+        batch = getattr(columns, "_batch", None)
+        if not isinstance(batch, ColumnInput):
+            raise UserError(f"ack_batch and fail_batch take what process_columns got, not {type(columns).__qualname__}")
+        everything = np.arange(len(batch.rows), dtype=np.intp)
+        asked = everything if rows is None else row_numbers(rows, len(batch.rows))
+        fresh = np.unique(asked[~batch.settled_at(asked)])
+        self._instruments.double_acks.value += len(asked) - len(fresh)
+        batch.settled_rows.update(fresh)
+        return batch, fresh
+
+    # --- what follows from a return or an exception -------------------------------------------------------------
+
+    def fail_row(self, batch: InputBatch, index: int) -> None:
+        """A row that is not settled."""
+        batch.settled.add(index)
+        self._failed[batch, index] = None
+        self._instruments.failed.value += 1
+        if self.hooks is not None:
+            self.hooks.failed(Tuple(batch.rows[index], index, batch), batch.arrived)
+
+    def fail_again(self, batch: InputBatch, index: int) -> None:
+        """A row that may be acked: it fails all the same."""
+        if (batch, index) not in self._failed:
+            self.fail_row(batch, index)
+
+    def fail_rest(self, batch: InputBatch, start: int, end: int) -> None:
+        """All of these rows that are not settled."""
+        numbers = np.arange(start, end, dtype=np.intp)
+        numbers = numbers[~batch.settled_at(numbers)]
+        if isinstance(batch, ColumnInput):
+            batch.settled_rows.update(numbers)
+            self._note_failed(batch, numbers)
+            return
+        for index in numbers.tolist():
+            self.fail_row(batch, index)
+
+    def ack_processed(self, batch: InputBatch, start: int, end: int) -> None:
+        """Acks these rows, but for those that are settled already."""
+        numbers: Int | None
+        if batch.settled:
+            numbers = np.arange(start, end, dtype=np.intp)
+            numbers = numbers[~batch.settled_at(numbers)]
+        elif start == 0 and end == len(batch.rows):
+            numbers = None
+        else:
+            numbers = np.arange(start, end, dtype=np.intp)
+        batch.acked_below = end
+        self._instruments.acked.value += end - start if numbers is None else len(numbers)
+        self._tell_acked(batch, range(start, end) if numbers is None else numbers)
+        if batch.tracked:
+            self._acked.append((batch, numbers))
+
+    def _tell_acked(self, batch: InputBatch, numbers: Int | range) -> None:
+        if self.hooks is not None:
+            for index in map(int, numbers):
+                self.hooks.acked(Tuple(batch.rows[index], index, batch), batch.arrived)
+
+    def _note_failed(self, batch: InputBatch, numbers: Int) -> None:
+        if not len(numbers):
+            return
+        self._failed_rows.append((batch, numbers))
+        self._instruments.failed.value += len(numbers)
+        if self.hooks is not None:
+            for index in numbers.tolist():
+                self.hooks.failed(Tuple(batch.rows[index], index, batch), batch.arrived)
+
+    # --- the flush --------------------------------------------------------------------------------------------
+
+    def messages(self) -> Iterator[OutMessage]:
+        """One for each spout task that is concerned; nothing waits then."""
+        for batch, index in self._explicit:
+            self._acked.append((batch, np.array([index], dtype=np.intp)))
+        columns = [batch.acks(rows) for batch, rows in self._acked if batch.tracked]
+        roots, xors = NO_IDS, NO_IDS
+        if columns:
+            roots, xors = fold(np.concatenate([c[0] for c in columns]), np.concatenate([c[1] for c in columns]))
+        failed = self._failed_roots()
+        self._acked.clear()
+        self._explicit.clear()
+        self._failed.clear()
+        self._failed_rows.clear()
+        frames: dict[int, list[bytes]] = {}
+        for spout, part in by_task(roots):
+            frames[spout] = [roots[part].tobytes(), xors[part].tobytes(), b"", b""]
+        for spout, part in by_task(failed):
+            frames.setdefault(spout, [b"", b"", b"", b""])[2] = failed[part].tobytes()
+        for spout, columns_of in frames.items():
+            yield OutMessage(Header(kind=ACKS, target=spout), columns_of, 0, sum(map(len, columns_of)))
+
+    def _failed_roots(self) -> U64:
+        rows = [*self._failed_rows, *((batch, np.array([index], dtype=np.intp)) for batch, index in self._failed)]
+        parts = [batch.roots_of(numbers)[0] for batch, numbers in rows if batch.tracked]
+        return distinct(np.sort(np.concatenate(parts))) if parts else NO_IDS
+
+
+def settled(batch: Any, index: int) -> bool:
+    """Whether a tuple is acked or failed already."""
+    return isinstance(batch, InputBatch) and (index < batch.acked_below or index in batch.settled)
