@@ -16,6 +16,7 @@ from ardea.cli.console import Name, Output, OutputOption, StateOption
 from ardea.cli.drawing import draw
 from ardea.cli.listing import row, state_of
 from ardea.cli.places import also_on_kubernetes
+from ardea.cli.progress import jobs
 from ardea.errors import NotFound, StateError, Unreachable
 from ardea.metrics import Totals
 from ardea.protocol.ids import admission_of, life_of
@@ -24,10 +25,12 @@ from ardea.state.records import SchedulerLocation
 from ardea.state.topologies import find
 from scheduler.control import MasterClient, Status
 from scheduler.home import Home
+from scheduler.kubernetes import names
 from scheduler.kubernetes.client import Cluster
 from scheduler.kubernetes.describe import pod_rows, process_rows
 from scheduler.kubernetes.topologies import find as find_root
 from scheduler.kubernetes.topologies import pods_of
+from scheduler.kubernetes.waiting import refusals
 from scheduler.processes import ProcessRow, processes
 
 
@@ -38,6 +41,7 @@ def _on_cluster(cluster: Cluster, name: str, output: Output, plan: bool = False)
         return
     found = find_root(cluster, name)
     pods = pods_of(cluster, found.id)
+    jobs = cluster.list("Job", names.of_topology(found.id))
     told = remote.described_by_master(cluster, found.id) if found.topology.running else None
     rows = process_rows(found.blueprint, pods)
     execution, record = found.topology.execution, found.topology.record
@@ -51,7 +55,7 @@ def _on_cluster(cluster: Cluster, name: str, output: Output, plan: bool = False)
         "version": record.ardea_version if record else None,
         "kept_by": {"scheduler": "kubernetes", "host": cluster.namespace, "pid": 0},
         "processes": msgspec.to_builtins(rows),
-        "pods": pod_rows(pods),
+        "pods": pod_rows(pods, jobs, refusals(cluster, jobs, pods)),
         "folder": None,
     }
     _show(document, status, rows, output)
@@ -137,13 +141,16 @@ def _print(document: dict[str, Any], status: Status | None, rows: list[ProcessRo
         missing = [f"container {number}" for number in status.missing_containers] + status.silent_tasks
         facts.add_row("Not registered", ", ".join(missing) or "none")
         facts.add_row("Given up", f"{status.given_up:,}")
+        if running := jobs(status.components):
+            facts.add_row("Spark", ", ".join(running))
     out.print(facts, highlight=False)
     if status is not None:
         out.print(_tasks(status, rows))
         for error in status.errors:
             out.print(f"error: {error}", highlight=False, markup=False, soft_wrap=True)
     for pod in document.get("pods", ()):
-        line = f"container {pod['container']}: pod {pod['pod']} on {pod['node'] or 'no node'}, {pod['phase']}"
+        where = f"pod {pod['pod']} on {pod['node'] or 'no node'}, {pod['phase']}" if pod["pod"] else "no pod"
+        line = f"container {pod['container']}: {where}"
         out.print(
             f"{line}; {pod['trouble']}" if pod["trouble"] else line, highlight=False, markup=False, soft_wrap=True
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from rich.console import Console
 from rich.control import Control
@@ -25,9 +25,11 @@ class Rates:
         """``spouts``: the components that count."""
         self._spouts = sorted(spouts)
         self._seen: deque[tuple[float, dict[str, Totals]]] = deque()
+        self._jobs: list[str] = []
 
     def observe(self, now: float, components: dict[str, Totals]) -> None:
         """The totals at ``now`` (seconds, steady); equal ones are the same news, told again."""
+        self._jobs = jobs(components)
         spouts = {name: components.get(name, Totals()) for name in self._spouts}
         if self._seen and self._seen[-1][1] == spouts:
             return
@@ -36,7 +38,10 @@ class Rates:
             self._seen.popleft()
 
     def line(self, now: float) -> str:
-        """``lines 203,411/s · acked 1,204,000 · pending 20,000 · p50 31 ms p99 80 ms · failed 0``."""
+        """``lines 203,411/s · acked 1,204,000 · pending 20,000 · p50 31 ms p99 80 ms · failed 0``.
+
+        Behind it the jobs that components run elsewhere, ``orders_driver 34/120 tasks``.
+        """
         if not self._seen:
             return ""
         (since, first), (_, last) = self._seen[0], self._seen[-1]
@@ -51,7 +56,16 @@ class Rates:
         if low is not None and high is not None:
             parts.append(f"p50 {seconds(low)} p99 {seconds(high)}")
         parts.append(f"failed {total.failed + total.timed_out + total.lost:,}")
-        return " · ".join(parts)
+        return " · ".join([*parts, *self._jobs])
+
+
+def jobs(components: Mapping[str, Totals]) -> list[str]:
+    """How far each job is that a component runs in Spark at present: ``orders_driver 34/120 tasks``."""
+    return [
+        f"{name} {totals.job_tasks_done:,}/{totals.job_tasks:,} tasks"
+        for name, totals in sorted(components.items())
+        if totals.job_tasks
+    ]
 
 
 class Display:

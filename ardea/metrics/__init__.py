@@ -1,6 +1,15 @@
 """The vocabulary of metrics that every process shares; nothing here needs more than msgspec."""
 
-from ardea.metrics.overview import Lives, Overview, ProcessTotals, Summary, TaskSummary, Totals
+from ardea.metrics.overview import (
+    JOB_TASKS,
+    JOB_TASKS_DONE,
+    Lives,
+    Overview,
+    ProcessTotals,
+    Summary,
+    TaskSummary,
+    Totals,
+)
 from ardea.metrics.process import cpu_seconds, observe_process, resident_memory_bytes
 from ardea.metrics.registry import Counter, Gauge, Histogram, HistogramValue, Identity, Registry, Snapshot
 from ardea.metrics.series import SECONDS, SERIES, TUPLES, Kind, Scope, Series, quantile
@@ -15,6 +24,8 @@ from ardea.metrics.user import (
 )
 
 __all__ = [
+    "JOB_TASKS",
+    "JOB_TASKS_DONE",
     "SECONDS",
     "SERIES",
     "TUPLES",

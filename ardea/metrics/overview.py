@@ -41,6 +41,11 @@ SUMMARY_GAUGES = (
     "ardea_process_resident_memory_bytes",
     "ardea_process_threads",
 )
+SUMMARY_USER = "ardea_user_value"
+JOB_TASKS, JOB_TASKS_DONE = "job-tasks", "job-tasks-done"
+SUMMARY_USER_VALUES = (JOB_TASKS, JOB_TASKS_DONE)
+"""Values of user code, by the names they are registered under, that the master is told, as ``SUMMARY_USER NAME``: how
+far a job is that a component runs elsewhere."""
 
 
 def add(a: Values, b: Values) -> Values:
@@ -119,6 +124,7 @@ class Summary(msgspec.Struct, frozen=True, array_like=True):
 class Totals(msgspec.Struct):
     """What one process, or all tasks of a component, did since the topology began.
 
+    ``job_tasks`` and ``job_tasks_done``: of the job that it runs elsewhere, in Spark, at present.
     ``backpressured_seconds``: held back; ``initiated_seconds``: held spouts back, because too much waited for it.
     Latencies are buckets of ``ardea.metrics.SECONDS`` followed by the sum in seconds.
     """
@@ -141,6 +147,8 @@ class Totals(msgspec.Struct):
     pending: int = 0
     resident_memory_bytes: int = 0
     threads: int = 0
+    job_tasks: int = 0
+    job_tasks_done: int = 0
 
     def plus(self, other: Totals) -> Totals:
         """Both together."""
@@ -192,7 +200,7 @@ _SERIES_OF = {
     "threads": "ardea_process_threads",
 }
 _WHOLE = {field.name for field in msgspec.structs.fields(Totals) if field.type is int}
-_NOW = {"tasks", "pending", "resident_memory_bytes", "threads"}
+_NOW = {"tasks", "pending", "resident_memory_bytes", "threads", "job_tasks", "job_tasks_done"}
 
 
 class ProcessTotals(msgspec.Struct, frozen=True):
@@ -271,6 +279,8 @@ class Overview:
 def _totals(process: _Process, initiated: float) -> Totals:
     values = process.lives.totals()
     fields: dict[str, Any] = {"tasks": 1 if process.gauges else 0, "initiated_seconds": initiated}
+    for field, name in (("job_tasks", JOB_TASKS), ("job_tasks_done", JOB_TASKS_DONE)):
+        fields[field] = int(process.gauges.get(f"{SUMMARY_USER} {name}", 0))
     for field, name in _SERIES_OF.items():
         kind = SERIES[name].kind
         if kind is Kind.GAUGE:

@@ -1,6 +1,7 @@
 """The driver's staging folder over HTTP.
 
-PUT /staged/PATH                 a staged file or a report, with its checksum: whole or not at all
+PUT /staged/PATH                 a staged file, a report, or how far a partition of a stream is acked, with its
+                                 checksum: whole or not at all
 GET /staged/PATH                 a staged file, or a range of it
 GET /index?after=BYTES&id=ID     what the index has beyond; waits a second for it.  Of another index than ID: all
 
@@ -27,9 +28,10 @@ from starlette.routing import Route
 
 from ardea.errors import UserError
 from ardea.spark.access import CHECKSUM, INDEX_ID, TOKEN, Access
-from ardea.spark.index import INDEX, REPORTS
+from ardea.spark.index import INDEX, REPORTS, PresentFile
+from ardea.spark.job import PROGRESS
 
-_NAME = re.compile(rf"run-[0-9a-f]+/(part-[0-9-]+\.arrow|{REPORTS}/[0-9]+-[0-9]+\.json)")
+_NAME = re.compile(rf"run-[0-9a-f]+/(part-[0-9-]+\.arrow|{REPORTS}/[0-9]+-[0-9]+\.json)|{PROGRESS}/[0-9]+")
 _PATIENCE, _LOOK = 1.0, 0.02
 """Seconds for which a question about the index waits, and between two looks at it."""
 
@@ -49,6 +51,7 @@ class Depot:
     def __init__(self, folder: Path, host: str, bind: str) -> None:
         self._folder = folder
         self._life = secrets.token_hex(4)
+        self._index_file = PresentFile(folder / INDEX)
         try:
             self._socket = socket.create_server((bind, 0))
         except OSError as error:
@@ -113,19 +116,14 @@ class Depot:
         return FileResponse(path)
 
     async def _index(self, request: Request) -> Response:
-        path = self._folder / INDEX
         clock = asyncio.get_running_loop().time
         until = clock() + _PATIENCE
         while True:
-            try:
-                with path.open("rb") as file:
-                    name = f"{self._life}-{path.stat().st_ino}"
-                    same = request.query_params.get("id") == name
-                    after = int(request.query_params.get("after", 0)) if same else 0
-                    file.seek(after)
-                    text = file.read()
-            except FileNotFoundError:
+            if not self._index_file.look():
                 return PlainTextResponse("nothing is staged any more", 404)
+            name = f"{self._life}-{self._index_file.number}"
+            same = request.query_params.get("id") == name
+            text = self._index_file.read(int(request.query_params.get("after", 0)) if same else 0)
             if text or not same or clock() >= until or self._server.should_exit:
                 return Response(text, headers={INDEX_ID: name}, media_type="application/jsonl")
             await asyncio.sleep(_LOOK)

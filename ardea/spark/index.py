@@ -1,12 +1,13 @@
-"""The index of what is staged: one line a partition, appended by the driver and followed by the spout's tasks."""
+"""The index of what is staged: a line for each partition or micro-batch.  The driver writes, spout tasks follow."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import secrets
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
 import msgspec
 
@@ -35,16 +36,78 @@ class Partition(msgspec.Struct, frozen=True, tag="partition"):
         """Of all its files."""
         return sum(file.rows for file in self.files)
 
+    @property
+    def batches(self) -> int:
+        """Of all its files."""
+        return sum(file.batches for file in self.files)
+
 
 class Complete(msgspec.Struct, frozen=True, tag="complete"):
-    """The last line: there is no other partition."""
+    """The last line: there is no other partition.  A stream may go on in another run of the topology."""
 
     partitions: int
     rows: int
+    topology: str = ""
 
 
-Line = Partition | Complete
+class Head(msgspec.Struct, frozen=True, tag="stream"):
+    """The first line of a stream's index: which stream it is, and how much of it is acked and removed."""
+
+    stream: str
+    batches: int
+    partitions: int
+
+
+class MicroBatch(msgspec.Struct, frozen=True, tag="batch"):
+    """A published micro-batch of a stream: its id in Spark, the run's folder, its partitions that have rows.
+
+    Partitions are numbered over the whole stream.
+    """
+
+    number: int
+    run: str
+    partitions: tuple[Partition, ...]
+
+
+Line = Partition | Complete | Head | MicroBatch
 _decoder: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
+
+
+class PresentFile:
+    """The file that a path names at present.  It is held open, else its successor could get the same inode.
+
+    ``number`` counts the files that have been there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._held = -1
+        self.number = 0
+
+    def look(self) -> bool:
+        """Whether there is one; opens it, if it is new."""
+        try:
+            status = self._path.stat()
+            if self._held < 0 or not os.path.samestat(status, os.fstat(self._held)):
+                new = os.open(self._path, os.O_RDONLY)
+                self._close()
+                self._held = new
+                self.number += 1
+        except FileNotFoundError:
+            return False
+        return True
+
+    def read(self, offset: int) -> bytes:
+        """What it has from there on."""
+        return os.pread(self._held, max(0, os.fstat(self._held).st_size - offset), offset)
+
+    def _close(self) -> None:
+        if self._held >= 0:
+            os.close(self._held)
+            self._held = -1
+
+    def __del__(self) -> None:
+        self._close()
 
 
 class IndexReader:
@@ -52,29 +115,24 @@ class IndexReader:
 
     def __init__(self, folder: Path) -> None:
         """``folder`` need not be there yet."""
-        self._path = folder / INDEX
+        self._present = PresentFile(folder / INDEX)
         self._reset()
 
-    def _reset(self, inode: int = 0) -> None:
-        self._inode = inode
+    def _reset(self) -> None:
+        self._file = self._present.number
         self._offset = 0
         self.partitions: dict[int, Partition] = {}
         self.complete: Complete | None = None
+        self.head: Head | None = None
+        self.batches: dict[int, MicroBatch] = {}
 
     def poll(self) -> bool:
         """Reads what is new; True if there was anything.  Of an index that was begun anew, nothing former stays."""
-        try:
-            status = self._path.stat()
-        except FileNotFoundError:
+        if not self._present.look():
             return False
-        if status.st_ino == self._inode and status.st_size == self._offset:
-            return False
-        with self._path.open("rb") as file:
-            inode = os.fstat(file.fileno()).st_ino
-            if inode != self._inode:
-                self._reset(inode)
-            file.seek(self._offset)
-            text = file.read()
+        if self._file != self._present.number:
+            self._reset()
+        text = self._present.read(self._offset)
         whole = text[: text.rfind(b"\n") + 1]
         self._offset += len(whole)
         for line in whole.splitlines():
@@ -82,10 +140,16 @@ class IndexReader:
         return bool(whole)
 
     def _take(self, line: Line) -> None:
-        if isinstance(line, Complete):
-            self.complete = line
-        else:
-            self.partitions[line.number] = line
+        match line:
+            case Complete():
+                self.complete = line
+            case Head():
+                self.head = line
+            case MicroBatch():
+                self.batches[line.number] = line
+                self.partitions.update((partition.number, partition) for partition in line.partitions)
+            case Partition():
+                self.partitions[line.number] = line
 
 
 class IndexWriter:
@@ -108,28 +172,29 @@ class IndexWriter:
         self._append(partition)
         return True
 
-    def complete(self) -> Complete:
-        """Says that nothing more will come."""
+    def complete(self, topology: str = "") -> Complete:
+        """Says that nothing more will come in this topology, by its id."""
         partitions = self.known.partitions.values()
-        line = Complete(len(partitions), sum(each.rows for each in partitions))
+        line = Complete(len(partitions), sum(each.rows for each in partitions), topology)
         self._append(line)
         return line
 
     def restart(self) -> None:
         """Begins anew; readers notice."""
-        new = self._path.with_suffix(".new")
-        with new.open("wb"):
-            pass
-        self._file.close()
-        new.replace(self._path)
-        self._file = self._path.open("ab")
-        self.known.poll()
+        self._replace([])
         assert not self.known.partitions
 
     def _append(self, line: Line) -> None:
-        self._file.write(msgspec.json.encode(line) + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        _write(self._file, [line])
+        self.known.poll()
+
+    def _replace(self, lines: Iterable[Line]) -> None:
+        new = self._path.with_suffix(".new")
+        with new.open("wb") as file:
+            _write(file, lines)
+        self._file.close()
+        new.replace(self._path)
+        self._file = self._path.open("ab")
         self.known.poll()
 
     def close(self) -> None:
@@ -141,6 +206,56 @@ class IndexWriter:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
         self.close()
+
+
+class StreamIndexWriter(IndexWriter):
+    """The index of a stream: micro-batches in their order.  Those that are acked are not kept."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        if self.known.head is None:
+            self._append(Head(secrets.token_hex(8), 0, 0))
+
+    @property
+    def head(self) -> Head:
+        """The first line."""
+        assert self.known.head is not None
+        return self.known.head
+
+    @property
+    def next_batch(self) -> int:
+        """The number of the micro-batch that is to come."""
+        return self.head.batches + len(self.known.batches)
+
+    def publish_batch(self, run: str, partitions: Iterable[Partition]) -> MicroBatch:
+        """Appends the next micro-batch, as a whole or not at all."""
+        batch = _numbered(self.next_batch, run, partitions, self.head.partitions + len(self.known.partitions))
+        self._append(batch)
+        return batch
+
+    def replace_all(self, run: str, partitions: Iterable[Partition]) -> None:
+        """Begins another stream, of this one micro-batch; readers notice."""
+        self._replace([Head(secrets.token_hex(8), 0, 0), _numbered(0, run, partitions, 0)])
+
+    def remove_first(self) -> MicroBatch:
+        """Forgets the oldest micro-batch; readers notice."""
+        oldest, *others = self.known.batches.values()
+        head = Head(self.head.stream, oldest.number + 1, self.head.partitions + len(oldest.partitions))
+        end = [] if self.known.complete is None else [self.known.complete]
+        self._replace([head, *others, *end])
+        return oldest
+
+
+def _numbered(batch: int, run: str, partitions: Iterable[Partition], first: int) -> MicroBatch:
+    with_rows = [partition for partition in partitions if partition.files]
+    numbered = (msgspec.structs.replace(partition, number=number) for number, partition in enumerate(with_rows, first))
+    return MicroBatch(batch, run, tuple(numbered))
+
+
+def _write(file: BinaryIO, lines: Iterable[Line]) -> None:
+    file.writelines(msgspec.json.encode(line) + b"\n" for line in lines)
+    file.flush()
+    os.fsync(file.fileno())
 
 
 REPORTS = "reports"

@@ -50,7 +50,7 @@ class SparkJob:
         Raises:
             UserError: the task has no folder, because no supervisor has started it.
         """
-        container = _container(spout)
+        container = container_folder(spout)
         match self.place(config):
             case None:
                 return container.parent / "spark" / spout
@@ -66,7 +66,7 @@ class SparkJob:
     def own_folder(self, context: TopologyContext) -> Path:
         """What this task alone sees; UserError as above."""
         component = context.this_component_id
-        return _container(component) / "spark" / f"{component}-{context.this_task_index}"
+        return container_folder(component) / "spark" / f"{component}-{context.this_task_index}"
 
 
 def is_local(config: Mapping[str, Any]) -> bool:
@@ -79,7 +79,8 @@ def own_host() -> str:
     return os.environ.get("POD_IP", "127.0.0.1")
 
 
-def _container(component: str) -> Path:
+def container_folder(component: str) -> Path:
+    """Of the container that this task runs in; UserError if no supervisor has started it."""
     if (folder := os.environ.get("ARDEA_FOLDER")) is None:
         raise UserError(
             f"the Spark component {component} needs a topology of real processes",

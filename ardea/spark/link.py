@@ -10,15 +10,20 @@ import secrets
 import socket
 import threading
 from pathlib import Path
+from queue import SimpleQueue
 
 import msgspec
+import xxhash
 
 from ardea.spark.access import INDEX_ID, Access
 from ardea.spark.index import INDEX
+from ardea.spark.job import PROGRESS
 
 _WITHIN = 2.0
 """Seconds in which a connection and its line have to come."""
 _LINE = 4096
+_AGAIN = 0.2
+"""Seconds until a driver that was not reached is told again."""
 
 
 class Told(msgspec.Struct, frozen=True):
@@ -92,3 +97,40 @@ class Link(threading.Thread):
                 new.write_bytes(text)
                 new.replace(path)
                 known, size = name, len(text)
+
+
+class Acknowledger(threading.Thread):
+    """Tells the driver of a stream which partitions are acked, until it has heard."""
+
+    def __init__(self, link: Link) -> None:
+        super().__init__(name="acknowledger", daemon=True)
+        self._link = link
+        self._waiting: SimpleQueue[tuple[int, int] | None] = SimpleQueue()
+        self._closed = threading.Event()
+        self.start()
+
+    def tell(self, partition: int, batches: int) -> None:
+        """All batches of the partition are acked.  Never waits."""
+        self._waiting.put((partition, batches))
+
+    def run(self) -> None:
+        """One after the other."""
+        while (acked := self._waiting.get()) is not None:
+            while not self._told(*acked) and not self._closed.wait(_AGAIN):
+                pass
+
+    def _told(self, partition: int, batches: int) -> bool:
+        if (driver := self._link.driver) is None:
+            return False
+        mark = str(batches).encode()
+        try:
+            driver.write(f"{PROGRESS}/{partition}", mark, len(mark), xxhash.xxh3_64_hexdigest(mark))
+        except OSError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Ends soon; what the driver has not heard it is told by the next life of the task."""
+        self._closed.set()
+        self._waiting.put(None)
+        self.join(_WITHIN)

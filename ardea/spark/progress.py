@@ -31,10 +31,7 @@ class Progress:
     def mark(self, partition: int) -> int:
         """The batch to begin with."""
         if partition not in self._marks:
-            try:
-                self._marks[partition] = int((self._folder / str(partition)).read_text())
-            except FileNotFoundError:
-                self._marks[partition] = 0
+            self._marks[partition] = read_mark(self._folder, partition)
             self._done[partition] = set()
         return self._marks[partition]
 
@@ -42,15 +39,23 @@ class Progress:
         """These rows, a batch, are about to leave."""
         self._open[ids[0] >> ROW_BITS] = len(ids)
 
-    def acked(self, tup_id: int) -> None:
-        """One row is done with."""
+    def acked(self, tup_id: int, rows: int = 1) -> int | None:
+        """So many rows of that row's batch are done with; returns the partition, if they were its last."""
         key = tup_id >> ROW_BITS
-        left = self._open[key] - 1
+        left = self._open[key] - rows
         if left:
             self._open[key] = left
-        else:
-            del self._open[key]
-            self._advance(key >> BATCH_BITS, key & _BATCHES)
+            return None
+        del self._open[key]
+        partition = key >> BATCH_BITS
+        self._advance(partition, key & _BATCHES)
+        return partition
+
+    def forget(self, partition: int) -> None:
+        """It has been acked, and removed from the index."""
+        self._marks.pop(partition, None)
+        self._done.pop(partition, None)
+        (self._folder / str(partition)).unlink(missing_ok=True)
 
     def _advance(self, partition: int, batch: int) -> None:
         done, mark = self._done[partition], self._marks[partition]
@@ -60,7 +65,20 @@ class Progress:
             mark += 1
         if mark != self._marks[partition]:
             self._marks[partition] = mark
-            new = self._folder / f".{partition}"
             with contextlib.suppress(FileNotFoundError):  # the driver has removed the folder: the topology ends
-                new.write_text(str(mark))
-                new.replace(self._folder / str(partition))
+                write_mark(self._folder, partition, mark)
+
+
+def read_mark(folder: Path, partition: int) -> int:
+    """The first batch of the partition that is not completely acked, as far as that is known there."""
+    try:
+        return int((folder / str(partition)).read_text())
+    except FileNotFoundError:
+        return 0
+
+
+def write_mark(folder: Path, partition: int, mark: int) -> None:
+    """Keeps it there, as a whole or not at all."""
+    new = folder / f".{partition}"
+    new.write_text(str(mark))
+    new.replace(folder / str(partition))

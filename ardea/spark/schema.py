@@ -22,6 +22,8 @@ _SCALARS = _INTEGERS | _TIMES | {"float", "double", "string", "binary", "boolean
 _DECIMALS = frozenset({"decimal", "dec", "numeric"})
 _NESTED = frozenset({"array", "map", "struct"})
 _MAX_PRECISION = 38
+_MAX_DEPTH = 32
+"""Types within types, far below what values (``ardea.protocol.keys.MAX_DEPTH``) and this parser's recursion allow."""
 _TOKEN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|(\w+)|([<>(),:])|(\S))")
 
 
@@ -39,6 +41,8 @@ def parse_schema(ddl: str) -> tuple[Column, ...]:
     Raises:
         TopologyError: columns cannot be read, or have types that tuples do not keep; one problem a column.
     """
+    if not isinstance(ddl, str):
+        raise TopologyError([f"SparkSpout: schema= takes Spark's DDL, a text, not {ddl!r}"])
     columns: list[Column] = []
     problems: list[str] = []
     for written in _split(ddl):
@@ -86,6 +90,7 @@ class _Parser:
             for match in found
         ]
         self._place = 0
+        self._depth = 0
 
     def column(self) -> Column:
         name = self._name()
@@ -130,7 +135,11 @@ class _Parser:
             return self._decimal()
         if name in _NESTED:
             self._expect("<")
+            self._depth += 1
+            if self._depth > _MAX_DEPTH:
+                raise _WrongError(f"types are nested more than {_MAX_DEPTH} deep")
             inner = getattr(self, f"_{name}")()
+            self._depth -= 1
             self._expect(">")
             return f"{name}<{inner}>"
         raise _WrongError(f"a tuple cannot keep a value of type {written!r}")
@@ -165,16 +174,19 @@ class _Parser:
         return f"{key},{self._type()}"
 
     def _struct(self) -> str:
-        fields = [self._field()]
+        fields = dict([self._field()])
         while self._peek() == ",":
             self._next()
-            fields.append(self._field())
-        return ",".join(fields)
+            name, kind = self._field()
+            if name in fields:
+                raise _WrongError(f"a dict cannot keep two fields {name!r}")
+            fields[name] = kind
+        return ",".join(f"{name}:{kind}" for name, kind in fields.items())
 
-    def _field(self) -> str:
+    def _field(self) -> tuple[str, str]:
         name = self._name()
         if self._peek() == ":":
             self._next()
-        field = f"{name}:{self._type()}"
+        kind = self._type()
         self._not_null()
-        return field
+        return name, kind

@@ -10,16 +10,18 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ardea import units
 from ardea.component import Bolt, Inputs, Outputs, Spec, Spout, Stream
 from ardea.context import TopologyContext
 from ardea.errors import ClusterError, TopologyError, UserError
 from ardea.grouping import Grouping
-from ardea.spark.driver import SparkDriver
+from ardea.spark.driver import Driver, SparkDriver
 from ardea.spark.index import IndexReader, Partition
 from ardea.spark.job import DRIVER, PROGRESS, SERVE, SparkJob, Start, own_host
 from ardea.spark.link import Link
-from ardea.spark.progress import MAX_ROWS, Progress, ids_of
+from ardea.spark.progress import MAX_ROWS, ROW_BITS, Progress, ids_of
 from ardea.spark.reading import ATTEMPTS, Batches, FetchedFiles, SharedFiles, batches_of, served_pieces, uri_pieces
 from ardea.spark.schema import Column, parse_schema
 
@@ -78,7 +80,7 @@ class SparkSpout:
             problems.append(f"SparkSpout: file_bytes= takes {error}, not {file_bytes!r}")
         if problems:
             raise TopologyError(problems, hint="docs/spark.md says what a SparkSpout takes.")
-        self._job = SparkJob(function, columns, partitions, rows, start, deterministic, size, storage)
+        self.job = SparkJob(function, columns, partitions, rows, start, deterministic, size, storage)
 
     def spec(
         self,
@@ -99,9 +101,10 @@ class SparkSpout:
 
         ``driver_cpu``, ``driver_ram`` and ``driver_disk`` are what the driver's task needs, Spark included.
         """
-        outputs: Outputs = [*(column.name for column in self._job.columns), Stream(["address", "token"], DRIVER)]
-        reader: type[Spout] = type("StagedSpout", (StagedSpout,), {"outputs": outputs, "job": self._job})
-        driver: type[Bolt] = type("SparkDriver", (SparkDriver,), {"job": self._job})
+        outputs: Outputs = [*(column.name for column in self.job.columns), Stream(["address", "token"], DRIVER)]
+        reads, drives = self._tasks()
+        reader: type[Spout] = type(reads.__name__, (reads,), {"outputs": outputs, "job": self.job})
+        driver: type[Bolt] = type(drives.__name__, (drives,), {"job": self.job})
         companions: dict[str, Spec] = {}
         spec = reader.spec(name, par, inputs, config, tasks=tasks, cpu=cpu, ram=ram, disk=disk)
         spec = dataclasses.replace(spec, companions=companions)
@@ -110,6 +113,10 @@ class SparkSpout:
             inputs=asked, config=config, tasks=1, cpu=driver_cpu, ram=driver_ram, disk=driver_disk
         )
         return spec
+
+    def _tasks(self) -> tuple[type[StagedSpout], type[Driver]]:
+        """What reads, and what runs Spark."""
+        return StagedSpout, SparkDriver
 
 
 def _problems(function: Any, partitions: Any, rows: Any, start: Any, storage: Any) -> Iterator[str]:
@@ -187,9 +194,17 @@ class StagedSpout(Spout):
             self._ask = now + _ASK_AGAIN
             self.emit([link.own.address, link.own.token], stream=DRIVER)
 
-    def ack(self, tup_id: int) -> None:
-        """Counts."""
-        self._progress.acked(tup_id)
+    def ack_batch(self, tup_ids: Any) -> None:
+        """Counts, by batch."""
+        # Of a partition beyond 2047 they do not fit into 64 bits, and come as a list.
+        ids = tup_ids if isinstance(tup_ids, np.ndarray) else np.array(tup_ids, dtype=object)
+        keys, counts = np.unique(ids >> ROW_BITS, return_counts=True)
+        for key, count in zip(keys.tolist(), counts.tolist(), strict=True):
+            self.acked(key << ROW_BITS, count)
+
+    def acked(self, first_id: int, rows: int) -> None:
+        """So many rows of one batch, which that id belongs to, are done with."""
+        self._progress.acked(first_id, rows)
 
     def close(self) -> None:
         """Keeps how far it is, for it may be started again."""

@@ -23,7 +23,7 @@ from ardea.trident.components import (
     Upstream,
     Wiring,
 )
-from ardea.trident.drpc import DrpcSpout, ReturnResults
+from ardea.trident.drpc import DrpcSpout, ReturnResults, labelled
 from ardea.trident.graph import DrpcNode, Graph, Group, Node, PartitionNode, ProcessorNode, SpoutNode, merged
 from ardea.trident.groupings import HEAD, BatchGlobal, Identity
 from ardea.trident.processors import Pass
@@ -258,13 +258,19 @@ class _Compilation:
         if node.spout.committing:
             inputs[GlobalStreamId(master, COMMIT)] = Grouping.ALL
         executor = _subclass(SpoutExecutor, body)
-        return [before, executor.spec(part.name, part.hint, inputs=inputs)]
+        specs = [before, executor.spec(part.name, part.hint, inputs=inputs)]
+        if node.spout.companion is not None:
+            told = {GlobalStreamId(master, SUCCESS): Grouping.GLOBAL}
+            specs.append(node.spout.companion.spec(f"{part.name}_driver", inputs=told))
+        return specs
 
     def _asked(self, part: _Part, node: DrpcNode) -> Spec:
         body = self._reporting(part)
         (way,) = body.pop("downstream").values()
         body |= {"place": node.place, "report_stream": way.stream, "readers": way.components}
-        return _subclass(DrpcSpout, {**body, "data_streams": part.exits[node]}).spec(part.name)
+        return _subclass(DrpcSpout, {**body, "data_streams": part.exits[node]}).spec(
+            part.name, config=labelled(node.place.function)
+        )
 
     def _bolt(self, part: _Part) -> Spec:
         nodes = tuple(node for node in part.group.nodes if isinstance(node, ProcessorNode))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from ardea.component import Bolt, Spout
@@ -35,11 +36,14 @@ AT_ONCE = 1000
 Way = Callable[[BatchRun, Rows], None]
 PENDING = "topology.max.spout.pending"
 RECORD = "coordinator"
+USES_STATE = MappingProxyType({"topology.state.access": True})
+"""The configuration of components that remember transactions in the state manager."""
 
 
 class MasterBatchCoordinator(Spout):
     """Begins the batches of a batch group and lets them commit in order."""
 
+    config = USES_STATE
     spouts: ClassVar[Mapping[str, TridentSpout[Any]]] = {}
     memory: ClassVar[MemoryStore]
 
@@ -147,6 +151,7 @@ class MasterBatchCoordinator(Spout):
 class SpoutCoordinator(Bolt):
     """Gives each transaction its metadata, the same in each attempt."""
 
+    config = USES_STATE
     stream: ClassVar[str]
     spout: ClassVar[TridentSpout[Any]]
     memory: ClassVar[MemoryStore]
@@ -239,6 +244,7 @@ class Reporting(Bolt):
 class SpoutExecutor(Reporting):
     """Emits one task's part of each batch."""
 
+    config = USES_STATE
     stream: ClassVar[str]
     spout: ClassVar[TridentSpout[Any]]
     memory: ClassVar[MemoryStore]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -25,6 +26,13 @@ OPEN = 1000
 """Trees that may be open, whatever the topology allows its batches."""
 
 
+def labelled(function: str) -> dict[str, Any]:
+    """The configuration by which a Service of Kubernetes finds the pod that serves the function."""
+    if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", function):
+        return {}  # its name cannot be a label's
+    return {"heron.kubernetes.labels": {f"drpc.ardea.dev/{function}": "true"}}
+
+
 class Place(NamedTuple):
     """Where a function's requests come in: in this process, or at an interface and a port."""
 
@@ -37,7 +45,7 @@ class Place(NamedTuple):
 class DrpcSpout(Spout):
     """Emits each request as a batch, and answers those that fail."""
 
-    config = MappingProxyType({"topology.max.spout.pending": OPEN})
+    config = MappingProxyType({"topology.max.spout.pending": OPEN, "topology.state.access": True})
     place: ClassVar[Place]
     data_streams: ClassVar[Sequence[str]] = ()
     report_stream: ClassVar[str]
@@ -67,7 +75,7 @@ class DrpcSpout(Spout):
         self._way = f"{endpoint.address} {endpoint.token}"
         self.logger.info("DRPC function %s: POST http://%s/drpc/%s", function, endpoint.address, function)
         if context.state_address:
-            with open_state(context.state_address) as state:
+            with open_state(context.state_address, context.state_credential) as state:
                 path = published_path(paths.name_of(context.topology_id), function)
                 StateManagerStore(state).put(path, f"http://{endpoint.address}")
 

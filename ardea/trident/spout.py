@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
+from ardea.component import Bolt
 from ardea.context import TopologyContext
 from ardea.trident.operations import Collector
 from ardea.trident.store import StreamStore
@@ -84,12 +85,15 @@ class TridentSpout(ABC, Generic[M]):
         committing: whether its emitters take part in the commit phase.
         most_tasks: how many tasks it can have; None: any number.
         kind: ``transactional``, ``opaque``, ``non-transactional``, or None: its author knows.
+        companion: a bolt of one task that comes along as ``spout-TXID_driver``, and gets a row [txid, attempt] for each
+            committed transaction.
     """
 
     outputs: Sequence[str] = ()
     committing: bool = False
     most_tasks: int | None = None
     kind: str | None = None
+    companion: type[Bolt] | None = None
 
     def coordinator(self, config: Mapping[str, Any], context: TopologyContext, store: StreamStore) -> Coordinator[M]:  # noqa: ARG002
         """Made in the tasks of both coordinators; by default one that is always ready and has no metadata."""

@@ -185,5 +185,5 @@ def open_store(context: TopologyContext, memory: MemoryStore, stream: str) -> St
     """The store of a stream: in the topology's state manager, or in ``memory`` where there is none."""
     if not context.state_address:
         return StreamStore(memory, context.topology_id, stream)
-    store = StateManagerStore(open_state(context.state_address))
+    store = StateManagerStore(open_state(context.state_address, context.state_credential))
     return StreamStore(store, paths.name_of(context.topology_id), stream)

@@ -125,6 +125,8 @@ def test_without_java_it_says_what_to_install(tmp_path, monkeypatch):
 def test_a_killed_spout_task_goes_on_where_acks_have_a_gap(tmp_path):
     with running("Gated", tmp_path, spark_test_gate=str(tmp_path / "gate"), test_slow=0.02) as topology:
         two_published(topology)
+        done = lambda: (topology.total("job_tasks_done", "rows_driver"), topology.total("job_tasks", "rows_driver"))  # noqa: E731
+        topology.until(lambda: done() == (2, 6), "two of six Spark tasks are done, as is said", LONG)
         topology.until(lambda: topology.total("executed", "arrived") > 500, "rows arrive", LONG)
         topology.returned("rows-0", topology.kill("rows-0"), LONG)
         (tmp_path / "gate").touch()

@@ -37,7 +37,7 @@ def types(draw, depth=2):
         return f"array< {inner}>", f"array<{simple}>"
     if kind == "map":
         return f"map<string , {inner}>", f"map<string,{simple}>"
-    first, second = draw(names), draw(names)
+    first, second = draw(st.lists(names, min_size=2, max_size=2, unique=True))
     written = f"struct<{first}:{inner} NOT NULL, `{second}` int>"
     return written, f"struct<{first}:{simple},{second}:int>"
 
@@ -77,6 +77,9 @@ def test_quoted_names_and_not_null():
         ("a int, , b int", "[]: a name is missing"),
         ("a int!", "'!' has no meaning here"),
         ("", "schema='' declares no column"),
+        ("a struct<x int, y int, x string>", "a dict cannot keep two fields 'x'"),
+        pytest.param("a " + "array<" * 5000 + "int" + ">" * 5000, "types are nested more than 32 deep", id="deep"),
+        (["a int"], "schema= takes Spark's DDL, a text, not ['a int']"),
     ],
 )
 def test_refused(ddl, problem):

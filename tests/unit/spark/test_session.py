@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from ardea.errors import ConfigError, UserError
-from ardea.spark.driver import differences
 from ardea.spark.job import SparkJob
 from ardea.spark.schema import parse_schema
 from ardea.spark.session import cause_of, require_java, spark_settings
+from ardea.spark.work import Stages, differences, stages_of
 
 JOB = SparkJob(lambda spark: spark, (), None, 100, "early", False, 1 << 20, None)
 
@@ -136,3 +137,25 @@ def test_differences_name_each_column():
         "no column prize (did you mean price?)",
         "no column name (there are id, price, at, extra)",
     ]
+
+
+class Tracker:
+    """What pyspark.StatusTracker answers: job -> stages, stage -> (tasks, completed)."""
+
+    jobs = {1: [1, 2], 2: [2, 3], 3: None}
+    stages = {1: (4, 4), 2: (6, 1), 3: None}
+
+    def getActiveJobsIds(self):  # noqa: N802
+        return list(self.jobs)
+
+    def getJobInfo(self, job):  # noqa: N802
+        return None if self.jobs[job] is None else SimpleNamespace(stageIds=self.jobs[job])
+
+    def getStageInfo(self, stage):  # noqa: N802
+        if self.stages[stage] is None:  # skipped, or not planned yet
+            return None
+        return SimpleNamespace(numTasks=self.stages[stage][0], numCompletedTasks=self.stages[stage][1])
+
+
+def test_stages_of_several_jobs_count_once():
+    assert stages_of(Tracker()) == Stages(tasks=10, done=5)

@@ -1,0 +1,139 @@
+"""Rows in a folder that Spark and topologies both read and write: staged files, indexes, and the schema.
+
+FOLDER/schema.ddl               the columns
+FOLDER/index.jsonl              what Spark wrote, a line a commit; its files are in FOLDER/run-*
+FOLDER/COMPONENT-N/index.jsonl  what a task of a sink wrote, a line a file; its files are in FOLDER/COMPONENT-N/run-*
+"""
+
+from __future__ import annotations
+
+import fcntl
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ardea.errors import UserError
+from ardea.spark.index import INDEX, IndexReader, Partition
+from ardea.spark.schema import Column, parse_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SCHEMA = "schema.ddl"
+
+
+def write_schema(folder: Path, columns: Sequence[Column]) -> None:
+    """Makes the folder if need be.
+
+    Raises:
+        UserError: it has another schema.
+    """
+    text = ", ".join(f"`{column.name.replace('`', '``')}` {column.type}" for column in columns)
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / SCHEMA
+    if file.exists() and (found := file.read_text()) != text:
+        raise UserError(f"{folder} has the columns {found}, not {text}", hint="Write to another folder, or overwrite.")
+    new = folder / f".{SCHEMA}-{secrets.token_hex(4)}"
+    new.write_text(text)
+    new.replace(file)
+
+
+def read_schema(folder: Path) -> tuple[Column, ...]:
+    """The columns; UserError if nothing was ever written there."""
+    try:
+        return parse_schema((folder / SCHEMA).read_text())
+    except FileNotFoundError:
+        raise UserError(f"{folder} has no {SCHEMA}: nothing was written there") from None
+
+
+def published(folder: Path) -> dict[str, list[Partition]]:
+    """All that is readable: by the path, relative to the folder, of each index's own folder; ``.`` is Spark's."""
+    found = {}
+    for index in sorted([*folder.glob(INDEX), *folder.glob(f"*/{INDEX}")]):
+        reader = IndexReader(index.parent)
+        reader.poll()
+        found[str(index.parent.relative_to(folder))] = sorted(reader.partitions.values(), key=lambda each: each.number)
+    return found
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Waits until no other process writes the folder's index."""
+    with (folder / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def arrow_schema(columns: Sequence[Column]) -> pa.Schema:
+    """As Spark maps its types."""
+    import pyarrow
+
+    return pyarrow.schema([(column.name, _Types(column.type).read()) for column in columns])
+
+
+_NAMES = {
+    "tinyint": "int8",
+    "smallint": "int16",
+    "int": "int32",
+    "bigint": "int64",
+    "float": "float32",
+    "double": "float64",
+    "string": "string",
+    "binary": "binary",
+    "boolean": "bool",
+    "date": "date32",
+}
+
+
+class _Types:
+    """Reads a type as :class:`Column` has it."""
+
+    def __init__(self, text: str) -> None:
+        self._rest = text
+
+    def _until(self, ends: str) -> str:
+        place = next((place for place, char in enumerate(self._rest) if char in ends), len(self._rest))
+        head, self._rest = self._rest[:place], self._rest[place:]
+        return head
+
+    def _skip(self) -> str:
+        char, self._rest = self._rest[0], self._rest[1:]
+        return char
+
+    def read(self) -> pa.DataType:
+        import pyarrow
+
+        name = self._until("<>(),")
+        match name:
+            case "decimal":
+                self._skip()
+                precision, scale = self._until(")").split(",")
+                self._skip()
+                return pyarrow.decimal128(int(precision), int(scale))
+            case "timestamp":
+                return pyarrow.timestamp("us", "UTC")
+            case "timestamp_ntz":
+                return pyarrow.timestamp("us")
+            case "array":
+                self._skip()
+                inner = pyarrow.list_(pyarrow.field("element", self.read()))
+                self._skip()
+                return inner
+            case "map":
+                self._skip()
+                key = self.read()
+                self._skip()
+                inner = pyarrow.map_(key, self.read())
+                self._skip()
+                return inner
+            case "struct":
+                fields = []
+                while self._skip() != ">":
+                    field = self._until(":")
+                    self._skip()
+                    fields.append((field, self.read()))
+                return pyarrow.struct(fields)
+            case _:
+                return pyarrow.type_for_alias(_NAMES[name])

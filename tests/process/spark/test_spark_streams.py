@@ -1,0 +1,139 @@
+"""A real streaming query as a spout: whoever dies, every row arrives, and Spark never runs far ahead."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from ardea.spark.index import IndexReader
+from ardea.state.records import RunState
+from ardea.trident import SqliteState
+from tests.process.spark.test_spark_jobs import LONG, running, until_over
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+
+STREAMS = str(Path(__file__).parent / "topologies" / "streams.py")
+ROWS = 400
+
+
+class Source:
+    """A folder of files, each of the next numbers."""
+
+    def __init__(self, folder):
+        self.folder, self.files = folder, 0
+        folder.mkdir()
+
+    def add(self, files):
+        for _ in range(files):
+            text = "".join(json.dumps({"n": n}) + "\n" for n in range(self.files * ROWS, (self.files + 1) * ROWS))
+            draft = self.folder / f".{self.files}"
+            draft.write_text(text)
+            draft.rename(self.folder / f"{self.files}.json")
+            self.files += 1
+
+    @property
+    def numbers(self):
+        return set(range(self.files * ROWS))
+
+
+def noted(topology):
+    return [json.loads(line) for file in topology.out.glob("noted-*.jsonl") for line in file.read_text().splitlines()]
+
+
+def driver_log(topology):
+    return "".join(log.read_text() for log in topology.folder.glob("container-*/logs/rows_driver-0.log"))
+
+
+def followed(topology, name):
+    """The folder of the driver, and how to ask how many micro-batches are published there."""
+    pattern = f"container-*/spark/{name}/index.jsonl" if name.endswith("-0") else f"spark/{name}/index.jsonl"
+    topology.until(lambda: [*topology.folder.glob(pattern)], "there is an index", LONG)
+    (file,) = topology.folder.glob(pattern)
+    return file.parent, IndexReader(file.parent)
+
+
+def published(index):
+    index.poll()
+    return len(index.batches)
+
+
+def commits(folder):
+    """The micro-batches that Spark has noted as done."""
+    return [int(file.name) for file in (folder / "checkpoint" / "commits").glob("[0-9]*")]
+
+
+def forget_commit(folder, number):
+    """As if the driver had died before Spark noted that the micro-batch was done."""
+    for file in (folder / "checkpoint" / "commits").glob(f"*{number}*"):
+        file.unlink()
+
+
+def test_whoever_dies_every_row_arrives(tmp_path):
+    source = Source(tmp_path / "source")
+    source.add(6)
+    hold = tmp_path / "out" / "hold"
+    with running("Followed", tmp_path, STREAMS, spark_test_source=str(source.folder)) as topology:
+        hold.touch()
+        folder, index = followed(topology, "rows_driver-0")
+        topology.until(lambda: published(index) == 2, "two micro-batches are published", LONG)
+        topology.until(lambda: 1 in commits(folder), "Spark goes on", LONG)
+        topology.returned("rows-0", topology.kill("rows-0"), LONG)
+        assert published(index) == 2  # Spark waits for acks
+        life = topology.kill("rows_driver-0")
+        forget_commit(folder, 1)
+        hold.unlink()
+        topology.returned("rows_driver-0", life, LONG)
+        topology.until(lambda: source.numbers <= set(noted(topology)), "all rows of six files are noted", LONG)
+        assert "micro-batch 1 is published already" in driver_log(topology)
+        source.add(2)
+        topology.until(lambda: source.numbers <= set(noted(topology)), "all rows of eight files are noted", LONG)
+        assert set(noted(topology)) == source.numbers
+        topology.until(lambda: published(index) == 0, "all are acked and removed", LONG)
+        assert index.head.batches > 3  # a death may make one micro-batch of two files
+        assert [*folder.glob("run-*")] == []
+        assert [*folder.glob("progress/*")] == []
+        topology.run.stop()
+        outcome = until_over(topology)
+        assert (outcome.state, outcome.reason) == (RunState.KILLED, "")
+
+
+def counts(database):
+    try:
+        return [*SqliteState.transactional(database).items()]
+    except sqlite3.OperationalError:
+        return []  # not there yet, or being made
+
+
+def test_trident_counts_each_row_once_in_this_run_and_the_next(tmp_path, monkeypatch):
+    monkeypatch.setenv("ARDEA_TEST_TRIDENT", str(tmp_path))
+    source = Source(tmp_path / "source")
+    stream, database = tmp_path / "stream", tmp_path / "counts.sqlite"
+
+    def counted():
+        return [(key[0], count) for key, count in counts(database)]
+
+    source.add(6)
+    with running("Exact", tmp_path, STREAMS, spark_test_source=str(source.folder)) as topology:
+        topology.until(lambda: counted() and commits(stream), "something is counted and noted", LONG)
+        topology.kill("spout-numbers-1")
+        life = topology.kill("spout-numbers_driver-0")
+        forget_commit(stream, max(commits(stream)))
+        topology.returned("spout-numbers_driver-0", life, LONG)
+        index = IndexReader(stream)
+        topology.until(lambda: len(counted()) == len(source.numbers), "all are counted", LONG)
+        topology.until(lambda: published(index) == 0, "all are committed and removed", LONG)
+        assert index.head.batches > 3  # a death may make one micro-batch of two files
+        assert [*stream.glob("run-*"), *stream.glob("progress/*")] == []
+        topology.run.stop()
+        assert until_over(topology).state is RunState.KILLED
+    assert sorted(counted()) == [(n, 1) for n in sorted(source.numbers)]
+    shutil.rmtree(tmp_path / "out")
+    source.add(1)
+    with running("Ending", tmp_path, STREAMS, spark_test_source=str(source.folder)) as topology:
+        topology.finish(LONG)
+    assert sorted(counted()) == [(n, 1) for n in sorted(source.numbers)]
+    assert not (stream / "scratch").exists()

@@ -1,0 +1,147 @@
+"""Which micro-batch a transaction has, in whatever life of whoever decides; and what may be removed."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+from ardea import UserError
+from ardea.errors import FailedException
+from ardea.spark import SparkTridentSpout
+from ardea.spark.index import StreamIndexWriter
+from ardea.spark.progress import read_mark
+from ardea.spark.stage import Run, write_partition
+from ardea.spark.storage import Folder
+from ardea.trident import Count, MemoryMapState, TridentTopology
+from ardea.trident.spout import Attempt
+from ardea.trident.store import MemoryStore, StreamStore
+from tests.unit.spark.test_spout import load
+
+
+class Stream:
+    """A folder with an index, and both ends of a Trident spout over it; transactions are stored as the engine does."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        (folder / "progress").mkdir(parents=True)
+        self.index = StreamIndexWriter(folder)
+        self.store = StreamStore(MemoryStore(), "t", "numbers")
+        self.begin()
+
+    def begin(self):
+        """A new life of all tasks."""
+        spout = SparkTridentSpout(load, "n bigint", str(self.folder))
+        contexts = [
+            SimpleNamespace(
+                topology_id="t", this_component_id="s", this_task_index=index, component_tasks=lambda _: range(2)
+            )
+            for index in range(2)
+        ]
+        self.coordinator = spout.coordinator({}, contexts[0], self.store)
+        self.emitters = [spout.emitter({}, context, self.store) for context in contexts]
+
+    def publish(self, partitions=3):
+        number = self.index.next_batch
+        run = Run(Folder(str(self.folder)), f"run-{number}", 1, frozenset())
+        (self.folder / run.name).mkdir()
+        columns = [pa.record_batch({"n": pa.array([10 * number + place], pa.int64())}) for place in range(partitions)]
+        reports = [write_partition(run, place, 0, [column], self.folder) for place, column in enumerate(columns)]
+        self.index.publish_batch(run.name, reports)
+
+    def transaction(self, txid):
+        previous = self.store.get(f"meta/{txid - 1}")
+        span = self.coordinator.initialize_transaction(txid, previous, self.store.get(f"meta/{txid}"))
+        self.store.put(f"meta/{txid}", span)
+        return span[1:]
+
+    def emitted(self, txid, *, first=False):
+        rows = []
+        collector = SimpleNamespace(emit_rows=rows.extend)
+        for emitter in self.emitters:
+            emitter.emit_batch(Attempt(txid, 0, first), self.store.get(f"meta/{txid}"), collector)
+        return sorted(value for (value,) in rows)
+
+    def acked(self):
+        batches = self.index.known.batches.values()
+        progress = self.folder / "progress"
+        return [b.number for b in batches if all(read_mark(progress, p.number) == p.batches for p in b.partitions)]
+
+
+@pytest.fixture
+def stream(tmp_path):
+    stream = Stream(tmp_path / "stream")
+    yield stream
+    stream.index.close()
+
+
+def test_each_micro_batch_is_one_transaction_and_comes_again_as_it_was(stream):
+    assert not stream.coordinator.is_ready(1)
+    stream.publish()
+    assert stream.coordinator.is_ready(1)
+    assert stream.transaction(1) == [0, 1]
+    assert not stream.coordinator.is_ready(2)
+    assert stream.transaction(2) == [1, 1]  # asked too early: it has no rows
+    stream.publish()
+    assert stream.transaction(3) == [1, 2]
+    for _ in range(2):
+        assert [stream.emitted(txid) for txid in (1, 2, 3)] == [[0, 1, 2], [], [10, 11, 12]]
+        stream.begin()
+        assert [stream.transaction(txid) for txid in (1, 2, 3)] == [[0, 1], [1, 1], [1, 2]]
+
+
+def test_what_is_committed_may_be_removed(stream):
+    for _ in range(3):
+        stream.publish()
+    for txid in (1, 2, 3):
+        stream.transaction(txid)
+    assert stream.acked() == []
+    stream.coordinator.success(1)
+    assert stream.acked() == [0]
+    stream.begin()  # success(2) was not heard
+    stream.emitted(3, first=False)
+    assert stream.acked() == [0]
+    stream.emitted(3, first=True)
+    assert stream.acked() == [0, 1]
+    stream.index.remove_first()
+    with pytest.raises(FailedException, match="micro-batch 0 is committed and removed"):
+        stream.emitted(1)
+
+
+def test_another_txid_begins_with_what_is_left(stream):
+    for _ in range(2):
+        stream.publish()
+    stream.index.remove_first()
+    assert stream.coordinator.is_ready(1)
+    assert stream.transaction(1) == [1, 2]
+
+
+def test_it_is_finished_when_this_runs_query_has_ended(stream):
+    stream.publish()
+    stream.index.complete("the run before")
+    assert not stream.coordinator.is_ready(1) or not stream.coordinator.finished(1)
+    stream.index.complete("t")
+    assert stream.coordinator.is_ready(1)
+    assert not stream.coordinator.finished(1)
+    stream.transaction(1)
+    assert not stream.coordinator.is_ready(2)
+    assert stream.coordinator.finished(2)
+
+
+def test_a_folder_that_was_lost_is_noticed(stream):
+    stream.publish()
+    stream.transaction(1)
+    stream.begin()
+    stream.index.replace_all("run-x", [])
+    with pytest.raises(UserError, match="another stream than the one that transaction 1 read"):
+        stream.coordinator.is_ready(2)
+
+
+def test_its_driver_comes_along(tmp_path):
+    topology = TridentTopology("Counting")
+    stream = topology.new_stream("numbers", SparkTridentSpout(load, "n bigint", str(tmp_path)))
+    stream.group_by("n").persistent_aggregate(MemoryMapState(), Count(), "count")
+    driver = topology.plan()["spout-numbers_driver"]
+    assert driver.tasks == 1
+    assert [(source.component, source.stream) for source in driver.inputs] == [("$mastercoord-bg0", "$success")]
