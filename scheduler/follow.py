@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import Protocol
 
-from ardea.errors import StateError
+from ardea.errors import ArdeaError, StateError
 from ardea.plan.definition import Definition
 from ardea.state import StateManager, Versioned, paths
 
@@ -25,7 +25,7 @@ class Processes(Protocol):
         An instance whose ``definition.build`` is another than it was started with is started again.
 
         Raises:
-            OSError, StateError: not now; it is called again.
+            OSError, ArdeaError: not now; it is called again.
         """
 
 
@@ -47,7 +47,7 @@ class Follower:
             return None
         try:
             self._processes.follow(wanted)
-        except (OSError, StateError) as error:
+        except (OSError, ArdeaError) as error:
             log.error("plan %d cannot be followed yet, and is tried again: %s", wanted.epoch, error)
             return None
         log.info("processes follow plan %d", wanted.epoch)

@@ -60,7 +60,7 @@ class Submission:
             shape=shape_of(plan),
             packing=packing_to_bytes(packing),
         )
-        _check_size(definition, packing)
+        check_size(definition, packing)
         return cls(plan, packing, definition, topology.__qualname__)
 
     @classmethod
@@ -86,13 +86,18 @@ class Submission:
         )
 
 
-def _check_size(definition: Definition, packing: PackingPlan) -> None:
+def check_size(definition: Definition, packing: PackingPlan) -> None:
+    """Refuses plans that neither an object of Kubernetes nor a node of ZooKeeper can hold.
+
+    Raises:
+        UserError: they are too large.
+    """
     size = len(zlib.compress(msgspec.msgpack.encode(definition)))
     if size > MAX_DEFINITION_BYTES:
         tasks = len(packing.instances)
         raise UserError(
             f"the definition and plans of {definition.shape.name} take {size >> 10:,} KiB compressed, with {tasks:,} "
-            f"tasks; {MAX_DEFINITION_BYTES >> 10} KiB are possible; nothing was started",
+            f"tasks; {MAX_DEFINITION_BYTES >> 10} KiB are possible; nothing was started or changed",
             hint="ask for fewer tasks (par=, tasks=, topology.max.task.parallelism), or shorten the configuration",
         )
 

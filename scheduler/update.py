@@ -5,10 +5,9 @@ The master decides, and whoever keeps the processes starts and stops them (docs/
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ardea.component import Component
@@ -22,7 +21,9 @@ from ardea.state.records import RunState
 from scheduler import capacity
 from scheduler.control import MasterClient
 from scheduler.packing import packing_for
-from topology_master.updates import Progress
+from scheduler.packing.whole import repack_whole
+from scheduler.submission import check_size
+from topology_master.updates import Progress, Wish
 
 ASK_PATIENCE = 3.0
 LOOK_EVERY = 0.2
@@ -36,6 +37,78 @@ class Refused(ArdeaError):  # noqa: N818 -- as its siblings in ardea.errors
     """The topology is not updated; it goes on as it was."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """The code that is to run: where its processes find the topology's file, and what the scheduler calls it."""
+
+    location: str
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What the command line asks for.
+
+    ``parallelism``: component -> tasks; ``overrides``: configuration; ``version``: None, if it is the present one;
+    ``moves_keys``: rescale although what tasks keep in memory of a key stays where it is.
+    """
+
+    parallelism: Mapping[str, int] = field(default_factory=dict)
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    version: Version | None = None
+    moves_keys: bool = False
+
+
+def next_of(
+    present: Definition, change: Change, build: Callable[[Mapping[str, Any]], LogicalPlan], *, half_done: bool
+) -> Definition:
+    """The definition that a change makes of the one in force.
+
+    Args:
+        present: the one in force.
+        change: what is asked for.
+        build: makes the plan of the file that is to run, with this configuration above its own.
+        half_done: an update to ``present`` is under way; the same again is no third version.
+
+    Raises:
+        UserError: nothing would change, or something that must not.
+        TopologyError: the tasks cannot be packed.
+    """
+    name, version = present.shape.name, change.version
+    if "topology.name" in change.overrides:
+        raise UserError("topology.name: a running topology cannot be renamed; nothing was changed")
+    if not (change.parallelism or change.overrides or version or half_done):
+        raise UserError(
+            f"{present.topology}: nothing is to be changed", hint="give --component-parallelism, --set, or a new FILE"
+        )
+    config = {**present.config, **change.overrides}
+    plan = build(config)
+    if version is not None and plan.name != name:
+        config["topology.name"] = name
+        plan = build(config)
+    location, code = (version.location, version.code) if version is not None else (present.location, present.code)
+    if version is None:
+        same = True
+    elif code:
+        same = (location, code) == (present.location, present.code)
+    else:  # a file may have changed under its name
+        same = half_done and location == present.location
+    if Settings.of(plan.config).curve != Settings.of(present.shape.config).curve:
+        raise UserError("heron.streammgr.curve cannot be changed while the topology runs; nothing was changed")
+    rebuilt = config != present.config or not same
+    next_ = wanted(
+        present, plan, parallelism=change.parallelism, location=location, code=code, config=config, rebuilt=rebuilt
+    )
+    left = [] if change.moves_keys else moves_keys(present, next_, plan)
+    if left:
+        raise UserError(
+            f"{', '.join(left)}: rows are grouped by keys, and what a task keeps in memory of a key does not move "
+            "with it; nothing was changed",
+            hint="--moves-keys does it even so; `rescalable = True` in the class says that nothing is lost",
+        )
+    return next_
+
+
 def wanted(
     present: Definition,
     plan: LogicalPlan,
@@ -44,6 +117,7 @@ def wanted(
     location: str,
     config: Mapping[str, Any],
     rebuilt: bool,
+    code: str = "",
 ) -> Definition:
     """The next definition.
 
@@ -54,9 +128,10 @@ def wanted(
         location: the topology's file.
         config: all that the submitter, and updates, override.
         rebuilt: whether code or configuration may differ: every instance is started again.
+        code: what the scheduler calls the topology's code.
 
     Raises:
-        UserError: a component is not there, or cannot have so many tasks.
+        UserError: a component is not there, or cannot have so many tasks; the plans are too large.
         TopologyError: they cannot be packed.
     """
     names = {component.name for component in plan}
@@ -80,9 +155,10 @@ def wanted(
     kept = {name: tasks for name, tasks in present.parallelism.items() if name in names}
     scaled = plan.scaled({name: (tasks, tasks) for name, tasks in {**kept, **parallelism}.items()})
     current = packing_from_bytes(present.packing)
-    packing = packing_for(scaled.config).repack(current, scaled, highest=present.highest)
+    moving = repack_whole if present.whole and not rebuilt else packing_for(scaled.config).repack
+    packing = moving(current, scaled, highest=present.highest)
     epoch = present.epoch + 1
-    return Definition(
+    definition = Definition(
         topology=present.topology,
         state=present.state,
         location=location,
@@ -95,7 +171,11 @@ def wanted(
         parallelism={**kept, **parallelism},
         highest=max(present.highest, *(i.task for p in (current, packing) for i in p.instances)),
         keys=present.keys,
+        code=code,
+        whole=present.whole,
     )
+    check_size(definition, packing)
+    return definition
 
 
 def moves_keys(present: Definition, next_: Definition, plan: LogicalPlan) -> list[str]:
@@ -117,29 +197,25 @@ class Updating:
     def __init__(
         self,
         client: MasterClient,
-        next_: Definition,
-        base: int,
+        wish: Wish,
         say: Callable[[str], None],
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``next_`` was made from the plan of epoch ``base``; ``say`` hears how far it is."""
-        self._client, self._next, self._base, self._say, self._clock = client, next_, base, say, clock
-        self._id = secrets.token_hex(8)
+        """``say`` hears how far it is."""
+        self._client, self._wish, self._say, self._clock = client, wish, say, clock
         self._said = ""
 
-    def update(self, patience: float) -> None:
+    def update(self) -> None:
         """Returns when the topology works by the new plan.
-
-        Args:
-            patience: seconds that new processes have to come up, before the former plan is put back.
 
         Raises:
             Refused: it was refused, or put back: the topology goes on as it was.
             Unreachable: no master answered for a while; the same again finishes what is half done.
         """
-        body = self._next.packed()
-        arguments = {"id": self._id, "base": str(self._base), "wait": str(patience)}
+        wish = self._wish
+        body = wish.wanted.packed()
+        arguments = {"id": wish.id, "base": str(wish.base), "wait": str(wish.patience)}
         silent_until = self._clock() + MASTER_WITHIN
         while True:
             try:
@@ -164,7 +240,7 @@ class Updating:
         if progress.running:
             waits = f": waiting for {', '.join(progress.late[:4])}" if progress.late else ""
             self._tell(f"{progress.step}{waits}")
-        elif progress.id == self._id:
+        elif progress.id == self._wish.id:
             if progress.step == "refused":
                 raise Refused(
                     f"the update was not made: {progress.reason}",

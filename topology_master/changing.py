@@ -44,10 +44,15 @@ class Difference:
     leaving: frozenset[int]
 
     @classmethod
-    def between(cls, former: PhysicalPlan, wanted: PhysicalPlan, *, rebuilt: bool) -> Difference:
-        """``rebuilt``: code or configuration differ, so that every instance is started again."""
+    def between(cls, former: PhysicalPlan, wanted: PhysicalPlan, *, rebuilt: bool, whole: bool = False) -> Difference:
+        """``rebuilt``: code or configuration differ, so that every instance is started again.
+
+        ``whole``: so is every instance of a container that is given other tasks.
+        """
         names = former.component_tasks.keys() | wanted.component_tasks.keys()
+        replaced = _replaced(former, wanted) if whole else frozenset()
         changed = frozenset(name for name in names if rebuilt or _places(former, name) != _places(wanted, name))
+        changed |= {t.component for plan in (former, wanted) for t in plan.tasks.values() if t.container in replaced}
         touched = changed | _neighbours(former.logical, changed) | _neighbours(wanted.logical, changed)
         waits = _with_upstream(former.logical, touched)
         spouts = {c.name for plan in (former, wanted) for c in plan.logical.spouts}
@@ -57,7 +62,11 @@ class Difference:
             touched,
             waits,
             frozenset(spouts & (waits | _with_upstream(wanted.logical, touched))),
-            frozenset(t for t, task in former.tasks.items() if t not in stays or stays[t].container != task.container),
+            frozenset(
+                t
+                for t, task in former.tasks.items()
+                if t not in stays or stays[t].container != task.container or task.container in replaced
+            ),
         )
 
 
@@ -150,6 +159,12 @@ def renumbered(former: PhysicalPlan, wanted: PhysicalPlan, highest: int) -> str:
 
 def _places(plan: PhysicalPlan, component: str) -> Mapping[int, int]:
     return {task: plan.tasks[task].container for task in plan.component_tasks.get(component, ())}
+
+
+def _replaced(former: PhysicalPlan, wanted: PhysicalPlan) -> frozenset[int]:
+    """Containers whose tasks are others."""
+    before, after = ({(task.container, t) for t, task in plan.tasks.items()} for plan in (former, wanted))
+    return frozenset(container for container, _ in before ^ after)
 
 
 def _neighbours(logical: LogicalPlan, names: Iterable[str]) -> frozenset[str]:

@@ -80,14 +80,7 @@ class StateStore:
         plan, state = paths.physical_plan(self._topology), paths.execution_state(self._topology)
         record = paths.topology(self._topology)
         held = self._state.get(record)
-        shape = wanted.shape
-        told = msgspec.structs.replace(
-            records.decode(held.data, TopologyRecord, record),
-            location=wanted.location,
-            config=wanted.config,
-            digest=shape.digest,
-            components=shape.digests,
-        )
+        told = records.decode(held.data, TopologyRecord, record).changed_to(wanted)
         writes: list[Write] = [
             Set(plan, wanted.packed(), wanted.epoch - 1),
             Set(state, records.encode(execution), self._state.get(state).version),

@@ -94,7 +94,9 @@ class Updates:
             self._switching = Switching(self._plan, math.inf if former is None else now + switch.patience)
             if former is not None:
                 rebuilt = former.build != definition.build
-                self._difference = Difference.between(plan_of(former), self._plan, rebuilt=rebuilt)
+                self._difference = Difference.between(
+                    plan_of(former), self._plan, rebuilt=rebuilt, whole=definition.whole
+                )
 
     def begun(self) -> None:
         """A new master's first orders: it goes on with a switch; what its predecessor only drained goes on."""
@@ -152,7 +154,8 @@ class Updates:
         if wanted.topology != present.topology or wrong:
             raise ProtocolError("UPDATE_REFUSED", wrong or f"it is a plan of {wanted.topology}")
         self._wish = wish
-        self._difference = Difference.between(self._plan, plan, rebuilt=wanted.build != present.build)
+        rebuilt = wanted.build != present.build
+        self._difference = Difference.between(self._plan, plan, rebuilt=rebuilt, whole=wanted.whole)
         self._draining = Draining(self._plan, self._difference, self._timeout(), now)
         self._hold(settle=False)
         self.look(ending, now)

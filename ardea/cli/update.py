@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
+import secrets
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ardea import config, loader
-from ardea.cli import console, submission
+from ardea.cli import change, console, rollout, submission
 from ardea.cli.console import Name, StateOption
-from ardea.cli.running import running
+from ardea.cli.places import also_on_kubernetes
+from ardea.cli.running import Running, running
 from ardea.errors import UserError
-from ardea.plan import LogicalPlan
 from ardea.plan.definition import Definition
 from ardea.state import StateManager, paths, records
 from ardea.state.records import ExecutionState
 from scheduler import keys
 from scheduler.home import Home
-from scheduler.update import Updating, moves_keys, room, wanted
+from scheduler.update import Change, Updating, Version, next_of, room
+from topology_master.updates import Wish
 
 UP_WITHIN = 60.0
 
 
 @console.reports
+@also_on_kubernetes(rollout.update)
 def update(
     name: Name,
     file: Annotated[str | None, typer.Argument(metavar="[FILE[:Class]]", help="A new version's file.")] = None,
@@ -37,55 +38,52 @@ def update(
     moving: Annotated[
         bool, typer.Option("--moves-keys", help="Rescale although what tasks keep in memory stays where it is.")
     ] = False,
+    image: Annotated[str | None, typer.Option(help="Kubernetes: another image of all containers' pods.")] = None,
+    path_in_image: Annotated[
+        str | None, typer.Option("--path-in-image", metavar="PATH", help="Kubernetes: FILE is there; no code is sent.")
+    ] = None,
+    include: Annotated[
+        list[str] | None, typer.Option("--include", metavar="PATTERN", help="Kubernetes: more files to send.")
+    ] = None,
     wait_secs: Annotated[
-        float, typer.Option("--wait-secs", min=1, help="How long new processes may take to come up.")
-    ] = UP_WITHIN,
+        float | None,
+        typer.Option("--wait-secs", min=1, help="How long new processes may take to come up; 60, on Kubernetes 120."),
+    ] = None,
+    wish: Annotated[bool, typer.Option("--wish", hidden=True, help="Ask for what stdin says.")] = False,
     state: StateOption = console.STATE,
 ) -> None:
     """Change a running topology: its parallelism, configuration or code.
 
     Its spouts pause, what is on its way is processed, then it goes on with the new plan.  Can be repeated.
     """
-    home = Home(state)
-    tasks, overrides = dict(map(_count, parallelism or ())), config.parse(settings or ())
-    if "topology.name" in overrides:
-        raise UserError("topology.name: a running topology cannot be renamed; nothing was changed")
-    with running(name, home) as found:
-        topology, folder = found.topology.id, home.folder(found.topology.id)
-        present, half_done = _present(found.state, topology)
-        location, config_now = present.location, {**present.config, **overrides}
-        if file is not None:
-            location = str(Path(file).absolute())
-            config_now = {**present.config, "topology.name": present.shape.name, **overrides}
-        # The same again, while it is half done, is no third version.
-        rebuilt = config_now != present.config or (
-            file is not None and not (half_done and location == present.location)
+    if image or path_in_image or include:
+        raise UserError(
+            "--image, --path-in-image and --include are for topologies on Kubernetes",
+            hint="-n NAMESPACE says where it runs",
         )
-        plan = _plan(location, config_now)
-        if not (tasks or overrides or file or half_done):
-            raise UserError(
-                f"{topology}: nothing is to be changed", hint="give --component-parallelism, --set, or a new FILE"
-            )
-        next_ = wanted(present, plan, parallelism=tasks, location=location, config=config_now, rebuilt=rebuilt)
-        left = [] if moving else moves_keys(present, next_, plan)
-        if left:
-            raise UserError(
-                f"{', '.join(left)}: rows are grouped by keys, and what a task keeps in memory of a key does not move "
-                "with it; nothing was changed",
-                hint="--moves-keys does it even so; `rescalable = True` in the class says that nothing is lost",
-            )
-        room(present, next_)
-        next_, fresh = keys.issue(next_)
-        keys.write(folder, fresh)
-        Updating(found.client, next_, present.epoch, console.say).update(wait_secs)
-    console.say(f"{topology} works by the new plan; `ardea describe {name}` shows it")
+    home = Home(state)
+    with running(name, home) as found:
+        if wish:
+            Updating(found.client, rollout.read_wish(), console.say).update()
+            return
+        asked = change.asked(parallelism, settings, moving=moving)
+        if file is not None:
+            asked = replace(asked, version=Version(location=str(Path(file).absolute())))
+        made = _made(found, asked, home, UP_WITHIN if wait_secs is None else wait_secs)
+        Updating(found.client, made, console.say).update()
+    console.say(f"{found.topology.id} works by the new plan; `ardea describe {name}` shows it")
 
 
-def _count(text: str) -> tuple[str, int]:
-    component, colon, number = text.rpartition(":")
-    if not (colon and component and number.isdecimal()):
-        raise typer.BadParameter(f"{text!r} is not NAME:N", param_hint="--component-parallelism")
-    return component, int(number)
+def _made(found: Running, asked: Change, home: Home, patience: float) -> Wish:
+    """The wish; the keys of new containers lie where their processes look for them."""
+    topology, folder = found.topology.id, home.folder(found.topology.id)
+    present, half_done = _present(found.state, topology)
+    location = asked.version.location if asked.version is not None else present.location
+    next_ = next_of(present, asked, lambda config: change.build(location, config), half_done=half_done)
+    room(present, next_)
+    next_, fresh = keys.issue(next_, keys.read(folder, keys.lacking(next_)))
+    keys.write(folder, fresh)
+    return Wish(secrets.token_hex(8), next_, present.epoch, patience)
 
 
 def _present(state: StateManager, topology: str) -> tuple[Definition, bool]:
@@ -93,8 +91,3 @@ def _present(state: StateManager, topology: str) -> tuple[Definition, bool]:
     path, execution = paths.physical_plan(topology), paths.execution_state(topology)
     present = Definition.unpacked(state.get(path).data, path)
     return present, records.decode(state.get(execution).data, ExecutionState, execution).switch is not None
-
-
-def _plan(location: str, overrides: dict[str, object]) -> LogicalPlan:
-    with contextlib.redirect_stdout(sys.stderr):  # whatever the author's file prints while it is imported
-        return loader.load(location).plan(overrides)

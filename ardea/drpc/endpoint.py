@@ -8,6 +8,7 @@ POST /answers/ID               an answer from a task of the topology, who knows 
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import socket
 import threading
@@ -34,7 +35,7 @@ class Endpoint:
 
     Args:
         requests: where calls wait for the topology.
-        host: the interface; 0.0.0.0: all, and the machine's name is published.
+        host: the interface; 0.0.0.0: all, and the machine's name is published, or the pod's IP (``POD_IP``).
         port: 0: a free one.
         timeout: seconds after which a request fails.
 
@@ -52,7 +53,8 @@ class Endpoint:
                 f"DRPC function {requests.function} cannot listen at {host}:{port}: {error}; the task tries again",
                 hint="choose another port in new_drpc_stream(), or 0 for a free one",
             ) from error
-        name = socket.gethostname() if host in ("0.0.0.0", "::") else host  # noqa: S104
+        own = os.environ.get("POD_IP") or socket.gethostname()  # pods do not know one another by name
+        name = own if host in ("0.0.0.0", "::") else host  # noqa: S104
         self.address = f"{name}:{self._socket.getsockname()[1]}"
         routes = [
             Route("/drpc/{function}", self._call, methods=["GET", "POST"]),

@@ -23,6 +23,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     update makes another one (docs/updating.md): ``epoch`` counts them, ``build`` is the epoch that brought the present
     code and configuration, ``parallelism`` the tasks of rescaled components, ``highest`` the highest task id ever used.
     ``keys`` are the public keys of those who may connect, by name (docs/security.md); without any, everybody may.
+    ``code`` names the version of the code, where a scheduler keeps versions; ``whole``: it replaces containers as a
+    whole, so that all tasks start again of one that is given other tasks.
     """
 
     topology: str
@@ -37,6 +39,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     parallelism: dict[str, int] = {}
     highest: int = 0
     keys: dict[str, str] = {}
+    code: str = ""
+    whole: bool = False
 
     def same_as(self, other: Definition) -> bool:
         """Whether both are one plan, whatever their epochs."""

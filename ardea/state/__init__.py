@@ -47,12 +47,13 @@ __all__ = [
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
-def open_state(url: str) -> StateManager:
+def open_state(url: str, credential: str = "") -> StateManager:
     """The state manager at ``url``.  Nothing is touched before the first call.
 
     Args:
         url: a directory (``~`` is the user's home), ``file:///absolute/path``, or
             ``zookeeper://host:port,host:port/root``.
+        credential: ``user:password`` for ZooKeeper; by default that of the environment (``ARDEA_ZOOKEEPER_AUTH``).
 
     Raises:
         UserError: the address cannot be understood, or kazoo is not installed.
@@ -63,7 +64,7 @@ def open_state(url: str) -> StateManager:
             raise UserError("the state's address is empty", hint="name a directory: --state DIR")
         return FileState(Path(url).expanduser())
     if scheme[1].lower() == address.SCHEME:
-        return _zookeeper(address.Address.parse(url))
+        return _zookeeper(address.Address.parse(url, credential=credential))
     if scheme[1].lower() != "file":
         raise UserError(
             f"unknown scheme {scheme[1]!r} in the state's address {url}",

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Self
 
 from ardea.errors import UserError
@@ -15,6 +16,8 @@ SCHEME = "zookeeper"
 DEFAULT_ROOT = "/ardea"
 CREDENTIAL = "ARDEA_ZOOKEEPER_AUTH"
 """The environment variable with ``user:password``: what nodes are written with, and who may read them."""
+
+ADDRESS_FILE, CREDENTIAL_FILE = "address", "credential"
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::(\d{1,5}))?", re.ASCII)
 _PORT = 2181
@@ -29,8 +32,10 @@ class Address:
     credential: str = field(default="", repr=False)
 
     @classmethod
-    def parse(cls, url: str, environment: Mapping[str, str] = os.environ) -> Self:
+    def parse(cls, url: str, environment: Mapping[str, str] = os.environ, credential: str = "") -> Self:
         """The address that the URL names; the port is 2181 and the root ``/ardea`` where it has none.
+
+        ``credential`` wins over the environment's.
 
         Raises:
             UserError: what is wrong with the URL or with the credential.
@@ -50,8 +55,30 @@ class Address:
             paths.split(root or DEFAULT_ROOT)
         except ValueError:
             raise UserError(f"{root!r} in the state's address {url} is no path for nodes", hint=hint) from None
-        credential = environment.get(CREDENTIAL, "")
+        credential = credential or environment.get(CREDENTIAL, "")
         user, colon, password = credential.partition(":")
         if credential and not (user and colon and password):
             raise UserError(f"{CREDENTIAL} is not user:password", hint="unset it if the servers ask for none")
         return cls(",".join(hosts), root or DEFAULT_ROOT, credential)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A state's ``address``, and what opens it: ``user:password``, never printed; empty: the environment's."""
+
+    address: str
+    credential: str = field(default="", repr=False)
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """From the files ``address`` and ``credential`` of a folder.
+
+        Raises:
+            UserError: they cannot be read.
+        """
+        try:
+            return cls(*((folder / name).read_text().strip() for name in (ADDRESS_FILE, CREDENTIAL_FILE)))
+        except OSError as error:
+            raise UserError(
+                f"what opens the state manager cannot be read: {error}", hint="look at the Secret that is mounted there"
+            ) from error

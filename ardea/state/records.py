@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import enum
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
 from ardea.errors import StateError
+from ardea.plan.definition import Definition
 
 R = TypeVar("R")
 
@@ -47,6 +48,17 @@ class TopologyRecord(msgspec.Struct, frozen=True, kw_only=True):
     ardea_version: str
     digest: str
     components: dict[str, str]
+
+    def changed_to(self, definition: Definition) -> Self:
+        """What an update has made of it."""
+        shape = definition.shape
+        return msgspec.structs.replace(
+            self,
+            location=definition.location,
+            config=definition.config,
+            digest=shape.digest,
+            components=shape.digests,
+        )
 
 
 class TaskFacts(msgspec.Struct, frozen=True, array_like=True):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, Self
 
 import msgspec
 
 from ardea.config import Settings
-from ardea.errors import UserError
 from ardea.plan.definition import Definition
 from ardea.plan.packing import ContainerPlan
 from ardea.plan.wire import packing_from_bytes
@@ -21,7 +21,7 @@ BUNDLE = "bundle"
 PODS = "pods.json"
 PullPolicy = Literal["Always", "IfNotPresent", "Never"]
 MAX_BYTES = 900 << 10
-"""What definition and bundle may take, compressed: an object of Kubernetes holds 1 MiB."""
+"""What a definition, or a bundle, may take, compressed: an object of Kubernetes holds 1 MiB."""
 
 
 class Defaults(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -59,6 +59,12 @@ class Pods(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str]
     annotations: dict[str, str]
     python: str
+
+    def code(self, bundle: Bundle | None) -> str:
+        """What the code is called that these pods run: equal files in equal pods are one version."""
+        digest = hashlib.blake2b(msgspec.json.encode(self), digest_size=5)
+        digest.update(bundle.data if bundle else b"")
+        return digest.hexdigest()
 
 
 class Extras(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,24 +117,16 @@ class Blueprint(msgspec.Struct, frozen=True, kw_only=True):
             volumes=tuple(volumes.values()),
         )
 
-    def data(self, bundle: Bundle | None) -> dict[str, Any]:
-        """The ``data`` and ``binaryData`` of the root object.
+    def content(self, plan: ContainerPlan) -> str:
+        """What a container's pod is for: tasks of a build.  A pod of another content has to be replaced."""
+        tasks = [self.definition.build, *(instance.task for instance in plan.instances)]
+        return hashlib.blake2b(msgspec.json.encode(tasks), digest_size=8).hexdigest()
 
-        Raises:
-            UserError: they are too large.
-        """
-        definition = self.definition.packed()
-        size = len(definition) + (len(bundle.data) if bundle else 0)
-        if size > MAX_BYTES:
-            raise UserError(
-                f"the files and plans of {self.definition.shape.name} take {size >> 10:,} KiB compressed, and "
-                f"{MAX_BYTES >> 10} KiB fit into an object of Kubernetes; nothing was submitted",
-                hint="put the code into an image (FROM ardea) and say --image IMAGE --path-in-image PATH",
-            )
-        binary = {DEFINITION: definition} | ({BUNDLE: bundle.data} if bundle else {})
+    def data(self) -> dict[str, Any]:
+        """The ``data`` and ``binaryData`` of the root object."""
         return {
             "data": {PODS: msgspec.json.encode(self.pods).decode()},
-            "binaryData": {key: base64.b64encode(value).decode() for key, value in binary.items()},
+            "binaryData": {DEFINITION: base64.b64encode(self.definition.packed()).decode()},
         }
 
     @classmethod

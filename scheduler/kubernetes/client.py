@@ -24,6 +24,7 @@ _PATHS = {
     "ServiceAccount": "api/v1/namespaces/{}/serviceaccounts",
 }
 _CONNECT_SECS, _ANSWER_SECS = 5.0, 30.0
+_CHUNK = 1 << 15
 
 
 class Objects(Protocol):
@@ -178,9 +179,12 @@ class Cluster:
         stdout: Callable[[bytes], object],
         stderr: Callable[[bytes], object],
         *,
+        stdin: bytes = b"",
         tty: bool = False,
     ) -> int:
         """Runs a command in a container, and passes on what it prints; returns its exit code.
+
+        ``stdin`` is what the command reads; it sees no end of it.
 
         Raises:
             Unreachable: the connection cannot be made, or breaks before the command has ended.
@@ -193,11 +197,13 @@ class Cluster:
             session = stream.stream(
                 client.CoreV1Api(self.api).connect_get_namespaced_pod_exec,
                 pod, self.namespace, container=container, command=list(argv),
-                stdin=False, stdout=True, stderr=True, tty=tty, binary=True, _preload_content=False,
+                stdin=bool(stdin), stdout=True, stderr=True, tty=tty, binary=True, _preload_content=False,
             )  # fmt: skip
         except client.ApiException as error:
             raise self._refusal(error.status or 0, (error.reason or "").encode(), what) from error
         try:
+            for begin in range(0, len(stdin), _CHUNK):
+                session.write_stdin(stdin[begin : begin + _CHUNK])
             while session.is_open():
                 session.update(timeout=1)
                 for waits, read, write in (
@@ -282,6 +288,10 @@ class Cluster:
                 return NotFound(message)
             case 409:
                 return Conflict(message)
+            case 403 if "exceeded quota" in said:
+                return ClusterError(
+                    message, hint="`kubectl describe quota -n NAMESPACE` says what it holds, and for whom"
+                )
             case 401 | 403:
                 return ClusterError(message, hint="`ardea doctor -n NAMESPACE` lists the rights that verbs need")
             case 400 | 422:

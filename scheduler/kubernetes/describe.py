@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -35,9 +35,15 @@ def process_rows(blueprint: Blueprint, pods: Iterable[Manifest]) -> list[Process
     return rows
 
 
-def pod_rows(pods: Iterable[Manifest]) -> list[dict[str, Any]]:
-    """Where each container's pod is, and what keeps it from running."""
-    return [
+def pod_rows(pods: Iterable[Manifest], jobs: Iterable[Manifest], refused: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Where each container's pod is, and what keeps it from running; and those of ``jobs`` whose pod is ``refused``."""
+    nowhere = {"pod": None, "node": None, "phase": None}
+    missing = [
+        {"container": int(job["metadata"]["labels"][names.CONTAINER]), **nowhere, "trouble": said}
+        for job in jobs
+        if (said := refused.get(job["metadata"]["name"]))
+    ]
+    return missing + [
         {
             "container": int(pod["metadata"]["labels"][names.CONTAINER]),
             "pod": pod["metadata"]["name"],

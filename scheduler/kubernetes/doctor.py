@@ -14,10 +14,12 @@ RIGHTS = {
     "submit": (
         ("create", "configmaps", ""),
         ("patch", "configmaps", ""),
+        ("get", "secrets", ""),
+        ("create", "secrets", ""),
         ("patch", "secrets", ""),
         ("patch", "jobs", ""),
     ),
-    "list, describe": (("list", "configmaps", ""), ("list", "jobs", ""), ("list", "pods", "")),
+    "list, describe": (("list", "configmaps", ""), ("list", "jobs", ""), ("list", "pods", ""), ("list", "events", "")),
     "logs": (("get", "pods", "log"),),
     "top, activate, restart, debug": (("create", "pods", "exec"),),
     "kill": (("delete", "configmaps", ""), ("list", "secrets", "")),

@@ -7,7 +7,7 @@ that cannot go on is started for ever, and plans change.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -25,13 +25,17 @@ STUCK_AFTER = 10.0
 
 @dataclass(frozen=True, slots=True)
 class JobSeen:
-    """A Job.  ``failed``: pods that it has lost; ``finished``: it is Complete or Failed."""
+    """A Job.  ``failed``: pods that it has lost; ``finished``: it is Complete or Failed.
+
+    ``content``: what its pod was made for; nothing for a master's.
+    """
 
     name: str
     uid: str
     failed: int
     finished: bool
     deleting: bool
+    content: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,23 +85,32 @@ Action = CreateJob | DeleteJob | ForgetPod | Fail
 
 
 def decide(
-    wanted: Collection[str], jobs: Iterable[JobSeen], pods: Iterable[PodSeen], now: datetime, *, over: bool
+    wanted: Mapping[str, str],
+    jobs: Iterable[JobSeen],
+    pods: Iterable[PodSeen],
+    now: datetime,
+    *,
+    over: bool,
+    updating: bool = False,
 ) -> list[Action]:
     """What is to be done now; the same again does no harm.
 
     Args:
-        wanted: the names of the Jobs that there shall be, those of masters included.
+        wanted: the names of the Jobs that there shall be, those of masters included, with their content.
         jobs: those that there are.
         pods: theirs.
         now: with a time zone.
         over: the topology has its final state.
+        updating: a process that cannot go on is no end: the plan that brought it is put back.
     """
     pods = tuple(pods)
     stuck = [p for p in pods if p.gone_by is not None and (now - p.gone_by).total_seconds() > STUCK_AFTER]
     actions: list[Action] = [ForgetPod(pod.name, pod.uid) for pod in stuck]
     if over:
         return actions
-    actions += [Fail(f"{pod.name} cannot go on: {pod.permanent}") for pod in pods if pod.permanent][:1]
+    if not updating:
+        dead = [pod for pod in pods if pod.permanent and pod.gone_by is None]
+        actions += [Fail(f"{pod.name} cannot go on: {pod.permanent}") for pod in dead][:1]
     there = {job.name: job for job in jobs}
     running = {pod.job for pod in pods if not pod.over and pod.gone_by is None}
     for name, job in there.items():
@@ -106,10 +119,12 @@ def decide(
     return actions + [CreateJob(name) for name in sorted(wanted) if name not in there]
 
 
-def _fault(job: JobSeen, wanted: Collection[str], running: Collection[str]) -> str:
+def _fault(job: JobSeen, wanted: Mapping[str, str], running: Collection[str]) -> str:
     """Why this Job is to go; empty if it stays."""
     if job.name not in wanted:
         return "the plan has no such container any more"
+    if job.content != wanted[job.name]:
+        return "the plan has other tasks, or other code, for it"
     if job.finished:
         return "it has ended before its topology"
     delay = FIRST_DELAY * 2 ** (job.failed - 1) if job.failed else 0.0
@@ -128,7 +143,13 @@ def job_seen(manifest: dict[str, Any]) -> JobSeen:
         failed=int(status.get("failed", 0)),
         finished=bool(conditions & {"Complete", "Failed"}),
         deleting="deletionTimestamp" in metadata,
+        content=content_of(manifest),
     )
+
+
+def content_of(job: dict[str, Any]) -> str:
+    """What the pod of a Job is for; nothing for a master's."""
+    return str((job["metadata"].get("annotations") or {}).get(names.CONTENT, ""))
 
 
 def pod_seen(manifest: dict[str, Any]) -> PodSeen:

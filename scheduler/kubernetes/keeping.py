@@ -7,11 +7,16 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from ardea.errors import ArdeaError, Unreachable
+import msgspec
+
+from ardea.errors import ArdeaError, NotFound, Unreachable
+from ardea.plan.definition import Definition
+from ardea.state import StateManager
 from ardea.state.records import RunState
 from scheduler.control import MasterClient, Status, waiting_for
+from scheduler.follow import Follower
 from scheduler.kubernetes import names, objects, pods
-from scheduler.kubernetes.blueprint import Blueprint
+from scheduler.kubernetes.blueprint import PODS, Blueprint, Pods
 from scheduler.kubernetes.client import Manifest, Objects
 from scheduler.kubernetes.keeper import (
     Action,
@@ -19,6 +24,7 @@ from scheduler.kubernetes.keeper import (
     DeleteJob,
     Fail,
     ForgetPod,
+    content_of,
     decide,
     job_seen,
     pod_seen,
@@ -32,18 +38,24 @@ log = logging.getLogger("keeper")
 
 
 class Keeper:
-    """Keeps one topology, as long as the process that it is part of acts as its master."""
+    """Keeps one topology, as long as the process that it is part of acts as its master.
+
+    It is the cluster's ``scheduler.follow.Processes``: the root, and with it all Jobs, follow the plan.
+    """
 
     def __init__(
         self,
         cluster: Objects,
         blueprint: Blueprint,
+        state: StateManager,
         client: MasterClient,
         acting: Callable[[], bool],
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
+        """``client`` asks by ``state``, and polls it."""
         self._cluster, self._blueprint, self._client, self._acting, self._now = cluster, blueprint, client, acting, now
+        self._follower = Follower(state, blueprint.definition, self)
         self._told: RootStatus | None = None
         self._came_up = False
         self._draining = False
@@ -67,11 +79,34 @@ class Keeper:
         over = RunState(status.state).final
         if not over:
             self._drain(objects.kill_of(root))
+            if self._acting():
+                self._follower.step()
+        if status.epoch != self._blueprint.definition.epoch:
+            return  # Jobs by another plan than the master's would do harm
         wanted = {job["metadata"]["name"]: job for job in pods.jobs(self._blueprint, root)}
-        for action in decide(wanted.keys(), jobs, found, self._now(), over=over):
+        contents = {name: content_of(job) for name, job in wanted.items()}
+        updating = status.update is not None and status.update.running
+        for action in decide(contents, jobs, found, self._now(), over=over, updating=updating):
             if not self._acting():
                 return
             self._perform(action, wanted)
+
+    def follow(self, definition: Definition) -> None:
+        """The root says from now on what runs, in what pods; this round replaces Jobs of another content.
+
+        Raises:
+            NotFound: the root is gone, or the code of the plan.
+            ArdeaError: the cluster does not answer, or refuses.
+        """
+        name = self._blueprint.root
+        root = self._cluster.find("ConfigMap", name)
+        code = self._cluster.find("ConfigMap", names.code(name, definition.code))
+        if root is None or code is None:
+            raise NotFound(f"namespace {self._cluster.namespace} has no {'code' if root else 'root'} of {name}")
+        blueprint = Blueprint(definition=definition, pods=msgspec.json.decode(code["data"][PODS], type=Pods))
+        record = objects.record_of(root).changed_to(definition)
+        self._cluster.patch("ConfigMap", name, objects.content(blueprint, record))
+        self._blueprint = blueprint
 
     def _perform(self, action: Action, wanted: dict[str, Manifest]) -> None:
         match action:

@@ -16,11 +16,15 @@ USER = 10001
 HOME = Path("/home/ardea")
 CODE = HOME / "code"
 ROOT_MOUNT = Path("/etc/ardea/topology")
-"""The root object's data."""
+"""The root object's definition."""
+CODE_MOUNT = Path("/etc/ardea/code")
+"""The version of the author's files that a container's pod runs."""
 TOKEN_MOUNT = Path("/etc/ardea/access")
 """The token of the control port, in the pods of masters."""
 KEY_MOUNT = Path("/etc/ardea/key")
 """A container's secret key, for its managers; in a master's pod the callers', too."""
+STATE_MOUNT = Path("/etc/ardea/state")
+"""What opens the tasks' part of the state manager, for those tasks that use it."""
 TEMPORARY = "/tmp"  # noqa: S108 -- each container has its own
 TERMINATION_LOG = Path("/dev/termination-log")
 METRICS_PORT = 9404

@@ -13,10 +13,15 @@ TOPOLOGY_ID = f"{DOMAIN}/topology-id"
 CONTAINER = f"{DOMAIN}/container"
 JOB = "batch.kubernetes.io/job-name"
 ROLE = f"{DOMAIN}/role"
+CONTENT = f"{DOMAIN}/content"
+"""The annotation of a container's Job that says for what tasks, of what build, its pod was made."""
 INSTANCE = "app.kubernetes.io/instance"
 COMPONENT = "app.kubernetes.io/component"
 MASTER = "master"
 WORKER = "container"
+STATE = "state"
+CODE = "code"
+KEY = "key"
 ROOTS = f"{ROLE}=topology"
 """Selects the root object of every topology."""
 DEFAULTS = f"{ROLE}=defaults"
@@ -35,6 +40,16 @@ def root(topology_name: str) -> str:
 def secret(root_name: str) -> str:
     """The Secret with the token of the control port and the credential for ZooKeeper."""
     return f"{root_name}-access"
+
+
+def state_secret(root_name: str) -> str:
+    """The Secret of those tasks that use the state manager; it outlives the topology."""
+    return f"{root_name}-state"
+
+
+def code(root_name: str, version: str) -> str:
+    """The ConfigMap with one version of the author's files."""
+    return f"{root_name}-code-{version}"
 
 
 def key_secret(root_name: str, number: int) -> str:
@@ -66,18 +81,22 @@ def instance_names(instances: tuple[InstancePlan, ...]) -> dict[int, str]:
 
 def labels(topology_id: str, component: str | None = None, number: int | None = None) -> dict[str, str]:
     """The labels of an object; of a pod with its ``component`` (master, container) and container number."""
-    found = {
-        "app.kubernetes.io/name": "ardea",
-        "app.kubernetes.io/part-of": "ardea",
-        "app.kubernetes.io/managed-by": "ardea",
-        INSTANCE: label(paths.name_of(topology_id)),
-        TOPOLOGY_ID: label(topology_id),
-    }
+    found = {**of_name(paths.name_of(topology_id)), TOPOLOGY_ID: label(topology_id)}
     if component is not None:
         found[COMPONENT] = component
     if number is not None:
         found[CONTAINER] = str(number)
     return found
+
+
+def of_name(topology_name: str) -> dict[str, str]:
+    """The labels of an object that belongs to a name, whatever topology has it."""
+    return {
+        "app.kubernetes.io/name": "ardea",
+        "app.kubernetes.io/part-of": "ardea",
+        "app.kubernetes.io/managed-by": "ardea",
+        INSTANCE: label(topology_name),
+    }
 
 
 def label(text: str) -> str:

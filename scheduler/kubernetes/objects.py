@@ -1,4 +1,4 @@
-"""The objects of a topology beside its Jobs: the root, which owns all of them, and the Secret.  Pure."""
+"""The objects of a topology beside its Jobs: the root, which owns all of them, the code, and the Secrets.  Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 from ardea.state.records import TopologyRecord
 from ardea.transport import CALLERS, KEY_FILE, holder
 from scheduler.kubernetes import layout, names, pods
-from scheduler.kubernetes.blueprint import Blueprint, Bundle
+from scheduler.kubernetes.blueprint import BUNDLE, PODS, Blueprint, Bundle
 
 RECORD = "record.json"
 STATUS = f"{names.DOMAIN}/status"
@@ -40,7 +40,7 @@ class RootStatus(msgspec.Struct, frozen=True, kw_only=True):
         return self.state in ("SUCCEEDED", "FAILED", "KILLED")
 
 
-def root(blueprint: Blueprint, record: TopologyRecord, bundle: Bundle | None) -> dict[str, Any]:
+def root(blueprint: Blueprint, record: TopologyRecord) -> dict[str, Any]:
     """The object whose deletion is the end of all others."""
     return {
         "apiVersion": "v1",
@@ -50,7 +50,26 @@ def root(blueprint: Blueprint, record: TopologyRecord, bundle: Bundle | None) ->
             "labels": blueprint.pods.labels | names.labels(blueprint.id) | {names.ROLE: "topology"},
             "annotations": {**blueprint.pods.annotations},
         },
-        **_with_record(blueprint.data(bundle), record),
+        **content(blueprint, record),
+    }
+
+
+def content(blueprint: Blueprint, record: TopologyRecord) -> dict[str, Any]:
+    """What the root says, as an update changes it."""
+    data = blueprint.data()
+    return {**data, "data": {**data["data"], RECORD: msgspec.json.encode(record).decode()}}
+
+
+def code(blueprint: Blueprint, bundle: Bundle | None, owner: dict[str, Any]) -> dict[str, Any]:
+    """One version of the author's files, and how its pods are made.  It never changes; another is another object."""
+    manifest = pods.owned(names.code(blueprint.root, blueprint.definition.code), "ConfigMap", blueprint, owner)
+    manifest["metadata"]["labels"] |= {names.ROLE: names.CODE}
+    data = base64.b64encode(bundle.data).decode() if bundle else ""
+    return {
+        **manifest,
+        "immutable": True,
+        "data": {PODS: blueprint.data()["data"][PODS]},
+        **({"binaryData": {BUNDLE: data}} if data else {}),
     }
 
 
@@ -67,7 +86,9 @@ def key_secrets(blueprint: Blueprint, keys: Mapping[str, str], owner: dict[str, 
             values = {KEY_FILE: keys[holder(number)]}
             if number == layout.MASTER_CONTAINER:
                 values[CALLERS] = keys[CALLERS]
-            made.append(_secret(names.key_secret(blueprint.root, number), values, blueprint, owner))
+            secret = _secret(names.key_secret(blueprint.root, number), values, blueprint, owner)
+            secret["metadata"]["labels"] |= {names.ROLE: names.KEY}
+            made.append(secret)
     return made
 
 
@@ -97,7 +118,3 @@ def deleted_at(manifest: dict[str, Any]) -> datetime | None:
 def _secret(name: str, values: Mapping[str, str], blueprint: Blueprint, owner: dict[str, Any]) -> dict[str, Any]:
     data = {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
     return {**pods.owned(name, "Secret", blueprint, owner), "type": "Opaque", "data": data}
-
-
-def _with_record(data: dict[str, Any], record: TopologyRecord) -> dict[str, Any]:
-    return {**data, "data": {**data["data"], RECORD: msgspec.json.encode(record).decode()}}

@@ -10,7 +10,7 @@ from ardea.config import Settings
 from ardea.plan.packing import ContainerPlan
 from ardea.plan.resource import MIB, Resource
 from ardea.state.address import CREDENTIAL
-from scheduler.kubernetes import layout, names, processes
+from scheduler.kubernetes import access, layout, names, processes
 from scheduler.kubernetes.blueprint import BUNDLE, DEFINITION, PODS, Blueprint, Extras
 
 Manifest = dict[str, Any]
@@ -43,7 +43,7 @@ def master_job(blueprint: Blueprint, number: int, owner: Manifest) -> Manifest:
     """A master's Job, which ends as the topology does: Complete, or Failed."""
     metrics = Resource(0.05, blueprint.settings.metricsmgr_ram, 64 * MIB)
     containers = [
-        _prepare(blueprint, layout.MASTER_CONTAINER, tokens=True),
+        _prepare(blueprint, layout.MASTER_CONTAINER),
         _metrics_manager(blueprint, layout.MASTER_CONTAINER, metrics),
         _container(
             blueprint, layout.MASTER_CONTAINER, layout.MASTER, MASTER_NEEDS,
@@ -88,7 +88,11 @@ def container_job(blueprint: Blueprint, plan: ContainerPlan, owner: Manifest) ->
         max(settings.stmgr_ram, plan.overhead.ram - metrics.ram),
         plan.overhead.disk - metrics.disk,
     )
-    instances = [_instance(blueprint, number, called[i.task], i.resource, extras[i.component]) for i in plan.instances]
+    granted = access.components(blueprint.definition) & extras.keys()
+    instances = [
+        _instance(blueprint, number, called[i.task], i.resource, extras[i.component], granted=i.component in granted)
+        for i in plan.instances
+    ]
     pod = _pod(
         blueprint,
         names.WORKER,
@@ -99,15 +103,22 @@ def container_job(blueprint: Blueprint, plan: ContainerPlan, owner: Manifest) ->
             "serviceAccountName": blueprint.pods.container_service_account,
             "automountServiceAccountToken": False,
             "initContainers": [
-                _prepare(blueprint, number, tokens=False),
+                _prepare(blueprint, number, content=blueprint.content(plan)),
                 _stream_manager(blueprint, number, manager),
                 _metrics_manager(blueprint, number, metrics),
             ],
             "containers": instances,
-            "volumes": [*map(_volume, _distinct(extras.values())), *_key_volume(blueprint, number)],
+            "volumes": [
+                _code_volume(blueprint),
+                *map(_volume, _distinct(extras.values())),
+                *_key_volume(blueprint, number),
+                *([access.volume(blueprint)] if granted else []),
+            ],
         },
     )
-    return _job(blueprint, names.container_job(blueprint.root, number), names.WORKER, number, pod, owner, {})
+    job = _job(blueprint, names.container_job(blueprint.root, number), names.WORKER, number, pod, owner, {})
+    job["metadata"]["annotations"][names.CONTENT] = blueprint.content(plan)
+    return job
 
 
 def owned(name: str, kind: str, blueprint: Blueprint, owner: Manifest) -> Manifest:
@@ -158,7 +169,7 @@ def _pod(blueprint: Blueprint, component: str, number: int, extras: list[Extras]
         "volumes": [
             {"name": "home", "emptyDir": {}},
             {"name": "tmp", "emptyDir": {}},
-            {"name": "topology", "configMap": {"name": blueprint.root, "items": _files(blueprint)}},
+            {"name": "topology", "configMap": {"name": blueprint.root, "items": [_item(DEFINITION)]}},
             *spec["volumes"],
         ],
     }
@@ -189,12 +200,16 @@ def _container(blueprint: Blueprint, number: int, name: str, needs: Resource, mo
     }
 
 
-def _prepare(blueprint: Blueprint, number: int, *, tokens: bool) -> Manifest:
+def _prepare(blueprint: Blueprint, number: int, *, content: str = "") -> Manifest:
+    """``content``: what the pod is for; a master's has none, but tokens."""
     mounts = [_home(), {"name": "topology", "mountPath": str(layout.ROOT_MOUNT), "readOnly": True}]
-    if tokens:
+    if content:
+        mounts.append({"name": "code", "mountPath": str(layout.CODE_MOUNT), "readOnly": True})
+    else:
         mounts += [{"name": "access", "mountPath": str(layout.TOKEN_MOUNT), "readOnly": True}, *_keys(blueprint)]
     made = _container(blueprint, number, layout.PREPARE, Resource(0.05, 256 * MIB, 64 * MIB), {"volumeMounts": mounts})
-    return {**made, "command": ["python", "-P", "-m", "scheduler.kubernetes.prepare", "--container", str(number)]}
+    argv = ["python", "-P", "-m", "scheduler.kubernetes.prepare", "--container", str(number)]
+    return {**made, "command": [*argv, *(["--content", content] if content else [])]}
 
 
 def _stream_manager(blueprint: Blueprint, number: int, needs: Resource) -> Manifest:
@@ -223,14 +238,20 @@ def _metrics_manager(blueprint: Blueprint, number: int, needs: Resource) -> Mani
     return _container(blueprint, number, layout.METRICS_MANAGER, needs, more)
 
 
-def _instance(blueprint: Blueprint, number: int, name: str, needs: Resource, extras: Extras) -> Manifest:
-    """User code: it may write into its own folder and into /tmp, and knows no credential of the engine."""
+def _instance(
+    blueprint: Blueprint, number: int, name: str, needs: Resource, extras: Extras, *, granted: bool
+) -> Manifest:
+    """User code: it may write into its own folder and into /tmp, and knows no credential of the engine.
+
+    ``granted``: but that for the tasks' own part of the state manager.
+    """
     folder = layout.process_folder(blueprint.id, number, name)
     own = {"name": "home", "mountPath": str(folder), "subPath": str(folder.relative_to(layout.HOME))}
     given = [{"name": key, "value": value} for key, value in extras.env.items()]
+    state = [access.mount()] if granted else []
     more: Manifest = {
         "env": [{"name": "HOME", "value": layout.TEMPORARY}, *given],
-        "volumeMounts": [{**_home(), "readOnly": True}, own, *map(_mount, extras.volumes)],
+        "volumeMounts": [{**_home(), "readOnly": True}, own, *map(_mount, extras.volumes), *state],
     }
     if extras.env_from:
         more["envFrom"] = [_env_from(source) for source in extras.env_from]
@@ -271,10 +292,14 @@ def _keys(blueprint: Blueprint) -> list[Manifest]:
     return [mount] if blueprint.definition.keys else []
 
 
-def _files(blueprint: Blueprint) -> list[Manifest]:
-    """Not the whole object: its annotations change, and nobody shall read the file anew."""
-    keys = [DEFINITION, PODS, *([BUNDLE] if blueprint.pods.python else [])]
-    return [{"key": key, "path": key} for key in keys]
+def _code_volume(blueprint: Blueprint) -> Manifest:
+    keys = [PODS, *([BUNDLE] if blueprint.pods.python else [])]
+    version = names.code(blueprint.root, blueprint.definition.code)
+    return {"name": "code", "configMap": {"name": version, "items": [_item(key) for key in keys]}}
+
+
+def _item(key: str) -> Manifest:
+    return {"key": key, "path": key}
 
 
 def _home() -> Manifest:

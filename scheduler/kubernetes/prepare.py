@@ -15,32 +15,48 @@ from pathlib import Path
 import msgspec
 
 from ardea.config import Settings
-from ardea.errors import ArdeaError, ExitCode
+from ardea.errors import ArdeaError, ExitCode, StateError
 from ardea.plan.definition import Definition
-from ardea.plan.wire import packing_from_bytes
 from ardea.supervision.spec import Policy, dump
 from ardea.transport import CALLERS, KEY_FILE
 from scheduler.keys import keys_of
-from scheduler.kubernetes import bundle, layout, processes
-from scheduler.kubernetes.blueprint import BUNDLE, DEFINITION, PODS, Pods
+from scheduler.kubernetes import access, bundle, layout, processes
+from scheduler.kubernetes.blueprint import BUNDLE, DEFINITION, PODS, Blueprint, Pods
+
+
+class Stale(StateError):  # noqa: N818 -- as its siblings in ardea.errors
+    """The pod and the plan that it finds are not of one time: kubelet, or the keeper, is about to catch up."""
+
+    exit_code = ExitCode.TEMPORARY
 
 
 def prepare(
     container: int,
     ip: str,
+    content: str = "",
     *,
     mount: Path = layout.ROOT_MOUNT,
+    code: Path = layout.CODE_MOUNT,
     token: Path = layout.TOKEN_MOUNT,
     key: Path = layout.KEY_MOUNT,
 ) -> None:
-    """Definition, code, specifications; for a master's pod the token and the callers' key, too.
+    """Definition and specifications; for a container's pod the code, for a master's the token and the callers' key.
+
+    Args:
+        container: its number; 0: a master's.
+        ip: the pod's.
+        content: what the container's pod was made for.
+        mount: the root object.
+        code: the author's files.
+        token: the control port's.
+        key: the container's.
 
     Raises:
         UserError: the bundle was made with another Python.
+        Stale: the pod was made for another plan than the root's.
         StateError: the root object is damaged.
     """
     definition = Definition.unpacked((mount / DEFINITION).read_bytes(), "the root object")
-    bundle.check_python(msgspec.json.decode((mount / PODS).read_bytes(), type=Pods).python)
     topology = definition.topology
     folder = layout.topology_folder(topology)
     folder.mkdir(parents=True, exist_ok=True)
@@ -53,10 +69,15 @@ def prepare(
             shutil.copyfile(key / CALLERS, callers / KEY_FILE)
         specifications = processes.master(topology, ip)
     else:
-        plan = next(p for p in packing_from_bytes(definition.packing).containers if p.number == container)
-        specifications = processes.container(topology, plan, ip)
-    if (mount / BUNDLE).exists():
-        bundle.unpack((mount / BUNDLE).read_bytes(), layout.CODE)
+        pods = msgspec.json.decode((code / PODS).read_bytes(), type=Pods)
+        bundle.check_python(pods.python)
+        blueprint = Blueprint(definition=definition, pods=pods)
+        plan = next((p for p in blueprint.containers if p.number == container), None)
+        if plan is None or blueprint.content(plan) != content:
+            raise Stale(f"plan {definition.epoch} has other tasks for this pod; it is tried again")
+        if (code / BUNDLE).exists():
+            bundle.unpack((code / BUNDLE).read_bytes(), layout.CODE)
+        specifications = processes.container(topology, plan, ip, access.components(definition))
     settings = Settings.of(definition.shape.config)
     policy = Policy(grace=max(1.0, settings.kubernetes_grace - layout.GRACE_LEFT))
     for process, specification in specifications.items():
@@ -65,12 +86,16 @@ def prepare(
 
 
 def main() -> int:
-    """Exit code 78, and the reason where kubelet looks for it, if starting again cannot help."""
+    """Exit code 78, and the reason where kubelet looks for it, if starting again cannot help; 75 if it can."""
     parser = argparse.ArgumentParser(prog="scheduler.kubernetes.prepare", description=__doc__)
     parser.add_argument("--container", type=int, required=True)
+    parser.add_argument("--content", default="", help="what the container's pod was made for")
     args = parser.parse_args()
     try:
-        prepare(args.container, os.environ["POD_IP"])
+        prepare(args.container, os.environ["POD_IP"], args.content)
+    except Stale as error:
+        print(f"error: {error.message}", file=sys.stderr)  # noqa: T201
+        return error.exit_code
     except ArdeaError as error:
         said = f"{error.message}; {error.hint}" if error.hint else error.message
         print(f"error: {said}", file=sys.stderr)  # noqa: T201

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ardea.plan.packing import ContainerPlan
+from ardea.plan.packing import ContainerPlan, InstancePlan
 from ardea.supervision.spec import ProcessSpec
 from ardea.transport import ipc_address
 from scheduler.kubernetes import layout, names
@@ -28,8 +28,10 @@ def master(topology_id: str, ip: str) -> dict[str, ProcessSpec]:
     }
 
 
-def container(topology_id: str, plan: ContainerPlan, ip: str) -> dict[str, ProcessSpec]:
-    """Of a container's pod, by container."""
+def container(
+    topology_id: str, plan: ContainerPlan, ip: str, granted: frozenset[str] = frozenset()
+) -> dict[str, ProcessSpec]:
+    """Of a container's pod, by container; ``granted``: the components whose tasks use the state manager."""
     folder, number = layout.topology_folder(topology_id), plan.number
     common = (
         "--definition", str(folder / "definition"), "--container", str(number),
@@ -38,13 +40,15 @@ def container(topology_id: str, plan: ContainerPlan, ip: str) -> dict[str, Proce
     own = layout.process_folder(topology_id, number, layout.STREAM_MANAGER)
     manager = _module("stream_manager", *common, "--folder", str(own), "--host", ip, *_KEYS)
     called = names.instance_names(plan.instances)
+
+    def instance(i: InstancePlan) -> ProcessSpec:
+        state = ("--state", str(layout.STATE_MOUNT)) if i.component in granted else ()
+        return ProcessSpec(i.name, _module("heron_instance", *common, "--task", str(i.task), *state))
+
     return {
         layout.STREAM_MANAGER: ProcessSpec(layout.STREAM_MANAGER, manager),
         layout.METRICS_MANAGER: _metrics_manager(folder, topology_id, number),
-        **{
-            called[i.task]: ProcessSpec(i.name, _module("heron_instance", *common, "--task", str(i.task)))
-            for i in plan.instances
-        },
+        **{called[i.task]: instance(i) for i in plan.instances},
     }
 
 

@@ -12,11 +12,8 @@ import msgspec
 
 from ardea.config import Settings, parse, validate
 from ardea.errors import Conflict, NotFound, UserError
-from ardea.plan.logical import LogicalPlan
-from ardea.trident.components import MasterBatchCoordinator
-from ardea.trident.drpc import DrpcSpout
 from scheduler import keys
-from scheduler.kubernetes import bundle, layout, names, objects, pods
+from scheduler.kubernetes import access, bundle, layout, names, objects, pods
 from scheduler.kubernetes.blueprint import Blueprint, Bundle, Defaults, Pods
 from scheduler.kubernetes.client import Manifest, Objects
 from scheduler.submission import Submission
@@ -46,7 +43,7 @@ class Prepared:
 
     def root(self) -> Manifest:
         """The root object."""
-        return objects.root(self.blueprint, self.submission.record(), self.bundle)
+        return objects.root(self.blueprint, self.submission.record())
 
     def manifests(self) -> list[Manifest]:
         """All objects, as ``--dry-run`` shows them: without the cluster's UID, and without the secrets' values."""
@@ -55,9 +52,10 @@ class Prepared:
         secrets_ = [
             objects.secret(self.blueprint, "", "", owner),
             *objects.key_secrets(self.blueprint, self.keys, owner),
+            *([access.secret(self.blueprint, "")] if access.components(self.blueprint.definition) else []),
         ]
         blank = [{**secret, "data": dict.fromkeys(secret["data"], "")} for secret in secrets_]
-        return [root, *blank, *pods.jobs(self.blueprint, owner)]
+        return [root, objects.code(self.blueprint, self.bundle, owner), *blank, *pods.jobs(self.blueprint, owner)]
 
 
 def find_defaults(cluster: Objects) -> Defaults:
@@ -97,22 +95,12 @@ def prepare(target: str, overrides: Mapping[str, Any], options: Options, default
                 hint=f"`helm install ardea ./helm -n NAMESPACE` once, or say {option}",
             )
     made = Submission.of(target, overrides, state)
-    _refuse_what_writes_state(made.plan)
     texts = {key for key, value in defaults.config.items() if isinstance(value, str)}
     told = defaults.config | parse(f"{key}={defaults.config[key]}" for key in texts)  # `helm --set` makes texts
     lowest = {METRICS_KEY: layout.METRICS_PORT, **validate(told, "the namespace's defaults")}
     missing = {key: value for key, value in lowest.items() if key not in made.plan.config}
     made = Submission.of(target, {**missing, **overrides}, state)
-    file = Path(target if Path(target).is_file() else target.rpartition(":")[0])
-    chosen = target.removeprefix(str(file))  # :Class, if it was given
-    packed = None if options.path_in_image else bundle.pack(file, options.include)
-    place = options.path_in_image or str(layout.CODE / file.resolve().relative_to(bundle.import_root(file)))
-    definition = msgspec.structs.replace(
-        made.definition,
-        location=f"{place}{chosen}",
-        state=f"{state.rstrip('/')}/{made.definition.topology}",
-    )
-    definition, secret_keys = keys.issue(definition)
+    location, packed = pack(target, options)
     settings = Settings.of(made.plan.config)
     wanted = Pods(
         image=image,
@@ -124,18 +112,31 @@ def prepare(target: str, overrides: Mapping[str, Any], options: Options, default
         annotations=defaults.annotations,
         python=packed.python if packed else "",
     )
+    definition = msgspec.structs.replace(
+        made.definition,
+        location=location,
+        state=f"{state.rstrip('/')}/{made.definition.topology}",
+        code=wanted.code(packed),
+        whole=True,
+    )
+    definition, secret_keys = keys.issue(definition)
     whole = Submission(made.plan, made.packing, definition, made.topology_class)
     return Prepared(whole, Blueprint(definition=definition, pods=wanted), packed, secret_keys)
 
 
-def _refuse_what_writes_state(plan: LogicalPlan) -> None:
-    """The container of a task has no credential for the state manager."""
-    if any(issubclass(component.cls, MasterBatchCoordinator | DrpcSpout) for component in plan):
-        raise UserError(
-            f"{plan.name} uses Trident or DRPC, whose tasks write to the state manager; on Kubernetes they may not, so "
-            "that it cannot run there yet; nothing was submitted",
-            hint="run it with `ardea submit local`, or write it with spouts and bolts",
-        )
+def pack(target: str, options: Options) -> tuple[str, Bundle | None]:
+    """Where the pods find the topology's file, and what brings it there; None: the image.
+
+    Raises:
+        NotFound: ``--include`` names a file that is not there.
+        UserError: the files are too large.
+    """
+    file = Path(target if Path(target).is_file() else target.rpartition(":")[0])
+    chosen = target.removeprefix(str(file))  # :Class, if it was given
+    if options.path_in_image:
+        return f"{options.path_in_image}{chosen}", None
+    place = layout.CODE / file.resolve().relative_to(bundle.import_root(file))
+    return f"{place}{chosen}", bundle.pack(file, options.include)
 
 
 def submit(cluster: Objects, prepared: Prepared) -> Manifest:
@@ -156,8 +157,10 @@ def submit(cluster: Objects, prepared: Prepared) -> Manifest:
     try:
         token, password = secrets.token_hex(16), secrets.token_hex(16)
         cluster.apply(objects.secret(blueprint, token, f"{blueprint.id}:{password}", root))
-        for manifest in (*objects.key_secrets(blueprint, prepared.keys, root), *pods.jobs(blueprint, root)):
+        code = objects.code(blueprint, prepared.bundle, root)
+        for manifest in (code, *objects.key_secrets(blueprint, prepared.keys, root), *pods.jobs(blueprint, root)):
             cluster.apply(manifest)
+        access.grant(cluster, blueprint)  # the last, because it stays, whatever is refused
     except BaseException:
         cluster.delete("ConfigMap", blueprint.root, uid=root["metadata"]["uid"])
         raise
@@ -185,7 +188,8 @@ def _make_room(cluster: Objects, blueprint: Blueprint) -> None:
     cluster.delete("ConfigMap", blueprint.root, uid=uid)
     for job in cluster.list("Job", names.of_topology(record.id)):
         cluster.delete("Job", job["metadata"]["name"], uid=job["metadata"]["uid"])
-    for secret in cluster.list("Secret", names.of_topology(record.id)):
-        cluster.delete("Secret", secret["metadata"]["name"], uid=secret["metadata"]["uid"])
+    for kind in ("Secret", "ConfigMap"):
+        for manifest in cluster.list(kind, names.of_topology(record.id)):
+            cluster.delete(kind, manifest["metadata"]["name"], uid=manifest["metadata"]["uid"])
     if cluster.find("ConfigMap", blueprint.root) is not None:
         raise NotFound(f"{record.id} is still going; repeat the command")

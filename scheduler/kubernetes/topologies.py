@@ -87,6 +87,7 @@ def run_at_master(
     argv: Sequence[str],
     stdout: Callable[[bytes], object] | None = None,
     *,
+    stdin: bytes = b"",
     tty: bool = False,
 ) -> int:
     """Runs an ``ardea`` verb inside a master's pod, where the state and the control port are in reach.
@@ -103,6 +104,7 @@ def run_at_master(
                 argv,
                 stdout or _to(sys.stdout.buffer.write),
                 _to_stderr,
+                stdin=stdin,
                 tty=tty,
             )
         except Unreachable as error:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ardea.errors import ClusterError, Conflict, TimedOut
@@ -33,11 +34,14 @@ class Progress:
         return f"pods {self.ready}/{self.pods} ready" + (f" · {waiting}" if waiting else "")
 
 
-def progress(root: Manifest, jobs: Iterable[Manifest], pods: Iterable[Manifest]) -> Progress:
-    """Pure.  ``failure``: why it can never run, before a master could say so."""
+def progress(
+    root: Manifest, jobs: Iterable[Manifest], pods: Iterable[Manifest], refused: Mapping[str, str]
+) -> Progress:
+    """Pure.  ``failure``: why it can never run, before a master could say so; ``refused``: see :func:`refusals`."""
     jobs, pods = list(jobs), [pod for pod in pods if objects.deleted_at(pod) is None]
     status = objects.status_of(root)
     troubles = [trouble for trouble in map(trouble_of, pods) if trouble]
+    troubles += [f"{job} gets no pod: {said}" for job, said in refused.items()]
     failed = [job for job in jobs if _condition(job, "Failed") is not None]
     said = next((seen.permanent for seen in map(pod_seen, pods) if seen.permanent), "")
     failure = ""
@@ -59,6 +63,25 @@ def trouble_of(pod: Manifest) -> str:
             message = waiting.get("message", "")
             return f"{name} {container['name']}: {waiting['reason']}{': ' if message else ''}{message}"
     return ""
+
+
+def refusals(cluster: Objects, jobs: Iterable[Manifest], pods: Iterable[Manifest]) -> dict[str, str]:
+    """What the cluster said when it refused a Job's pod (a quota, Pod Security), by the name of the Job.
+
+    Only Jobs that have no pod and are to have one are asked for, and only then anything is asked.
+    """
+    having = {pod["metadata"]["labels"].get(names.JOB) for pod in pods}
+    without = {
+        job["metadata"]["uid"]: str(job["metadata"]["name"])
+        for job in jobs
+        if job["metadata"]["name"] not in having and not any(map(partial(_condition, job), ("Complete", "Failed")))
+    }
+    if not without:
+        return {}
+    events = [event for event in cluster.list("Event") if event.get("reason") == "FailedCreate"]
+    events.sort(key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime")))
+    said = {event["involvedObject"].get("uid"): str(event.get("message", "")) for event in events}
+    return {name: said[uid] for uid, name in without.items() if uid in said}
 
 
 class Waiter:
@@ -111,7 +134,8 @@ class Waiter:
 
     def _look(self, root: Manifest, topology: str) -> Progress:
         selector = names.of_topology(topology)
-        return progress(root, self._cluster.list("Job", selector), self._cluster.list("Pod", selector))
+        jobs, pods = (self._cluster.list(kind, selector) for kind in ("Job", "Pod"))
+        return progress(root, jobs, pods, refusals(self._cluster, jobs, pods))
 
 
 def _ready(pod: Manifest) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -49,6 +50,19 @@ def servers(image: list[str]) -> Iterator[str]:
 @pytest.fixture
 def space(image: list[str], servers: str) -> Iterator[str]:
     """A namespace of the test's own, restricted, with the chart in it."""
+    with _space(image, servers) as name:
+        yield name
+
+
+@pytest.fixture
+def other_space(image: list[str], servers: str) -> Iterator[str]:
+    """One more, on the same ZooKeeper."""
+    with _space(image, servers) as name:
+        yield name
+
+
+@contextmanager
+def _space(image: list[str], servers: str) -> Iterator[str]:
     with namespace() as name:
         external = ("zookeeper.enabled=false", f"externalZookeeper.servers[0]={servers}")
         with installed(name, *image, *external, f"externalZookeeper.root=/{name}", *SMALL):

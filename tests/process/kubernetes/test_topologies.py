@@ -63,11 +63,12 @@ def test_a_failed_topology_says_why_in_describe_and_in_the_job(space):
 
 def test_a_python_that_differs_is_refused_before_anything_runs(space, tmp_path):
     dry = ardea("submit", "kubernetes", TOPOLOGIES / "counted.py", "--dry-run", "-o", "json", space=space)
-    root, *_ = json.loads(dry.stdout)["items"]
-    root["data"]["pods.json"] = root["data"]["pods.json"].replace('"python":"3.', '"python":"2.')
+    printed = dry.stdout.replace(r"\"python\":\"3.", r"\"python\":\"2.")
+    assert printed != dry.stdout
+    root, *_ = json.loads(printed)["items"]
     made = json.loads(kubectl("create", "-f", "-", "-o", "json", f"--namespace={space}", stdin=json.dumps(root)))
     uid = made["metadata"]["uid"]
-    for manifest in json.loads(dry.stdout.replace("UID-OF-THE-ROOT", uid))["items"][1:]:
+    for manifest in json.loads(printed.replace("UID-OF-THE-ROOT", uid))["items"][1:]:
         kubectl("apply", "-f", "-", f"--namespace={space}", stdin=json.dumps(manifest))
     eventually(lambda: described("Counted", space)["pods"], 60, "its pods are there")
 

@@ -23,6 +23,15 @@ def test_rates_are_those_of_the_spouts():
     assert rates.line(2.0) == "lines 10,000/s · acked 20,000 · pending 7 · failed 3"
 
 
+def test_jobs_that_run_elsewhere_are_behind_it():
+    rates = Rates({"lines"})
+    idle = {"lines": totals(0), "lines_driver": Totals()}
+    rates.observe(0.0, idle)
+    assert rates.line(0.0).endswith("failed 0")
+    rates.observe(0.1, {**idle, "lines_driver": Totals(job_tasks=1200, job_tasks_done=34)})
+    assert rates.line(0.1).endswith("failed 0 · lines_driver 34/1,200 tasks")
+
+
 def test_rates_forget_what_is_long_ago():
     rates = Rates({"lines"})
     for second in range(20):

@@ -23,16 +23,16 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 WANTED = ("t-container-1", "t-container-2", "t-master-1")
 
 
-def job(name="t-container-1", *, failed=0, finished=False, deleting=False):
-    return JobSeen(name, f"uid-{name}", failed, finished, deleting)
+def job(name="t-container-1", *, failed=0, finished=False, deleting=False, content="1: 2 3"):
+    return JobSeen(name, f"uid-{name}", failed, finished, deleting, content)
 
 
 def pod(job="t-container-1", *, over=False, gone_by=None, permanent="", name="p"):
     return PodSeen(name, f"uid-{name}", job, over, gone_by, permanent)
 
 
-def decided(jobs, pods=(), wanted=("t-container-1",), *, over=False):
-    return decide(wanted, jobs, pods, NOW, over=over)
+def decided(jobs, pods=(), wanted=("t-container-1",), *, over=False, updating=False):
+    return decide(dict.fromkeys(wanted, "1: 2 3"), jobs, pods, NOW, over=over, updating=updating)
 
 
 def test_what_runs_is_left_alone():
@@ -87,12 +87,28 @@ def test_what_cannot_go_on_fails_the_topology_once():
     assert decided([job()], dead) == [Fail("p cannot go on: count-0: wrong")]
 
 
+def test_an_update_that_cannot_go_on_is_put_back():
+    """By the master: neither while it is under way, nor by what is left of its pods."""
+    assert decided([job()], [pod(permanent="count-0: wrong")], updating=True) == []
+    going = pod(permanent="count-0: wrong", gone_by=NOW + timedelta(seconds=20))
+    assert decided([job()], [going, pod(name="q")]) == []
+
+
+def test_a_job_of_another_plan_or_build_is_replaced():
+    """Also if its pod runs; one of the same content is left alone."""
+    other, same = job(content="2: 2 3"), job("t-container-2")
+    pods = [pod(), pod("t-container-2", name="q")]
+    actions = decided([other, same], pods, wanted=("t-container-1", "t-container-2"))
+    assert actions == [DeleteJob(other.name, other.uid, "the plan has other tasks, or other code, for it")]
+
+
 JOBS = st.builds(
     job,
     st.sampled_from([*WANTED, "t-container-9"]),
     failed=st.integers(0, 8),
     finished=st.booleans(),
     deleting=st.booleans(),
+    content=st.sampled_from(["1: 2 3", "1: 2 3", "1: 2"]),
 )
 PODS = st.builds(
     pod,
@@ -108,7 +124,7 @@ def test_two_rounds_make_every_job_one_that_works(jobs, pods):
     there = {j.name: j for j in jobs}
     before = dict(there)
     for _ in range(2):
-        for action in decide(WANTED, there.values(), pods, NOW, over=False):
+        for action in decided(there.values(), pods, WANTED):
             match action:
                 case CreateJob(name):
                     assert name not in there
@@ -118,11 +134,12 @@ def test_two_rounds_make_every_job_one_that_works(jobs, pods):
                 case ForgetPod(name):
                     pods = [p for p in pods if p.name != name]
         there = {name: j for name, j in there.items() if not j.deleting}  # Kubernetes has finished
-    rest = [a for a in decide(WANTED, there.values(), pods, NOW, over=False) if not isinstance(a, CreateJob)]
+    rest = [a for a in decided(there.values(), pods, WANTED) if not isinstance(a, CreateJob)]
     assert rest == []
+    assert {j.content for j in there.values()} <= {"1: 2 3"}
     running = {p.job for p in pods if not p.over and p.gone_by is None}
     for name, was in before.items():
-        if name in WANTED and name in running and not (was.finished or was.deleting):
+        if name in WANTED and name in running and not (was.finished or was.deleting) and was.content == "1: 2 3":
             assert there[name] is was, "a Job whose pod runs was touched"
 
 

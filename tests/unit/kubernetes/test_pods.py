@@ -8,7 +8,7 @@ import pytest
 
 from ardea.errors import UserError
 from ardea.state.address import CREDENTIAL
-from scheduler.kubernetes import layout, pods
+from scheduler.kubernetes import layout, objects, pods
 from scheduler.kubernetes.blueprint import Blueprint
 from scheduler.kubernetes.submission import Options
 from scheduler.kubernetes.yaml import as_yaml
@@ -184,17 +184,39 @@ def test_the_root_gives_back_the_blueprint(prepared):
 
 
 def test_too_much_for_an_object_is_refused(prepared, monkeypatch):
-    monkeypatch.setattr("scheduler.kubernetes.blueprint.MAX_BYTES", 500)
-    with pytest.raises(UserError, match=r"KiB compressed.*nothing was submitted"):
-        prepared().root()
+    monkeypatch.setattr("scheduler.submission.MAX_DEFINITION_BYTES", 500)
+    with pytest.raises(UserError, match=r"KiB compressed.*nothing was started"):
+        prepared()
 
 
 def test_code_in_the_image_sends_no_bundle(prepared):
     made = prepared(options=Options(path_in_image="/app/sums.py"))
     assert made.bundle is None
     assert made.blueprint.definition.location == "/app/sums.py"
-    (volume,) = [v for v in pod(pods.jobs(made.blueprint, OWNER)[0])["volumes"] if v["name"] == "topology"]
-    assert [item["key"] for item in volume["configMap"]["items"]] == ["definition", "pods.json"]
+    (volume,) = [v for v in pod(pods.jobs(made.blueprint, OWNER)[-1])["volumes"] if v["name"] == "code"]
+    assert [item["key"] for item in volume["configMap"]["items"]] == ["pods.json"]
+    assert "binaryData" not in objects.code(made.blueprint, made.bundle, OWNER)
+
+
+def test_containers_mount_the_code_of_their_version_and_masters_none(prepared):
+    made = prepared()
+    code = objects.code(made.blueprint, made.bundle, OWNER)
+    master, _, *containers_ = pods.jobs(made.blueprint, OWNER)
+    assert "code" not in [volume["name"] for volume in pod(master)["volumes"]]
+    for job in containers_:
+        (volume,) = [v["configMap"] for v in pod(job)["volumes"] if v["name"] == "code"]
+        assert volume["name"] == code["metadata"]["name"] == f"sums-code-{made.blueprint.definition.code}"
+        assert (
+            [item["key"] for item in volume["items"]] == ["pods.json", "bundle"] == [*code["data"], *code["binaryData"]]
+        )
+
+
+def test_a_version_is_its_files_and_its_pods(prepared):
+    """The same again is the same version; another image, or another file, is another."""
+    one = prepared()
+    assert prepared().blueprint.definition.code == one.blueprint.definition.code
+    assert prepared(image="other").blueprint.definition.code != one.blueprint.definition.code
+    assert prepared({"topology.debug": True}).blueprint.definition.code != one.blueprint.definition.code  # in the file
 
 
 def test_what_is_printed_can_be_applied(prepared):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,14 +11,13 @@ import pytest
 from ardea.errors import Conflict, NotFound, UserError
 from scheduler.kubernetes import objects
 from scheduler.kubernetes.blueprint import Defaults
+from scheduler.kubernetes.describe import pod_rows
 from scheduler.kubernetes.kill import Killing
 from scheduler.kubernetes.objects import RootStatus
 from scheduler.kubernetes.place import write_status
 from scheduler.kubernetes.submission import Options, find_defaults, prepare, submit
 from scheduler.kubernetes.topologies import find, find_running, listing
-from scheduler.kubernetes.waiting import Waiter
-
-EXAMPLES = Path(__file__).parents[3] / "examples"
+from scheduler.kubernetes.waiting import Waiter, refusals
 
 
 def kinds(cluster):
@@ -30,17 +28,10 @@ def ended(cluster, state="SUCCEEDED", reason=""):
     write_status(cluster, "sums", RootStatus(state=state, reason=reason, came_up=True))
 
 
-def test_what_needs_the_state_manager_in_its_tasks_is_refused():
-    """Trident's coordinators and DRPC's spouts: the container of a task has no credential."""
-    defaults = Defaults(image="ardea:test", state="zookeeper://zk:2181/ardea")
-    with pytest.raises(UserError, match=r"uses Trident or DRPC.*nothing was submitted"):
-        prepare(str(EXAMPLES / "trident_word_count.py"), {}, Options(), defaults)
-
-
 def test_root_secret_and_jobs(cluster, prepared):
     made = prepared()
     submit(cluster, made)
-    assert kinds(cluster) == ["ConfigMap", *["Job"] * 4, *["Secret"] * 4]
+    assert kinds(cluster) == [*["ConfigMap"] * 2, *["Job"] * 4, *["Secret"] * 4]
     secret = cluster.find("Secret", "sums-access")["data"]
     user, _, password = base64.b64decode(secret["zookeeper"]).decode().partition(":")
     assert user == made.blueprint.id
@@ -277,3 +268,38 @@ def test_what_a_master_says_is_read_again(cluster, prepared):
     ended(cluster, "FAILED", "why")
     status = objects.status_of(cluster.find("ConfigMap", "sums"))
     assert msgspec.to_builtins(status)["reason"] == "why"
+
+
+def refuse(cluster, job, said, at, **involved):
+    """An event of the Job controller's."""
+    uid = involved.get("uid", cluster.find("Job", job)["metadata"]["uid"])
+    name = f"{job}.{at}"
+    event = {
+        "kind": "Event",
+        "metadata": {"name": name},
+        "reason": "FailedCreate",
+        "message": said,
+        "lastTimestamp": at,
+    }
+    cluster.apply({**event, "involvedObject": {"kind": "Job", "name": job, "uid": uid}})
+
+
+def test_pods_that_are_refused_are_told(cluster, prepared):
+    """A quota, Pod Security: there is no pod that could say anything."""
+    made = prepared()
+    root = submit(cluster, made)
+    refuse(cluster, "sums-master-1", "exceeded quota: small, and more than now", "10:00")
+    refuse(cluster, "sums-master-1", "exceeded quota: small", "10:05")
+    refuse(cluster, "sums-container-1", "of a former Job", "10:06", uid="another")
+    with pytest.raises(
+        Exception, match="pods 0/4 ready · sums-master-1 gets no pod: exceeded quota: small; it goes on"
+    ):
+        wait(cluster, root, Time())
+    jobs = cluster.list("Job")
+    assert refusals(cluster, jobs, []) == {"sums-master-1": "exceeded quota: small"}
+    (row,) = pod_rows([], jobs, refusals(cluster, jobs, []))
+    assert (row["container"], row["pod"], row["trouble"]) == (0, None, "exceeded quota: small")
+    cluster.apply(
+        {"kind": "Pod", "metadata": {"name": "p", "labels": {"batch.kubernetes.io/job-name": "sums-master-1"}}}
+    )
+    assert refusals(cluster, jobs, cluster.list("Pod")) == {}

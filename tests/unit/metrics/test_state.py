@@ -6,7 +6,16 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ardea.metrics import HistogramValue, Identity, Registry, Snapshot
+from ardea.metrics import (
+    JOB_TASKS,
+    JOB_TASKS_DONE,
+    AssignableMetric,
+    HistogramValue,
+    Identity,
+    Overview,
+    Registry,
+    Snapshot,
+)
 from metrics_manager.state import MetricsState, Result, Sample
 
 ACKED = "ardea_instance_tuples_acked_total"
@@ -128,3 +137,13 @@ def test_series_of_another_version_are_left_out():
     )
     assert state.accept(msgspec.msgpack.encode(told), 0) is Result.ACCEPTED
     assert [(sample.name, sample.value) for sample in state.samples()] == [(ACKED, 2)]
+
+
+def test_the_master_hears_of_jobs_that_run_elsewhere():
+    state, instance, overview = MetricsState(), registry(), Overview()
+    for name, value in ((JOB_TASKS, 12), (JOB_TASKS_DONE, 5), ("other", 99)):
+        instance.user_metric(name, AssignableMetric(value))
+    state.accept(instance.snapshot(), 0)
+    overview.accept(msgspec.msgpack.encode(state.summary(1, 1)), 0)
+    totals = overview.components()["count"]
+    assert (totals.job_tasks, totals.job_tasks_done) == (12, 5)

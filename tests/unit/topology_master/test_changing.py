@@ -81,7 +81,28 @@ def test_other_code_touches_all():
     assert found.leaving == set(plan_of(submitted()).tasks)
 
 
-@given(st.lists(st.dictionaries(st.sampled_from([c.name for c in PLAN]), st.integers(1, 6), min_size=1), max_size=6))
+CHANGES = st.dictionaries(st.sampled_from([c.name for c in PLAN]), st.integers(1, 6), min_size=1)
+
+
+@given(st.lists(CHANGES, min_size=1, max_size=6))
+def test_containers_that_are_replaced_as_a_whole_take_their_tasks_with_them(changes):
+    """Whoever shares one with a task that comes or goes starts again; whoever does not, does not."""
+    present = msgspec.structs.replace(submitted(), whole=True)
+    for parallelism in changes:
+        next_ = changed(present, parallelism)
+        former, plan = plan_of(present), plan_of(next_)
+        found = Difference.between(former, plan, rebuilt=False, whole=next_.whole)
+        tasks = [{n: {t for t in p.tasks if p.tasks[t].container == n} for n in p.containers} for p in (former, plan)]
+        same = {n for n in former.containers if tasks[0][n] == tasks[1].get(n)}
+        assert found.leaving == {t for t, task in former.tasks.items() if task.container not in same}
+        assert {former.tasks[t].component for t in found.leaving} <= found.changed
+        alone = Difference.between(former, plan, rebuilt=False)
+        assert found.changed >= alone.changed
+        assert found.leaving >= alone.leaving
+        present = msgspec.structs.replace(next_, epoch=present.epoch + 1)
+
+
+@given(st.lists(CHANGES, max_size=6))
 def test_ids_are_never_used_again(changes):
     """Whatever follows whatever: living tasks keep theirs, new ones get higher ones than there ever were."""
     present, ever = submitted(), set(plan_of(submitted()).tasks)

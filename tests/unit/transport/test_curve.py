@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import stat
 
+import msgspec
 import pytest
 import zmq
 
@@ -197,6 +198,20 @@ def test_each_container_gets_a_pair_once_and_only_its_owner_reads_it(tmp_path):
     ]  # fmt: skip
     assert {stat.S_IMODE(path.stat().st_mode) for path in files.values()} == {0o600}
     assert Keyring.read(tmp_path / "container-2" / "keys", issued.keys).public.decode() == issued.keys[holder(2)]
+    assert keys.read(tmp_path, [*NAMES, "container-3"]) == secrets
+
+
+def test_an_update_that_is_repeated_has_the_same_keys(tmp_path):
+    """Else the master would take it for another one, and the first one's secret key would be gone."""
+    issued, _ = keys.issue(Submission.of(f"{__file__}:Words", {"topology.stmgrs": 1}, str(tmp_path)).definition)
+    more = Submission.of(f"{__file__}:Words", {"topology.stmgrs": 3}, str(tmp_path)).definition
+    wanted = msgspec.structs.replace(more, keys=issued.keys)
+    assert keys.lacking(wanted) == [holder(2), holder(3)]
+    first, fresh = keys.issue(wanted)
+    keys.write(tmp_path, {holder(2): fresh[holder(2)]})
+    again, missing = keys.issue(wanted, keys.read(tmp_path, keys.lacking(wanted)))
+    assert again.keys[holder(2)] == first.keys[holder(2)]
+    assert set(missing) == {holder(3)}
 
 
 def test_a_topology_may_do_without(tmp_path):

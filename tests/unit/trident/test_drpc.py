@@ -8,6 +8,7 @@ import pytest
 
 from ardea import FailedException, TopologyError
 from ardea.drpc import DrpcError, DrpcErrorType, LocalDrpc, Requests
+from ardea.drpc.endpoint import Endpoint
 from ardea.testing import Cluster
 from ardea.trident import (
     BatchSpout,
@@ -227,3 +228,11 @@ def test_requests():
 def test_a_caller_who_waits_too_long():
     with pytest.raises(DrpcError, match="SERVER_TIMEOUT"):
         LocalDrpc().execute("f", "x", timeout=0.01)
+
+
+def test_in_a_pod_answers_come_to_its_ip(monkeypatch):
+    """Pods do not know one another by name."""
+    monkeypatch.setenv("POD_IP", "10.1.2.3")
+    endpoint = Endpoint(Requests("counts", 1), "0.0.0.0", 0, 1.0)
+    assert endpoint.address.startswith("10.1.2.3:")
+    endpoint.close()

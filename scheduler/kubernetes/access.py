@@ -1,0 +1,79 @@
+"""What tasks may reach of the state manager: a root beside their topology's, with a credential of its own.
+
+Both belong to the topology's name: what Trident remembers there outlives the topology, for the next one of that name.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from typing import Any
+
+from ardea.config import Settings
+from ardea.errors import Conflict
+from ardea.plan.definition import Definition
+from ardea.state import paths
+from ardea.state.address import ADDRESS_FILE, CREDENTIAL_FILE
+from scheduler.kubernetes import layout, names
+from scheduler.kubernetes.blueprint import Blueprint
+from scheduler.kubernetes.client import Manifest, Objects
+
+VOLUME = "ardea-state"
+_OWNER_AND_GROUP = 0o440
+
+
+def components(definition: Definition) -> frozenset[str]:
+    """Those whose tasks get the credential: ``topology.state.access``."""
+    shape = definition.shape
+    return frozenset(c.name for c in shape.components if Settings.of(shape.config, c.config).state_access)
+
+
+def volume(blueprint: Blueprint) -> Manifest:
+    """Of a pod that has tasks with access."""
+    secret = {"secretName": names.state_secret(blueprint.root), "defaultMode": _OWNER_AND_GROUP}
+    return {"name": VOLUME, "secret": secret}
+
+
+def mount() -> Manifest:
+    """Of the container of such a task."""
+    return {"name": VOLUME, "mountPath": str(layout.STATE_MOUNT), "readOnly": True}
+
+
+def secret(blueprint: Blueprint, credential: str) -> Manifest:
+    """The Secret; ``credential`` is ``user:password``, and the user's name is that of the root."""
+    name = paths.name_of(blueprint.id)
+    above = blueprint.definition.state.rpartition("/")[0]
+    values = {ADDRESS_FILE: f"{above}/{credential.partition(':')[0]}", CREDENTIAL_FILE: credential}
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {
+            "name": names.state_secret(blueprint.root),
+            "labels": blueprint.pods.labels | names.of_name(name) | {names.ROLE: names.STATE},
+            "annotations": {**blueprint.pods.annotations},
+        },
+        "type": "Opaque",
+        "data": {key: base64.b64encode(value.encode()).decode() for key, value in values.items()},
+    }
+
+
+def grant(cluster: Objects, blueprint: Blueprint) -> None:
+    """Makes the Secret where the name has none; otherwise its tasks find what their predecessors left.
+
+    Nothing is done for a topology whose tasks need none.
+    """
+    if not components(blueprint.definition):
+        return
+    former = cluster.find("Secret", names.state_secret(blueprint.root))
+    if former is None:
+        user = paths.new_topology_id(paths.name_of(blueprint.id))  # nobody can guess it and be there first
+        try:
+            cluster.create(secret(blueprint, f"{user}:{secrets.token_hex(16)}"))
+        except Conflict:
+            former = cluster.find("Secret", names.state_secret(blueprint.root))
+    if former is not None:
+        cluster.apply(secret(blueprint, _credential(former)))  # at the servers of today
+
+
+def _credential(found: dict[str, Any]) -> str:
+    return base64.b64decode(found["data"][CREDENTIAL_FILE]).decode()

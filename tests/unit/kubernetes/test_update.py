@@ -1,0 +1,279 @@
+"""What an update brings into the namespace, what it leaves there, and what the keeper makes of the plan."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from ardea.cli.change import asked, build
+from ardea.errors import ExitCode, NotFound, Unreachable, UserError
+from ardea.plan.wire import packing_from_bytes
+from ardea.state import Create, open_state, paths
+from scheduler.control import Status
+from scheduler.kubernetes import objects
+from scheduler.kubernetes.blueprint import PODS, Blueprint
+from scheduler.kubernetes.keeping import Keeper
+from scheduler.kubernetes.submission import Options, submit
+from scheduler.kubernetes.topologies import find
+from scheduler.kubernetes.update import MASTER_WITHIN, Update
+from topology_master.updates import Progress, Wish
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def status(epoch, update=None):
+    return Status("sums", "RUNNING", "", 1, epoch, [], [], 0, [], update, {}, {}, [])
+
+
+class Master:
+    """Does what it is told to when it is asked."""
+
+    def __init__(self, cluster):
+        self.cluster, self.wishes, self.seen = cluster, [], []
+        self.epoch, self.update, self.answers, self.now = 1, None, [ExitCode.OK], 0.0
+
+    def ask(self, said):
+        wish = msgspec.msgpack.decode(base64.b64decode(said.removesuffix(b"\n")), type=Wish)
+        self.wishes.append(wish)
+        self.seen.append(names(self.cluster))
+        answer = self.answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def pause(self, seconds):
+        self.now += seconds
+
+    def updates(self, *parallelism, target=None, settings=None, moving=True, **options):
+        """The verb, and what it asked for."""
+        verb = Update(
+            self.cluster, find(self.cluster, "Sums"), lambda: status(self.epoch, self.update), self.ask,
+            lambda _: None, clock=lambda: self.now, pause=self.pause,
+        )  # fmt: skip
+        change = asked(list(parallelism), settings, moving=moving)
+        code = verb.update(change, None if target is None else str(target), Options(**options), build, 30.0)
+        return code, self.wishes[-1].wanted
+
+
+def names(cluster):
+    """Of what is no Job."""
+    return {name for kind, name in cluster.objects if kind != "Job"}
+
+
+@pytest.fixture
+def made(cluster, prepared):
+    ready = prepared()
+    submit(cluster, ready)
+    return ready
+
+
+@pytest.fixture
+def master(cluster, made):
+    return Master(cluster)
+
+
+def test_more_tasks_bring_a_container_and_its_key(cluster, made, master):
+    before = names(cluster)
+    code, wanted = master.updates("adds_up:4")
+    assert code == ExitCode.OK
+    wish = master.wishes[0]
+    assert (wish.base, wish.patience, wanted.epoch, wanted.build) == (1, 30.0, 2, 1)
+    tasks = {c.number: len(c.instances) for c in packing_from_bytes(wanted.packing).containers}
+    assert tasks == {1: 2, 2: 2, 3: 2}
+    assert master.seen == [{*before, "sums-key-3"}]
+    assert names(cluster) == {*before, "sums-key-3"}
+    assert wanted.code == made.blueprint.definition.code
+
+
+def test_what_a_refused_update_has_brought_goes_again(cluster, author, master):
+    before, master.answers = names(cluster), [ExitCode.FAILED]
+    file = author(component={"topology.debug": True})
+    code, wanted = master.updates("adds_up:5", target=file)
+    assert code == ExitCode.FAILED
+    assert master.seen[0] - before == {f"sums-code-{wanted.code}"}
+    assert names(cluster) == before
+
+
+def test_if_one_object_is_refused_nothing_is_brought(cluster, master):
+    before = names(cluster)
+    cluster.refuses.add("sums-key-4")
+    with pytest.raises(NotFound):
+        master.updates("adds_up:6")
+    assert (names(cluster), master.wishes) == (before, [])
+
+
+def test_what_another_update_has_brought_stays(cluster, master):
+    """Whoever is refused because that one is under way found it there."""
+    master.answers = [Unreachable("the connection broke")] * 5 + [ExitCode.FAILED]
+    with pytest.raises(Unreachable):
+        master.updates("adds_up:4")
+    first = master.wishes[0].wanted.keys["container-3"]
+    _, wanted = master.updates("adds_up:4")
+    assert wanted.keys["container-3"] == first, "the master would take it for another update"
+    assert "sums-key-3" in names(cluster)
+
+
+def test_a_broken_connection_is_made_again(master):
+    """Also if the verb inside was killed with its pod."""
+    master.answers = [Unreachable("the pod is gone"), 137, ExitCode.OK]
+    code, _ = master.updates("adds_up:4")
+    assert code == ExitCode.OK
+    assert master.wishes[0] == master.wishes[1] == master.wishes[2]
+    master.answers = [137] * 5
+    with pytest.raises(Unreachable, match="the same again"):
+        master.updates("adds_up:5")
+
+
+def test_a_new_version_replaces_the_code_when_it_runs(cluster, made, author, master):
+    former = f"sums-code-{made.blueprint.definition.code}"
+    code, wanted = master.updates(target=author(component={"topology.debug": True}))
+    assert code == ExitCode.OK
+    newer = f"sums-code-{wanted.code}"
+    assert {former, newer} <= master.seen[0]
+    assert newer in names(cluster)
+    assert former not in names(cluster)
+    assert (wanted.build, wanted.location) == (2, made.blueprint.definition.location)
+
+
+def test_the_same_file_is_no_new_version(made, author, master):
+    _, wanted = master.updates(target=author())
+    assert wanted.same_as(made.blueprint.definition)
+
+
+def test_another_image_is_a_new_version_of_the_same_files(cluster, made, master):
+    _, wanted = master.updates(image="ardea:newer")
+    code = cluster.find("ConfigMap", f"sums-code-{wanted.code}")
+    assert msgspec.json.decode(code["data"][PODS])["image"] == "ardea:newer"
+    assert code["binaryData"]["bundle"] == base64.b64encode(made.bundle.data).decode()
+    assert wanted.build == 2
+
+
+def test_configuration_is_taken_up_from_the_files_in_the_cluster(made, master):
+    _, wanted = master.updates(settings=["topology.max.spout.pending=7"])
+    assert wanted.config["topology.max.spout.pending"] == 7
+    assert (wanted.build, wanted.code) == (2, made.blueprint.definition.code)
+
+
+def test_what_may_not_change_is_refused(cluster, master):
+    before = names(cluster)
+    for arguments, says in (
+        ({"settings": ["topology.name=Other"]}, "cannot be renamed"),
+        ({"settings": ["heron.streammgr.curve=false"]}, "curve cannot be changed"),
+        ({}, "nothing is to be changed"),
+    ):
+        with pytest.raises(UserError, match=says):
+            master.updates(**arguments)
+    with pytest.raises(UserError, match="adds_up: rows are grouped by keys"):
+        master.updates("adds_up:4", moving=False)
+    assert (names(cluster), master.wishes) == (before, [])
+
+
+def test_another_python_is_refused_unless_there_is_another_image(cluster, author, master):
+    pods = cluster.objects["ConfigMap", "sums"]["data"]
+    pods[PODS] = pods[PODS].replace('"python":"3.', '"python":"2.')
+    for target in (None, author()):
+        with pytest.raises(UserError, match=r"runs with 2\..*nothing was changed"):
+            master.updates("adds_up:4", target=target)
+    code, _ = master.updates(target=author(), image="ardea:newer")
+    assert code == ExitCode.OK
+
+
+def test_code_in_the_image_is_given_as_a_file(cluster, prepared, author):
+    submit(cluster, prepared(options=Options(path_in_image="/app/sums.py")))
+    master = Master(cluster)
+    with pytest.raises(UserError, match=r"the code of Sums-.* is in its image") as refused:
+        master.updates("adds_up:4")
+    assert "--path-in-image /app/sums.py" in refused.value.hint
+    _, wanted = master.updates("adds_up:4", target=author(), path_in_image="/app/sums.py")
+    assert wanted.build == 1, "the same file in the same image is the same version"
+
+
+def test_a_root_that_is_behind_is_waited_for(cluster, made, master):
+    """The keeper is about to write it; meanwhile the same again is what is half done, and no third version."""
+    master.epoch, master.update = 2, Progress("another", "switching")
+    with pytest.raises(Unreachable, match=r"works by plan 2, and its root still says 1"):
+        master.updates("adds_up:4")
+    assert master.now >= MASTER_WITHIN
+    now = msgspec.structs.replace(made.blueprint.definition, epoch=2)
+    write_root(cluster, msgspec.structs.replace(made.blueprint, definition=now))
+    _, wanted = master.updates()
+    assert wanted.same_as(now)
+
+
+def write_root(cluster, blueprint):
+    record = objects.record_of(cluster.find("ConfigMap", "sums"))
+    cluster.patch("ConfigMap", "sums", objects.content(blueprint, record))
+
+
+class Client:
+    """A master that answers; the state is polled as its client does."""
+
+    def __init__(self, state, epoch):
+        self.state, self.status = state, status(epoch)
+
+    def ask(self, verb, **_):
+        assert verb == "status"
+        self.state.poll()
+        return self.status
+
+
+@pytest.fixture
+def keeper(cluster, made, tmp_path):
+    """A round by the plan that is written into the state."""
+    topology = made.blueprint.id
+    with open_state(str(tmp_path / "state")) as state:
+        state.transaction([Create(paths.topology(topology), b"{}"), Create(paths.physical_plan(topology), b"")])
+        client = Client(state, 1)
+        kept = Keeper(cluster, made.blueprint, state, client, lambda: True, now=lambda: NOW)
+
+        def look(definition, *, by=kept):
+            path = paths.physical_plan(topology)
+            state.set(path, definition.packed(), state.get(path).version)
+            client.status = status(definition.epoch)
+            cluster.calls.clear()
+            by.round()
+            return {name: kind for kind, what, name, *_ in cluster.calls if what == "Job"}
+
+        yield look
+
+
+def test_only_jobs_of_another_content_are_replaced(cluster, made, master, keeper):
+    _, wanted = master.updates("adds_up:4")
+    assert keeper(made.blueprint.definition) == {}
+    assert keeper(wanted) == {"sums-container-3": "apply"}
+    root = cluster.find("ConfigMap", "sums")
+    assert Blueprint.read(root).definition == wanted
+    assert objects.record_of(root).digest == wanted.shape.digest
+    assert keeper(wanted) == {}
+    back = msgspec.structs.replace(made.blueprint.definition, epoch=3)
+    assert keeper(back) == {"sums-container-3": "delete"}
+    assert Blueprint.read(cluster.find("ConfigMap", "sums")).definition == back
+
+
+def test_another_build_replaces_the_jobs_of_all_containers_and_no_masters(cluster, master, keeper):
+    _, wanted = master.updates(image="ardea:newer")
+    assert keeper(wanted) == {"sums-container-1": "apply", "sums-container-2": "apply"}
+    deleted = [name for kind, what, name, *_ in cluster.calls if (kind, what) == ("delete", "Job")]
+    assert deleted == ["sums-container-1", "sums-container-2"]
+    job = cluster.find("Job", "sums-container-1")["spec"]["template"]["spec"]
+    assert {c["image"] for c in job["containers"]} == {"ardea:newer"}
+
+
+def test_no_job_is_touched_by_another_plan_than_the_masters(cluster, made, master, keeper, tmp_path):
+    """A keeper that has not heard of the plan yet, as a standby's that has become the master, does nothing."""
+    _, wanted = master.updates("adds_up:4")
+    keeper(wanted)
+    with open_state(str(tmp_path / "unheard")) as unheard:
+        former = Keeper(cluster, made.blueprint, unheard, Client(unheard, 2), lambda: True, now=lambda: NOW)
+        assert keeper(wanted, by=former) == {}
+
+
+def test_a_plan_whose_code_is_gone_is_not_followed(cluster, master, keeper):
+    """Until it is there, or the master has put the former plan back."""
+    _, wanted = master.updates("adds_up:4")
+    cluster.delete("ConfigMap", f"sums-code-{wanted.code}")
+    assert keeper(wanted) == {}
+    assert Blueprint.read(cluster.find("ConfigMap", "sums")).definition.epoch == 1
