@@ -215,7 +215,8 @@ class SpoutExecutor(Settling):
         now = self.clock()
         # Held back by open trees, it has nothing to wait for that could join this batch.
         full = self.outlet.waiting >= max(1, self._budget())
-        wake = min(wake, self.flush(now, force=full), now if self._left else math.inf)
+        silent = self._next_call > now
+        wake = min(wake, self.flush(now, idle=silent, force=full), now if self._left else math.inf)
         if (self._resting or self.draining or self.hold) and not self.unsent and not self.markers.resting:
             self.rest()
         self.report()
@@ -246,7 +247,8 @@ class SpoutExecutor(Settling):
         waiting = self.outlet.waiting
         budget = min(self._budget(), waiting + int(0.002 / self._per_call) + 1)
         if budget <= waiting:
-            return now + 1.0  # a verdict wakes the executor
+            # What waits leaves now, and untracked rows make room by that; else a verdict wakes the executor.
+            return now if waiting else now + 1.0
         calls = self._ask(budget)
         ended = self.clock()
         count = abs(calls)

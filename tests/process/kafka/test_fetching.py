@@ -9,10 +9,9 @@ from collections import Counter
 
 import pytest
 
-from ardea.kafka.client import Connection, properties
+from ardea.kafka.client import CONSUMER, Connection, properties
 from ardea.kafka.fetching import Deleted, Fetcher
 from ardea.kafka.marks import Place
-from ardea.kafka.trident import DEFAULTS
 
 FIXED = {"group.id": "test-fetcher", "enable.partition.eof": True, "auto.offset.reset": "error"}
 
@@ -22,7 +21,7 @@ def fetcher(broker):
     connection = Connection(
         properties({"kafka.bootstrap.servers": broker.servers}), logging.getLogger("test"), time.monotonic
     )
-    consumer = connection.open("Consumer", DEFAULTS, {**FIXED, "enable.auto.commit": False})
+    consumer = connection.open("Consumer", CONSUMER, {**FIXED, "enable.auto.commit": False})
     yield Fetcher(connection, consumer, 50, time.monotonic)
     consumer.close()
 

@@ -102,3 +102,36 @@ def test_acks_make_room():
     with Cluster(Limited) as cluster:
         cluster.run_until(lambda: cluster.over)
         assert (cluster.state, len(cluster.record.acked["spout"]), max(most)) == ("SUCCEEDED", 500, 9)
+
+
+def test_untracked_rows_take_no_room_for_longer_than_they_wait():
+    """A row open at most, and two untracked ones with each ack: the next row follows at once."""
+
+    class Coordinates(Spout):
+        outputs = ["n"]
+        config = {"topology.max.spout.pending": 1}
+
+        def initialize(self, config, context):
+            self.n = self.acked = 0
+
+        def next_tuple(self):
+            if self.n == self.acked:
+                self.n += 1
+                self.emit([self.n], tup_id=self.n)
+
+        def ack(self, tup_id):
+            self.acked = tup_id
+            for _ in range(2):
+                self.emit([-tup_id])
+
+    class Does(Bolt):
+        def process(self, tup):
+            pass
+
+    class Coordinated(Topology):
+        spout = Coordinates.spec()
+        sink = Does.spec(inputs=[spout])
+
+    with Cluster(Coordinated) as cluster:
+        cluster.advance(2)
+        assert cluster.task("spout-0", Coordinates).acked > 500
