@@ -55,10 +55,12 @@ class Anchoring:
         self._runs.append(run)
         return run
 
-    @staticmethod
-    def close(run: Run, end: int) -> None:
+    def close(self, run: Run, end: int) -> None:
         """No more inputs; rows up to ``end`` are the last one's."""
         run.open = False
+        if end == run.start and self._runs and self._runs[-1] is run:
+            self._runs.pop()  # nothing was emitted: without a flush, they would pile up
+            return
         if end > (run.ends[-1] if run.ends else run.start):
             run.ends.append(end)
 
@@ -66,8 +68,11 @@ class Anchoring:
         """What is emitted from now on is marked by indexes into ``batch``."""
         for buffer in buffers:
             spans = self._spans.setdefault(buffer.number, [])
-            if not spans or spans[-1][0] is not batch:
-                spans.append((batch, len(buffer.rows)))
+            if spans and spans[-1][0] is batch:
+                continue
+            if spans and spans[-1][1] == len(buffer.rows):
+                spans.pop()  # nothing was emitted since: without a flush, they would pile up
+            spans.append((batch, len(buffer.rows)))
 
     def restart(self, batch: InputBatch | None, buffers: Iterable[StreamBuffer]) -> None:
         """After a flush, in the middle of ``batch`` or of none."""

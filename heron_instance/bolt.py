@@ -212,8 +212,7 @@ class BoltExecutor(Executor):
                 self.bolt.emit(values, stream, anchors=[Tuple(b.rows[i], i, b) for b, i in joined])
             return
         self.send()
-        self.outlet.emit_columns(stream, batch, joins)
-        self.overflow()
+        self.outlet.emit_columns(stream, batch, joins, self.overflow)
 
     def _anchors(self, anchors: Sequence[Tuple]) -> int | Anchors:
         for tup in anchors:

@@ -340,9 +340,10 @@ class Executor(ABC):
 
     def overflow(self) -> None:
         """Inside one long call: sends what was emitted, and waits while too much is held."""
+        began = self.clock()
         self.send()
-        self._last_flush = self.clock()
-        started = self._last_flush
+        started = self.clock()
+        self._flushing.flushed(began, started)
         limit = self.settings.max_held_bytes
         while self.env.output.held_bytes > limit and not self.env.output.wait_room(limit, 1.0):
             pass

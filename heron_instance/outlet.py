@@ -212,11 +212,17 @@ class Outlet:
         buffer.parcelled.append(range(first, first + count))
         return counts
 
-    def emit_columns(self, stream: str, batch: Any, origin: Any) -> None:
-        """A record batch that :meth:`check_columns` has seen; nothing else waits to be flushed."""
-        if batch.num_rows:
-            buffer = self.buffer(stream)
-            buffer.columns, buffer.origin = ColumnRows(batch), origin
+    def emit_columns(self, stream: str, batch: Any, origin: Any, leave: Callable[[], None]) -> None:
+        """A record batch that :meth:`check_columns` has seen; nothing else waits, and ``leave`` flushes it at once."""
+        if not batch.num_rows:
+            return
+        buffer = self.buffer(stream)
+        buffer.columns, buffer.origin = ColumnRows(batch), origin
+        try:
+            leave()
+        except BaseException:
+            buffer.columns = buffer.origin = None  # it would take the place of rows to come
+            raise
 
     def check_columns(self, stream: str, batch: Any) -> None:
         """The rules for record batches; raises UserError."""
@@ -428,5 +434,16 @@ def _part_of(batch: pa.RecordBatch, picked: Int | None) -> pa.RecordBatch:
     if picked is None:
         return batch
     if len(picked) and int(picked[-1]) - int(picked[0]) == len(picked) - 1:
-        return batch.slice(int(picked[0]), len(picked))
-    return batch.take(picked)
+        part = batch.slice(int(picked[0]), len(picked))
+    else:
+        part = batch.take(picked)
+    return _without_dictionaries(part)
+
+
+def _without_dictionaries(part: pa.RecordBatch) -> pa.RecordBatch:
+    """Each part would carry the whole of them."""
+    dictionary = arrow().types.is_dictionary
+    if not any(map(dictionary, part.schema.types)):
+        return part
+    columns = [column.dictionary_decode() if dictionary(column.type) else column for column in part.columns]
+    return arrow().RecordBatch.from_arrays(columns, names=part.schema.names)

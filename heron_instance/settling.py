@@ -89,7 +89,10 @@ class Settling(Executor):
                     self._hooks.broken(tup_id, latency)
             columns.failures += counts
             most = self.settings.max_tuple_replays
-            if self._decides_fail or (most is not None and columns.failures > most):
+            if self._decides_fail:
+                for tup_id in plain(columns.ids):
+                    self._tell_failed(tup_id)
+            elif most is not None and columns.failures > most:
                 for row in columns.rows():
                     self._failed(row, now)
             else:

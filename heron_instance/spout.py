@@ -147,8 +147,10 @@ class SpoutExecutor(Settling):
         self.outlet.check_columns(stream, batch)
         columns = self._tracked_columns(batch, tup_ids, stream)
         self.send()
-        self.outlet.emit_columns(stream, batch, columns)
-        self.overflow()
+        if self.outlet.waiting:  # an author's fail() has emitted; columns would take the place of its rows
+            self._emit_rows(self._emit, batch, tup_ids, stream)
+        else:
+            self.outlet.emit_columns(stream, batch, columns, self.overflow)
 
     def _tracked_columns(self, batch: Any, tup_ids: Sequence[Any] | None, stream: str) -> TrackedColumns | None:
         ids = None if tup_ids is None else ids_of(tup_ids)
@@ -290,8 +292,7 @@ class SpoutExecutor(Settling):
             self.markers.resting = False
             if isinstance(row, TrackedColumns):
                 self.send()
-                self.outlet.emit_columns(row.stream, row.batch, row)
-                self.send()
+                self.outlet.emit_columns(row.stream, row.batch, row, self.send)
                 continue
             buffer = self.outlet.buffer(row.stream)
             if row.direct_task is not None and not self.outlet.reads(row.stream, row.direct_task):

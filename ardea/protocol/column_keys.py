@@ -44,7 +44,10 @@ class ColumnKeys:
             hashed = _at_once(columns[0])
             if hashed is not None:
                 return hashed
-        distinct, places = _distinct(columns)
+        try:
+            distinct, places = _distinct(columns)
+        except (arrow().ArrowInvalid, arrow().ArrowNotImplementedError):  # of a type that Arrow cannot tell apart
+            distinct, places = _rows(columns), None
         cache = self._single if len(columns) == 1 else self._several
         keys = [row[0] for row in distinct] if len(columns) == 1 else distinct
         found = np.array(cache.find_all(lambda: keys), dtype=np.uint64)
@@ -58,8 +61,11 @@ def _at_once(column: pa.Array) -> U64 | None:
     if types.is_boolean(kind) or (types.is_integer(kind) and kind != library.uint64()):
         tag, values = _INTEGER, column.cast(library.int64())
     elif types.is_timestamp(kind) and kind.unit != "ns":
-        tag, values = _LOCAL if kind.tz is None else _ZONED, column.cast(library.timestamp("us", kind.tz))
-        values = values.view(library.int64())
+        tag = _LOCAL if kind.tz is None else _ZONED
+        try:
+            values = column.cast(library.timestamp("us", kind.tz)).view(library.int64())
+        except library.ArrowInvalid:  # beyond what microseconds can count
+            return None
     else:
         return None
     valid = None
@@ -101,7 +107,7 @@ def _distinct(columns: Sequence[pa.Array]) -> tuple[list[tuple[Any, ...]], NDArr
         if library.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         if library.types.is_nested(column.type):  # Arrow cannot tell equal ones
-            return rows_of(library.RecordBatch.from_arrays(columns, names=[str(n) for n in range(len(columns))])), None
+            return _rows(columns), None
         encoded = column.dictionary_encode(null_encoding="encode")
         codes.append(encoded.indices.to_numpy().astype(np.intp))
         sizes.append(len(encoded.dictionary))
@@ -115,4 +121,8 @@ def _distinct(columns: Sequence[pa.Array]) -> tuple[list[tuple[Any, ...]], NDArr
     firsts = np.empty(number, dtype=np.intp)
     firsts[combined[::-1]] = np.arange(len(combined) - 1, -1, -1)
     taken = [column.take(library.array(firsts)) for column in columns]
-    return rows_of(library.RecordBatch.from_arrays(taken, names=[str(n) for n in range(len(taken))])), combined
+    return _rows(taken), combined
+
+
+def _rows(columns: Sequence[pa.Array]) -> list[tuple[Any, ...]]:
+    return rows_of(arrow().RecordBatch.from_arrays(columns, names=[str(n) for n in range(len(columns))]))

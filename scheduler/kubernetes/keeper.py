@@ -108,10 +108,12 @@ def decide(
     actions: list[Action] = [ForgetPod(pod.name, pod.uid) for pod in stuck]
     if over:
         return actions
-    if not updating:
-        dead = [pod for pod in pods if pod.permanent and pod.gone_by is None]
-        actions += [Fail(f"{pod.name} cannot go on: {pod.permanent}") for pod in dead][:1]
     there = {job.name: job for job in jobs}
+    if not updating:
+        # What an update that was put back has left is about to go, and says nothing about the plan.
+        stay = {job.name for job in there.values() if job.name in wanted and job.content == wanted[job.name]}
+        dead = [pod for pod in pods if pod.permanent and pod.gone_by is None and pod.job in stay]
+        actions += [Fail(f"{pod.name} cannot go on: {pod.permanent}") for pod in dead][:1]
     running = {pod.job for pod in pods if not pod.over and pod.gone_by is None}
     for name, job in there.items():
         if not job.deleting and (why := _fault(job, wanted, running)):

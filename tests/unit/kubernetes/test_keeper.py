@@ -92,6 +92,10 @@ def test_an_update_that_cannot_go_on_is_put_back():
     assert decided([job()], [pod(permanent="count-0: wrong")], updating=True) == []
     going = pod(permanent="count-0: wrong", gone_by=NOW + timedelta(seconds=20))
     assert decided([job()], [going, pod(name="q")]) == []
+    left = job("t-container-9"), job(content="2: 2 3")
+    for each in left:
+        (action,) = decided([each], [pod(each.name, permanent="count-0: wrong")])[:1]
+        assert isinstance(action, DeleteJob), "its Job is not the plan's any more"
 
 
 def test_a_job_of_another_plan_or_build_is_replaced():
