@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 from pathlib import Path
 
 BATCH_BITS, ROW_BITS = 32, 20
@@ -42,6 +43,8 @@ class Progress:
     def acked(self, tup_id: int, rows: int = 1) -> int | None:
         """So many rows of that row's batch are done with; returns the partition, if they were its last."""
         key = tup_id >> ROW_BITS
+        if key not in self._open:
+            return None  # its partition is forgotten: a former life had it acked
         left = self._open[key] - rows
         if left:
             self._open[key] = left
@@ -55,6 +58,7 @@ class Progress:
         """It has been acked, and removed from the index."""
         self._marks.pop(partition, None)
         self._done.pop(partition, None)
+        self._open = {key: rows for key, rows in self._open.items() if key >> BATCH_BITS != partition}
         (self._folder / str(partition)).unlink(missing_ok=True)
 
     def _advance(self, partition: int, batch: int) -> None:
@@ -78,7 +82,7 @@ def read_mark(folder: Path, partition: int) -> int:
 
 
 def write_mark(folder: Path, partition: int, mark: int) -> None:
-    """Keeps it there, as a whole or not at all."""
-    new = folder / f".{partition}"
+    """Keeps it there, as a whole or not at all; the tasks of a Trident spout write at the same time."""
+    new = folder / f".{partition}-{secrets.token_hex(4)}"
     new.write_text(str(mark))
     new.replace(folder / str(partition))

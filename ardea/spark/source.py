@@ -2,7 +2,7 @@
 
 spark.dataSource.register(ArdeaSource)
 spark.read.format("ardea").load("/folder")          df.write.format("ardea").mode("append").save("/folder")
-spark.readStream.format("ardea").load("/folder")    df.writeStream.format("ardea").start("/folder")
+spark.readStream.format("ardea").load("/folder")    df.writeStream.format("ardea").option("query", "q").start("/folder")
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from ardea.errors import UserError
-from ardea.spark.index import INDEX, Partition, StreamIndexWriter
+from ardea.spark.index import INDEX, IndexReader, Partition, StreamIndexWriter
 from ardea.spark.reading import SharedFiles, batches_of
 from ardea.spark.schema import parse_schema
 from ardea.spark.spout import FILE_BYTES
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 class ArdeaSource(DataSource):
-    """Options: ``path``, and for streams that write ``query``, which tells the queries of one folder apart."""
+    """Options: ``path``, and for streams that write ``query``, a name of its own for each checkpoint."""
 
     @classmethod
     def name(cls) -> str:
@@ -69,9 +69,19 @@ class ArdeaSource(DataSource):
         """One commit."""
         return _Writer(self._folder, _ddl(schema), overwrite=overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: ARG002, N802
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:  # noqa: N802
         """A commit for each micro-batch."""
-        return _StreamWriter(self._folder, _ddl(schema), self.options.get("query", "query"))
+        if overwrite:
+            raise UserError(
+                f"a streaming query cannot overwrite {self._folder} with each micro-batch",
+                hint='Use outputMode("append"), or foreachBatch with mode("overwrite").',
+            )
+        if not (query := self.options.get("query")):
+            raise UserError(
+                f'a streaming query into {self._folder} takes option("query", NAME)',
+                hint="Micro-batches are known by that name and their number: give each checkpoint one of its own.",
+            )
+        return _StreamWriter(self._folder, _ddl(schema), query)
 
 
 def _ddl(schema: StructType) -> str:
@@ -119,19 +129,38 @@ class _Reader(DataSourceReader):
 
 
 class _StreamReader(DataSourceStreamReader):
-    """An offset says for each index how many partitions of it are behind."""
+    """An offset says for each index how many partitions of it are behind, and which stream of Spark's commits it is."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        return {}
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        return {"stream": None, "behind": {}}
 
-    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: ARG002, N802
-        return {name: parts[-1].number + 1 for name, parts in published(self._folder).items() if parts}
+    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: ARG002, N802
+        stream = self._stream()
+        behind = {name: parts[-1].number + 1 for name, parts in published(self._folder).items() if parts}
+        self._compare(start)
+        return {"stream": stream, "behind": behind}
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        return _pieces(self._folder, start, end)
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        pieces = _pieces(self._folder, start["behind"], end["behind"])
+        self._compare(start)
+        self._compare(end)  # behind the reading: it may be overwritten at any time
+        return pieces
+
+    def _stream(self) -> str | None:
+        index = IndexReader(self._folder)
+        index.poll()
+        return None if index.head is None else index.head.stream
+
+    def _compare(self, offset: dict[str, Any]) -> None:
+        gone = any(not (self._folder / name / INDEX).exists() for name in offset["behind"])
+        if gone or offset["stream"] not in (None, self._stream()):
+            raise UserError(
+                f"{self._folder} was overwritten since the query read it: what it has read is not there any more",
+                hint="Begin the query anew, with another checkpoint.",
+            )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return _read(self._folder, partition)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,8 +42,14 @@ class Folder:
         """In place."""
         return Path(self.path) / name
 
-    def store(self, draft: Path, name: str, checksum: str) -> None:
-        """It is there."""
+    def store(self, draft: Path, name: str, checksum: str) -> None:  # noqa: ARG002
+        """It is there; let it be so after a power cut, too."""
+        for path in (draft, draft.parent, draft.parent.parent):
+            descriptor = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
     def report(self, run: str, partition: Partition) -> None:
         """A file as well."""

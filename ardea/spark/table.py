@@ -12,7 +12,9 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
+
+import tenacity
 
 from ardea.errors import UserError
 from ardea.spark.index import INDEX, IndexReader, Partition
@@ -22,6 +24,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SCHEMA = "schema.ddl"
+LOCK = ".lock"
+_PATIENTLY = tenacity.Retrying(
+    retry=tenacity.retry_if_exception_type(BlockingIOError),
+    stop=tenacity.stop_after_attempt(51),
+    wait=tenacity.wait_fixed(0.2),
+    reraise=True,
+)
 
 
 def write_schema(folder: Path, columns: Sequence[Column]) -> None:
@@ -61,9 +70,30 @@ def published(folder: Path) -> dict[str, list[Partition]]:
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
     """Waits until no other process writes the folder's index."""
-    with (folder / ".lock").open("w") as file:
+    with (folder / LOCK).open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def hold(folder: Path) -> TextIO:
+    """Makes the folder, and keeps other writers from its index until what is returned is closed, or the process ends.
+
+    Raises:
+        UserError: another process still has it after 10 s: no former life of this task that is about to end.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    file = (folder / LOCK).open("w")
+    try:
+        for attempt in _PATIENTLY.copy():
+            with attempt:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise UserError(
+            f"another process writes into {folder}; the topology ends",
+            hint="Let each topology write into a folder of its own, or name its sink otherwise.",
+        ) from None
+    return file
 
 
 def arrow_schema(columns: Sequence[Column]) -> pa.Schema:

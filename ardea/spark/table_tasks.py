@@ -19,7 +19,7 @@ from ardea.spark.schema import Column, parse_schema
 from ardea.spark.spout import FILE_BYTES, StagedSpout
 from ardea.spark.stage import Run, write_partition
 from ardea.spark.storage import Folder
-from ardea.spark.table import arrow_schema, read_schema, write_schema
+from ardea.spark.table import arrow_schema, hold, read_schema, write_schema
 
 SINK_ROWS = 8192
 
@@ -163,7 +163,8 @@ class TableSink(Bolt):
         self._schema = arrow_schema(self.columns)
         folder = Path(self.table) / f"{context.this_component_id}-{context.this_task_index}"
         self._run = Run(Folder(str(folder)), f"run-{secrets.token_hex(4)}", FILE_BYTES, frozenset())
-        (folder / self._run.name).mkdir(parents=True)
+        self._lock = hold(folder)
+        (folder / self._run.name).mkdir()
         self._index = IndexWriter(folder)
         self._held: list[Any] = []
 
@@ -188,6 +189,7 @@ class TableSink(Bolt):
     def close(self) -> None:
         """The index stays."""
         self._index.close()
+        self._lock.close()
 
     def _publish(self) -> None:
         import pyarrow
@@ -200,14 +202,18 @@ class TableSink(Bolt):
             try:
                 arrays.append(pyarrow.array([tup[field.name] for tup in held], field.type))
             except (pyarrow.ArrowException, TypeError, ValueError) as error:
-                self._index.close()
+                self.close()
                 raise UserError(
                     f"column {field.name} of {self.table} takes no such value: {error}; the topology ends",
                     hint="Convert the values in the bolt before, or declare another type.",
                 ) from error
         number = len(self._index.known.partitions)
         batch = pyarrow.record_batch(arrays, schema=self._schema)
-        self._index.publish(write_partition(self._run, number, 0, [batch], Path(self.table)))
+        if not self._index.publish(write_partition(self._run, number, 0, [batch], Path(self.table))):
+            self.close()
+            raise UserError(
+                f"another process has written file {number} into an index of {self.table}; the topology ends"
+            )
         for tup in held:
             self.ack(tup)
 

@@ -117,6 +117,8 @@ class _Coordinator(Coordinator[Span]):
         if index.head is None:
             return None if previous is None else [previous[0], previous[2], previous[2]]
         begin = max(index.head.batches, 0 if previous is None else previous[2])  # what is removed was committed
+        while begin in index.batches and not index.batches[begin].partitions:
+            begin += 1  # without rows: the driver removes it, whoever has read it
         return [index.head.stream, begin, begin + (begin in index.batches)]
 
     def is_ready(self, txid: int) -> bool:

@@ -48,7 +48,7 @@ def rows_of(frame):
 
 def stream(frame, path, checkpoint):
     """All that is there, as one query."""
-    writer = frame.writeStream.format("ardea").option("checkpointLocation", str(checkpoint))
+    writer = frame.writeStream.format("ardea").option("checkpointLocation", str(checkpoint)).option("query", "q")
     query = writer.trigger(availableNow=True).start(str(path))
     query.awaitTermination()
 

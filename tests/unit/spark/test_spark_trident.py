@@ -117,6 +117,19 @@ def test_another_txid_begins_with_what_is_left(stream):
     assert stream.transaction(1) == [1, 2]
 
 
+def test_a_micro_batch_without_rows_is_not_waited_for(stream):
+    stream.publish(0)
+    assert stream.coordinator.is_ready(1)
+    assert stream.transaction(1) == [1, 1]
+    stream.publish(0)
+    stream.publish()
+    assert stream.transaction(2) == [2, 3]
+    for _ in range(2):
+        stream.index.remove_first()  # the driver sees nothing to wait for
+    assert [stream.emitted(txid) for txid in (1, 2)] == [[], [20, 21, 22]]
+    assert not stream.coordinator.is_ready(3)
+
+
 def test_it_is_finished_when_this_runs_query_has_ended(stream):
     stream.publish()
     stream.index.complete("the run before")

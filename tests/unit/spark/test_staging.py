@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from pathlib import Path
 
@@ -38,6 +39,15 @@ def test_what_is_written_is_read_from_any_batch_on(sizes, file_bytes, first):
             assert len(partition.files) == len(kept)
         found = list(batches_of(SharedFiles(Path(name)), partition, first))
         assert found == list(enumerate(kept))[first:]
+
+
+def test_what_is_reported_is_on_disk(tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(Path(f"/proc/self/fd/{descriptor}").readlink()))
+    partition, _ = staged(tmp_path, [10, 10], file_bytes=1)
+    assert len(partition.files) == 2
+    places = [*(tmp_path / file.path for file in partition.files), tmp_path / "run-1", tmp_path]
+    assert set(places) == set(synced)
 
 
 def test_a_changed_file_is_refused(tmp_path):

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pytest
 
 from ardea import Grouping, Topology, TopologyError, UserError
-from ardea.spark import ArdeaSink, ArdeaSpout
+from ardea.spark import ArdeaSink, ArdeaSpout, table
+from ardea.spark.index import IndexWriter
 from ardea.spark.reading import SharedFiles, batches_of
 from ardea.spark.schema import parse_schema
-from ardea.spark.table import arrow_schema, published, read_schema, write_schema
+from ardea.spark.table import arrow_schema, hold, published, read_schema, write_schema
 from ardea.testing import RowsSpout, run
 from tests.unit.spark.test_spout import Task
 
@@ -73,6 +74,29 @@ def test_a_sink_publishes_each_row_and_goes_on_in_the_next_run(tmp_path):
     for partitions in published(tmp_path / "out").values():
         assert [each.number for each in partitions] == [*range(len(partitions))]
     assert sorted(published(tmp_path / "out")) == ["sink-0", "sink-1"]
+
+
+def test_a_sink_waits_for_who_writes_there_and_then_fails(tmp_path, monkeypatch):
+    folder = tmp_path / "out" / "sink-1"
+    waits = []
+    monkeypatch.setattr(table, "_PATIENTLY", table._PATIENTLY.copy(sleep=waits.append))
+    with hold(folder):
+        result = copying(tmp_path / "out", [("word", 1)])
+    assert result.state == "FAILED"
+    assert f"another process writes into {folder}" in result.reason
+    assert sum(waits) == pytest.approx(10)
+    zombie = hold(folder)
+    monkeypatch.setattr(table, "_PATIENTLY", table._PATIENTLY.copy(sleep=lambda _: zombie.close()))
+    assert copying(tmp_path / "out", [("word", 1)]).state == "SUCCEEDED"
+    assert zombie.closed
+    assert left(tmp_path / "out") == [{"n": 1, "word": "word"}]
+
+
+def test_a_row_that_is_not_published_is_not_acked(tmp_path, monkeypatch):
+    monkeypatch.setattr(IndexWriter, "publish", lambda *_: False)
+    result = copying(tmp_path / "out", [("word", 1)])
+    assert result.state == "FAILED"
+    assert "another process has written file 0" in result.reason
 
 
 def test_a_value_of_another_type_fails_the_topology(tmp_path):
