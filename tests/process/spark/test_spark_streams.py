@@ -61,14 +61,14 @@ def published(index):
     return len(index.batches)
 
 
-def commits(folder):
-    """The micro-batches that Spark has noted as done."""
-    return [int(file.name) for file in (folder / "checkpoint" / "commits").glob("[0-9]*")]
+def noted_by_spark(folder, kind):
+    """The micro-batches that Spark has planned (``offsets``) or noted as done (``commits``)."""
+    return [int(file.name) for file in (folder / "checkpoint" / kind).glob("[0-9]*")]
 
 
-def forget_commit(folder, number):
-    """As if the driver had died before Spark noted that the micro-batch was done."""
-    for file in (folder / "checkpoint" / "commits").glob(f"*{number}*"):
+def forget(folder, kind, number):
+    """As if the driver had died before Spark noted it."""
+    for file in (folder / "checkpoint" / kind).glob(f"*{number}*"):
         file.unlink()
 
 
@@ -80,11 +80,12 @@ def test_whoever_dies_every_row_arrives(tmp_path):
         hold.touch()
         folder, index = followed(topology, "rows_driver-0")
         topology.until(lambda: published(index) == 2, "two micro-batches are published", LONG)
-        topology.until(lambda: 1 in commits(folder), "Spark goes on", LONG)
+        topology.until(lambda: 2 in noted_by_spark(folder, "offsets"), "Spark has planned the third", LONG)
         topology.returned("rows-0", topology.kill("rows-0"), LONG)
         assert published(index) == 2  # Spark waits for acks
+        forget(folder, "commits", 1)
+        forget(folder, "offsets", 2)
         life = topology.kill("rows_driver-0")
-        forget_commit(folder, 1)
         hold.unlink()
         topology.returned("rows_driver-0", life, LONG)
         topology.until(lambda: source.numbers <= set(noted(topology)), "all rows of six files are noted", LONG)
@@ -118,10 +119,10 @@ def test_trident_counts_each_row_once_in_this_run_and_the_next(tmp_path, monkeyp
 
     source.add(6)
     with running("Exact", tmp_path, STREAMS, spark_test_source=str(source.folder)) as topology:
-        topology.until(lambda: counted() and commits(stream), "something is counted and noted", LONG)
+        topology.until(lambda: counted() and noted_by_spark(stream, "commits"), "something is counted and noted", LONG)
         topology.kill("spout-numbers-1")
         life = topology.kill("spout-numbers_driver-0")
-        forget_commit(stream, max(commits(stream)))
+        forget(stream, "commits", max(noted_by_spark(stream, "commits")))
         topology.returned("spout-numbers_driver-0", life, LONG)
         index = IndexReader(stream)
         topology.until(lambda: len(counted()) == len(source.numbers), "all are counted", LONG)
