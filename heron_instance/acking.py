@@ -26,7 +26,7 @@ class Acking:
         self._check_thread = check_thread
         self.hooks: Hooks | None = None
         self._acked: list[tuple[InputBatch, Int | None]] = []
-        self._explicit: list[tuple[InputBatch, int]] = []
+        self._explicit: list[tuple[InputBatch, int | Int]] = []
         self._failed: dict[tuple[InputBatch, int], None] = {}  # in order, each once
         self._failed_rows: list[tuple[InputBatch, Int]] = []
 
@@ -39,13 +39,9 @@ class Acking:
 
     def ack(self, tup: Tuple) -> None:
         """An explicit ack; a second one is ignored and counted."""
-        self._check_thread()
+        if not self._may_settle(tup):
+            return
         batch, index = tup._batch, tup._index
-        if not isinstance(batch, InputBatch):
-            return
-        if settled(batch, index):
-            self._instruments.double_acks.value += 1
-            return
         batch.settled.add(index)
         self._explicit.append((batch, index))
         self._instruments.acked.value += 1
@@ -54,20 +50,24 @@ class Acking:
 
     def fail(self, tup: Tuple) -> None:
         """An explicit fail; of a tuple already settled it is ignored and counted."""
+        if self._may_settle(tup):
+            self.fail_row(tup._batch, tup._index)
+
+    def _may_settle(self, tup: Tuple) -> bool:
+        """Whether it is an input that is not settled; one that is counts as a second ack."""
         self._check_thread()
-        batch, index = tup._batch, tup._index
-        if not isinstance(batch, InputBatch):
-            return
-        if settled(batch, index):
+        if not isinstance(tup._batch, InputBatch):
+            return False
+        if settled(tup._batch, tup._index):
             self._instruments.double_acks.value += 1
-            return
-        self.fail_row(batch, index)
+            return False
+        return True
 
     def ack_batch(self, columns: ColumnBatch, rows: Any) -> None:
         """Explicit acks of many."""
         batch, numbers = self._unsettled(columns, rows)
         if len(numbers):
-            self._acked.append((batch, numbers))
+            self._explicit.append((batch, numbers))
             self._instruments.acked.value += len(numbers)
             self._tell_acked(batch, numbers)
 
@@ -100,7 +100,8 @@ class Acking:
             self.hooks.failed(Tuple(batch.rows[index], index, batch), batch.arrived)
 
     def fail_again(self, batch: InputBatch, index: int) -> None:
-        """A row that may be acked: it fails all the same."""
+        """A row that may be acked, and that more may still be anchored to: it fails all the same."""
+        batch.refused.add(index)
         if (batch, index) not in self._failed:
             self.fail_row(batch, index)
 
@@ -149,9 +150,12 @@ class Acking:
 
     def messages(self) -> Iterator[OutMessage]:
         """One for each spout task that is concerned; nothing waits then."""
-        for batch, index in self._explicit:
-            self._acked.append((batch, np.array([index], dtype=np.intp)))
         columns = [batch.acks(rows) for batch, rows in self._acked if batch.tracked]
+        for batch, row_or_rows in self._explicit:
+            if batch.tracked:
+                rows = np.atleast_1d(np.asarray(row_or_rows, dtype=np.intp))
+                columns.append(batch.acks(rows))
+                batch.tell(rows)
         roots, xors = NO_IDS, NO_IDS
         if columns:
             roots, xors = fold(np.concatenate([c[0] for c in columns]), np.concatenate([c[1] for c in columns]))
@@ -177,3 +181,8 @@ class Acking:
 def settled(batch: Any, index: int) -> bool:
     """Whether a tuple is acked or failed already."""
     return isinstance(batch, InputBatch) and (index < batch.acked_below or index in batch.settled)
+
+
+def closed(batch: Any, index: int) -> bool:
+    """Whether nothing may be anchored to a tuple: it is settled, and not by a row that was refused."""
+    return settled(batch, index) and index not in batch.refused

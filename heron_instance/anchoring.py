@@ -142,14 +142,17 @@ class Anchoring:
             return None
         total = len(buffer.rows)
         marks = self._marks(buffer)
-        if len(spans) == 1 and spans[0][0] is not None and marks.min() >= 0:
-            part, each = spans[0][0].roots_of(marks)
+        batch = spans[0][0] if len(spans) == 1 else None
+        if batch is not None and batch.open_at(marks).all():
+            part, each = batch.roots_of(marks)
             return Trees(part, each, marks=marks)
         roots: list[U64] = []
         counts = np.zeros(total, dtype=np.intp)
         for batch, start, end in spans:
-            known = np.flatnonzero(marks[start:end] >= 0)
-            if batch is None or not batch.tracked or not len(known):
+            if batch is None or not batch.tracked:
+                continue
+            known = np.flatnonzero(batch.open_at(marks[start:end]))
+            if not len(known):
                 continue
             part, each = batch.roots_of(marks[start:end][known])
             roots.append(part)
@@ -198,7 +201,7 @@ class Anchoring:
             elif batch is not None and batch.tracked:
                 assert trees.marks is not None
                 marks, xors = trees.marks[start:end], trees.xors[start:end]
-                known = marks >= 0
+                known = batch.open_at(marks)
                 batch.anchor(*((marks, xors) if known.all() else (marks[known], xors[known])))
 
     @staticmethod
@@ -230,14 +233,16 @@ def _whole(batch: InputBatch | None) -> Joins:
     """One row that is anchored to a whole batch."""
     if batch is None:
         return Joins([], 1)
-    rows = np.arange(len(batch.rows), dtype=np.intp)
+    rows = batch.open_rows
     return Joins([Part(batch, rows, np.array([len(rows)], dtype=np.intp))], 1)
 
 
 def _anchors_of(mark: int | Anchors, batch: InputBatch | None) -> list[tuple[InputBatch, int]]:
-    """The tracked tuples that a row is anchored to."""
+    """The tracked tuples that a row is anchored to, but for those whose acks have left."""
     if isinstance(mark, tuple):
         return [(t._batch, t._index) for t in mark if t._batch.tracked]
-    if mark == WHOLE_BATCH and batch is not None and batch.tracked:
-        return [(batch, index) for index in range(len(batch.rows))]
-    return [(batch, mark)] if mark >= 0 and batch is not None and batch.tracked else []
+    if batch is None or not batch.tracked:
+        return []
+    if mark == WHOLE_BATCH:
+        return [(batch, index) for index in batch.open_rows.tolist()]
+    return [(batch, mark)] if batch.open_at(one(mark))[0] else []

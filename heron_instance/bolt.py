@@ -19,7 +19,7 @@ from ardea.protocol.arrow import decode_batch, rows_of
 from ardea.protocol.columns import ColumnRows
 from ardea.protocol.wire_pb2 import ARROW, MARKER, ROWS, Header
 from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, ColumnBatch, Tuple
-from heron_instance.acking import Acking, settled
+from heron_instance.acking import Acking, closed
 from heron_instance.anchoring import Anchoring, Anchors
 from heron_instance.buffers import StreamBuffer
 from heron_instance.executor import Environment, Executor
@@ -216,7 +216,7 @@ class BoltExecutor(Executor):
 
     def _anchors(self, anchors: Sequence[Tuple]) -> int | Anchors:
         for tup in anchors:
-            if settled(tup._batch, tup._index):
+            if closed(tup._batch, tup._index):
                 raise UserError(
                     f"{self.env.task.name}: emit anchored to tuple {tup.id} of {tup.component}, "
                     "which is acked or failed already",

@@ -25,7 +25,8 @@ class InputBatch:
     """One arrived batch, alive as long as a tuple of it is held.
 
     ``counts`` roots belong to each row (None: one each); ``xors`` collects, for each row, the edges of what was
-    emitted anchored to it, so that its ack is one value for each of its roots.
+    emitted anchored to it, so that its ack is one value for each of its roots.  ``told`` are the rows whose explicit
+    acks have left (None: none); ``refused`` those that failed because a row anchored to them cannot be sent.
     """
 
     __slots__ = (
@@ -37,6 +38,7 @@ class InputBatch:
         "fields",
         "header",
         "partial",
+        "refused",
         "roots",
         "rows",
         "settled",
@@ -44,6 +46,7 @@ class InputBatch:
         "starts",
         "stream",
         "task",
+        "told",
         "xors",
     )
 
@@ -66,6 +69,8 @@ class InputBatch:
         self.xors: U64 | None = None
         self.partial: dict[int, dict[int, int]] = {}  # row -> root -> edges that hang on this root only
         self.settled: set[int] | SettledRows = set()
+        self.told: NDArray[np.bool_] | None = None
+        self.refused: set[int] = set()
         self.acked_below = 0
         self.arrived = 0.0
         self.size = sum(map(len, frames))
@@ -88,6 +93,23 @@ class InputBatch:
         if self.settled:
             settled |= np.isin(rows, list(self.settled))
         return settled
+
+    def tell(self, rows: Int) -> None:
+        """Their acks leave: no edge that hangs on them later would be heard of, and their trees would time out."""
+        if self.told is None:
+            self.told = np.zeros(len(self.rows), dtype=np.bool_)
+        self.told[rows] = True
+
+    def open_at(self, marks: Int) -> NDArray[np.bool_]:
+        """Which of those marks are rows that edges may hang on."""
+        rows = marks >= 0
+        return rows if self.told is None else rows & ~self.told[marks]
+
+    @property
+    def open_rows(self) -> Int:
+        """All rows that edges may hang on."""
+        everything = np.arange(len(self.rows), dtype=np.intp)
+        return everything if self.told is None else everything[~self.told]
 
     def id_of(self, index: int) -> str:
         """A name for one tuple, for logs: source task, lane sequence, place in the batch."""

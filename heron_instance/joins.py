@@ -167,15 +167,14 @@ def joins_of(anchors: Any, batch: InputBatch | None, current: int, total: int, *
 def _by_place(batch: InputBatch, current: int, total: int) -> Joins | None:
     if current == UNANCHORED:
         return None
-    if current != WHOLE_BATCH:
-        return Joins([Part(batch, np.full(total, current, dtype=np.intp))], total)
-    if len(batch.rows) != total:
+    if current == WHOLE_BATCH and len(batch.rows) != total:
         raise UserError(
             f"{total} rows were emitted while a batch of {len(batch.rows)} is processed, and nothing says whose trees "
             "they join",
             hint="pass anchors=, the number of the input row for each, or anchors=() for none",
         )
-    part = Part(batch, np.arange(total, dtype=np.intp))
+    rows = np.arange(total) if current == WHOLE_BATCH else np.full(total, current)
+    part = Part(batch, rows.astype(np.intp))
     _refuse_settled(part)
     return Joins([part], total)
 
@@ -217,10 +216,12 @@ def row_numbers(numbers: Any, rows: int) -> Int:
 
 
 def _refuse_settled(part: Part) -> None:
-    settled = part.rows[part.batch.settled_at(part.rows)]
-    if len(settled):
+    closed = part.rows[part.batch.settled_at(part.rows)]
+    if part.batch.refused:
+        closed = closed[~np.isin(closed, list(part.batch.refused))]
+    if len(closed):
         raise UserError(
-            f"a row was emitted anchored to tuple {part.batch.id_of(int(settled[0]))} of {part.batch.component}, "
+            f"a row was emitted anchored to tuple {part.batch.id_of(int(closed[0]))} of {part.batch.component}, "
             "which is acked or failed already",
             hint="set auto_ack = False and ack it after the emit",
         )

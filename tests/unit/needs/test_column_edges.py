@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ardea import Bolt, CustomStreamGrouping, Grouping, Spout, Topology
+from ardea import Bolt, CustomStreamGrouping, Grouping, Spout, Stream, Topology, UserError
 from ardea.protocol.columns import ColumnRows
 from ardea.testing import Cluster
 from heron_instance.anchoring import Anchoring
@@ -166,3 +166,111 @@ def test_inputs_that_emit_nothing_are_not_remembered():
         anchoring.close(run, 0)
     assert anchoring._spans == {1: [(batches[-1], 0)]}
     assert anchoring._runs == []
+
+
+class Three(Once):
+    """One batch of three rows."""
+
+    def next_tuple(self):
+        if self.done:
+            self.finish()
+            return
+        self.done = True
+        self.emit_batch(pa.record_batch({"n": [0, 1, 2]}), tup_ids=range(3))
+
+
+def test_a_row_joins_no_tree_whose_ack_has_left():
+    class Early(Bolt):
+        outputs = ["n"]
+        auto_ack = False
+
+        def process_columns(self, columns):
+            self.ack_batch(columns, [0])
+            self.emit_batch(columns.batch.slice(1), anchors=[1, 2])  # the ack leaves
+            self.emit([100])  # anchored to the whole batch
+            self.ack_batch(columns, [1, 2])
+
+    class Left(Topology):
+        spout = Three.spec()
+        early = Early.spec(inputs=[spout])
+        sink = Sink.spec(inputs=[early])
+
+    with Cluster(Left) as cluster:
+        cluster.run_until(lambda: cluster.over, 10)  # before any tree could time out
+        assert cluster.state == "SUCCEEDED"
+    assert (sorted(GOT), sorted(ACKED)) == ([1, 2, 100], [0, 1, 2])
+
+
+def test_rows_one_by_one_join_no_tree_whose_ack_has_left():
+    class Early(Bolt):
+        outputs = ["n"]
+        auto_ack = False
+
+        def process_batch(self, rows):
+            self.ack(rows[0])
+            self.emit_batch(pa.record_batch({"n": [50]}), anchors=())  # the ack leaves
+            self.emit([100])
+            for tup in rows[1:]:
+                self.ack(tup)
+
+    class Left(Topology):
+        spout = Three.spec()
+        early = Early.spec(inputs=[spout])
+        sink = Sink.spec(inputs=[early])
+
+    with Cluster(Left) as cluster:
+        cluster.run_until(lambda: cluster.over, 10)
+        assert cluster.state == "SUCCEEDED"
+    assert (sorted(GOT), sorted(ACKED)) == ([50, 100], [0, 1, 2])
+
+
+def test_a_batch_anchored_to_one_tuple_that_is_acked_is_refused():
+    errors = []
+
+    class Late(Bolt):
+        outputs = ["n"]
+        auto_ack = False
+
+        def process(self, tup):
+            self.ack(tup)
+            with pytest.raises(UserError) as error:
+                self.emit_batch(pa.record_batch({"n": [1, 2]}))
+            errors.append(error.value.message)
+
+    class Refused(Topology):
+        spout = Once.spec()
+        late = Late.spec(inputs=[spout])
+        sink = Sink.spec(inputs=[late])
+
+    with Cluster(Refused) as cluster:
+        cluster.run_until(lambda: cluster.over, 10)
+        assert cluster.state == "SUCCEEDED"
+    assert (GOT, sorted(ACKED)) == ([], [0, 1, 2])
+    assert len(errors) == 3
+    assert "acked or failed already" in errors[0]
+
+
+def test_a_row_that_is_refused_keeps_no_other_row_of_its_tuple():
+    """The second batch names the same inputs, one of which has failed meanwhile."""
+
+    class Twice(Bolt):
+        outputs = [Stream(["text"]), Stream(["n"], "numbers")]
+
+        def process_columns(self, columns):
+            CALLS.append(len(columns.batch))
+            texts = ["a" * (2_000_000 if n == 1 else 10) for n in columns.batch["n"].to_pylist()]
+            self.emit_batch(pa.record_batch({"text": texts}))
+            self.emit_batch(columns.batch, "numbers")
+
+    class Large(Topology):
+        spout = Three.spec()
+        twice = Twice.spec(inputs=[spout])
+        sink = Sink.spec(inputs=[twice["numbers"]])
+        texts = Sink.spec(inputs=[twice])
+        config = {"topology.max.tuple.bytes": 1_200_000, "topology.max.tuple.replays": 0}
+
+    with Cluster(Large) as cluster:
+        cluster.run_until(lambda: cluster.over, 10)
+        assert cluster.state == "FAILED"  # it gave up one tuple, which cannot be sent
+    assert (sorted(map(str, GOT)), sorted(ACKED)) == (["0", "1", "2", "a" * 10, "a" * 10], [0, 2])
+    assert CALLS == [3]
