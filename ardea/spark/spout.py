@@ -226,16 +226,24 @@ class StagedSpout(Spout):
         return None
 
     def _next_partition(self) -> Batches | None:
-        if self._index.poll():
-            self._check_run()
-            self._waiting = self._mine()
-        if not self._waiting or (self.job.start == "complete" and self._index.complete is None):
+        self._look()
+        if not self._waiting or not self._may_begin():
             return None
         partition = self._waiting.popleft()
         self._begun[partition.number] = partition
         self._partition = partition.number
         self._batches = batches_of(self._files, partition, self._progress.mark(partition.number))
         return self._batches
+
+    def _look(self) -> None:
+        """Whether more is published."""
+        if self._index.poll():
+            self._check_run()
+            self._waiting = self._mine()
+
+    def _may_begin(self) -> bool:
+        """Whether what is published may be emitted already."""
+        return self.job.start != "complete" or self._index.complete is not None
 
     def _check_run(self) -> None:
         """A driver that comes back without its folder, on another machine, begins another run."""

@@ -14,7 +14,7 @@ from ardea.errors import TopologyError, UserError
 from ardea.spark.index import IndexReader, IndexWriter, Partition
 from ardea.spark.job import PROGRESS, container_folder
 from ardea.spark.progress import Progress
-from ardea.spark.reading import Batches, SharedFiles, batches_of
+from ardea.spark.reading import Batches, SharedFiles
 from ardea.spark.schema import Column, parse_schema
 from ardea.spark.spout import FILE_BYTES, StagedSpout
 from ardea.spark.stage import Run, write_partition
@@ -94,17 +94,15 @@ class TableSpout(StagedSpout):
         if not self.follow and self._batches is None and not self._waiting:
             self.finish()
 
-    def _next_partition(self) -> Batches | None:
+    def _look(self) -> None:
+        """Only a spout that follows looks again."""
         if self.follow and self._index.poll():
             self._waiting = self._mine()
         self._check_run()
-        if not self._waiting:
-            return None
-        partition = self._waiting.popleft()
-        self._begun[partition.number] = partition
-        self._partition = partition.number
-        self._batches = batches_of(self._files, partition, self._progress.mark(partition.number))
-        return self._batches
+
+    def _may_begin(self) -> bool:
+        """What Spark has committed is whole."""
+        return True
 
     def _check_run(self) -> None:
         head = self._index.head
