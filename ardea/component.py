@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 DEFAULT_STREAM = "default"
 Values: TypeAlias = Sequence[Any]
+TupIds: TypeAlias = "Sequence[Any] | NDArray[Any]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class SpoutCollector(Protocol):
         """See :meth:`Spout.emit`."""
         ...
 
-    def emit_batch(self, batch: Any, tup_ids: Sequence[Any] | None, stream: str) -> None:
+    def emit_batch(self, batch: Any, tup_ids: TupIds | None, stream: str) -> None:
         """See :meth:`Spout.emit_batch`."""
         ...
 
@@ -240,7 +241,7 @@ class Spout(Component):
     def ack(self, tup_id: Any) -> None:
         """The tree of that row is complete.  May emit, pending full or not."""
 
-    def ack_batch(self, tup_ids: Sequence[Any] | NDArray[Any]) -> None:
+    def ack_batch(self, tup_ids: TupIds) -> None:
         """The trees of those rows are complete; the default calls :meth:`ack` for each.
 
         Ids that went to :meth:`emit_batch` as a range or an array of integers come as a NumPy array.
@@ -290,7 +291,7 @@ class Spout(Component):
         """
         return self._collector.emit(values, tup_id, stream, direct_task, need_task_ids)
 
-    def emit_batch(self, batch: Any, tup_ids: Sequence[Any] | None = None, stream: str = DEFAULT_STREAM) -> None:
+    def emit_batch(self, batch: Any, tup_ids: TupIds | None = None, stream: str = DEFAULT_STREAM) -> None:
         """Emits the rows of an Arrow record batch, which travels as columns.
 
         Args:

@@ -23,44 +23,65 @@ SIZE = 100
 PARTITIONS = 4
 WITHIN = 300.0
 RATE = re.compile(r"([\d.]+) records/s")
-SOURCE = """
+TOPOLOGY = """
+import pyarrow as pa
+from confluent_kafka import Message
+
 from ardea import Bolt, Topology
 from ardea.kafka import KafkaSpout
 
 
-class Nothing(Bolt):
+class NothingOfRows(Bolt):
     def process(self, tup):
         pass
 
 
+class NothingOfColumns(Bolt):
+    def process_columns(self, columns):
+        pass
+
+
+def values(messages):
+    return pa.record_batch({{"value": pa.array(map(Message.value, messages), pa.binary(), size=len(messages))}})
+
+
 class KafkaBenchmark(Topology):
-    records = KafkaSpout("{topic}", ["value"], lambda message: (message.value(),), group="{group}").spec()
-    bolt = Nothing.spec(inputs=[records])
+    records = KafkaSpout("{topic}", ["value"], {translate}, group="{group}").spec()
+    bolt = {bolt}.spec(inputs=[records])
     config = {{"kafka.bootstrap.servers": "{servers}"}}
 """
+KINDS = {
+    "rows": {"translate": "lambda message: (message.value(),)", "bolt": "NothingOfRows"},
+    "columns": {"translate": "translate_batch=values", "bolt": "NothingOfColumns"},
+}
+ALONE: dict[str, dict[str, Any]] = {"as it comes": {}, "with the spout's settings": CONSUMER}
 
 
 def rounds(case: Case, count: int) -> list[Comparison]:
-    """So many rounds: ours, the client as it comes, the client with the settings that the spout gives it."""
+    """So many rounds: rows, columns, the client alone as it comes and with the settings that the spout gives it."""
     servers = os.environ.get(SERVERS)
     if servers is None:
         raise BenchmarkError(f"{SERVERS} does not name a broker", hint="`eval $(scripts/kafka.sh up)` starts one.")
-    plain, tuned = [], []
+    ours: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    alone: dict[str, list[float]] = {how: [] for how in ALONE}
     with _topic(servers) as topic:
         for _ in range(count):
-            ours = _ours(servers, topic)
-            plain.append(Round(ours, _alone(servers, topic, {})))
-            tuned.append(Round(ours, _alone(servers, topic, CONSUMER)))
+            for kind in KINDS:
+                ours[kind].append(_ours(servers, topic, kind))
+            for how, settings in ALONE.items():
+                alone[how].append(_alone(servers, topic, settings))
     return [
-        compare(plain, "the same client alone, as it comes", case),
-        compare(tuned, "the same client alone, with the spout's settings", case),
+        compare(list(map(Round, ours[kind], alone[how])), f"{kind} against the same client alone, {how}", case)
+        for kind in KINDS
+        for how in ALONE
     ]
 
 
-def _ours(servers: str, topic: str) -> float:
+def _ours(servers: str, topic: str, kind: str) -> float:
     """Records acked a second, from the first report that has some to the last one before all are."""
     seen: list[tuple[float, int]] = []
-    source = SOURCE.format(servers=servers, topic=topic, group=f"benchmark-{uuid.uuid4().hex}")
+    group = f"benchmark-{uuid.uuid4().hex}"
+    source = TOPOLOGY.format(servers=servers, topic=topic, group=group, **KINDS[kind])
     with run_topology(lambda _: source) as running:
 
         def all_acked() -> bool | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ardea.component import install, overrides
+from ardea.component import TupIds, install, overrides
 from ardea.errors import EncodingError, UserError
 from ardea.protocol.arrow import rows_of
 from ardea.protocol.ids import column
@@ -141,7 +141,7 @@ class SpoutExecutor(Settling):
             self.overflow()
         return tasks if need_task_ids else None
 
-    def _emit_batch(self, batch: Any, tup_ids: Sequence[Any] | None, stream: str) -> None:
+    def _emit_batch(self, batch: Any, tup_ids: TupIds | None, stream: str) -> None:
         """Columns leave at once, behind the rows emitted before."""
         self.check_thread()
         self.outlet.check_columns(stream, batch)
@@ -152,13 +152,13 @@ class SpoutExecutor(Settling):
         else:
             self.outlet.emit_columns(stream, batch, columns, self.overflow)
 
-    def _tracked_columns(self, batch: Any, tup_ids: Sequence[Any] | None, stream: str) -> TrackedColumns | None:
+    def _tracked_columns(self, batch: Any, tup_ids: TupIds | None, stream: str) -> TrackedColumns | None:
         ids = None if tup_ids is None else ids_of(tup_ids)
         if ids is not None and len(ids) != batch.num_rows:
             raise UserError(f"{self.env.task.name}: {len(ids)} tup_ids for a batch of {batch.num_rows} rows")
         return None if ids is None else TrackedColumns(ids, batch, stream)
 
-    def _emit_rows(self, emit: Callable[..., Any], batch: Any, tup_ids: Sequence[Any] | None, stream: str) -> None:
+    def _emit_rows(self, emit: Callable[..., Any], batch: Any, tup_ids: TupIds | None, stream: str) -> None:
         """Columns before the eyes of hooks, which see one row at a time."""
         self.check_thread()
         self.outlet.check_columns(stream, batch)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ardea.component import TupIds
 from ardea.errors import UserError
 from ardea.protocol.arrow import rows_of
 from ardea.protocol.ids import GENERATIONS, SLOTS, U64, generations_of, make_roots, slots_of
@@ -91,7 +92,7 @@ def plain(ids: Ids) -> list[Any]:
     return ids if isinstance(ids, list) else ids.tolist()
 
 
-def ids_of(tup_ids: Sequence[Any]) -> Ids:
+def ids_of(tup_ids: TupIds) -> Ids:
     """The ids of a batch: an array where they are a range or an array of integers, else a list."""
     if isinstance(tup_ids, range):
         with contextlib.suppress(OverflowError):

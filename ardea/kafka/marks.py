@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Offsets = NDArray[np.int64]
 
 
 class Place(NamedTuple):
@@ -16,6 +22,29 @@ class Place(NamedTuple):
         return f"{self.topic}[{self.partition}]"
 
 
+class _Stretch:
+    """What was read at once; ``left`` of it is not done."""
+
+    __slots__ = ("_done", "first", "last", "left", "offsets")
+
+    def __init__(self, offsets: Offsets) -> None:
+        self.offsets = offsets
+        self.first, self.last = int(offsets[0]), int(offsets[-1])
+        self._done = np.zeros(len(offsets), dtype=np.bool_)
+        self.left = len(offsets)
+
+    def done(self, offsets: Offsets) -> None:
+        """Offsets from the first to the last of the stretch."""
+        places = np.searchsorted(self.offsets, offsets)
+        self._done[places[self.offsets[places] == offsets]] = True
+        self.left = len(self.offsets) - int(np.count_nonzero(self._done))
+
+    @property
+    def low(self) -> int:
+        """The first that is not done."""
+        return int(self.offsets[int(self._done.argmin())])
+
+
 class Marks:
     """Records are read in ascending order and done in any; there may be gaps between their offsets.
 
@@ -25,38 +54,48 @@ class Marks:
         end: where a bounded partition ends, exclusively; None: nowhere.
     """
 
-    __slots__ = ("_open", "committed", "end", "position")
+    __slots__ = ("_stretches", "committed", "end", "position")
 
     def __init__(self, begin: int, *, committed: int | None = None, end: int | None = None) -> None:
         self.position = begin
         self.committed = committed
         self.end = end
-        self._open: dict[int, None] = {}  # in ascending order, because they are read so
+        self._stretches: deque[_Stretch] = deque()  # in ascending order, because they are read so; none is all done
 
-    def read(self, offsets: Sequence[int]) -> None:
+    def read(self, offsets: Sequence[int] | Offsets) -> None:
         """These were read, in ascending order, all at or above ``position``."""
-        self._open.update(dict.fromkeys(offsets))
-        self.position = offsets[-1] + 1
+        stretch = _Stretch(np.asarray(offsets, dtype=np.int64))
+        self._stretches.append(stretch)
+        self.position = stretch.last + 1
 
     def passed(self, position: int) -> None:
         """Nothing is there below ``position`` that was not read."""
         self.position = max(self.position, position)
 
-    def done(self, offsets: Iterable[int]) -> None:
+    def done(self, offsets: Sequence[int] | Offsets) -> None:
         """These need not be read again; those that are not open are ignored."""
-        pop = self._open.pop
-        for offset in offsets:
-            pop(offset, None)
+        if not len(offsets):
+            return
+        ordered = np.sort(np.asarray(offsets, dtype=np.int64))
+        first, last = int(ordered[0]), int(ordered[-1])
+        for stretch in self._stretches:
+            if stretch.first > last:
+                break
+            if stretch.last >= first:
+                begin, end = np.searchsorted(ordered, (stretch.first, stretch.last + 1))
+                stretch.done(ordered[begin:end])
+        if not all(stretch.left for stretch in self._stretches):
+            self._stretches = deque(stretch for stretch in self._stretches if stretch.left)
 
     @property
     def open(self) -> int:
         """How many were read and are not done."""
-        return len(self._open)
+        return sum(stretch.left for stretch in self._stretches)
 
     @property
     def low(self) -> int:
         """Everything below is done."""
-        return next(iter(self._open), self.position)
+        return self._stretches[0].low if self._stretches else self.position
 
     @property
     def exhausted(self) -> bool:

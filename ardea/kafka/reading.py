@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 import math
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
-from itertools import groupby, repeat
-from operator import itemgetter
+from itertools import compress, groupby, repeat
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ardea.component import Spout
 from ardea.config import Settings
@@ -17,7 +20,7 @@ from ardea.errors import UserError
 from ardea.kafka.assignment import Assignment
 from ardea.kafka.beginning import mark_of
 from ardea.kafka.client import CONSUMER, Connection, kafka, properties
-from ardea.kafka.marks import Marks, Place, to_commit
+from ardea.kafka.marks import Marks, Offsets, Place, to_commit
 from ardea.kafka.source import UNDECODABLE, Source
 from ardea.kafka.survey import PATIENCE, Span, Survey, Surveyor
 from ardea.metrics.user import AssignableMetric, CountMetric
@@ -29,13 +32,16 @@ REFRESH = 10.0
 RENEW = 3600.0
 LAST_COMMIT = 5.0
 RECORDS = 1000
+RECORDS_OF_A_BATCH = 2000  # beyond, more of the client's messages than the processor's cache holds: twice the time each
+OFFSET_BITS = 47
+_OFFSETS = (1 << OFFSET_BITS) - 1
+"""The id of a row of a batch is a number, so that acks come as arrays: that of its partition here, and its offset."""
 
 
 class RecordSpout(Spout):
     """Reads the partitions that are its own.
 
-    ``tup_id`` is ((topic, partition), offset).  Each task replaces ``ack`` by the append of a list, which is worked off
-    now and then: a call for each record would cost as much as reading it.
+    ``tup_id`` is ((topic, partition), offset), and a number for a row of a batch.  Acks are worked off now and then.
     """
 
     source: Source
@@ -64,10 +70,12 @@ class RecordSpout(Spout):
         self._lags: dict[Place, AssignableMetric] = {}
         self._context = context
         self._skipped = context.register_metric("kafka-skipped", CountMetric())
-        self._most = min(RECORDS, settings.max_spout_pending)
+        by_batch = self.source.translate_batch is not None
+        self._most = min(RECORDS_OF_A_BATCH if by_batch else RECORDS, settings.max_spout_pending)
         self._most_bytes = settings.max_tuple_bytes
-        self._acked: list[tuple[Place, int]] = []
-        self.ack = self._acked.append  # type: ignore[assignment, method-assign]
+        self._numbers: dict[Place, int] = {}  # 0, 1, ...: in the ids of rows of batches
+        self._acked: list[Any] = []
+        self._acked_numbers: list[NDArray[np.int64]] = []
         self._next_keep = self._next_survey = self._next_commit = -math.inf
         self._next_renewal = self.clock() + RENEW
         self._unconfirmed = 0
@@ -89,9 +97,12 @@ class RecordSpout(Spout):
             for topic, some in groupby(run, kind.topic):
                 self._take(Place(topic, partition), list(some))
 
-    def ack(self, tup_id: tuple[Place, int]) -> None:
-        """A record is done."""
-        raise NotImplementedError
+    def ack_batch(self, tup_ids: Any) -> None:
+        """Records are done."""
+        if isinstance(tup_ids, np.ndarray):
+            self._acked_numbers.append(tup_ids)
+        else:
+            self._acked += tup_ids
 
     def idle(self) -> None:
         """Paused, pending full, or finished: what is acked is committed all the same."""
@@ -128,12 +139,12 @@ class RecordSpout(Spout):
             self._leave(place)
 
     def _records(self, place: Place, marks: Marks, messages: list[Any]) -> None:
-        offsets = list(map(self._lib.Message.offset, messages))
-        last = offsets[-1]
+        offsets = np.fromiter(map(self._lib.Message.offset, messages), np.int64, len(messages))
+        last = int(offsets[-1])
         if offsets[0] < marks.position or (marks.end is not None and last >= marks.end):
             end = math.inf if marks.end is None else marks.end
-            messages = [message for message in messages if marks.position <= message.offset() < end]
-            offsets = [message.offset() for message in messages]
+            good = (offsets >= marks.position) & (offsets < end)
+            messages, offsets = list(compress(messages, good.tolist())), offsets[good]
         if messages:
             marks.read(offsets)
             try:
@@ -158,17 +169,19 @@ class RecordSpout(Spout):
             raise UserError(f"translate_batch made {batch.num_rows} rows of {len(messages)} records")
         return batch
 
-    def _emit(self, place: Place, marks: Marks, rows: Any, offsets: list[int]) -> None:
-        ids = zip(repeat(place), offsets)
+    def _emit(self, place: Place, marks: Marks, rows: Any, offsets: Offsets) -> None:
         if self.source.translate_batch is not None:
-            self.emit_batch(rows, list(ids))
+            number = self._numbers.setdefault(place, len(self._numbers))
+            self.emit_batch(rows, offsets | number << OFFSET_BITS)
             return
         emit = self.emit
-        for row, tup_id in zip(rows, ids, strict=True):
+        left_out = []
+        for row, tup_id in zip(rows, zip(repeat(place), offsets.tolist()), strict=True):
             if row is None:
-                marks.done([tup_id[1]])
+                left_out.append(tup_id[1])
             else:
                 emit(row, tup_id)
+        marks.done(left_out)
 
     def _single(self, place: Place, marks: Marks, message: Any) -> None:
         """One of a batch with a record that is too large, or that cannot be translated."""
@@ -195,7 +208,7 @@ class RecordSpout(Spout):
             else:
                 marks.done([offset])
         else:
-            self._emit(place, marks, rows, [offset])
+            self._emit(place, marks, rows, np.array([offset]))
 
     def _news(self, place: Place, marks: Marks, message: Any) -> None:
         """Not a record."""
@@ -292,12 +305,19 @@ class RecordSpout(Spout):
     # --- commits ----------------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        acked = self._acked.copy()
-        self._acked.clear()
-        offset_of = itemgetter(1)
-        for place, some in groupby(acked, itemgetter(0)):
-            if (marks := self._marks.get(place)) is not None:
-                marks.done(map(offset_of, some))
+        acked, self._acked = self._acked, []
+        arrays, self._acked_numbers = self._acked_numbers, []
+        if self._numbers:  # rows of a batch that were sent again come one by one
+            arrays.append(np.array([one for one in acked if type(one) is int], dtype=np.int64))
+            acked = [one for one in acked if type(one) is tuple]
+        done: defaultdict[Place, list[int]] = defaultdict(list)
+        for place, offset in acked:
+            done[place].append(offset)
+        numbers = np.concatenate(arrays) if arrays else np.empty(0, dtype=np.int64)
+        for place, marks in self._marks.items():
+            marks.done(done[place])
+            if (number := self._numbers.get(place)) is not None:
+                marks.done(numbers[numbers >> OFFSET_BITS == number] & _OFFSETS)
         self._measure()
 
     def _measure(self) -> None:

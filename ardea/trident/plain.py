@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ardea.component import DEFAULT_STREAM, Spout, Stream, install, overrides
+from ardea.component import DEFAULT_STREAM, Spout, Stream, TupIds, install, overrides
 from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.errors import TopologyError, UserError
@@ -56,8 +56,8 @@ class _Into:
         self.rows.append((values, tup_id))
         return None
 
-    def emit_batch(self, batch: Any, tup_ids: Sequence[Any] | None, stream: str) -> None:
-        ids = tup_ids or [None] * batch.num_rows
+    def emit_batch(self, batch: Any, tup_ids: TupIds | None, stream: str) -> None:
+        ids = [None] * batch.num_rows if tup_ids is None else getattr(tup_ids, "tolist", lambda: tup_ids)()
         columns = [column.to_pylist() for column in batch.columns]
         for row, tup_id in zip(zip(*columns, strict=True), ids, strict=True):
             self.emit(row, tup_id, stream, None, need_task_ids=False)

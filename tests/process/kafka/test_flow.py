@@ -80,25 +80,46 @@ def test_a_storm_of_restarts_and_new_partitions_passes_nothing_over(broker, runn
     assert all(len(tasks) == 1 for tasks in readers.values()), readers
 
 
+COLUMNS = """
+import pyarrow as pa
+
+from ardea.errors import FailedException
+
+def columns(messages):
+    return pa.record_batch({{"number": [int(message.value()) for message in messages]}})
+
+class Picky(Bolt):
+    outputs = ["number"]
+    seen = set()
+
+    def process(self, tup):
+        number = tup["number"]
+        if number == 77 or (number % 100 == 0 and number not in self.seen):
+            self.seen.add(number)
+            raise FailedException
+        self.emit([number])
+
+class Ignore(Bolt):
+    def process(self, tup):
+        pass
+
+class Made(Topology):
+    numbers = KafkaSpout("{source}", ["number"], translate_batch=columns, end="latest", undecodable="skip").spec()
+    picky = Picky.spec(inputs=[numbers])
+    out = KafkaSink("{out}", lambda tup: Record(str(tup["number"] + 1))).spec(inputs=[picky])
+    dead = Ignore.spec(inputs=[numbers["__dead_letter"]])
+    config = {{"topology.max.tuple.replays": 1}}
+"""
+
+
 def test_records_travel_as_columns(broker, running):
+    """What fails once comes again, what fails twice is a dead letter, what cannot be translated is left out."""
     source, out = broker.topic(2), broker.topic()
     broker.write(source, [b"%d" % number for number in range(3000)] + [b"none"])
-    body = f"""
-    import pyarrow as pa
-
-    def columns(messages):
-        return pa.record_batch({{"number": [int(message.value()) for message in messages]}})
-
-    class Made(Topology):
-        numbers = KafkaSpout(
-            "{source}", ["number"], translate_batch=columns, end="latest", undecodable="skip"
-        ).spec()
-        out = KafkaSink("{out}", lambda tup: Record(str(tup["number"] + 1))).spec(inputs=[numbers])
-    """
-    with running(body) as topology:
+    with running(COLUMNS.format(source=source, out=out)) as topology:
         assert topology.finish().state == "SUCCEEDED"
         assert "ValueError: invalid literal for int()" in logs(topology, "numbers-0")
-    assert Counter(broker.read(out)) == Counter(b"%d" % (number + 1) for number in range(3000))
+    assert Counter(broker.read(out)) == Counter(b"%d" % (number + 1) for number in range(3000) if number != 77)
     assert sum(broker.committed("Made.numbers", source).values()) == 3001
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -111,15 +112,20 @@ def test_a_spout_that_replays_by_itself_hears_of_failures_instead():
     assert spout.acked == [4, 5, 6]
 
 
-def test_arrow_batches_are_rows_here():
+@pytest.mark.parametrize(
+    ("tup_ids", "acked"),
+    [(["a", None], ["a", "a"]), (np.array([3, 4]), [3, 4, 3, 4]), (range(2), [0, 1, 0, 1])],
+    ids=str,
+)
+def test_arrow_batches_are_rows_here(tup_ids, acked):
     class Columns(Numbers):
         def next_tuple(self):
-            self.emit_batch(pa.record_batch({"n": [7, 8]}), tup_ids=["a", None])
+            self.emit_batch(pa.record_batch({"n": [7, 8]}), tup_ids=tup_ids)
 
     emitter, spout = emitter_of(Columns)
     assert emit(emitter, 1) == [7, 8, 7, 8]
     emitter.success(1)
-    assert spout.acked == ["a", "a"]
+    assert spout.acked == acked
 
 
 @pytest.mark.parametrize("more", [{"stream": "other"}, {"direct_task": 1}, {"need_task_ids": True}], ids=str)
