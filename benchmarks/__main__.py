@@ -5,8 +5,9 @@ from __future__ import annotations
 import enum
 import shlex
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 import typer
@@ -17,6 +18,8 @@ from benchmarks.baseline import rounds_against
 from benchmarks.measure import run
 from benchmarks.report import Report, machine, print_json, print_tables, title
 from benchmarks.results import BenchmarkError, Case, Comparison, Result, SweepRow
+
+ResultT = TypeVar("ResultT")
 
 WIDTH = 160  # of tables that go into a file
 
@@ -99,30 +102,38 @@ def main(
 
 
 def _trident(seconds: float, warmup: float, output: Output) -> None:
-    from benchmarks.trident import all_cases
+    from benchmarks.trident import TridentResult, all_cases
 
-    try:
-        results = all_cases(seconds, warmup)
-    except BenchmarkError as error:
-        typer.echo(f"benchmark: {error.message}\n{error.hint or ''}", err=True)
-        raise typer.Exit(error.exit_code) from None
-    if output is Output.JSON:
-        typer.echo(msgspec.json.encode(results))
-        return
-    for each in results:
-        cpu = "" if each.cpu_per_million is None else f", {each.cpu_per_million:.2f} CPU s a million words"
-        typer.echo(
+    def line(each: TridentResult) -> str:
+        return (
             f"batches of {each.words_in_batch:,} words ({each.distinct:,} distinct), {each.pending} at once:"
-            f" {each.words_per_second:,.0f} words/s, {each.batches_per_second:,.0f} batches/s{cpu},"
-            f" {each.cores_busy:.2f} cores, {each.state_writes} write a batch to the state manager"
+            f" {each.words_per_second:,.0f} words/s, {each.batches_per_second:,.0f} batches/s"
+            f"{_cpu(each.cpu_per_million, 'words')}, {each.cores_busy:.2f} cores,"
+            f" {each.state_writes} write a batch to the state manager"
         )
+
+    _print(lambda: all_cases(seconds, warmup), line, output)
 
 
 def _columns(rows: int, spouts: int, output: Output) -> None:
-    from benchmarks.columns import both
+    from benchmarks.columns import ColumnsResult, both
 
+    def line(each: ColumnsResult) -> str:
+        return (
+            f"{each.rows:,} rows through bolts for {each.kind}, {each.spouts} spout tasks:"
+            f" {each.rows_per_second:,.0f} rows/s acked, {each.seconds:.2f} s{_cpu(each.cpu_per_million, 'rows')}"
+        )
+
+    _print(lambda: both(rows, spouts), line, output)
+
+
+def _cpu(per_million: float | None, what: str) -> str:
+    return "" if per_million is None else f", {per_million:.2f} CPU s a million {what}"
+
+
+def _print(measured: Callable[[], Sequence[ResultT]], line: Callable[[ResultT], str], output: Output) -> None:
     try:
-        results = both(rows, spouts)
+        results = measured()
     except BenchmarkError as error:
         typer.echo(f"benchmark: {error.message}\n{error.hint or ''}", err=True)
         raise typer.Exit(error.exit_code) from None
@@ -130,11 +141,7 @@ def _columns(rows: int, spouts: int, output: Output) -> None:
         typer.echo(msgspec.json.encode(results))
         return
     for each in results:
-        cpu = "" if each.cpu_per_million is None else f", {each.cpu_per_million:.2f} CPU s a million rows"
-        typer.echo(
-            f"{each.rows:,} rows through bolts for {each.kind}, {each.spouts} spout tasks:"
-            f" {each.rows_per_second:,.0f} rows/s acked, {each.seconds:.2f} s{cpu}"
-        )
+        typer.echo(line(each))
 
 
 def _measure(

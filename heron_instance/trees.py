@@ -101,7 +101,7 @@ def ids_of(tup_ids: TupIds) -> Ids:
     ids = tup_ids.to_numpy(zero_copy_only=False) if hasattr(tup_ids, "to_numpy") else tup_ids
     if isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iu":
         return ids.copy()
-    return list(tup_ids)
+    return tup_ids.to_pylist() if hasattr(tup_ids, "to_pylist") else list(tup_ids)
 
 
 class OpenTrees:

@@ -259,6 +259,7 @@ def test_rows_sent_together_wait_together():
         (np.array([1, 2], np.uint8), np.array([1, 2])),
         (pa.array([1, 2]), np.array([1, 2])),
         (range(2**64, 2**64 + 2), [2**64, 2**64 + 1]),
+        (pa.array(["a", None]), ["a", None]),
         ([1, None], [1, None]),
         (("a", 1), ["a", 1]),
         (np.array([0.5]), [0.5]),
@@ -267,5 +268,6 @@ def test_rows_sent_together_wait_together():
 def test_ids_of_a_batch(given_ids, kept):
     found = ids_of(given_ids)
     assert type(found) is type(kept)
+    assert not any(isinstance(each, pa.Scalar) for each in found)
     assert list(found) == list(kept)
     assert found is not given_ids
