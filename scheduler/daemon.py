@@ -12,8 +12,9 @@ import os
 import select
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from io import FileIO
 from pathlib import Path
 from typing import Literal, Self
@@ -29,6 +30,8 @@ from scheduler.keep import Keeper
 from scheduler.run import LocalRun, Outcome, Stage
 from scheduler.submission import Submission
 
+DAEMON = (sys.executable, "-P", "-m", "scheduler.daemon")
+"""The command of a daemon."""
 _CHUNK = 1 << 16
 logger = logging.getLogger("daemon")
 
@@ -103,7 +106,14 @@ class Daemon(Keeper):
 class Launch:
     """A daemon as its submitter sees it."""
 
-    def __init__(self, submission: Submission, home: Home, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        submission: Submission,
+        home: Home,
+        command: Sequence[str] = DAEMON,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """Starts it; it goes on whatever becomes of this process.
 
         Raises:
@@ -112,7 +122,7 @@ class Launch:
         self._clock = clock
         charge = Charge(submission.definition, submission.topology_class, home.address)
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "scheduler.daemon"],
+            list(command),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -125,8 +135,8 @@ class Launch:
             self._process.stdin.write(msgspec.msgpack.encode(charge))
             self._process.stdin.close()
 
-    def news(self, deadline: float) -> News | None:
-        """The next; None: the clock has reached ``deadline`` without any.
+    def news(self, deadline: float | None) -> News | None:
+        """The next; None: the clock has reached ``deadline`` without any.  Without a deadline it is waited for.
 
         Raises:
             ClusterError: the daemon is dead.
@@ -134,8 +144,8 @@ class Launch:
         out = self._process.stdout
         assert out is not None
         while not self._lines:
-            left = deadline - self._clock()
-            if left <= 0 or not select.select([out], [], [], left)[0]:
+            left = None if deadline is None else deadline - self._clock()
+            if (left is not None and left <= 0) or not select.select([out], [], [], left)[0]:
                 return None
             chunk = os.read(out.fileno(), _CHUNK)
             if not chunk:
@@ -148,7 +158,9 @@ class Launch:
         for stream in (self._process.stdout, self._process.stderr):
             if stream is not None:
                 stream.close()
-        self._process.returncode = self._process.poll() or 0  # it is not waited for: it outlives this process
+        if self._process.poll() is None:
+            self._process.returncode = 0  # nobody here waits for it: it may outlive this process
+            threading.Thread(target=_reap, args=[self._process.pid], name="reaper", daemon=True).start()
 
     def __enter__(self) -> Self:
         return self
@@ -161,9 +173,15 @@ class Launch:
         assert self._process.stderr is not None
         said = self._process.stderr.read().decode(errors="replace").strip().splitlines()
         return ClusterError(
-            f"the daemon ended before the topology ran (exit {code}){': ' + said[-1] if said else ''}",
+            f"the daemon of the topology ended (exit {code}){': ' + said[-1] if said else ''}",
             hint="`ardea list` shows whether anything is left, `ardea kill` removes it",
         )
+
+
+def _reap(pid: int) -> None:
+    """If it does not outlive this process, nothing of it stays."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, 0)
 
 
 def main() -> int:

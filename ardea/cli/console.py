@@ -18,6 +18,7 @@ from rich.text import Text
 
 from ardea.errors import ArdeaError, ExitCode
 from scheduler.home import DEFAULT
+from scheduler.machine import State
 
 P = ParamSpec("P")
 
@@ -33,10 +34,7 @@ class Output(enum.StrEnum):
 
 
 OutputOption = Annotated[Output, typer.Option("--output", "-o", help="What goes to stdout.")]
-StateOption = Annotated[
-    str,
-    typer.Option("--state", envvar="ARDEA_STATE", metavar="DIR", help="The directory, or zookeeper://host:port/root."),
-]
+StateOption = State
 STATE = DEFAULT
 Name = Annotated[str, typer.Argument(metavar="TOPOLOGY", help="A name or an id.")]
 

@@ -5,22 +5,13 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any, ParamSpec, get_type_hints
-
-import typer
+from typing import Any, ParamSpec, get_type_hints
 
 from scheduler.kubernetes.client import Cluster
+from scheduler.kubernetes.scheduler import Context, Kubeconfig, Namespace
 
 P = ParamSpec("P")
 
-Namespace = Annotated[
-    str | None,
-    typer.Option("--namespace", "-n", envvar="ARDEA_NAMESPACE", help="The topology runs on Kubernetes, there."),
-]
-Context = Annotated[str | None, typer.Option("--context", help="The kubeconfig's context; default: its current one.")]
-Kubeconfig = Annotated[
-    str | None, typer.Option("--kubeconfig", metavar="FILE", help="Default: KUBECONFIG, else ~/.kube/config.")
-]
 _OPTIONS = {"namespace": Namespace, "context": Context, "kubeconfig": Kubeconfig}
 
 

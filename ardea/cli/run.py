@@ -21,6 +21,7 @@ from scheduler.control import waiting_for
 from scheduler.giveup import PATIENCE
 from scheduler.home import Home
 from scheduler.keep import Keeper
+from scheduler.machine import MetricsPort
 from scheduler.run import LocalRun, Outcome, Stage
 from scheduler.submission import Submission
 
@@ -45,7 +46,7 @@ def run(
     dry_run: submission.DryRun = False,
     output: OutputOption = Output.TABLE,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the topology in the state when it has ended.")] = False,
-    metrics_port: submission.MetricsPort = None,
+    metrics_port: MetricsPort = None,
     give_up: Annotated[
         float,
         typer.Option(min=0, help="End as FAILED after so many seconds without an ack, and 100 failures; 0: never."),

@@ -13,6 +13,7 @@ from ardea import config
 from ardea.cli import console
 from ardea.cli.console import Output
 from scheduler.home import Home
+from scheduler.machine import METRICS_KEY
 from scheduler.packing.report import as_json, as_table
 from scheduler.submission import Submission
 
@@ -23,9 +24,6 @@ Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Configuration; see `ardea config`.")
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the packing plan; start nothing.")]
-MetricsPort = Annotated[
-    int | None, typer.Option(min=0, max=65535, help="Container N serves /metrics on this port + N; 0: any.")
-]
 
 
 def load(
@@ -47,7 +45,7 @@ def overrides(
     settings: list[str] | None, *, name: str | None, containers: int | None, metrics_port: int | None = None
 ) -> dict[str, Any]:
     """The configuration that the options make, which wins over the topology's."""
-    given = {"topology.name": name, "topology.stmgrs": containers, "heron.metricsmgr.port": metrics_port}
+    given = {"topology.name": name, "topology.stmgrs": containers, METRICS_KEY: metrics_port}
     return config.parse(settings or ()) | {key: value for key, value in given.items() if value is not None}
 
 

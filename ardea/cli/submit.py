@@ -1,98 +1,161 @@
-"""``ardea submit local``: a topology that outlives the terminal."""
+"""``ardea submit NAME``: a topology that outlives the terminal, by whatever scheduler is installed under NAME."""
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
+from typer.core import TyperGroup
 
-from ardea.cli import console, kubernetes, submission
-from ardea.cli.console import Output, OutputOption, StateOption
-from ardea.errors import ArdeaError, ClusterError, ExitCode, TimedOut
+from ardea.cli import console, submission
+from ardea.cli.console import Output, OutputOption
+from ardea.cli.progress import Display
+from ardea.errors import ArdeaError, ExitCode
 from ardea.state.records import RunState
-from scheduler.daemon import Launch, News
-from scheduler.home import Home
-from scheduler.submission import Submission
+from scheduler import schedulers
+from scheduler.kubernetes.yaml import as_yaml
+from scheduler.schedulers import Deployment, Scheduler, Verdict
 
-START_SECS = 60.0
-
-app = typer.Typer(help="Start a topology that outlives this command.", no_args_is_help=True)
-
-
-class Refused(ArdeaError):  # noqa: N818 -- as its siblings in ardea.errors
-    """The daemon could not start the topology; the exit code is that of its error."""
-
-    def __init__(self, news: News) -> None:
-        super().__init__(news.text, hint=news.hint)
-        self.exit_code = ExitCode(news.code)
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be started; start nothing.")]
+Wait = Annotated[
+    bool | None,
+    typer.Option("--wait/--no-wait", help="Until it has ended; until it is accepted.  Default: until it runs."),
+]
+WaitSecs = Annotated[
+    float | None,
+    typer.Option("--wait-secs", min=0, help="How long to wait; it goes on after.  With --wait for ever."),
+]
 
 
-@console.reports
-def local(
+class Schedulers(TyperGroup):
+    """A verb for each scheduler that is installed; only the one that is asked for is loaded."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """Their names."""
+        return schedulers.installed()
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        """The verb of one; if there is none, or it cannot be used, one that says so."""
+        try:
+            verb = _verb(schedulers.load(cmd_name))
+            settings: dict[str, Any] = {}
+        except ArdeaError as error:
+            verb = _refusing(error)
+            settings = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+        app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        app.command(cmd_name, context_settings=settings)(verb)
+        return typer.main.get_command(app)
+
+
+app = typer.Typer(cls=Schedulers, help="Start a topology that outlives this command.", no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    """Without it typer would make no group of an app that has no commands of its own."""
+
+
+def submit(
+    kind: type[Scheduler],
+    own: dict[str, Any],
     target: submission.Target,
     containers: submission.Containers = None,
     name: submission.Name = None,
     settings: submission.Settings = None,
-    dry_run: submission.DryRun = False,
+    dry_run: DryRun = False,
+    wait: Wait = None,
+    wait_secs: WaitSecs = None,
     output: OutputOption = Output.TABLE,
-    metrics_port: submission.MetricsPort = None,
-    wait_secs: Annotated[
-        float, typer.Option("--wait-secs", min=0, help="How long to wait until it runs; it goes on starting after.")
-    ] = START_SECS,
-    state: StateOption = console.STATE,
 ) -> None:
-    """Start a topology on this machine; return when it runs."""
-    home = Home(state)
-    made = submission.load(target, home, name=name, containers=containers, settings=settings, metrics_port=metrics_port)
-    if dry_run:
-        submission.show_plan(made, output)
-        return
-    topology_id, folder = made.definition.topology, home.folder(made.definition.topology)
+    """Starts a topology by the scheduler ``kind``, which ``own`` are the options of."""
+    overrides = submission.overrides(settings, name=name, containers=containers)
+    with kind(**own) as scheduler:
+        with submission.authors_prints():
+            deployment = scheduler.prepare(target, overrides)
+        with deployment:
+            if dry_run:
+                _show(deployment, output)
+                return
+            deployment.submit(console.say)
+            console.say(f"{deployment.id} is submitted to {deployment.place}")
+            verdict = None
+            if wait is not False:
+                patience = kind.start_secs if wait_secs is None and not wait else wait_secs
+                verdict = _awaited(deployment, patience, ended=bool(wait))
+            _conclude(deployment, verdict, output)
+
+
+def _awaited(deployment: Deployment, patience: float | None, *, ended: bool) -> Verdict:
+    name, began = deployment.submission.plan.name, time.monotonic()
+    display = Display(console.err(), name)
+
+    def show(state: str, line: str) -> None:
+        display.show(state, time.monotonic() - began, line)
+
     try:
-        final = await_running(made, home, wait_secs)
+        return deployment.wait(patience, ended=ended, show=show)
     except KeyboardInterrupt:
-        console.say(f"interrupted; {topology_id} goes on starting: `ardea kill {topology_id}` ends it")
+        display.clear()
+        console.say(f"interrupted; {deployment.id} goes on: `ardea kill {deployment.id}{deployment.options}` ends it")
         raise
+    finally:
+        display.clear()
+
+
+def _conclude(deployment: Deployment, verdict: Verdict | None, output: Output) -> None:
+    """The document, the last sentence, and the exit code."""
+    topology, reason = deployment.id, verdict.reason if verdict else ""
+    state = verdict.state.value if verdict else "SUBMITTED"
     if output is Output.JSON:
-        state_now = final or RunState.RUNNING
-        console.print_json(
-            {"id": topology_id, "topology": made.plan.name, "state": state_now.value, "folder": str(folder)}
-        )
-    done = f"has {final} already" if final else "runs"
-    console.say(f"{topology_id} {done}; `ardea describe {made.plan.name}` shows it, its logs are in {folder}")
+        document = {"id": topology, "topology": deployment.submission.plan.name, "state": state, "reason": reason}
+        console.print_json({**document, **deployment.where})
+    if verdict is not None and verdict.state is RunState.FAILED:
+        console.say(f"{topology} FAILED: {reason}", "error", "bold red")
+        if verdict.hint:
+            console.say(verdict.hint, "hint", "bold")
+        raise typer.Exit(ExitCode.FAILED)
+    if verdict is not None and verdict.state is RunState.KILLED:
+        console.say(f"{topology} was killed: {reason}")
+        raise typer.Exit(ExitCode.INTERRUPTED)
+    said = {"SUCCEEDED": "has SUCCEEDED", "SUBMITTED": "starts"}.get(state, "runs")
+    console.say(f"{topology} {said}; `ardea describe {topology}{deployment.options}` shows it")
 
 
-def await_running(
-    made: Submission, home: Home, patience: float, *, clock: Callable[[], float] = time.monotonic
-) -> RunState | None:
-    """Starts the daemon; returns None when the topology runs, or SUCCEEDED if it did all its work meanwhile.
-
-    Raises:
-        Refused: nothing was started.
-        ClusterError: it ended otherwise before it ran.
-        TimedOut: it does not run ``patience`` seconds after.
-    """
-    topology_id = made.definition.topology
-    deadline = clock() + patience
-    missing = "its daemon"
-    with Launch(made, home, clock=clock) as launch:
-        while (news := launch.news(deadline)) is not None:
-            if news.kind == "running":
-                return None
-            if news.kind == "refused":
-                raise Refused(news)
-            if news.kind == "over":
-                if news.text == RunState.SUCCEEDED:
-                    return RunState.SUCCEEDED
-                raise ClusterError(f"{topology_id} {news.text} before it ran: {news.reason}", hint=news.hint)
-            missing = news.text or missing
-    raise TimedOut(
-        f"{topology_id} does not run after {patience:g} s: it waits for {missing}; it goes on starting",
-        hint=f"`ardea describe {topology_id}` shows how far it is, `ardea kill {topology_id}` ends it",
-    )
+def _show(deployment: Deployment, output: Output) -> None:
+    manifests = deployment.manifests()
+    if not manifests:
+        submission.show_plan(deployment.submission, output)
+    elif output is Output.JSON:
+        console.print_json({"apiVersion": "v1", "kind": "List", "items": manifests})
+    else:
+        print(as_yaml(manifests), end="")  # noqa: T201
 
 
-app.command("local")(local)
-app.command("kubernetes")(kubernetes.kubernetes)
+def _verb(kind: type[Scheduler]) -> Callable[..., None]:
+    """:func:`submit` with the parameters of the scheduler's constructor among its own."""
+    hints = get_type_hints(submit, include_extras=True)
+    common = [p.replace(annotation=hints[p.name]) for p in list(inspect.signature(submit).parameters.values())[2:]]
+    hints = get_type_hints(kind.__init__, include_extras=True)
+    own = [
+        p.replace(annotation=hints.get(p.name, Any), kind=inspect.Parameter.KEYWORD_ONLY)
+        for p in inspect.signature(kind).parameters.values()
+    ]
+
+    def verb(**given: Any) -> None:
+        submit(kind, {p.name: given.pop(p.name) for p in own}, **given)
+
+    verb.__doc__ = inspect.getdoc(kind)
+    verb.__signature__ = inspect.Signature([*common, *own])  # type: ignore[attr-defined]
+    verb.__annotations__ = {p.name: p.annotation for p in (*common, *own)}
+    return console.reports(verb)
+
+
+def _refusing(error: ArdeaError) -> Callable[..., None]:
+    def verb() -> None:
+        raise typer.Exit(console.report(error))
+
+    verb.__doc__ = f"Cannot be used: {error.message}"
+    return verb

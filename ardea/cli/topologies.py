@@ -15,9 +15,8 @@ from ardea.cli.logs import Tail, log_files
 from ardea.cli.places import also_on_kubernetes
 from ardea.cli.running import running
 from ardea.errors import NotFound
-from ardea.state.topologies import find
 from scheduler.home import Home, is_held
-from scheduler.kill import Killing
+from scheduler.machine import Local
 from scheduler.restart import Restart
 
 DRAIN_SECS = 10.0
@@ -78,11 +77,7 @@ def kill(
 
     Its spouts stop, open tuples may finish, then its processes end.  Can be repeated.
     """
-    home = Home(state)
-    with home.open_state() as manager:
-        topology = find(manager, name)
-        Killing(manager, home, topology, console.say).kill(wait_secs)
-    console.say(f"{topology.id} is gone; its logs stay in {home.folder(topology.id)}")
+    Local(state=state).kill(name, wait_secs, console.say)
 
 
 @console.reports

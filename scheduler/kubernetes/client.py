@@ -18,6 +18,7 @@ _PATHS = {
     "ConfigMap": "api/v1/namespaces/{}/configmaps",
     "Event": "api/v1/namespaces/{}/events",
     "Job": "apis/batch/v1/namespaces/{}/jobs",
+    "Node": "api/v1/nodes",
     "Pod": "api/v1/namespaces/{}/pods",
     "ResourceQuota": "api/v1/namespaces/{}/resourcequotas",
     "Secret": "api/v1/namespaces/{}/secrets",
@@ -45,12 +46,22 @@ class Objects(Protocol):
         """Makes it so, whatever was there (server-side apply)."""
 
     def patch(self, kind: str, name: str, change: Manifest, subresource: str = "") -> Manifest:
-        """A merge; of a ``status``, lists are merged by their key."""
+        """A merge; of a ``status``, lists are merged by their key.
+
+        Conflict if ``change`` has another UID or version.
+        """
 
     def delete(
-        self, kind: str, name: str, *, uid: str | None = None, grace: int | None = None, foreground: bool = False
+        self,
+        kind: str,
+        name: str,
+        *,
+        uid: str | None = None,
+        version: str | None = None,
+        grace: int | None = None,
+        foreground: bool = False,
     ) -> None:
-        """Whether it is there or not; with ``uid`` only that very object."""
+        """Whether it is there or not; with ``uid`` only that very object, with ``version`` only as it was then."""
 
 
 class Cluster:
@@ -122,21 +133,31 @@ class Cluster:
         return self._ask("PATCH", self._path(kind, name), f"apply {kind} {name}", query, manifest, media)
 
     def patch(self, kind: str, name: str, change: Manifest, subresource: str = "") -> Manifest:
-        """A merge; of a ``status``, lists are merged by their key."""
+        """A merge; of a ``status``, lists are merged by their key.
+
+        Conflict if ``change`` has another UID or version.
+        """
         media = f"application/{'strategic-' if subresource else ''}merge-patch+json"
         path = "/".join(filter(None, (self._path(kind, name), subresource)))
         return self._ask("PATCH", path, f"change {kind} {name}", {"fieldManager": FIELD_MANAGER}, change, media)
 
     def delete(
-        self, kind: str, name: str, *, uid: str | None = None, grace: int | None = None, foreground: bool = False
+        self,
+        kind: str,
+        name: str,
+        *,
+        uid: str | None = None,
+        version: str | None = None,
+        grace: int | None = None,
+        foreground: bool = False,
     ) -> None:
-        """Whether it is there or not; with ``uid`` only that very object."""
+        """Whether it is there or not; with ``uid`` only that very object, with ``version`` only as it was then."""
         options: Manifest = {"propagationPolicy": "Foreground" if foreground else "Background"}
-        if uid is not None:
-            options["preconditions"] = {"uid": uid}
+        if conditions := {key: value for key, value in (("uid", uid), ("resourceVersion", version)) if value}:
+            options["preconditions"] = conditions
         if grace is not None:
             options["gracePeriodSeconds"] = grace
-        with contextlib.suppress(NotFound, Conflict):  # gone, or another object has the name by now
+        with contextlib.suppress(NotFound, Conflict):  # gone, or not what it was any more
             self._ask("DELETE", self._path(kind, name), f"delete {kind} {name}", {}, options, "application/json")
 
     def may(self, verb: str, resource: str, group: str = "", subresource: str = "") -> bool:
@@ -288,6 +309,8 @@ class Cluster:
                 return NotFound(message)
             case 409:
                 return Conflict(message)
+            case 422 if "metadata.uid: Invalid value" in said:
+                return Conflict(f"{message}: another object has the name by now")
             case 403 if "exceeded quota" in said:
                 return ClusterError(
                     message, hint="`kubectl describe quota -n NAMESPACE` says what it holds, and for whom"

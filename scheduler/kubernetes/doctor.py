@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ardea.errors import ArdeaError
+from ardea.errors import ArdeaError, ClusterError
+from scheduler.kubernetes import room
 from scheduler.kubernetes.client import Cluster
 from scheduler.kubernetes.submission import find_defaults
 
@@ -22,6 +23,16 @@ RIGHTS = {
     "list, describe": (("list", "configmaps", ""), ("list", "jobs", ""), ("list", "pods", ""), ("list", "events", "")),
     "logs": (("get", "pods", "log"),),
     "top, activate, restart, debug": (("create", "pods", "exec"),),
+    "update": (
+        ("create", "configmaps", ""),
+        ("patch", "configmaps", ""),
+        ("delete", "configmaps", ""),
+        ("create", "secrets", ""),
+        ("patch", "secrets", ""),
+        ("delete", "secrets", ""),
+        ("list", "secrets", ""),
+        ("create", "pods", "exec"),
+    ),
     "kill": (("delete", "configmaps", ""), ("list", "secrets", "")),
 }
 _GROUPS = {"jobs": "batch"}
@@ -31,7 +42,7 @@ def checks(cluster: Cluster) -> list[tuple[str, bool, str]]:
     """(what, whether it is in order, what was found)."""
     version = cluster.version()
     found = [("Kubernetes", version >= OLDEST, f"{version[0]}.{version[1]}; {OLDEST[0]}.{OLDEST[1]} is needed")]
-    return [*found, _defaults(cluster), *_rights(cluster)]
+    return [*found, _defaults(cluster), _nodes(cluster), *_rights(cluster)]
 
 
 def _defaults(cluster: Cluster) -> tuple[str, bool, str]:
@@ -46,6 +57,16 @@ def _defaults(cluster: Cluster) -> tuple[str, bool, str]:
             f"none in namespace {cluster.namespace}: say --image and --state, or install the chart",
         )
     return "defaults", True, f"image {defaults.image}, state {defaults.state}"
+
+
+def _nodes(cluster: Cluster) -> tuple[str, bool, str]:
+    """Which nodes there are is a right of the whole cluster, that many have not."""
+    try:
+        nodes = cluster.list("Node")
+    except ClusterError:
+        return "nodes", True, "may not be listed, so that submit cannot warn of containers that fit none"
+    found = room.largest(nodes)
+    return "nodes", found != room.NONE, found
 
 
 def _rights(cluster: Cluster) -> Iterator[tuple[str, bool, str]]:

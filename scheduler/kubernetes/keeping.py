@@ -67,7 +67,7 @@ class Keeper:
             ArdeaError: the cluster does not answer, or refuses.
         """
         root = self._cluster.find("ConfigMap", self._blueprint.root)
-        if root is None or objects.deleted_at(root) is not None:
+        if root is None or objects.deleted_at(root) is not None or self._is_anothers(root):
             return  # Kubernetes removes everything
         selector = names.of_topology(self._blueprint.id)
         jobs = [job_seen(job) for job in self._cluster.list("Job", selector)]
@@ -75,7 +75,7 @@ class Keeper:
         status = self._ask()  # after the Jobs: one that has ended has done so for a reason that the master knows
         if status is None:
             return
-        self._tell(status)
+        self._tell(root, status)
         over = RunState(status.state).final
         if not over:
             self._drain(objects.kill_of(root))
@@ -101,11 +101,13 @@ class Keeper:
         name = self._blueprint.root
         root = self._cluster.find("ConfigMap", name)
         code = self._cluster.find("ConfigMap", names.code(name, definition.code))
-        if root is None or code is None:
+        if root is None or code is None or self._is_anothers(root):
             raise NotFound(f"namespace {self._cluster.namespace} has no {'code' if root else 'root'} of {name}")
         blueprint = Blueprint(definition=definition, pods=msgspec.json.decode(code["data"][PODS], type=Pods))
         record = objects.record_of(root).changed_to(definition)
-        self._cluster.patch("ConfigMap", name, objects.content(blueprint, record))
+        self._cluster.patch(
+            "ConfigMap", name, {"metadata": {"uid": root["metadata"]["uid"]}, **objects.content(blueprint, record)}
+        )
         self._blueprint = blueprint
 
     def _perform(self, action: Action, wanted: dict[str, Manifest]) -> None:
@@ -137,14 +139,18 @@ class Keeper:
             self._client.ask("drain", wait=f"{seconds:g}")
             self._draining = True
 
-    def _tell(self, status: Status) -> None:
+    def _is_anothers(self, root: Manifest) -> bool:
+        """Whether the name is another topology's by now."""
+        return objects.record_of(root).id != self._blueprint.id
+
+    def _tell(self, root: Manifest, status: Status) -> None:
         """The root says it to whoever has a kubeconfig, also when no master lives any more."""
         self._came_up = self._came_up or status.complete
         if RunState(status.state).final:
             return  # the process itself has the last word
         told = RootStatus(state=status.state, reason=status.reason, came_up=self._came_up, waiting=waiting_for(status))
         if told != self._told:
-            write_status(self._cluster, self._blueprint.root, told)
+            write_status(self._cluster, root, told)
             self._told = told
 
 

@@ -64,6 +64,7 @@ def code(blueprint: Blueprint, bundle: Bundle | None, owner: dict[str, Any]) -> 
     """One version of the author's files, and how its pods are made.  It never changes; another is another object."""
     manifest = pods.owned(names.code(blueprint.root, blueprint.definition.code), "ConfigMap", blueprint, owner)
     manifest["metadata"]["labels"] |= {names.ROLE: names.CODE}
+    manifest["metadata"]["annotations"] |= _plan(blueprint)
     data = base64.b64encode(bundle.data).decode() if bundle else ""
     return {
         **manifest,
@@ -88,6 +89,7 @@ def key_secrets(blueprint: Blueprint, keys: Mapping[str, str], owner: dict[str, 
                 values[CALLERS] = keys[CALLERS]
             secret = _secret(names.key_secret(blueprint.root, number), values, blueprint, owner)
             secret["metadata"]["labels"] |= {names.ROLE: names.KEY}
+            secret["metadata"]["annotations"] |= _plan(blueprint)
             made.append(secret)
     return made
 
@@ -113,6 +115,10 @@ def deleted_at(manifest: dict[str, Any]) -> datetime | None:
     """When the object is, or was, to be gone; None: it stays."""
     written = manifest["metadata"].get("deletionTimestamp")
     return datetime.fromisoformat(written) if written else None
+
+
+def _plan(blueprint: Blueprint) -> dict[str, str]:
+    return {names.PLAN: str(blueprint.definition.epoch)}
 
 
 def _secret(name: str, values: Mapping[str, str], blueprint: Blueprint, owner: dict[str, Any]) -> dict[str, Any]:

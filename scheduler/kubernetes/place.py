@@ -16,7 +16,6 @@ from ardea.state import Create, StateManager, open_state, paths, records
 from ardea.state.records import ExecutionState, RunState, SchedulerLocation
 from ardea.state.topologies import remove
 from scheduler.kubernetes import names, objects
-from scheduler.kubernetes.blueprint import Blueprint
 from scheduler.kubernetes.client import Manifest, Objects
 from scheduler.kubernetes.keeper import job_seen
 from scheduler.kubernetes.objects import RootStatus
@@ -92,16 +91,21 @@ class Place:
                 if execution is None or not execution.state.final:
                     return None
                 told = RootStatus(state=execution.state, reason=execution.reason, came_up=True)
-                write_status(self._cluster, self._name, told)
+                self._tell(root, told)
             if told.state == RunState.FAILED:
-                self._condition(root, told.reason)
+                self._condition(told.reason)
             if not told.removed:
                 if objects.kill_of(root) is None:
                     self._end_jobs()
                 self._forget(state)
                 told = msgspec.structs.replace(told, removed=True)
-                write_status(self._cluster, self._name, told)
+                self._tell(root, told)
         return told
+
+    def _tell(self, root: Manifest, told: RootStatus) -> None:
+        """The name may be another topology's by now: one that has ended makes room at once."""
+        with contextlib.suppress(Conflict, NotFound):
+            write_status(self._cluster, root, told)
 
     def _execution(self, state: StateManager) -> ExecutionState | None:
         path = paths.execution_state(self._definition.topology)
@@ -109,7 +113,7 @@ class Place:
             return records.decode(state.get(path).data, ExecutionState, path)
         return None
 
-    def _condition(self, root: Manifest, reason: str) -> None:
+    def _condition(self, reason: str) -> None:
         """Kubernetes' own condition says no more than the exit code."""
         condition = {
             "type": VERDICT,
@@ -118,10 +122,10 @@ class Place:
             "message": reason[:1024],
             "lastTransitionTime": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
         }
-        for number in range(1, Blueprint.read(root).pods.masters + 1):
+        for job in self._cluster.list("Job", names.of_topology(self._definition.topology, names.MASTER)):
+            change = {"metadata": {"uid": job["metadata"]["uid"]}, "status": {"conditions": [condition]}}
             try:
-                name = names.master_job(self._name, number)
-                self._cluster.patch("Job", name, {"status": {"conditions": [condition]}}, "status")
+                self._cluster.patch("Job", job["metadata"]["name"], change, "status")
             except ArdeaError as error:
                 log.warning("%s; the reason stands in the root and in the pod", error.message)
 
@@ -143,7 +147,13 @@ class Place:
         state.discard()
 
 
-def write_status(cluster: Objects, root: str, status: RootStatus) -> None:
-    """Into the root's annotation."""
+def write_status(cluster: Objects, root: Manifest, status: RootStatus) -> None:
+    """Into the annotation of this very root.
+
+    Raises:
+        Conflict: another has its name.
+        NotFound: it is gone.
+    """
     annotations = {objects.STATUS: msgspec.json.encode(status).decode()}
-    cluster.patch("ConfigMap", root, {"metadata": {"annotations": annotations}})
+    metadata = {"uid": root["metadata"]["uid"], "annotations": annotations}
+    cluster.patch("ConfigMap", root["metadata"]["name"], {"metadata": metadata})

@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from ardea.errors import Conflict, ExitCode, NotFound, Unreachable, UserError
+from ardea.errors import ExitCode, NotFound, Unreachable, UserError
 from ardea.plan import LogicalPlan
 from ardea.plan.definition import Definition
 from ardea.plan.wire import packing_from_bytes
@@ -28,6 +28,7 @@ from scheduler.control import Status
 from scheduler.kubernetes import access, bundle, layout, names, objects
 from scheduler.kubernetes.blueprint import BUNDLE, Blueprint, Bundle, Pods
 from scheduler.kubernetes.client import Manifest, Objects
+from scheduler.kubernetes.provision import Provision
 from scheduler.kubernetes.submission import Options, pack
 from scheduler.kubernetes.topologies import Found, master_pods
 from scheduler.update import Change, Version, next_of
@@ -85,7 +86,6 @@ class Update:
         self._cluster, self._found, self._status, self._ask, self._say = cluster, found, status, ask, say
         self._clock, self._pause = clock, pause
         self._root = str(found.root["metadata"]["name"])
-        self._made: list[Manifest] = []
 
     def update(
         self,
@@ -106,23 +106,29 @@ class Update:
 
         Raises:
             UserError: it cannot be; nothing was changed.
+            Conflict: another update brings a key for the same container at this moment; nothing was changed.
             Unreachable: no master answered for a while.
         """
         root, present, half_done = self._present()
+        id_ = secrets.token_hex(8)
+        provision = Provision(self._cluster, present.id, id_)
         with self._code(present, target, options) as code:
             if target is not None or options.image is not None:
                 change = replace(change, version=code.version)
             next_ = next_of(present.definition, change, lambda config: build(code.target, config), half_done=half_done)
-            next_, fresh = keys.issue(next_, self._kept(next_))
+            kept = self._kept(next_)
+            next_, fresh = keys.issue(next_, kept)
             wanted = Blueprint(definition=next_, pods=code.pods)
-            self._bring([*objects.key_secrets(wanted, fresh, root), objects.code(wanted, code.bundle, root)])
+            secrets_ = objects.key_secrets(wanted, kept | fresh, root)
+            provision.bring([*secrets_, objects.code(wanted, code.bundle, root)])
             access.grant(self._cluster, wanted)
-        wish = Wish(secrets.token_hex(8), next_, present.definition.epoch, patience)
+        wish = Wish(id_, next_, present.definition.epoch, patience)
         ended = self._asked(base64.b64encode(msgspec.msgpack.encode(wish)) + b"\n")
         if ended == ExitCode.OK:
-            self._remove(self._superseded(wanted))
+            in_force = present if next_.same_as(present.definition) else wanted
+            provision.sweep(in_force.definition.epoch, self._used(wanted))
         elif ended != ExitCode.UNREACHABLE:
-            self._remove(self._made)
+            provision.withdraw()
         return ended
 
     def _present(self) -> tuple[Manifest, Blueprint, bool]:
@@ -171,16 +177,6 @@ class Update:
             inside = Path(definition.location).relative_to(layout.CODE)
             yield Code(definition.location, pods, packed, str(Path(folder) / inside))
 
-    def _bring(self, manifests: list[Manifest]) -> None:
-        """Makes what is not there yet; all or nothing."""
-        try:
-            for manifest in manifests:
-                with contextlib.suppress(Conflict):
-                    self._made.append(self._cluster.create(manifest))
-        except BaseException:
-            self._remove(self._made)
-            raise
-
     def _kept(self, next_: Definition) -> dict[str, str]:
         """Keys of an update that was begun before."""
         lacking, found = keys.lacking(next_), {}
@@ -208,20 +204,11 @@ class Update:
                 self._pause(LOOK_EVERY)
         raise failure
 
-    def _superseded(self, now: Blueprint) -> list[Manifest]:
-        """Code and keys that no pod of the present plan mounts."""
-        used = {names.code(self._root, now.definition.code), names.key_secret(self._root, layout.MASTER_CONTAINER)}
-        used |= {names.key_secret(self._root, plan.number) for plan in now.containers}
-        there = [
-            {**manifest, "kind": kind}  # members of a list do not say it
-            for kind, role in (("ConfigMap", names.CODE), ("Secret", names.KEY))
-            for manifest in self._cluster.list(kind, f"{names.of_topology(now.id)},{names.ROLE}={role}")
-        ]
-        return [manifest for manifest in there if manifest["metadata"]["name"] not in used]
-
-    def _remove(self, manifests: list[Manifest]) -> None:
-        for manifest in manifests:
-            self._cluster.delete(manifest["kind"], manifest["metadata"]["name"], uid=manifest["metadata"]["uid"])
+    def _used(self, now: Blueprint) -> frozenset[str]:
+        """Code and keys that pods of this plan mount."""
+        numbers = (layout.MASTER_CONTAINER, *(plan.number for plan in now.containers))
+        keys_ = (names.key_secret(self._root, number) for number in numbers)
+        return frozenset((names.code(self._root, now.definition.code), *keys_))
 
 
 def _other_python(present: Blueprint, here: str) -> UserError:

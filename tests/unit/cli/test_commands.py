@@ -14,6 +14,7 @@ from ardea.cli import reference
 from ardea.cli.__main__ import app
 from ardea.config import KEYS
 from ardea.errors import ExitCode
+from scheduler.schedulers import installed
 
 ROOT = Path(__file__).parents[3]
 WORD_COUNT = str(ROOT / "examples" / "word_count.py")
@@ -29,11 +30,7 @@ class B(Bolt):
     def process(self, tup): pass
 """
 
-VERBS = [[command.name] for command in app.registered_commands] + [
-    [group.name, command.name]
-    for group in app.registered_groups
-    for command in group.typer_instance.registered_commands
-]
+VERBS = [[command.name] for command in app.registered_commands] + [["submit", name] for name in installed()]
 
 
 def ardea(*args: object):

@@ -17,6 +17,7 @@ class FakeCluster:
         self.calls = []
         self.refuses = set()  # names whose creation fails
         self._uids = count(1)
+        self._versions = count(1)
 
     def find(self, kind, name):
         return copy.deepcopy(self.objects.get((kind, name)))
@@ -42,6 +43,7 @@ class FakeCluster:
             raise NotFound(f"{key} is refused")
         made = copy.deepcopy(manifest)
         made["metadata"].setdefault("uid", f"uid-{next(self._uids)}")
+        made["metadata"]["resourceVersion"] = str(next(self._versions))
         made["metadata"].setdefault("creationTimestamp", f"2026-01-01T00:00:{next(self._uids):02}Z")
         if not dry_run:
             self.objects[key] = made
@@ -51,13 +53,21 @@ class FakeCluster:
         self.calls.append(("patch", kind, name, subresource))
         if (kind, name) not in self.objects:
             raise NotFound(f"no {kind} {name}")
+        there = self.objects[kind, name]["metadata"]
+        if change.get("metadata", {}).get("resourceVersion", there["resourceVersion"]) != there["resourceVersion"]:
+            raise Conflict(f"{kind} {name} has changed")
+        if change.get("metadata", {}).get("uid", there["uid"]) != there["uid"]:
+            raise Conflict(f"another {kind} is called {name}")
         merge(self.objects[kind, name], change)
+        there["resourceVersion"] = str(next(self._versions))
         return self.find(kind, name)
 
-    def delete(self, kind, name, *, uid=None, grace=None, foreground=False):
+    def delete(self, kind, name, *, uid=None, version=None, grace=None, foreground=False):
         self.calls.append(("delete", kind, name, grace))
         there = self.objects.get((kind, name))
         if there is None or uid not in (None, there["metadata"]["uid"]):
+            return
+        if version not in (None, there["metadata"]["resourceVersion"]):
             return
         del self.objects[kind, name]
         for key, manifest in list(self.objects.items()):

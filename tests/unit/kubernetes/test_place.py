@@ -56,6 +56,28 @@ def test_two_masters_register_once(cluster, place, tmp_path):
     assert len(known(cluster, tmp_path)) == 3
 
 
+def test_a_topology_that_takes_the_name_meanwhile_hears_nothing_of_its_predecessors_end(
+    cluster, place, prepared, tmp_path, monkeypatch
+):
+    """The first word of the end makes room for the name; the last one comes when all containers have heard of it."""
+    end(cluster, tmp_path, RunState.FAILED, "no water")
+    former, list_ = topology(cluster), cluster.list
+
+    def taken_meanwhile(kind, selector=""):
+        if kind == "Job" and monkeypatch.undo() is None:
+            submit(cluster, prepared())
+        return list_(kind, selector)
+
+    monkeypatch.setattr(cluster, "list", taken_meanwhile)
+    assert place.conclude().removed
+    root = cluster.find("ConfigMap", "sums")
+    assert objects.record_of(root).id != former
+    assert objects.status_of(root) is None
+    assert all("status" not in job for job in cluster.list("Job"))
+    with open_state(str(tmp_path / "state")) as manager:
+        assert not manager.exists(paths.topology(former))
+
+
 def test_there_is_no_verdict_before_the_end(cluster, place):
     assert place.conclude() is None
     assert place.wanted()

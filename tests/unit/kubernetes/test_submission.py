@@ -25,7 +25,7 @@ def kinds(cluster):
 
 
 def ended(cluster, state="SUCCEEDED", reason=""):
-    write_status(cluster, "sums", RootStatus(state=state, reason=reason, came_up=True))
+    write_status(cluster, cluster.find("ConfigMap", "sums"), RootStatus(state=state, reason=reason, came_up=True))
 
 
 def test_root_secret_and_jobs(cluster, prepared):
@@ -157,14 +157,18 @@ def wait(cluster, root, time, *, patience=10.0, until_ended=False):
 
 def test_it_waits_until_every_task_has_reported(cluster, prepared):
     root = submit(cluster, prepared())
-    time = Time(lambda: write_status(cluster, "sums", RootStatus(state="RUNNING", came_up=time.now >= 3)))
+    time = Time(
+        lambda: write_status(
+            cluster, cluster.find("ConfigMap", "sums"), RootStatus(state="RUNNING", came_up=time.now >= 3)
+        )
+    )
     assert wait(cluster, root, time).came_up
     assert time.now == 3
 
 
 def test_it_waits_for_the_end(cluster, prepared):
     root = submit(cluster, prepared())
-    write_status(cluster, "sums", RootStatus(state="RUNNING", came_up=True))
+    write_status(cluster, cluster.find("ConfigMap", "sums"), RootStatus(state="RUNNING", came_up=True))
     time = Time(lambda: time.now >= 5 and ended(cluster, "FAILED", "a row"))
     assert wait(cluster, root, time, until_ended=True).reason == "a row"
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from ardea.cli.change import asked, build
-from ardea.errors import ExitCode, NotFound, Unreachable, UserError
+from ardea.errors import Conflict, ExitCode, NotFound, Unreachable, UserError
 from ardea.plan.wire import packing_from_bytes
 from ardea.state import Create, open_state, paths
 from scheduler.control import Status
@@ -34,15 +34,27 @@ class Master:
     def __init__(self, cluster):
         self.cluster, self.wishes, self.seen = cluster, [], []
         self.epoch, self.update, self.answers, self.now = 1, None, [ExitCode.OK], 0.0
+        self.meanwhile = []  # what happens before the next answers
 
     def ask(self, said):
         wish = msgspec.msgpack.decode(base64.b64decode(said.removesuffix(b"\n")), type=Wish)
         self.wishes.append(wish)
         self.seen.append(names(self.cluster))
+        if self.meanwhile:
+            self.meanwhile.pop(0)()
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+    def switch(self):
+        """The last wish is in force, and the keeper has written it into the root."""
+        wanted = self.wishes[-1].wanted
+        write_root(self.cluster, Blueprint(definition=wanted, pods=Blueprint.read(self.root()).pods))
+        self.epoch = wanted.epoch
+
+    def root(self):
+        return self.cluster.find("ConfigMap", "sums")
 
     def pause(self, seconds):
         self.now += seconds
@@ -201,6 +213,97 @@ def test_a_root_that_is_behind_is_waited_for(cluster, made, master):
     write_root(cluster, msgspec.structs.replace(made.blueprint, definition=now))
     _, wanted = master.updates()
     assert wanted.same_as(now)
+
+
+@pytest.fixture
+def two_verbs(master):
+    """The second verb does all but its own end before the first one's; what happened to the first, and its wish."""
+
+    def run(first, second, answer=ExitCode.OK, switches=True):
+        def other():
+            if switches:
+                master.switch()
+            master.answers = [Unreachable("the terminal is gone")] * 5 + [answer]
+            with pytest.raises(Unreachable):
+                second()
+
+        master.meanwhile.append(other)
+        assert first()[0] == answer
+        return master.wishes[-1].wanted
+
+    return run
+
+
+def test_a_verb_leaves_what_a_later_one_has_brought(cluster, author, master, two_verbs, made):
+    wanted = two_verbs(
+        lambda: master.updates(target=author(component={"topology.debug": True})),
+        lambda: master.updates(target=author(component={"topology.debug": False})),
+    )
+    assert wanted.epoch == 3
+    assert f"sums-code-{wanted.code}" in names(cluster)
+    assert f"sums-code-{made.blueprint.definition.code}" not in names(cluster), "of the first plan, which none needs"
+
+
+def test_a_verb_leaves_the_keys_of_a_later_one(cluster, master, two_verbs):
+    two_verbs(lambda: master.updates("adds_up:4"), lambda: master.updates("adds_up:6"))
+    assert {"sums-key-3", "sums-key-4"} <= names(cluster)
+
+
+def test_a_verb_leaves_the_former_version_if_a_later_one_goes_back_to_it(cluster, author, master, two_verbs, made):
+    wanted = two_verbs(
+        lambda: master.updates(target=author(component={"topology.debug": True})),
+        lambda: master.updates(target=author()),
+    )
+    assert wanted.code == made.blueprint.definition.code
+    assert f"sums-code-{wanted.code}" in names(cluster)
+
+
+def test_a_verb_leaves_the_key_of_a_container_that_a_later_one_brings_back(cluster, master, two_verbs):
+    _, grown = master.updates("adds_up:4")
+    master.switch()
+    master.answers = [ExitCode.OK]
+    wanted = two_verbs(lambda: master.updates("adds_up:2"), lambda: master.updates("adds_up:4"))
+    assert wanted.keys["container-3"] == grown.keys["container-3"]
+    assert "sums-key-3" in names(cluster)
+
+
+@pytest.mark.parametrize("newer", [False, True])
+def test_a_refused_verb_leaves_what_another_needs_by_now(cluster, author, master, two_verbs, newer):
+    before = names(cluster)
+    target = author(component={"topology.debug": True}) if newer else None
+
+    def verb():
+        return master.updates("adds_up:4", target=target)
+
+    wanted = two_verbs(verb, verb, answer=ExitCode.FAILED, switches=False)
+    assert names(cluster) - before == {f"sums-code-{wanted.code}" if newer else "sums-key-3"}
+
+
+def test_what_nobody_came_back_for_goes_with_the_next_update(cluster, author, master):
+    master.answers = [Unreachable("the terminal is gone")] * 5 + [ExitCode.OK]
+    with pytest.raises(Unreachable):
+        master.updates(target=author(component={"topology.debug": True}))
+    left = master.wishes[-1].wanted
+    assert f"sums-code-{left.code}" in names(cluster)
+    _, wanted = master.updates(target=author(component={"topology.debug": False}))
+    assert wanted.code != left.code
+    assert f"sums-code-{left.code}" not in names(cluster)
+
+
+def test_two_verbs_never_give_a_container_two_keys(cluster, master, monkeypatch):
+    """The other one makes its Secret after this one has looked for it."""
+    before, create = names(cluster), cluster.create
+
+    def too_late(manifest, **options):
+        if manifest["metadata"]["name"] == "sums-key-3":
+            monkeypatch.setattr(cluster, "create", create)
+            create({**manifest, "data": {"secret-key": "YW5vdGhlcidz"}})
+        return cluster.create(manifest, **options) if cluster.create is create else create(manifest, **options)
+
+    monkeypatch.setattr(cluster, "create", too_late)
+    with pytest.raises(Conflict, match=r"another update of Sums-.* has made Secret sums-key-3.*nothing was changed"):
+        master.updates("adds_up:4")
+    assert (names(cluster), master.wishes) == ({*before, "sums-key-3"}, [])
 
 
 def write_root(cluster, blueprint):

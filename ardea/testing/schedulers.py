@@ -1,0 +1,200 @@
+"""What every scheduler must do: for the tests of whoever writes one (docs/schedulers.md)."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from ardea.errors import ArdeaError, ClusterError, Conflict, NotFound, TimedOut, UserError
+from ardea.state.records import RunState
+from scheduler.schedulers import Deployment, Scheduler, Verdict
+
+TOPOLOGIES = """
+import os
+
+from ardea import Bolt, Grouping, Spout, Topology
+
+
+class Numbers(Spout):
+    outputs = ("number",)
+
+    def initialize(self, config, context):
+        self.left = 100
+
+    def next_tuple(self):
+        if self.left == 0:
+            self.finish()
+            return
+        self.left -= 1
+        self.emit((self.left,), tup_id=self.left)
+
+
+class Silent(Spout):
+    outputs = ("number",)
+
+    def next_tuple(self):
+        pass
+
+
+class Ends(Spout):
+    outputs = ("number",)
+
+    def initialize(self, config, context):
+        print("this task cannot go on", flush=True)
+        os._exit(78)
+
+    def next_tuple(self):
+        pass
+
+
+class Ignore(Bolt):
+    def process(self, tup):
+        pass
+
+
+class Bounded(Topology):
+    numbers = Numbers.spec()
+    ignore = Ignore.spec(inputs={numbers: Grouping.SHUFFLE})
+
+
+class Endless(Topology):
+    numbers = Silent.spec()
+    ignore = Ignore.spec(inputs={numbers: Grouping.SHUFFLE})
+
+
+class Hopeless(Topology):
+    numbers = Ends.spec()
+    ignore = Ignore.spec(inputs={numbers: Grouping.SHUFFLE})
+"""
+
+
+def check_scheduler(make: Callable[[], Scheduler], folder: Path, *, patience: float = 60.0) -> None:
+    """Runs a scheduler through its contract, with topologies of two small tasks each, for real.
+
+    Args:
+        make: constructs it, as often as it is called; each stands for another process of a person's.
+        folder: an empty one, for the file with the topologies.
+        patience: seconds that a topology may take to come up, or to end.
+
+    Raises:
+        AssertionError: it does something else; the message says what.
+    """
+    file = folder / "conformance.py"
+    file.write_text(TOPOLOGIES)
+    check = _Check(make, file, f"Conformance{secrets.token_hex(3)}", patience)
+    try:
+        check.refuses_what_is_wrong()
+        check.waits_for_the_end()
+        check.keeps_what_runs()
+        check.ends_what_it_is_told_to()
+        check.says_why_one_fails()
+    finally:
+        check.kill(suppress=True)
+
+
+class _Check:
+    """One scheduler, and one name."""
+
+    def __init__(self, make: Callable[[], Scheduler], file: Path, name: str, patience: float) -> None:
+        self._make, self._file, self._name, self._patience = make, file, name, patience
+
+    def refuses_what_is_wrong(self) -> None:
+        with self._make() as scheduler:
+            missing = self._file.with_name("missing.py")
+            with _raises(NotFound, "prepare of a file that is not there"):
+                scheduler.prepare(str(missing), {})
+            with _raises(UserError, "prepare of a class that is not there"):
+                scheduler.prepare(f"{self._file}:Missing", {})
+            with _raises(UserError, "prepare with a configuration of a wrong type"):
+                scheduler.prepare(f"{self._file}:Endless", {"topology.stmgrs": "many"})
+        with self._prepared("Endless"):
+            pass
+        with _raises(NotFound, "kill of a topology that was only prepared"):
+            self.kill()
+
+    def waits_for_the_end(self) -> None:
+        with self._submitted("Bounded") as deployment:
+            verdict = self._wait(deployment, ended=True)
+        _expect("the state when it has ended", verdict.state, RunState.SUCCEEDED)
+
+    def keeps_what_runs(self) -> None:
+        """Also when whoever submitted it is gone; under the name of one that has ended."""
+        with self._submitted("Endless") as deployment:
+            topology = deployment.id
+            verdict = self._wait(deployment)
+            _expect("the state when it runs", verdict.state, RunState.RUNNING)
+            with _raises(TimedOut, "wait for the end of a topology that goes on"):
+                deployment.wait(0, ended=True, show=_unseen)
+        with self._prepared("Endless") as another:
+            if another.id == topology:
+                raise AssertionError("prepare gives two topologies one id")
+            with _raises(Conflict, "submit under a name that runs"):
+                another.submit(_unheard)
+
+    def ends_what_it_is_told_to(self) -> None:
+        self.kill()
+        with _raises(NotFound, "kill of a topology that is gone"):
+            self.kill()
+
+    def says_why_one_fails(self) -> None:
+        """Under the name of one that was killed."""
+        with self._submitted("Hopeless") as deployment:
+            try:
+                verdict = self._wait(deployment, ended=True)
+            except ClusterError as error:
+                if isinstance(error, TimedOut):
+                    raise AssertionError("a process ended with exit code 78, and the topology goes on") from error
+                why = error.message
+            else:
+                _expect("the state of one that fails", verdict.state, RunState.FAILED)
+                why = verdict.reason
+        if "numbers-0" not in why:
+            raise AssertionError(f"the reason of a failure names no task: {why!r}")
+        self.kill()
+
+    def kill(self, *, suppress: bool = False) -> None:
+        with contextlib.suppress(*((ArdeaError,) if suppress else ())), self._make() as scheduler:
+            scheduler.kill(self._name, 5.0, _unheard)
+
+    @contextlib.contextmanager
+    def _prepared(self, topology: str) -> Iterator[Deployment]:
+        overrides: Mapping[str, Any] = {"topology.name": self._name}
+        with self._make() as scheduler, scheduler.prepare(f"{self._file}:{topology}", overrides) as deployment:
+            _expect("the name of what is prepared", deployment.submission.plan.name, self._name)
+            yield deployment
+
+    @contextlib.contextmanager
+    def _submitted(self, topology: str) -> Iterator[Deployment]:
+        with self._prepared(topology) as deployment:
+            deployment.submit(_unheard)
+            yield deployment
+
+    def _wait(self, deployment: Deployment, *, ended: bool = False) -> Verdict:
+        return deployment.wait(self._patience, ended=ended, show=_unseen)
+
+
+def _expect(what: str, found: object, wanted: object) -> None:
+    if found != wanted:
+        raise AssertionError(f"{what}: {found!r}, expected {wanted!r}")
+
+
+@contextlib.contextmanager
+def _raises(kind: type[ArdeaError], what: str) -> Iterator[None]:
+    try:
+        yield
+    except kind:
+        return
+    except Exception as error:
+        raise AssertionError(f"{what} raises {type(error).__name__}, expected {kind.__name__}: {error}") from error
+    raise AssertionError(f"{what} raises nothing, expected {kind.__name__}")
+
+
+def _unheard(_: str) -> None:
+    """Nobody listens."""
+
+
+def _unseen(_: str, __: str) -> None:
+    """Nobody looks."""

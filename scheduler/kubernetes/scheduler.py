@@ -1,0 +1,109 @@
+"""The scheduler ``kubernetes``: the Jobs of a topology in one namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from ardea.errors import UserError
+from ardea.state.records import RunState
+from scheduler.kubernetes import room
+from scheduler.kubernetes.client import Cluster, Manifest
+from scheduler.kubernetes.kill import Killing
+from scheduler.kubernetes.submission import Options, Prepared, find_defaults, prepare, submit
+from scheduler.kubernetes.topologies import find
+from scheduler.kubernetes.waiting import Progress, Waiter
+from scheduler.schedulers import Deployment, Scheduler, Verdict
+
+Image = Annotated[str | None, typer.Option(help="The image of all pods; default: the namespace's.")]
+PathInImage = Annotated[
+    str | None, typer.Option("--path-in-image", metavar="PATH", help="The file is there; no code is sent.")
+]
+Include = Annotated[
+    list[str] | None, typer.Option("--include", metavar="PATTERN", help="More files to send, such as 'data/*.csv'.")
+]
+State = Annotated[
+    str | None, typer.Option("--state", metavar="URL", help="zookeeper://host:port/root; default: the namespace's.")
+]
+Namespace = Annotated[
+    str | None,
+    typer.Option("--namespace", "-n", envvar="ARDEA_NAMESPACE", help="The topology runs on Kubernetes, there."),
+]
+Context = Annotated[str | None, typer.Option("--context", help="The kubeconfig's context; default: its current one.")]
+Kubeconfig = Annotated[
+    str | None, typer.Option("--kubeconfig", metavar="FILE", help="Default: KUBECONFIG, else ~/.kube/config.")
+]
+
+
+class Kubernetes(Scheduler):
+    """Start a topology on Kubernetes; return when it runs."""
+
+    start_secs = 120.0
+
+    def __init__(
+        self,
+        image: Image = None,
+        path_in_image: PathInImage = None,
+        include: Include = None,
+        state: State = None,
+        namespace: Namespace = None,
+        context: Context = None,
+        kubeconfig: Kubeconfig = None,
+    ) -> None:
+        """Reads the kubeconfig.
+
+        Raises:
+            UserError: the options contradict one another, or no cluster is known.
+        """
+        if path_in_image is not None and include:
+            raise UserError("--include sends files, and with --path-in-image nothing is sent")
+        self._options = Options(image=image, state=state, path_in_image=path_in_image, include=tuple(include or ()))
+        self._cluster = Cluster.connect(namespace, context, kubeconfig)
+
+    def prepare(self, target: str, overrides: Mapping[str, Any]) -> Jobs:
+        """See :class:`Scheduler`."""
+        return Jobs(self._cluster, prepare(target, overrides, self._options, find_defaults(self._cluster)))
+
+    def kill(self, topology: str, wait_secs: float, say: Callable[[str], None]) -> None:
+        """See :class:`Scheduler`."""
+        found = find(self._cluster, topology)
+        Killing(self._cluster, found, say).kill(wait_secs)
+        say(f"{found.id} is gone")
+
+    def close(self) -> None:
+        """See :class:`Scheduler`."""
+        self._cluster.close()
+
+
+class Jobs(Deployment):
+    """A topology for a namespace."""
+
+    def __init__(self, cluster: Cluster, prepared: Prepared) -> None:
+        self.submission = prepared.submission
+        self.place = f"namespace {cluster.namespace}"
+        self.where = {"namespace": cluster.namespace, "root": prepared.blueprint.root}
+        self.options = f" -n {cluster.namespace}"
+        self._cluster, self._prepared = cluster, prepared
+        self._root: Manifest = {}
+
+    def manifests(self) -> list[Manifest]:
+        """See :class:`Deployment`."""
+        return self._prepared.manifests()
+
+    def submit(self, say: Callable[[str], None]) -> None:
+        """See :class:`Deployment`."""
+        for sentence in room.shortage(self._cluster, self._prepared.blueprint):
+            say(sentence)
+        self._root = submit(self._cluster, self._prepared)
+
+    def wait(self, patience: float | None, *, ended: bool, show: Callable[[str, str], None]) -> Verdict:
+        """See :class:`Deployment`."""
+
+        def seen(progress: Progress) -> None:
+            show(progress.status.state if progress.status else "STARTING", progress.line)
+
+        status = Waiter(self._cluster, self._root, seen).wait(patience, ended=ended)
+        hint = f"`ardea logs {self.id}{self.options}` shows what its processes said"
+        return Verdict(RunState(status.state), status.reason, hint)

@@ -1,0 +1,117 @@
+"""The scheduler ``local``: a daemon on this machine keeps the topology when the submitter is gone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+import typer
+
+from ardea.errors import ArdeaError, ClusterError, Conflict, ExitCode, NotFound, TimedOut, Unreachable, UserError
+from ardea.state.records import RunState
+from ardea.state.topologies import find
+from scheduler.daemon import DAEMON, Launch
+from scheduler.home import DEFAULT, Home
+from scheduler.kill import Killing
+from scheduler.schedulers import Deployment, Scheduler, Verdict
+from scheduler.submission import Submission
+
+ACCEPTED_WITHIN = 30.0
+"""Seconds that a daemon has to say whether it keeps the topology."""
+_REFUSALS: Mapping[ExitCode, type[ArdeaError]] = {
+    kind.exit_code: kind for kind in (Conflict, NotFound, TimedOut, Unreachable, UserError)
+}
+METRICS_KEY = "heron.metricsmgr.port"
+MetricsPort = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="Container N serves /metrics on this port + N; 0: any.")
+]
+State = Annotated[
+    str,
+    typer.Option("--state", envvar="ARDEA_STATE", metavar="DIR", help="The directory, or zookeeper://host:port/root."),
+]
+
+
+class Local(Scheduler):
+    """Start a topology on this machine; return when it runs."""
+
+    def __init__(self, metrics_port: MetricsPort = None, state: State = DEFAULT) -> None:
+        self._home = Home(state)
+        self._overrides = {} if metrics_port is None else {METRICS_KEY: metrics_port}
+
+    def prepare(self, target: str, overrides: Mapping[str, Any]) -> LocalDeployment:
+        """See :class:`Scheduler`."""
+        submission = Submission.of(target, {**overrides, **self._overrides}, self._home.state_url)
+        return LocalDeployment(submission, self._home, self.daemon())
+
+    def kill(self, topology: str, wait_secs: float, say: Callable[[str], None]) -> None:
+        """See :class:`Scheduler`; the logs stay."""
+        with self._home.open_state() as state:
+            found = find(state, topology)
+            Killing(state, self._home, found, say).kill(wait_secs)
+        say(f"{found.id} is gone; its logs stay in {self._home.folder(found.id)}")
+
+    def daemon(self) -> list[str]:
+        """The command of the process that keeps a topology; :mod:`scheduler.daemon` says what it reads and tells."""
+        return list(DAEMON)
+
+
+class LocalDeployment(Deployment):
+    """A topology for a daemon."""
+
+    def __init__(
+        self, submission: Submission, home: Home, daemon: list[str], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """``daemon`` is the command that keeps it."""
+        self.submission = submission
+        folder = home.folder(self.id)
+        self.place = f"this machine; its logs are in {folder}"
+        self.where = {"folder": str(folder)}
+        self._home, self._daemon, self._clock = home, daemon, clock
+        self._launch: Launch | None = None
+        self._ran = False
+
+    def submit(self, say: Callable[[str], None]) -> None:  # noqa: ARG002
+        """See :class:`Deployment`.
+
+        Raises:
+            ArdeaError: what the daemon met with; nothing was started.
+        """
+        self._launch = launch = Launch(self.submission, self._home, self._daemon)
+        news = launch.news(self._clock() + ACCEPTED_WITHIN)
+        if news is None:
+            raise TimedOut(
+                f"the daemon of {self.id} has said nothing for {ACCEPTED_WITHIN:g} s; it goes on starting",
+                hint=f"`ardea list` shows whether it runs, `ardea kill {self.id}` ends it",
+            )
+        if news.kind == "refused":
+            raise _REFUSALS.get(ExitCode(news.code), ClusterError)(news.text, hint=news.hint)
+
+    def wait(self, patience: float | None, *, ended: bool, show: Callable[[str, str], None]) -> Verdict:
+        """See :class:`Deployment`."""
+        assert self._launch is not None, "it was not submitted"
+        deadline = None if patience is None else self._clock() + patience
+        missing = "waiting for its processes"
+        while (news := self._launch.news(deadline)) is not None:
+            if news.kind == "running":
+                self._ran, missing = True, ""
+                if not ended:
+                    return Verdict(RunState.RUNNING)
+            elif news.kind == "over":
+                if not self._ran and news.text != RunState.SUCCEEDED:
+                    raise ClusterError(f"{self.id} {news.text} before it ran: {news.reason}", hint=news.hint)
+                return Verdict(RunState(news.text), news.reason, news.hint)
+            else:
+                missing = news.text or missing
+            show("RUNNING" if self._ran else "STARTING", missing)
+        late = "has not ended" if self._ran else "does not run"
+        goes_on = "; it goes on" if self._ran else f": {missing}; it goes on starting"
+        raise TimedOut(
+            f"{self.id} {late} after {patience:g} s{goes_on}",
+            hint=f"`ardea describe {self.id}` shows how far it is, `ardea kill {self.id}` ends it",
+        )
+
+    def close(self) -> None:
+        """See :class:`Deployment`."""
+        if self._launch is not None:
+            self._launch.close()

@@ -1,0 +1,246 @@
+"""``ardea submit NAME``: which schedulers there are, what they add to the command line, how it ends."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from ardea.cli.__main__ import app
+from ardea.errors import ExitCode
+from ardea.state.records import RunState
+from ardea.testing.schedulers import TOPOLOGIES, check_scheduler
+from scheduler import schedulers
+from scheduler.schedulers import Verdict
+from tests.unit.cli import memory
+from tests.unit.cli.memory import Entry, Memory
+
+ROOT = Path(__file__).parents[3]
+
+
+def ardea(*args: object):
+    return CliRunner().invoke(app, [str(arg) for arg in args], prog_name="ardea")
+
+
+@pytest.fixture(autouse=True)
+def nothing_runs():
+    memory.RUNNING.clear()
+
+
+@pytest.fixture
+def file(tmp_path) -> str:
+    path = tmp_path / f"conforms_{abs(hash(tmp_path))}.py"
+    path.write_text(TOPOLOGIES)
+    return str(path)
+
+
+@pytest.fixture
+def install(tmp_path, monkeypatch):
+    """A package with one scheduler, as pip would leave it."""
+
+    def installed(value="tests.unit.cli.memory:Memory", text=""):
+        info = tmp_path / "their_scheduler-1.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-scheduler\nVersion: 1\n")
+        (info / "entry_points.txt").write_text(f"[ardea.schedulers]\nmemory = {value}\n")
+        if text:
+            (tmp_path / f"{value.partition(':')[0]}.py").write_text(text)
+        monkeypatch.syspath_prepend(str(tmp_path))
+
+    return installed
+
+
+def test_the_built_in_ones_are_registered_as_any():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    offered = project["entry-points"]["ardea.schedulers"]
+    assert set(offered) == {"kubernetes", "local"}
+    for name, value in offered.items():
+        module, _, called = value.partition(":")
+        assert schedulers.load(name) is getattr(import_module(module), called)
+
+
+def test_an_unknown_name_lists_those_that_are_installed(install):
+    install()
+    told = ardea("submit", "slurm", "x.py", "--partition", "long")
+    assert told.exit_code == ExitCode.INVALID
+    assert "error: no scheduler is called slurm; installed are kubernetes, local, memory\nhint: install" in told.stderr
+
+
+def test_the_options_of_its_constructor_are_options_of_the_verb(install, file):
+    install()
+    assert "memory" in ardea("submit", "--help").stdout
+    shown = ardea("submit", "memory", "--help").stdout
+    assert "Start nothing at all." in shown
+    assert [option for option in ("--shelf", "--copies", "--containers", "--no-wait") if option not in shown] == []
+    told = ardea("submit", "memory", f"{file}:Endless", "--shelf", "low", "--copies", 2, "-o", "json", "--name", "Mine")
+    assert told.exit_code == 0, told.stderr
+    document = json.loads(told.stdout)
+    assert {"Mine": document.pop("id")} == memory.RUNNING
+    assert document == {"topology": "Mine", "state": "RUNNING", "reason": "", "shelf": "low", "copies": "2"}
+    assert "it is dusty here" in told.stderr
+    assert "is submitted to shelf low" in told.stderr
+    assert "--shelf top` shows it" in told.stderr
+
+
+def test_a_dry_run_submits_nothing(install, file, monkeypatch):
+    install()
+    document = json.loads(ardea("submit", "memory", f"{file}:Endless", "--dry-run", "-o", "json").stdout)
+    assert document["topology"] == "Endless"
+    monkeypatch.setattr(Entry, "manifests", lambda _: [{"kind": "Shelf", "books": 3}])
+    assert ardea("submit", "memory", f"{file}:Endless", "--dry-run").stdout == "kind: Shelf\nbooks: 3\n"
+    assert memory.RUNNING == {}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "code", "says"),
+    [
+        (Verdict(RunState.SUCCEEDED), ExitCode.OK, "has SUCCEEDED; `ardea describe"),
+        (Verdict(RunState.FAILED, "no water", "look outside"), ExitCode.FAILED, "FAILED: no water\nhint: look outside"),
+        (Verdict(RunState.KILLED, "by hand"), ExitCode.INTERRUPTED, "was killed: by hand"),
+    ],
+    ids=["succeeded", "failed", "killed"],
+)
+def test_the_exit_code_is_the_verdicts(install, file, monkeypatch, verdict, code, says):
+    install()
+    asked = []
+    monkeypatch.setattr(Entry, "wait", lambda _, patience, *, ended, show: asked.append((patience, ended)) or verdict)
+    told = ardea("submit", "memory", f"{file}:Bounded", "--wait", "-o", "json")
+    assert (told.exit_code, asked) == (code, [(None, True)])
+    assert says in told.stderr
+    assert json.loads(told.stdout)["state"] == verdict.state
+
+
+@pytest.mark.parametrize(
+    ("options", "asked"),
+    [([], (5.0, False)), (["--wait-secs", "0"], (0.0, False)), (["--wait", "--wait-secs", "9"], (9.0, True))],
+    ids=["until-it-runs", "not-at-all", "until-it-has-ended"],
+)
+def test_how_long_is_waited(install, file, monkeypatch, options, asked):
+    install()
+    seen = []
+
+    def wait(_, patience, *, ended, show):
+        seen.append((patience, ended))
+        return Verdict(RunState.RUNNING)
+
+    monkeypatch.setattr(Entry, "wait", wait)
+    assert ardea("submit", "memory", f"{file}:Endless", *options).exit_code == 0
+    assert seen == [asked]
+
+
+def test_nobody_waits_who_does_not_want_to(install, file, monkeypatch):
+    install()
+    monkeypatch.setattr(Entry, "wait", None)
+    told = ardea("submit", "memory", f"{file}:Endless", "--no-wait", "-o", "json")
+    assert (told.exit_code, json.loads(told.stdout)["state"]) == (0, "SUBMITTED")
+
+
+def test_an_interrupted_submitter_says_how_to_end_it(install, file, monkeypatch):
+    install()
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Entry, "wait", interrupted)
+    told = ardea("submit", "memory", f"{file}:Endless")
+    assert told.exit_code == ExitCode.INTERRUPTED
+    assert f"goes on: `ardea kill {memory.RUNNING['Endless']} --shelf top` ends it" in told.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("raise RuntimeError('no licence')", "RuntimeError: no licence"),
+        ("", "ModuleNotFoundError: No module named 'theirs_absent'"),
+        ("class Theirs: pass", "theirs_class:Theirs is no subclass of scheduler.schedulers.Scheduler"),
+        (
+            "from scheduler.schedulers import Scheduler\nclass Theirs(Scheduler): pass",
+            "theirs_abstract:Theirs has no kill, prepare",
+        ),
+        (
+            "from tests.unit.cli.memory import Memory\nclass Theirs(Memory):\n    def __init__(self, host): pass",
+            "the parameter host of theirs_default:Theirs has no default",
+        ),
+    ],
+    ids=["raises", "absent", "class", "abstract", "default"],
+)
+def test_one_that_cannot_be_used_is_named_and_harms_no_other(install, request, text, says):
+    install(f"theirs_{request.node.callspec.id}:Theirs", text)
+    told = ardea("submit", "memory", "x.py", "--shelf", "low")
+    assert told.exit_code == ExitCode.INVALID
+    assert "the scheduler memory of the package their-scheduler cannot be used: " in told.stderr
+    assert says in told.stderr
+    assert "Traceback" not in told.stderr
+    assert "memory" in ardea("submit", "--help").stdout
+    assert ardea("submit", "local", "--help").exit_code == 0
+
+
+# --- the conformance suite ----------------------------------------------------------------------------------------
+
+
+def test_a_scheduler_that_keeps_the_contract_passes(tmp_path):
+    check_scheduler(Memory, tmp_path)
+    assert memory.RUNNING == {}
+
+
+class Deaf(Memory):
+    def kill(self, topology, wait_secs, say):
+        pass
+
+
+class Hasty(Memory):
+    def prepare(self, target, overrides):
+        entry = super().prepare(target, overrides)
+        entry.submit(print)
+        return entry
+
+
+class Careless(Memory):
+    def prepare(self, target, overrides):
+        if "Missing" in target:
+            return None
+        return super().prepare(target, overrides)
+
+
+class Sharing(Memory):
+    def prepare(self, target, overrides):
+        entry = super().prepare(target, overrides)
+        entry.submit = lambda _: memory.RUNNING.update({entry.name: entry.id})
+        return entry
+
+
+class Hopeful(Memory):
+    def prepare(self, target, overrides):
+        entry = super().prepare(target, overrides)
+        if entry.kind == "Hopeless":
+            entry.kind = "Endless"
+        return entry
+
+
+class Silent(Memory):
+    def prepare(self, target, overrides):
+        entry = super().prepare(target, overrides)
+        if entry.kind == "Hopeless":
+            entry.wait = lambda *_, **__: Verdict(RunState.FAILED, "it went wrong")
+        return entry
+
+
+@pytest.mark.parametrize(
+    ("broken", "says"),
+    [
+        (Deaf, "kill of a topology that was only prepared raises nothing, expected NotFound"),
+        (Hasty, "kill of a topology that was only prepared raises nothing, expected NotFound"),
+        (Careless, "prepare of a class that is not there raises nothing, expected UserError"),
+        (Sharing, "submit under a name that runs raises nothing, expected Conflict"),
+        (Hopeful, "a process ended with exit code 78, and the topology goes on"),
+        (Silent, "the reason of a failure names no task: 'it went wrong'"),
+    ],
+)
+def test_the_suite_says_what_a_scheduler_does_not_keep(tmp_path, broken, says):
+    with pytest.raises(AssertionError) as caught:
+        check_scheduler(broken, tmp_path)
+    assert str(caught.value).startswith(says)

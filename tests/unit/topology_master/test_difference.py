@@ -1,0 +1,100 @@
+"""What ``ardea update --dry-run`` says would change."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ardea import Topology
+from ardea.plan.definition import Definition
+from ardea.plan.shape import shape_of
+from ardea.plan.wire import packing_to_bytes
+from ardea.testing import CollectBolt, RowsSpout
+from scheduler.difference import ComponentDifference, difference
+from scheduler.packing import packing_for
+from scheduler.update import wanted
+
+
+class Pair(Topology):
+    rows = RowsSpout.of(["n"], []).spec()
+    scaled = CollectBolt.spec(inputs=[rows], par=2)
+
+
+class Other(Topology):
+    """A bolt less, one more, and one that asks for more."""
+
+    rows = RowsSpout.of(["n"], []).spec(ram="2GB")
+    fresh = CollectBolt.spec(inputs=[rows])
+
+
+CONFIG = {"topology.name": "Pair", "topology.stmgrs": 2, "a.password": "1"}
+
+
+def definition(topology, **more):
+    plan = topology.plan(CONFIG)
+    packing = packing_to_bytes(packing_for(plan.config).pack(plan))
+    return Definition(
+        topology="pair-1",
+        state="",
+        location="p",
+        config=CONFIG,
+        shape=shape_of(plan),
+        packing=packing,
+        **more,
+    )
+
+
+def updated(present, topology, parallelism, config, *, rebuilt):
+    plan = topology.plan(config)
+    return wanted(present, plan, parallelism=parallelism, location="p", config=config, rebuilt=rebuilt)
+
+
+def test_more_tasks_start_and_nothing_else_does():
+    present = definition(Pair)
+    found = difference(present, updated(present, Pair, {"scaled": 3}, present.config, rebuilt=False))
+    assert found.components == [
+        ComponentDifference(component="rows", what="same", tasks=(1, 1)),
+        ComponentDifference(component="scaled", what="rescaled", tasks=(2, 3)),
+    ]
+    assert (found.started, found.stopped, found.moved, found.restarted) == (["scaled-2"], [], [], False)
+    assert (found.configuration, found.containers_replaced) == ([], [])
+
+
+def test_the_highest_tasks_end():
+    present = definition(Pair)
+    found = difference(present, updated(present, Pair, {"scaled": 1}, present.config, rebuilt=False))
+    assert (found.started, found.stopped) == ([], ["scaled-1"])
+
+
+def test_configuration_is_told_by_its_keys_without_values():
+    present = definition(Pair)
+    changed = {**CONFIG, "a.password": "2", "topology.max.spout.pending": 7}
+    found = difference(present, updated(present, Pair, {}, changed, rebuilt=True))
+    assert found.configuration == ["a.password", "topology.max.spout.pending"]
+    assert found.restarted
+    assert b'"2"' not in msgspec.json.encode(found)
+
+
+def test_a_new_version_names_what_comes_goes_and_differs():
+    present = definition(Pair)
+    found = difference(present, updated(present, Other, {}, present.config, rebuilt=True))
+    assert {each.component: (each.what, each.tasks) for each in found.components} == {
+        "fresh": ("added", (0, 1)),
+        "rows": ("changed", (1, 1)),
+        "scaled": ("removed", (2, 0)),
+    }
+    assert (found.started, found.stopped) == (["fresh-0"], ["scaled-0", "scaled-1"])
+
+
+@pytest.mark.parametrize(("whole", "replaced"), [(False, []), (True, [1, 2])])
+def test_where_containers_are_replaced_as_a_whole_it_says_which(whole, replaced):
+    present = definition(Pair, whole=whole)
+    found = difference(present, updated(present, Pair, {}, {**CONFIG, "topology.max.spout.pending": 7}, rebuilt=True))
+    assert found.containers_replaced == replaced
+
+
+def test_nothing_differs_from_itself():
+    present = definition(Pair)
+    found = difference(present, present)
+    assert {each.what for each in found.components} == {"same"}
+    assert not any((found.configuration, found.started, found.stopped, found.moved, found.restarted))
