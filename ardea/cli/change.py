@@ -7,10 +7,15 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import typer
+from rich.table import Table
 
 from ardea import config, loader
+from ardea.cli import console
+from ardea.cli.console import Output
 from ardea.plan import LogicalPlan
+from scheduler.difference import Difference
 from scheduler.update import Change
 
 
@@ -24,6 +29,31 @@ def build(target: str, overrides: Mapping[str, Any]) -> LogicalPlan:
     """What an author's file builds; whatever it prints while it is imported is no data of ours."""
     with contextlib.redirect_stdout(sys.stderr):
         return loader.load(target).plan(overrides)
+
+
+def show(found: Difference, output: Output) -> None:
+    """What ``--dry-run`` prints."""
+    if output is Output.JSON:
+        console.print_json(msgspec.to_builtins(found))
+        return
+    table = Table("Component", "", "Tasks", box=None, pad_edge=False)
+    for each in found.components:
+        before, after = each.tasks
+        table.add_row(each.component, each.what, str(after) if before == after else f"{before} -> {after}")
+    console.out().print(table, highlight=False)
+    whole = "every instance and metrics manager" if found.restarted else ""
+    for title, names in (
+        ("configuration", ", ".join(found.configuration)),
+        ("start", ", ".join(found.started)),
+        ("end", ", ".join(found.stopped)),
+        ("move, and so start again", ", ".join(found.moved)),
+        ("start again", whole),
+        ("containers added", ", ".join(map(str, found.containers_added))),
+        ("containers removed", ", ".join(map(str, found.containers_removed))),
+        ("containers replaced", ", ".join(map(str, found.containers_replaced))),
+    ):
+        if names:
+            console.out().print(f"{title}: {names}", highlight=False, soft_wrap=True)
 
 
 def _count(text: str) -> tuple[str, int]:

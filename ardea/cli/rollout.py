@@ -32,6 +32,8 @@ def update(
     path_in_image: str | None,
     include: list[str] | None,
     wait_secs: float | None,
+    dry_run: bool,
+    output: console.Output,
     wish: bool,
 ) -> None:
     """See ``ardea update``."""
@@ -52,6 +54,9 @@ def update(
 
     work = Update(cluster, found, status, ask, console.say)
     wanted = change.asked(parallelism, settings, moving=moving)
+    if dry_run:
+        change.show(work.compared(wanted, file, options, change.build), output)
+        return
     code = work.update(wanted, file, options, change.build, UP_WITHIN if wait_secs is None else wait_secs)
     if code != ExitCode.OK:
         raise typer.Exit(code)

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ardea.cli import change, console, rollout, submission
-from ardea.cli.console import Name, StateOption
+from ardea.cli.console import Name, Output, OutputOption, StateOption
 from ardea.cli.places import also_on_kubernetes
 from ardea.cli.running import Running, running
 from ardea.errors import UserError
@@ -18,6 +18,7 @@ from ardea.plan.definition import Definition
 from ardea.state import StateManager, paths, records
 from ardea.state.records import ExecutionState
 from scheduler import keys
+from scheduler.difference import difference
 from scheduler.home import Home
 from scheduler.update import Change, Updating, Version, next_of, room
 from topology_master.updates import Wish
@@ -49,6 +50,8 @@ def update(
         float | None,
         typer.Option("--wait-secs", min=1, help="How long new processes may take to come up; 60, on Kubernetes 120."),
     ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would change; change nothing.")] = False,
+    output: OutputOption = Output.TABLE,
     wish: Annotated[bool, typer.Option("--wish", hidden=True, help="Ask for what stdin says.")] = False,
     state: StateOption = console.STATE,
 ) -> None:
@@ -69,17 +72,25 @@ def update(
         asked = change.asked(parallelism, settings, moving=moving)
         if file is not None:
             asked = replace(asked, version=Version(location=str(Path(file).absolute())))
-        made = _made(found, asked, home, UP_WITHIN if wait_secs is None else wait_secs)
+        present, next_ = _plans(found, asked)
+        if dry_run:
+            change.show(difference(present, next_), output)
+            return
+        made = _made(present, next_, home, UP_WITHIN if wait_secs is None else wait_secs)
         Updating(found.client, made, console.say).update()
     console.say(f"{found.topology.id} works by the new plan; `ardea describe {name}` shows it")
 
 
-def _made(found: Running, asked: Change, home: Home, patience: float) -> Wish:
-    """The wish; the keys of new containers lie where their processes look for them."""
-    topology, folder = found.topology.id, home.folder(found.topology.id)
-    present, half_done = _present(found.state, topology)
+def _plans(found: Running, asked: Change) -> tuple[Definition, Definition]:
+    """The plan in force, and the one that is asked for."""
+    present, half_done = _present(found.state, found.topology.id)
     location = asked.version.location if asked.version is not None else present.location
-    next_ = next_of(present, asked, lambda config: change.build(location, config), half_done=half_done)
+    return present, next_of(present, asked, lambda config: change.build(location, config), half_done=half_done)
+
+
+def _made(present: Definition, next_: Definition, home: Home, patience: float) -> Wish:
+    """The wish; the keys of new containers lie where their processes look for them."""
+    folder = home.folder(present.topology)
     room(present, next_)
     next_, fresh = keys.issue(next_, keys.read(folder, keys.lacking(next_)))
     keys.write(folder, fresh)

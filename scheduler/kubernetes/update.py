@@ -25,6 +25,7 @@ from ardea.plan.wire import packing_from_bytes
 from ardea.transport import KEY_FILE, holder
 from scheduler import keys
 from scheduler.control import Status
+from scheduler.difference import Difference, difference
 from scheduler.kubernetes import access, bundle, layout, names, objects
 from scheduler.kubernetes.blueprint import BUNDLE, Blueprint, Bundle, Pods
 from scheduler.kubernetes.client import Manifest, Objects
@@ -113,9 +114,7 @@ class Update:
         id_ = secrets.token_hex(8)
         provision = Provision(self._cluster, present.id, id_)
         with self._code(present, target, options) as code:
-            if target is not None or options.image is not None:
-                change = replace(change, version=code.version)
-            next_ = next_of(present.definition, change, lambda config: build(code.target, config), half_done=half_done)
+            next_ = _next(present, change, code, target, options, build, half_done=half_done)
             kept = self._kept(next_)
             next_, fresh = keys.issue(next_, kept)
             wanted = Blueprint(definition=next_, pods=code.pods)
@@ -130,6 +129,19 @@ class Update:
         elif ended != ExitCode.UNREACHABLE:
             provision.withdraw()
         return ended
+
+    def compared(
+        self,
+        change: Change,
+        target: str | None,
+        options: Options,
+        build: Callable[[str, Mapping[str, Any]], LogicalPlan],
+    ) -> Difference:
+        """What :meth:`update` would change; nothing is."""
+        _, present, half_done = self._present()
+        with self._code(present, target, options) as code:
+            next_ = _next(present, change, code, target, options, build, half_done=half_done)
+        return difference(present.definition, next_)
 
     def _present(self) -> tuple[Manifest, Blueprint, bool]:
         """The root, what it says runs as soon as its master says the same, and whether an update is half done."""
@@ -217,3 +229,18 @@ def _other_python(present: Blueprint, here: str) -> UserError:
         "nothing was changed",
         hint=f"use Python {present.pods.python}, or say --image with an image that has {here}",
     )
+
+
+def _next(
+    present: Blueprint,
+    change: Change,
+    code: Code,
+    target: str | None,
+    options: Options,
+    build: Callable[[str, Mapping[str, Any]], LogicalPlan],
+    *,
+    half_done: bool,
+) -> Definition:
+    if target is not None or options.image is not None:
+        change = replace(change, version=code.version)
+    return next_of(present.definition, change, lambda config: build(code.target, config), half_done=half_done)

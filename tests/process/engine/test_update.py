@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -65,7 +66,14 @@ def exactly_once(counted):
 
 
 def test_scale_up_and_down(counted):
-    """A drained update sends nothing twice; the processes come and go."""
+    """A drained update sends nothing twice; the processes come and go.  A dry run tells, and changes nothing."""
+    epoch, tasks = counted.topology.status.epoch, counted.tasks("first")
+    code, said = counted.update("--component-parallelism", "first:4", "--dry-run", "-o", "json")
+    assert code == 0, said
+    told = json.loads(said)
+    assert told["started"] == [f"first-{index}" for index in range(len(tasks), 4)]
+    assert (told["stopped"], told["restarted"], told["configuration"]) == ([], False, [])
+    assert (counted.topology.status.epoch, counted.tasks("first")) == (epoch, tasks)
     code, said = counted.update("--component-parallelism", "first:4")
     assert code == 0, said
     counted.works()

@@ -59,14 +59,21 @@ class Master:
     def pause(self, seconds):
         self.now += seconds
 
-    def updates(self, *parallelism, target=None, settings=None, moving=True, **options):
-        """The verb, and what it asked for."""
-        verb = Update(
+    def verb(self):
+        return Update(
             self.cluster, find(self.cluster, "Sums"), lambda: status(self.epoch, self.update), self.ask,
             lambda _: None, clock=lambda: self.now, pause=self.pause,
         )  # fmt: skip
+
+    def compares(self, *parallelism, target=None):
+        """The verb's dry run."""
+        change = asked(list(parallelism), None, moving=True)
+        return self.verb().compared(change, None if target is None else str(target), Options(), build)
+
+    def updates(self, *parallelism, target=None, settings=None, moving=True, **options):
+        """The verb, and what it asked for."""
         change = asked(list(parallelism), settings, moving=moving)
-        code = verb.update(change, None if target is None else str(target), Options(**options), build, 30.0)
+        code = self.verb().update(change, None if target is None else str(target), Options(**options), build, 30.0)
         return code, self.wishes[-1].wanted
 
 
@@ -98,6 +105,15 @@ def test_more_tasks_bring_a_container_and_its_key(cluster, made, master):
     assert master.seen == [{*before, "sums-key-3"}]
     assert names(cluster) == {*before, "sums-key-3"}
     assert wanted.code == made.blueprint.definition.code
+
+
+def test_a_dry_run_brings_nothing_and_says_what_would_change(author, cluster, master):
+    before = names(cluster)
+    grown, anew = master.compares("adds_up:4"), master.compares(target=author(component={"topology.debug": True}))
+    assert (names(cluster), master.wishes) == (before, [])
+    assert {each.component: each.tasks for each in grown.components}["adds_up"][1] == 4
+    assert (grown.containers_added, grown.containers_replaced, grown.restarted) == ([3], [], False)
+    assert (anew.containers_added, anew.containers_replaced, anew.restarted) == ([], [1, 2], True)
 
 
 def test_what_a_refused_update_has_brought_goes_again(cluster, author, master):
