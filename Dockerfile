@@ -1,17 +1,20 @@
 # The image of every pod of a topology: masters, managers, instances, and the helm chart's test.
 #
 #   make image                             builds ardea:dev with buildah or docker
+#   make image EXTRAS="... spark"          with more of pyproject.toml's extras; spark brings Debian's Java
 #   FROM ardea:dev                         is how an author adds packages and code (docs/kubernetes.md)
 #
-# Wheels only: no stage has a compiler.  The layer of the dependencies stays as long as pyproject.toml does.
+# Wheels only, for no stage has a compiler; but for PySpark, which has none and is Python alone.  The layer of the dependencies stays as long as pyproject.toml does.
+
+ARG EXTRAS="kubernetes zookeeper"
 
 FROM python:3.11-slim AS dependencies
-ARG EXTRAS="kubernetes zookeeper"
+ARG EXTRAS
 COPY pyproject.toml scripts/requirements.py /build/
 RUN python -m venv /opt/ardea \
  && python /build/requirements.py /build/pyproject.toml $EXTRAS > /build/requirements.txt \
  && /opt/ardea/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --only-binary :all: \
-    -r /build/requirements.txt
+    --no-binary pyspark -r /build/requirements.txt
 
 FROM dependencies AS code
 RUN /opt/ardea/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --only-binary :all: "hatchling>=1.27"
@@ -23,6 +26,13 @@ FROM python:3.11-slim
 LABEL org.opencontainers.image.title="ardea" \
       org.opencontainers.image.description="A topology engine for Python: Storm's model, Heron's architecture" \
       org.opencontainers.image.licenses="Apache-2.0"
+ARG EXTRAS
+RUN case " $EXTRAS " in *" spark "*) \
+    mkdir -p /usr/share/man/man1 \
+ && apt-get update -qq \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends default-jre-headless >/dev/null \
+ && rm -rf /var/lib/apt/lists/* ;; \
+    esac
 RUN useradd --uid 10001 --create-home --shell /usr/sbin/nologin ardea
 COPY --from=dependencies /opt/ardea /opt/ardea
 COPY --from=code /staged/opt/ardea /opt/ardea

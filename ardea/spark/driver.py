@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ardea.component import Bolt
+from ardea.component import Bolt, Spec
 from ardea.context import TopologyContext
 from ardea.errors import ArdeaError, UserError
 from ardea.metrics import JOB_TASKS, JOB_TASKS_DONE, AssignableMetric
@@ -29,6 +29,8 @@ from ardea.tuples import Tuple
 LOOK = 0.05
 """Seconds between two looks at what has been reported."""
 SCRATCH = "scratch"
+DRIVER_RAM = "2GiB"
+"""Spark's default heap of 1 GiB, what a JVM takes beside it, this process, and two or three Python workers."""
 
 
 class Driver(Bolt):
@@ -36,6 +38,11 @@ class Driver(Bolt):
 
     config = MappingProxyType({"topology.tick.tuple.freq.secs": LOOK})
     job: SparkJob
+
+    @classmethod
+    def spec(cls, *args: Any, ram: int | str | None = None, **more: Any) -> Spec:
+        """As of any component; ``ram`` is Spark's, too, and by default ``DRIVER_RAM``."""
+        return super().spec(*args, ram=DRIVER_RAM if ram is None else ram, **more)
 
     @abstractmethod
     def open_index(self, folder: Path) -> IndexWriter:

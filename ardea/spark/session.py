@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import traceback
@@ -29,6 +30,8 @@ _LOOPBACK = "127.0.0.1"
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _JAVA = "An error occurred while calling "
 _TRACEBACK = "Traceback (most recent call last):\n"
+_DYING = 0.5
+"""Seconds that a JVM may take to end after its connections have."""
 
 
 def require_java() -> None:
@@ -113,11 +116,30 @@ def open_session(name: str, settings: Mapping[str, str]) -> Any:
 
 def end_jvm() -> None:
     """Kills the JVM of this process, if there is one: a stopped session would keep it, and its memory, to the end."""
-    # Spark has no public way to do this; the gateway is the one attribute that all releases of PySpark have.
+    if (jvm := _jvm()) is not None:
+        jvm.kill()
+        jvm.wait()
+
+
+def jvm_death() -> str | None:
+    """How the JVM of this process has ended; None if it has not, or never was there."""
+    if (jvm := _jvm()) is None:
+        return None
+    try:
+        code = jvm.wait(_DYING)
+    except subprocess.TimeoutExpired:
+        return None
+    if code == -signal.SIGKILL:  # what the kernel sends a container that takes too much
+        return "Spark's JVM was killed, probably for want of memory (driver_ram=)"
+    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"has ended with exit code {code}"
+    return f"Spark's JVM {how}"
+
+
+def _jvm() -> subprocess.Popen[bytes] | None:
+    # Spark has no public way to it; the gateway is the one attribute that all releases of PySpark have.
     pyspark = sys.modules.get("pyspark")
-    if pyspark is not None and (gateway := pyspark.SparkContext._gateway) is not None:
-        gateway.proc.kill()
-        gateway.proc.wait()
+    gateway = None if pyspark is None else pyspark.SparkContext._gateway
+    return None if gateway is None else gateway.proc
 
 
 def cause_of(error: BaseException, file: str) -> str:

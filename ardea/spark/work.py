@@ -101,7 +101,7 @@ class Work(threading.Thread):
             self.error = error if isinstance(error, ArdeaError) else self._told(error)
 
     def _told(self, error: BaseException) -> UserError:
-        cause = session.cause_of(error, self._job.function.__code__.co_filename)
+        cause = session.jvm_death() or session.cause_of(error, self._job.function.__code__.co_filename)
         self._logger.error("the Spark job failed", exc_info=error)
         return UserError(
             f"{cause}: the Spark job of {self._app.rpartition(' ')[2]} failed, and the topology with it",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import signal
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +14,7 @@ import pytest
 from ardea.errors import ConfigError, UserError
 from ardea.spark.job import SparkJob
 from ardea.spark.schema import parse_schema
-from ardea.spark.session import cause_of, require_java, spark_settings
+from ardea.spark.session import cause_of, end_jvm, jvm_death, require_java, spark_settings
 from ardea.spark.work import Stages, differences, stages_of
 
 JOB = SparkJob(lambda spark: spark, (), None, 100, "early", False, 1 << 20, None)
@@ -104,6 +106,36 @@ JAVA_STORY = """An error occurred while calling o37.collect.
 Caused by: java.io.IOException: No space left on device
 \tat java.io.FileOutputStream.writeBytes(Native Method)
 """
+
+
+@pytest.fixture
+def jvm(monkeypatch):
+    """What stands in for one: a process that PySpark has started."""
+    with subprocess.Popen(["sleep", "600"]) as process:
+        gateway = SimpleNamespace(proc=process)
+        monkeypatch.setitem(sys.modules, "pyspark", SimpleNamespace(SparkContext=SimpleNamespace(_gateway=gateway)))
+        yield process
+        process.kill()
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (signal.SIGKILL, "Spark's JVM was killed, probably for want of memory (driver_ram=)"),
+        (signal.SIGABRT, "Spark's JVM was killed by SIGABRT"),
+    ],
+)
+def test_a_jvm_that_has_died_is_a_cause(jvm, number, told):
+    assert jvm_death() is None
+    jvm.send_signal(number)
+    assert jvm_death() == told
+    end_jvm()
+
+
+def test_without_a_jvm_there_is_nothing_to_end(monkeypatch):
+    monkeypatch.delitem(sys.modules, "pyspark", raising=False)
+    end_jvm()
+    assert jvm_death() is None
 
 
 @pytest.mark.parametrize(

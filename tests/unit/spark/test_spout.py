@@ -40,6 +40,7 @@ def test_fields_and_driver():
     assert (plan["numbers"].tasks, plan["numbers_driver"].tasks) == (2, 1)
     driver = plan["numbers_driver"]
     assert driver.config == {"spark.master": "local[2]", "topology.tick.tuple.freq.secs": 0.05}
+    assert driver.resource.ram == 2 << 30
     assert [(source.component, source.stream) for source in driver.inputs] == [("numbers", "driver")]
 
 

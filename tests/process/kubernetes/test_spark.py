@@ -1,0 +1,67 @@
+"""Spark on a real cluster: the driver in a pod of its own, its spouts on another node, and no volume between them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.process.kubernetes.conftest import BUILT
+from tests.process.kubernetes.releases import ROOT, kubectl, needs_cluster, run
+from tests.process.kubernetes.running import TOPOLOGIES, ardea, described, nodes, pod_of, signal_process
+from tests.process.kubernetes.spark_image import lay_out
+from tests.process.waiting import eventually
+
+pytestmark = [needs_cluster, pytest.mark.timeout(600)]
+SPARK_IMAGE = "ardea:spark-test"
+ROWS = 8000
+DRIVER, SPOUTS = 1, 2
+"""Containers of the plan."""
+
+
+@pytest.fixture(scope="module")
+def spark_image(image_name):
+    """``ARDEA_SPARK_IMAGE`` is one that the nodes have; else it is built on that of the other tests, and loaded."""
+    if name := os.environ.get("ARDEA_SPARK_IMAGE"):
+        return name
+    if not (load := os.environ.get("ARDEA_KUBE_LOAD")) or image_name != BUILT:
+        pytest.skip("ARDEA_SPARK_IMAGE is unset: the cluster has no image of Ardea with Spark to run")
+    with tempfile.TemporaryDirectory() as context:
+        lay_out(Path(context), f"docker.io/library/{image_name}")
+        run(["env", f"CONTEXT={context}", ROOT / "scripts" / "image.sh", SPARK_IMAGE], seconds=300)
+    run([*shlex.split(load), SPARK_IMAGE], seconds=300)
+    return SPARK_IMAGE
+
+
+def progress(space):
+    """Of the spout and its driver: rows acked, tasks of Spark, and how many of them are done."""
+    components = (described("Sparked", space)["status"] or {}).get("components", {})
+    spout, driver = components.get("rows", {}), components.get("rows_driver", {})
+    return spout.get("acked"), driver.get("job_tasks"), driver.get("job_tasks_done")
+
+
+def kinds_of_volumes(pod):
+    return {kind for volume in pod["spec"]["volumes"] for kind in volume if kind != "name"}
+
+
+@pytest.mark.skipif(bool(os.environ.get("KUBECONFIG")) and len(nodes()) < 2, reason="the cluster has one node")
+def test_driver_and_spouts_on_different_nodes_without_a_shared_volume(space, spark_image):
+    file = TOPOLOGIES / "sparked.py"
+    ardea("submit", "kubernetes", file, "--image", spark_image, "--wait-secs", "240", space=space)
+    driver, spouts = pod_of(space, DRIVER), pod_of(space, SPOUTS)
+    assert [container["name"] for container in driver["spec"]["containers"]] == ["rows-driver-0"]
+    assert {"rows-0", "rows-1"} <= {container["name"] for container in spouts["spec"]["containers"]}
+    assert driver["spec"]["nodeName"] != spouts["spec"]["nodeName"]
+    assert kinds_of_volumes(driver) | kinds_of_volumes(spouts) == {"emptyDir", "configMap", "secret"}
+
+    eventually(lambda: progress(space) == (ROWS // 2, 4, 2), 120, lambda: f"half of it is done: {progress(space)}")
+    assert "rows_driver 2/4 tasks" in ardea("describe", "Sparked", space=space).stdout
+    signal_process(space, spouts["metadata"]["name"], "rows-0")
+    kubectl("exec", driver["metadata"]["name"], f"--namespace={space}", "-c", "rows-driver-0", "--", "touch", "/tmp/go")
+    eventually(lambda: described("Sparked", space)["state"] == "SUCCEEDED", 150, "it ends")
+    told = ardea("logs", "Sparked", "arrived", space=space).stdout
+    assert f"arrived: {ROWS} numbers, sum {ROWS * (ROWS - 1) // 2}" in told
+    assert ardea("logs", "Sparked", "rows:0", space=space).stdout.count("--- life ") > 2
