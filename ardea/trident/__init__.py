@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ardea.trident.files import FileSpout as FileSpout
     from ardea.trident.files import JsonLinesSpout as JsonLinesSpout
     from ardea.trident.files import ParquetSpout as ParquetSpout
+    from ardea.trident.folder import FolderState as FolderState
     from ardea.trident.joins import JoinFields as JoinFields
     from ardea.trident.joins import JoinType as JoinType
     from ardea.trident.kinds import MapStateFactory as MapStateFactory
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from ardea.trident.memory import MemoryMap as MemoryMap
     from ardea.trident.memory import MemoryMapState as MemoryMapState
     from ardea.trident.operations import Aggregator as Aggregator
+    from ardea.trident.operations import BatchCollector as BatchCollector
     from ardea.trident.operations import Collector as Collector
     from ardea.trident.operations import CombinerAggregator as CombinerAggregator
     from ardea.trident.operations import Filter as Filter
@@ -90,6 +92,7 @@ _NAMES = {
         "JsonLinesSpout",
         "ParquetSpout",
     ),
+    "folder": ("FolderState",),
     "joins": (
         "JoinFields",
         "JoinType",
@@ -112,6 +115,7 @@ _NAMES = {
     ),
     "operations": (
         "Aggregator",
+        "BatchCollector",
         "Collector",
         "CombinerAggregator",
         "Filter",

@@ -11,18 +11,8 @@ from ardea.component import Component, GlobalStreamId, Spec, Stream
 from ardea.errors import TopologyError
 from ardea.grouping import Grouping
 from ardea.plan import GroupingPlan
-from ardea.trident.components import (
-    BATCH,
-    COMMIT,
-    SUCCESS,
-    Downstream,
-    MasterBatchCoordinator,
-    SpoutCoordinator,
-    SpoutExecutor,
-    SubtopologyBolt,
-    Upstream,
-    Wiring,
-)
+from ardea.trident.components import Downstream, SpoutExecutor, SubtopologyBolt, Upstream, Wiring
+from ardea.trident.coordinators import BATCH, COMMIT, SUCCESS, MasterBatchCoordinator, SpoutCoordinator
 from ardea.trident.drpc import DrpcSpout, ReturnResults, labelled
 from ardea.trident.graph import DrpcNode, Graph, Group, Node, PartitionNode, ProcessorNode, SpoutNode, merged
 from ardea.trident.groupings import HEAD, BatchGlobal, Identity

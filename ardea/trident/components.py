@@ -1,4 +1,4 @@
-"""The spouts and bolts that a Trident topology consists of.  The compiler makes a subclass for each component."""
+"""The bolts that batches go through.  The compiler makes a subclass for each component."""
 
 from __future__ import annotations
 
@@ -8,193 +8,29 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from types import MappingProxyType
 from typing import Any, ClassVar
 
-from ardea.component import Bolt, Spout
-from ardea.config import Settings
+from ardea.component import Bolt
 from ardea.context import TopologyContext
-from ardea.errors import FailedException, StateError, UserError
+from ardea.errors import FailedException, UserError
 from ardea.metrics import AssignableMetric
 from ardea.trident.batches import BatchTracker, TrackedBatch
+from ardea.trident.coordinators import BATCH, SUCCESS, USES_STATE
 from ardea.trident.graph import Node, ProcessorNode
 from ardea.trident.groupings import HEAD
-from ardea.trident.measures import Measures
 from ardea.trident.operations import OperationContext
 from ardea.trident.processors import BatchRun, Processor
 from ardea.trident.spout import Attempt, Emitter, TridentSpout
 from ardea.trident.state import State, StateFactory
-from ardea.trident.store import MemoryStore, StreamStore, open_store
-from ardea.trident.transactions import Phase, Step, Transactions
+from ardea.trident.store import MemoryStore, StreamStore, open_store, temporary
 from ardea.trident.tuples import Row, Rows
 
-BATCH, COMMIT, SUCCESS = "$batch", "$commit", "$success"
 SKIP = len(HEAD)
 HEAD_OF = itemgetter(0, 1)
+BODY_OF = itemgetter(slice(SKIP, None))
 AT_ONCE = 1000
 """Rows of a spout that are sent together."""
 Way = Callable[[BatchRun, Rows], None]
-PENDING = "topology.max.spout.pending"
-RECORD = "coordinator"
-USES_STATE = MappingProxyType({"topology.state.access": True})
-"""The configuration of components that remember transactions in the state manager."""
-
-
-class MasterBatchCoordinator(Spout):
-    """Begins the batches of a batch group and lets them commit in order."""
-
-    config = USES_STATE
-    spouts: ClassVar[Mapping[str, TridentSpout[Any]]] = {}
-    memory: ClassVar[MemoryStore]
-
-    def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
-        """Finds out where a former life was."""
-        self._stores = {name: open_store(context, self.memory, name) for name in self.spouts}
-        self._coordinators = [
-            copy.deepcopy(spout).coordinator(config, context, self._stores[name]) for name, spout in self.spouts.items()
-        ]
-        self._store = next(iter(self._stores.values()))  # what is common to the group lies with its first stream
-        # Two nodes in turn: should the newer one be damaged, the older one repeats a transaction, which does no harm.
-        self._recorded = [self._store.get(f"{RECORD}/{place}") for place in (0, 1)]
-        current, lives = max((recorded for recorded in self._recorded if recorded), default=(1, 0))
-        self._lives = lives + 1
-        self._record(max(current - 1, 1))
-        self._record(current)
-        self._clock = context.clock
-        settings = Settings.of(config)
-        most = config.get(PENDING) or 1  # whatever the engine's default is
-        self._transactions = Transactions(
-            current, lives, most, settings.batch_interval_ms / 1000, settings.max_batch_failures
-        )
-        self._measures = Measures(context)
-        self._active = False
-
-    def activate(self) -> None:
-        """New batches may begin."""
-        self._active = True
-
-    def deactivate(self) -> None:
-        """Those that have begun go on to their end."""
-        self._active = False
-
-    def next_tuple(self) -> None:
-        """Goes on; finishes when every stream has."""
-        transactions = self._transactions
-        self._go_on(begin=True)
-        if transactions.idle and all(c.finished(transactions.current) for c in self._coordinators):
-            self.finish()
-
-    def idle(self) -> None:
-        """Pending trees of former attempts may keep ``next_tuple`` from being called."""
-        self._go_on()
-
-    def ack(self, tup_id: Step) -> None:
-        """A phase is complete."""
-        transactions = self._transactions
-        if tup_id.phase is Phase.COMMIT and transactions.is_present(tup_id):
-            try:
-                self._record(tup_id.txid + 1)
-            except StateError as error:
-                self.logger.warning("transaction %d cannot be recorded and comes again: %s", tup_id.txid, error)
-                self.fail(tup_id)
-                return
-        if transactions.done(tup_id):
-            self._measures.committed(tup_id, self._clock())
-            self.emit([tup_id.txid, tup_id.attempt], stream=SUCCESS)
-            for coordinator in self._coordinators:
-                coordinator.success(tup_id.txid)
-        self._go_on()
-
-    def fail(self, tup_id: Step) -> bool:
-        """A phase failed: later transactions are begun again too."""
-        transactions = self._transactions
-        if transactions.failed(tup_id):
-            self._measures.failed()
-            self.logger.info("transaction %d fails (attempt %d)", tup_id.txid, tup_id.attempt)
-            if transactions.skips(tup_id.txid):
-                self._measures.skipped()
-                self.logger.error("transaction %d failed too often: it comes again without its tuples", tup_id.txid)
-        self._go_on()
-        return True
-
-    def close(self) -> None:
-        """Closes the coordinators and the stores."""
-        for coordinator in self._coordinators:
-            coordinator.close()
-        for store in self._stores.values():
-            store.close()
-
-    def _go_on(self, *, begin: bool = False) -> None:
-        """``begin``: new batches, too.  Who is told to end is not asked for any, and only repeats what failed."""
-        transactions, now = self._transactions, self._clock()
-        begins = self._active and (begin or transactions.failures)
-        for step in transactions.next_steps(self._ready, now) if begins else transactions.commits():
-            if step.phase is Phase.COMMIT:
-                self.emit([step.txid, step.attempt], tup_id=step, stream=COMMIT)
-            else:
-                self._measures.began(step, now)
-                first, skip = step.txid == transactions.current, transactions.skips(step.txid)
-                self.emit([step.txid, step.attempt, first, skip], tup_id=step, stream=BATCH)
-
-    def _record(self, current: int) -> None:
-        """The first transaction that is not known to be committed."""
-        place, record = current % 2, [current, self._lives]
-        if not self._store.swap(f"{RECORD}/{place}", self._recorded[place], record):
-            # No error of the author's: the supervisor starts this task again, if it is still the one.
-            raise RuntimeError("another coordinator has taken over the stream; this one ends")
-        self._recorded[place] = record
-
-    def _ready(self, txid: int) -> bool:
-        return any(coordinator.is_ready(txid) for coordinator in self._coordinators)
-
-
-class SpoutCoordinator(Bolt):
-    """Gives each transaction its metadata, the same in each attempt."""
-
-    config = USES_STATE
-    stream: ClassVar[str]
-    spout: ClassVar[TridentSpout[Any]]
-    memory: ClassVar[MemoryStore]
-
-    def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
-        """Reads what a former life stored."""
-        self._store = open_store(context, self.memory, self.stream)
-        self._coordinator = copy.deepcopy(self.spout).coordinator(config, context, self._store)
-        self._seen: set[int] = set()  # transactions of this life
-        self._metadata = {txid: self._store.get(f"meta/{txid}") for txid in self._store.transactions("meta")}
-
-    def process(self, tup: Any) -> None:
-        """A batch begins, or a transaction is committed."""
-        txid, attempt, *rest = tup.values
-        if tup.stream == SUCCESS:
-            self._forget(txid)
-            self._coordinator.success(txid)
-            return
-        first, skip = rest
-        if not first and txid - 1 not in self._seen and txid - 1 not in self._metadata:
-            raise FailedException(f"transaction {txid - 1} was lost, and {txid} follows on it; both come again")
-        earlier = [known for known in self._metadata if known < txid]
-        previous = self._metadata[max(earlier)] if earlier else None
-        known = self._metadata.get(txid)
-        metadata = self._coordinator.initialize_transaction(txid, previous, known)
-        if metadata != known:
-            self._store.put(f"meta/{txid}", metadata)
-            self._metadata[txid] = metadata
-        self._seen.add(txid)
-        self.emit([txid, attempt, first, skip, metadata], stream=BATCH)
-
-    def close(self) -> None:
-        """Closes coordinator and store."""
-        self._coordinator.close()
-        self._store.close()
-
-    def _forget(self, txid: int) -> None:
-        """The last committed transaction's metadata stay, for the next one to see."""
-        self._seen = {seen for seen in self._seen if seen >= txid}
-        kept = max((known for known in self._metadata if known <= txid), default=txid)
-        for old in [known for known in self._metadata if known < kept]:
-            del self._metadata[old]
-            self._store.delete(f"meta/{old}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,10 +87,11 @@ class SpoutExecutor(Reporting):
     group: ClassVar[str]
     data_streams: ClassVar[tuple[str, ...]] = ()
 
+    @temporary()
     def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
         """Makes the emitter."""
         super().initialize(config, context)
-        self._store: StreamStore = open_store(context, self.memory, self.stream)
+        self._store: StreamStore = open_store(context, self.memory, self.stream, str(context.this_task_index))
         self._emitter: Emitter[Any] = copy.deepcopy(self.spout).emitter(config, context, self._store)
         self._attempts: dict[int, int] = {}  # transaction -> the last attempt that was emitted
         self._size = context.register_metric("trident-batch-size", AssignableMetric())
@@ -308,7 +145,8 @@ class _Outlet:
             self.flush()
 
     def emit_rows(self, rows: Sequence[Sequence[Any]]) -> None:
-        self._rows += map(self._checked, rows)
+        whole = set(map(len, rows)) <= {self._fields}
+        self._rows += map(tuple if whole else self._checked, rows)
         self.flush()
 
     def flush(self) -> None:
@@ -347,6 +185,7 @@ class SubtopologyBolt(Reporting):
 
     wiring: ClassVar[Wiring]
 
+    @temporary()
     def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
         """Makes states and processors, and ties them together."""
         super().initialize(config, context)
@@ -400,7 +239,7 @@ class SubtopologyBolt(Reporting):
 
     def _rows(self, group: str, ways: Sequence[Way], task: int, values: Rows) -> None:
         parts = [values]
-        if len(set(map(HEAD_OF, values))) > 1:
+        if not all(_constant(list(map(itemgetter(place), values))) for place in range(SKIP)):
             parts = [list(part) for _, part in groupby(values, HEAD_OF)]
         tracker, wrong = self._trackers[group], None
         for part in parts:
@@ -409,7 +248,7 @@ class SubtopologyBolt(Reporting):
                 continue
             batch.received[task] += len(part)
             self._present = batch
-            body = [row[SKIP:] for row in part]
+            body = list(map(BODY_OF, part))
             try:
                 for execute in ways:
                     execute(batch.run, body)
@@ -470,6 +309,10 @@ class SubtopologyBolt(Reporting):
             processor.finish(batch.run)
         if group in self.downstream:
             self.report(group, batch, tup)
+
+
+def _constant(column: Sequence[Any]) -> bool:
+    return column.count(column[0]) == len(column)
 
 
 def _tasks(context: TopologyContext, components: Sequence[str]) -> frozenset[int]:

@@ -18,7 +18,7 @@ from ardea.drpc.client import PATIENCE, post
 from ardea.errors import FailedException, UserError
 from ardea.state import open_state, paths
 from ardea.trident.processors import BatchRun, Processor
-from ardea.trident.store import StateManagerStore
+from ardea.trident.store import StateManagerStore, temporary
 from ardea.trident.tuples import Row, Rows
 
 ARGS, RETURN = "args", "$return"
@@ -51,6 +51,7 @@ class DrpcSpout(Spout):
     report_stream: ClassVar[str]
     readers: ClassVar[Sequence[str]] = ()
 
+    @temporary()
     def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
         """Opens the endpoint, if requests come over the network."""
         function, local, host, port = self.place

@@ -6,12 +6,18 @@ update sees the one before.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import OrderedDict
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import repeat
+from typing import Any, NamedTuple, TypeAlias
 
 from ardea.errors import StateError, UserError
-from ardea.trident.state import BackingMap, Key, MapState, Snapshottable, Update
+from ardea.trident.state import BackingMap, Combine, Key, MapState, Snapshottable, Update
+
+Change: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
+"""From what a batch has for some keys, and the values that are there (None: none), to the new values; in step."""
 
 
 class TransactionalValue(NamedTuple):
@@ -40,9 +46,9 @@ class OpaqueValue(NamedTuple):
             return self.previous
         raise _behind(txid, self.txid)
 
-    def update(self, txid: int, value: Any) -> Self:
+    def update(self, txid: int, value: Any) -> OpaqueValue:
         """With the value that ``txid`` gives it."""
-        return type(self)(txid, value, self.get(txid))
+        return OpaqueValue(txid, value, self.get(txid))
 
 
 class NonTransactionalMap(MapState):
@@ -88,7 +94,21 @@ class _Versioned(MapState):
         """Closes the backing map."""
         self._backing.close()
 
+    def multi_update(self, keys: Sequence[Key], updates: Sequence[Update]) -> list[Any]:
+        """Updates each key."""
+        return self._change(keys, updates, _updated)
+
+    def multi_combine(self, keys: Sequence[Key], parts: Sequence[Any], combine: Combine) -> list[Any]:
+        """Combines each key's value with its part."""
+        return self._change(keys, parts, partial(_combined, combine))
+
+    @abstractmethod
+    def _change(self, keys: Sequence[Key], parts: Sequence[Any], change: Change) -> list[Any]:
+        """Reads, changes and writes, a column at a time; returns the new values."""
+
     def _stored(self, keys: Sequence[Key]) -> list[Any]:
+        if not self._written:
+            return self._backing.multi_get(keys)
         missing = [key for key in keys if key not in self._written]
         found = dict(zip(missing, self._backing.multi_get(missing), strict=True)) if missing else {}
         return [self._written[key] if key in self._written else found[key] for key in keys]
@@ -113,21 +133,17 @@ class TransactionalMap(_Versioned):
         """The stored values."""
         return [None if stored is None else stored.value for stored in self._stored(keys)]
 
-    def multi_update(self, keys: Sequence[Key], updates: Sequence[Update]) -> list[Any]:
-        """Updates each key, unless this transaction did so in a former attempt."""
-        txid = self.txid
-        changed: dict[Key, TransactionalValue] = {}
-        values = []
-        for key, update, stored in zip(keys, updates, self._stored(keys), strict=True):
-            if stored is not None and stored.txid > txid:
-                raise _behind(txid, stored.txid)
-            if stored is not None and stored.txid == txid and key not in self._written:
-                values.append(stored.value)
-                continue
-            value = update(None if stored is None else stored.value)
-            changed[key] = TransactionalValue(txid, value)
-            values.append(value)
-        self._store(changed)
+    def _change(self, keys: Sequence[Key], parts: Sequence[Any], change: Change) -> list[Any]:
+        """Passes over keys that this transaction wrote in a former attempt."""
+        txid, written, stored = self.txid, self._written, self._stored(keys)
+        if late := [each.txid for each in stored if each is not None and each.txid > txid]:
+            raise _behind(txid, late[0])
+        due = [n for n, each in enumerate(stored) if each is None or each.txid < txid or keys[n] in written]
+        values = [None if each is None else each.value for each in stored]
+        changed = change([parts[n] for n in due], [values[n] for n in due])
+        for n, value in zip(due, changed, strict=True):
+            values[n] = value
+        self._store({keys[n]: TransactionalValue(txid, values[n]) for n in due})
         return values
 
 
@@ -152,9 +168,10 @@ class OpaqueMap(_Versioned):
     def commit(self, txid: int) -> None:
         """Sets back what only a former attempt wrote."""
         assert self._last is not None
-        stale = [key for key in self._last[1] if key not in self._written]
-        found = zip(stale, self._backing.multi_get(stale), strict=True)
-        self._store({k: v._replace(current=v.previous) for k, v in found if v is not None and v.txid == txid})
+        if len(self._last[1]) > len(self._written):  # which is a part of it
+            stale = [key for key in self._last[1] if key not in self._written]
+            found = zip(stale, self._backing.multi_get(stale), strict=True)
+            self._store({k: v._replace(current=v.previous) for k, v in found if v is not None and v.txid == txid})
         super().commit(txid)
 
     def _store(self, changed: dict[Key, Any]) -> None:
@@ -167,16 +184,18 @@ class OpaqueMap(_Versioned):
         pairs = zip(keys, self._stored(keys), strict=True)
         return [None if stored is None else self._seen(key, stored) for key, stored in pairs]
 
-    def multi_update(self, keys: Sequence[Key], updates: Sequence[Update]) -> list[Any]:
-        """Updates each key from its value before this transaction."""
-        txid = self.txid
-        changed: dict[Key, OpaqueValue] = {}
-        values = []
-        for key, update, stored in zip(keys, updates, self._stored(keys), strict=True):
-            value = update(None if stored is None else self._seen(key, stored))
-            changed[key] = OpaqueValue(txid, value, None) if stored is None else stored.update(txid, value)
-            values.append(value)
-        self._store(changed)
+    def _change(self, keys: Sequence[Key], parts: Sequence[Any], change: Change) -> list[Any]:
+        """Begins with the values before this transaction, or with what it has made of them."""
+        txid, written, stored = self.txid, self._written, self._stored(keys)
+        before = seen = [
+            None if each is None else each.current if each.txid < txid else each.get(txid) for each in stored
+        ]
+        if written:
+            seen = [None if each is None else self._seen(key, each) for key, each in zip(keys, stored, strict=True)]
+        values = change(parts, seen)
+        # As OpaqueValue(...) of each, without a call of Python's.
+        new = map(tuple.__new__, repeat(OpaqueValue), zip(repeat(txid), values, before, strict=False))
+        self._store(dict(zip(keys, new, strict=True)))
         return values
 
     def multi_remove(self, keys: Sequence[Key]) -> None:
@@ -250,6 +269,14 @@ class SnapshottableMap(Snapshottable):
     def close(self) -> None:
         """The map's."""
         self._delegate.close()
+
+
+def _updated(updates: Sequence[Update], seen: Sequence[Any]) -> list[Any]:
+    return [update(value) for update, value in zip(updates, seen, strict=True)]
+
+
+def _combined(combine: Combine, parts: Sequence[Any], seen: Sequence[Any]) -> list[Any]:
+    return [part if value is None else combine(value, part) for part, value in zip(parts, seen, strict=True)]
 
 
 def _behind(txid: int, stored: int) -> StateError:

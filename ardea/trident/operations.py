@@ -21,6 +21,13 @@ class Collector(Protocol):
         """One value for each declared field; UserError for another number."""
 
 
+class BatchCollector(Collector, Protocol):
+    """Takes many rows at once, too, which costs less for each."""
+
+    def emit_rows(self, rows: Sequence[Sequence[Any]]) -> None:
+        """As ``emit`` for each of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class OperationContext:
     """Where an operation runs: its partition, from 0, of how many; ``task`` is the engine's context."""

@@ -87,7 +87,7 @@ class _Operating(Processor):
 
 
 class Appender:
-    """A collector that appends what is emitted to a row of the input."""
+    """A batch collector that appends what is emitted to a row of the input."""
 
     def __init__(self, count: int, what: str) -> None:
         self._count, self._what = count, what
@@ -100,6 +100,15 @@ class Appender:
         if len(row) != self._count:
             raise UserError(f"{self._what} emitted {len(row)} values where {self._count} are declared: {values!r}")
         self._rows.append(self.row + row)
+
+    def emit_rows(self, rows: Sequence[Sequence[Any]]) -> None:
+        """The same for each of them."""
+        if set(map(len, rows)) <= {self._count}:
+            head = self.row
+            self._rows += [(*head, *row) for row in rows] if head else map(tuple, rows)
+        else:
+            for row in rows:
+                self.emit(row)
 
     def take(self) -> Rows:
         """What was emitted since the last call."""

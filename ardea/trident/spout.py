@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from ardea.component import Bolt
 from ardea.context import TopologyContext
-from ardea.trident.operations import Collector
+from ardea.trident.operations import BatchCollector as BatchCollector  # spouts of other packages find it here
 from ardea.trident.store import StreamStore
 
 M = TypeVar("M")
-
-
-class BatchCollector(Collector, Protocol):
-    """Takes what a source emits."""
-
-    def emit_rows(self, rows: Sequence[Sequence[Any]]) -> None:
-        """Many rows at once, which costs less for each."""
 
 
 class Attempt(NamedTuple):

@@ -6,12 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
-from ardea.trident.operations import Collector, CombinerAggregator, Operation, ReducerAggregator
+from ardea.trident.operations import BatchCollector, Collector, CombinerAggregator, Operation, ReducerAggregator
 from ardea.trident.tuples import TridentTuple
 
 Key = tuple[Hashable, ...]
 Update = Callable[[Any], Any]
 """From the stored value (None: there is none) to the new one."""
+Combine = Callable[[Any, Any], Any]
+"""From the stored value and a new part to the new value."""
 
 
 class State:
@@ -41,6 +43,10 @@ class MapState(State, ABC):
     @abstractmethod
     def multi_update(self, keys: Sequence[Key], updates: Sequence[Update]) -> list[Any]:
         """Updates distinct keys; returns the new values."""
+
+    def multi_combine(self, keys: Sequence[Key], parts: Sequence[Any], combine: Combine) -> list[Any]:
+        """As ``multi_update``: a key without a value gets its part, another one what ``combine`` makes of both."""
+        return self.multi_update(keys, [_combining(combine, part) for part in parts])
 
     def multi_put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
         """Sets values whatever there was."""
@@ -114,7 +120,7 @@ class StateUpdater(Operation):
 
     updates_always: bool = False
 
-    def update_state(self, state: Any, tuples: Sequence[TridentTuple], collector: Collector) -> None:
+    def update_state(self, state: Any, tuples: Sequence[TridentTuple], collector: BatchCollector) -> None:
         """All tuples of the batch that this partition got, at least one; what is emitted are the new values."""
         raise NotImplementedError
 
@@ -153,12 +159,11 @@ class CombineIntoMap(StateUpdater):
     def __init__(self, combiner: CombinerAggregator) -> None:
         self._combiner = combiner
 
-    def update_state(self, state: MapState, tuples: Sequence[TridentTuple], collector: Collector) -> None:
-        """One update of distinct keys, which grouping has made them."""
-        keys = [tuple(tup)[:-1] for tup in tuples]
-        values = state.multi_update(keys, [_combining(self._combiner, tup[-1]) for tup in tuples])
-        for key, value in zip(keys, values, strict=True):
-            collector.emit((*key, value))
+    def update_state(self, state: MapState, tuples: Sequence[TridentTuple], collector: BatchCollector) -> None:
+        """One update of distinct keys, which grouping has made them; a column at a time."""
+        *groups, parts = zip(*tuples, strict=True)
+        values = state.multi_combine(list(zip(*groups, strict=True)), parts, self._combiner.combine)
+        collector.emit_rows(list(zip(*groups, values, strict=True)))
 
 
 class ReduceIntoMap(StateUpdater):
@@ -186,7 +191,7 @@ class CombineIntoSnapshot(StateUpdater):
     def update_state(self, state: Snapshottable, tuples: Sequence[TridentTuple], collector: Collector) -> None:
         """The aggregation before has left one tuple."""
         (tup,) = tuples
-        collector.emit((state.update(_combining(self._combiner, tup[0])),))
+        collector.emit((state.update(_combining(self._combiner.combine, tup[0])),))
 
 
 class ReduceIntoSnapshot(StateUpdater):
@@ -200,8 +205,8 @@ class ReduceIntoSnapshot(StateUpdater):
         collector.emit((state.update(_reducing(self._reducer, tuples)),))
 
 
-def _combining(combiner: CombinerAggregator, value: Any) -> Update:
-    return lambda stored: value if stored is None else combiner.combine(stored, value)
+def _combining(combine: Combine, part: Any) -> Update:
+    return lambda stored: part if stored is None else combine(stored, part)
 
 
 def _reducing(reducer: ReducerAggregator, tuples: Sequence[TridentTuple]) -> Update:

@@ -24,12 +24,12 @@ def write_files(folder, files):
     return Counter(word for lines in files for line in lines for word in line.split())
 
 
-def counting(folder, kind="transactional", state="opaque", spout=None):
-    """Words of the files in ``folder / "in"``, counted into SQLite; returns the topology and the state."""
+def counting(folder, kind="transactional", state="opaque", spout=None, counts=None):
+    """Words of the files in ``folder / "in"``, counted into ``counts`` or SQLite; returns topology and state."""
     topology = TridentTopology("words")
     make = DirectorySpout.transactional if kind == "transactional" else DirectorySpout.opaque_transactional
     spout = spout or make(folder / "in", lines=3)
-    counts = getattr(SqliteState, state)(folder / "counts.sqlite")
+    counts = counts or getattr(SqliteState, state)(folder / "counts.sqlite")
     stream = topology.new_stream("files", spout).parallelism_hint(2)
     stream = stream.shuffle().each("line", words_of, "word").parallelism_hint(2)
     stream.group_by("word").persistent_aggregate(counts, Count(), "count").parallelism_hint(3)

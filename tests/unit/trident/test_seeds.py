@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import add
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,6 +17,7 @@ from ardea.trident import (
     FixedBatchSpout,
     MemoryMapState,
     QueryFunction,
+    SqliteState,
     State,
     StateFactory,
     StateUpdater,
@@ -331,6 +334,42 @@ def test_pairs_that_are_not_exact_are_told_when_they_are_built(tmp_path, spout, 
     counting(tmp_path, "opaque", "opaque")[0].build()
     counting(tmp_path, "transactional", "transactional")[0].build()
     assert caplog.text == ""
+
+
+@pytest.mark.parametrize(
+    ("opaque", "state", "count"),
+    [
+        (True, "opaque", 2),
+        (True, "transactional", 1),
+        (True, "non_transactional", 3),
+        (False, "transactional", 2),
+        (False, "opaque", 2),
+        (False, "non_transactional", 3),
+    ],
+)
+def test_which_pairs_count_each_line_once(tmp_path, opaque, state, count):
+    """The first attempt dies behind its write; a line is new before the second one begins."""
+    (tmp_path / "in").mkdir()
+    file = tmp_path / "in" / "0.txt"
+    file.write_text("a\n")
+    kind = DirectorySpout.opaque_transactional if opaque else DirectorySpout.transactional
+    emissions = Emissions(kind(tmp_path / "in", follow=True))
+    counts = getattr(SqliteState, state)(tmp_path / "counts").make_state({}, 0, 1)
+
+    def attempt():
+        lines = emissions.emit()
+        counts.begin_commit(emissions.txid)
+        if lines:
+            counts.multi_combine([("a",)], [len(lines)], add)
+        counts.commit(emissions.txid)
+
+    attempt()
+    file.write_text("a\na\n")
+    attempt()
+    emissions.commit()
+    attempt()
+    assert counts.multi_get([("a",)]) == [count]
+    counts.close()
 
 
 def test_updates_go_to_the_database_once_a_batch(tmp_path, monkeypatch):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import random
 from collections import Counter
 
 import pytest
 
 from ardea import FailedException
+from ardea.errors import StateError
 from ardea.state import FileState
 from ardea.testing import Cluster
 from ardea.trident import Attempt, DirectorySpout
@@ -64,6 +66,21 @@ def test_a_store_remembers(store):
     assert store.transactions("a") == [10]
 
 
+def test_a_store_notices_that_somebody_else_has_written(tmp_path):
+    """It does not read again what it wrote itself."""
+    one, other = (StreamStore(StateManagerStore(FileState(tmp_path)), "topology", "stream") for _ in range(2))
+    assert one.swap("c", None, 1)
+    other.put("c", 7)
+    assert not one.swap("c", 1, 2)
+    assert (one.get("c"), one.swap("c", 7, 8), other.get("c")) == (7, True, 8)
+    other.delete("c")
+    assert not one.swap("c", 8, 9)
+    one.put("c", 9)
+    assert other.get("c") == 9
+    one.close()
+    other.close()
+
+
 def test_a_damaged_node_counts_as_missing(tmp_path, caplog):
     state = FileState(tmp_path)
     store = StreamStore(StateManagerStore(state), "topology", "stream")
@@ -74,6 +91,22 @@ def test_a_damaged_node_counts_as_missing(tmp_path, caplog):
     assert "counts as missing" in caplog.text
     store.put("meta/1", "new")
     assert store.get("meta/1") == "new"
+    store.close()
+
+
+def test_a_node_that_cannot_be_read_now_is_not_missing(tmp_path, monkeypatch):
+    """Else a process without free file descriptors would forget where it was."""
+    store = StreamStore(StateManagerStore(FileState(tmp_path)), "topology", "stream")
+    store.put("meta/1", "good")
+
+    def refuse(self):
+        raise OSError(errno.EMFILE, "Too many open files", str(self))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(tmp_path), "read_bytes", refuse)
+        with pytest.raises(StateError, match="Too many open files"):
+            store.get("meta/1")
+    assert store.get("meta/1") == "good"
     store.close()
 
 
@@ -144,6 +177,34 @@ def test_a_new_life_does_not_go_on_behind_a_batch_that_was_lost(tmp_path, store,
     lines = Emitted()
     again.emit_batch(Attempt(3, 1, first=False), ["0.txt"], lines)
     assert lines == ["e", "f"]
+
+
+@pytest.mark.parametrize("kind", ["transactional", "opaque_transactional"])
+def test_an_emitter_that_was_replaced_writes_nothing(tmp_path, store, kind):
+    """It read fewer lines, was frozen before it wrote so, and wakes up when its replacement has stored its own."""
+    write_files(tmp_path / "in", [["a"]])
+    tree, part = store._store, "0"
+    spout = getattr(DirectorySpout, kind)(tmp_path / "in", follow=True)
+    late = StreamStore(tree, "topology", "stream", part)
+    former = spout.emitter({}, Context(), late)
+    assert emit(former, 1, 0, ["0.txt"]) == ["a"]
+    former.commit(Attempt(1, 0))
+    frozen = former._known[1]
+    with (tmp_path / "in" / "0.txt").open("a") as file:
+        file.write("b\n")
+    now = spout.emitter({}, Context(), StreamStore(tree, "topology", "stream", part))
+    assert emit(now, 2, 1, ["0.txt"]) == ["b"]
+    now.commit(Attempt(2, 1))
+    former._known[2] = frozen
+    for write in (
+        lambda: former.commit(Attempt(2, 0)),
+        lambda: late.delete("positions/2/0"),
+        lambda: former.success(2),
+    ):
+        with pytest.raises(FailedException, match="another process has taken"):
+            write()
+    again = spout.emitter({}, Context(), StreamStore(tree, "topology", "stream", part))
+    assert emit(again, 3, 0, ["0.txt"]) == []
 
 
 class Stumbling(DirectorySpout):

@@ -1,0 +1,289 @@
+"""Words of growing files, counted by transactional and by opaque spouts at once, while processes die or stand still.
+
+A seed decides who and when; it is printed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import re
+import signal
+import sqlite3
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import scheduler.local
+from ardea.state import FileState
+from ardea.testing.kit import LocalTopology
+from ardea.trident import SqliteState
+from tests.process.engine.running import size
+from tests.process.waiting import eventually
+
+pytestmark = pytest.mark.cluster
+
+SEED = 7
+KILLS, FREEZES = size(10, 100), size(4, 20)
+WORDS = size(3_000, 10_000)
+"""That are written before each fault."""
+FILES = 3
+KINDS = ("transactional", "opaque")
+COMMITTER = re.compile(r"b-[01]-(\w+)-(\d)")
+OUTLIVING = Path(__file__).parent / "outliving.py"
+SOURCE = """
+import signal
+import threading
+from pathlib import Path
+
+from ardea.trident import Count, DirectorySpout, SqliteState, TridentTopology
+from ardea.trident.sqlite import SqliteMap
+
+
+class Pausing(SqliteMap):
+    def multi_put(self, keys, values):
+        told = Path(f"{self._path}-{self._partition}")
+        if told.exists():
+            told.unlink()
+            # It has read, and not yet written.  A signal to the process could reach another thread first.
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
+        super().multi_put(keys, values)
+
+
+class PausingState(SqliteState):
+    def open(self, partition):
+        return Pausing(self._path, partition, self._kind.wrap)
+
+
+HERE = Path(__file__).parent
+topology = TridentTopology("Fire")
+topology.set_config({"topology.max.spout.pending": 3, "topology.trident.batch.emit.interval.millis": 0})
+spouts = {"transactional": DirectorySpout.transactional, "opaque": DirectorySpout.opaque_transactional}
+for kind, spout in spouts.items():
+    (
+        topology.new_stream(kind, spout(HERE / "in", lines=30, follow=True))
+        .name(kind)
+        .each("line", lambda tup: tup["line"].split(), "word")
+        .group_by("word")
+        .persistent_aggregate(getattr(PausingState, kind)(HERE / f"{kind}.sqlite"), Count(), "count")
+        .parallelism_hint(2)
+    )
+Fire = topology.build()
+"""
+
+
+class Fire:
+    """The topology, its growing input, and what it has counted of it."""
+
+    def __init__(self, folder: Path) -> None:
+        print(f"seed {SEED}")
+        self.dice = random.Random(SEED)
+        self.plain: Counter[str] = Counter()
+        self.written = 0  # before the last words
+        self._folder, self._vocabulary = folder, [f"word{number}" for number in range(300)]
+        (folder / "in").mkdir()
+        (folder / "fire.py").write_text(SOURCE)
+        self.topology = LocalTopology(f"{folder / 'fire.py'}:Fire", folder)
+
+    def __enter__(self) -> Fire:
+        self.topology.__enter__()
+        self.topology.ready()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.topology.__exit__()
+
+    def tasks(self, kind: str) -> list[str]:
+        """Those that work on its batches."""
+        names = f"$mastercoord-bg{KINDS.index(kind)}-", f"$spoutcoord-spout-{kind}-", f"spout-{kind}-", "b-"
+        return [
+            name
+            for name in self.topology.targets.processes
+            if name.startswith(names) and (kind in name or not name.startswith("b-"))
+        ]
+
+    def write(self) -> None:
+        """More words, by the line."""
+        self.written = self.plain.total()
+        weights = [1 / rank for rank in range(1, len(self._vocabulary) + 1)]
+        words = self.dice.choices(self._vocabulary, weights, k=WORDS)
+        self.plain.update(words)
+        for number in range(FILES):
+            part = words[number::FILES]
+            with (self._folder / "in" / f"{number}.txt").open("a") as file:
+                file.writelines(" ".join(part[start : start + 10]) + "\n" for start in range(0, len(part), 10))
+
+    def works(self) -> None:
+        """Waits until it is at the words that were written last, and has been for a moment."""
+        self.topology.until(
+            lambda: all(self.counted(kind).total() >= self.written for kind in KINDS), "it is at the last words", 120
+        )
+        self.go_on(self.dice.uniform(0.0, 0.3))
+
+    def go_on(self, seconds: float) -> None:
+        """Lets time pass."""
+        with contextlib.suppress(TimeoutError):
+            self.topology.until(lambda: None, "nothing", seconds)
+
+    def counted(self, kind: str) -> Counter[str]:
+        try:
+            return Counter(
+                {word: count for (word,), count in getattr(SqliteState, kind)(self._folder / f"{kind}.sqlite").items()}
+            )
+        except sqlite3.OperationalError:
+            return Counter()  # not there yet, or being made
+
+    def replaced(self, name: str, life: int, kind: str) -> None:
+        """Waits until it runs in another life, and two batches have been committed since."""
+
+        def again() -> bool:
+            found = self.topology.processes.running().get(name)
+            return found is not None and found.life > life
+
+        self.topology.until(again, f"{name} is replaced", 60)
+        mark = self.committed(kind)
+        self.write()
+        self.topology.until(lambda: self.committed(kind) >= mark + 2, f"two batches without the former {name}", 60)
+
+    def exact(self) -> None:
+        """Waits until every word is counted, and none of them more often than it was written."""
+
+        def wrong() -> dict[str, dict[str, tuple[int, int]]]:
+            found = {kind: self.counted(kind) for kind in KINDS}
+            return {
+                kind: {word: (counts[word], there) for word, there in self.plain.items() if counts[word] != there}
+                for kind, counts in found.items()
+                if counts != self.plain
+            }
+
+        try:
+            self.topology.until(lambda: not wrong(), "all words are counted", 90)
+        except TimeoutError:
+            print(f"(counted, written) of {wrong()}")
+            raise
+
+    def committed(self, kind: str) -> int:
+        """The first transaction that is not known to be committed."""
+        with FileState(self._folder / "ardea" / "state") as state:
+            folder = f"/trident/Fire/{kind}/coordinator"
+            return int(max(json.loads(state.get(f"{folder}/{name}").data)[0] for name in state.children(folder)))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_each_word_counts_once_whoever_is_killed(tmp_path):
+    """Tasks, managers, the master, whole containers."""
+    with Fire(tmp_path) as fire:
+        victims = [
+            *(task for kind in KINDS for task in fire.tasks(kind)),
+            "master",
+            "manager-1",
+            "manager-2",
+            "container-1",
+            "container-2",
+        ]
+        for _ in range(KILLS):
+            fire.write()
+            fire.works()
+            fire.topology.faults.kill(fire.dice.choice(victims))
+        fire.topology.disturbed(60)
+        fire.exact()
+        print(f"{fire.plain.total()} words, killed: {[fault.target for fault in fire.topology.faults.done]}")
+        print({kind: fire.committed(kind) - 1 for kind in KINDS})
+    assert {kind: fire.counted(kind) for kind in KINDS} == dict.fromkeys(KINDS, fire.plain)
+
+
+class CutOff:
+    """Lets tasks outlive the kills of their supervisors, as on a machine that was cut off; none outlives this."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, leaks: Any) -> None:
+        self._folder, self._leaks = folder, leaks
+        self._late: list[int] = []
+        fifo = folder / "leash"
+        os.mkfifo(fifo)
+        self._leash = os.open(fifo, os.O_RDWR)
+        python = scheduler.local._python
+        command = (sys.executable, "-P", str(OUTLIVING), str(fifo), "-P", "-m", "heron_instance")
+        monkeypatch.setattr(scheduler.local, "_python", lambda name: command if name == command[-1] else python(name))
+
+    def __enter__(self) -> CutOff:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._leash)
+        self.end()
+        there = self._leaks.processes
+        eventually(lambda: not [line for line in there().values() if "heron_instance" in line], 20, "all have ended")
+
+    def freeze(self, topology: LocalTopology, names: Iterable[str]) -> None:
+        """They stand still, committers between their read and their write; their supervisors take them for dead."""
+        pids = {}
+        for name in names:
+            supervised = topology.until(lambda: topology.processes.running().get(name), f"{name} runs").pid  # noqa: B023
+            [pids[name]] = map(int, Path(f"/proc/{supervised}/task/{supervised}/children").read_text().split())
+        committers = {name: found for name in pids if (found := COMMITTER.fullmatch(name))}
+        for kind, partition in (found.groups() for found in committers.values()):
+            (self._folder / f"{kind}.sqlite-{partition}").touch()
+        for name in committers:
+            topology.until(lambda: stands_still(pids[name]), f"{name} stands still")  # noqa: B023
+        for name in pids.keys() - committers:
+            eventually(lambda: stops_without_a_lock(pids[name]), 20, f"{name} stands still")  # noqa: B023
+        for name, pid in pids.items():
+            self._late.append(pid)
+            topology.faults.kill(name)
+
+    def wake(self) -> None:
+        """All of them."""
+        for pid in self._late:
+            os.kill(pid, signal.SIGCONT)
+
+    def end(self) -> None:
+        """All of them."""
+        while self._late:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._late.pop(), signal.SIGKILL)
+
+
+def stands_still(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+def stops_without_a_lock(pid: int) -> bool:
+    """Another machine's locks do not hold up the replacement."""
+    os.kill(pid, signal.SIGSTOP)
+    eventually(lambda: stands_still(pid))
+    locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    if all((lock[-5], lock[-4]) != ("WRITE", str(pid)) for lock in locks):
+        return True
+    os.kill(pid, signal.SIGCONT)
+    return False
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_each_word_counts_once_though_processes_come_back_late(tmp_path, monkeypatch, leaks):
+    """They stand still, are replaced, and go on for a while when their replacement has committed two batches."""
+    with CutOff(tmp_path, monkeypatch, leaks) as cut_off, Fire(tmp_path) as fire:
+        for _ in range(FREEZES // 4):
+            fire.write()
+            fire.works()
+            victims = {name: kind for kind in KINDS for name in fire.dice.sample(fire.tasks(kind), 2)}
+            lives = {name: fire.topology.processes.running()[name].life for name in victims}
+            fire.write()
+            cut_off.freeze(fire.topology, victims)
+            for name, kind in victims.items():
+                fire.replaced(name, lives[name], kind)
+            cut_off.wake()
+            fire.go_on(2.0)
+            cut_off.end()
+            print(f"frozen, replaced and woken: {[*victims]}")
+        fire.write()
+        fire.exact()
+        print({kind: fire.committed(kind) - 1 for kind in KINDS})
+    assert {kind: fire.counted(kind) for kind in KINDS} == dict.fromkeys(KINDS, fire.plain)
