@@ -13,14 +13,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import msgspec
+
 from ardea.kafka.client import CONSUMER
 from benchmarks.harness import run_topology
 from benchmarks.results import BenchmarkError, Case, Comparison, Round, compare
 
 SERVERS = "KAFKA_BOOTSTRAP_SERVERS"
-RECORDS = 2_000_000
+RECORDS = 6_000_000
 SIZE = 100
 PARTITIONS = 4
+PENDING = 100_000
 WITHIN = 300.0
 RATE = re.compile(r"([\d.]+) records/s")
 TOPOLOGY = """
@@ -48,7 +51,7 @@ def values(messages):
 class KafkaBenchmark(Topology):
     records = KafkaSpout("{topic}", ["value"], {translate}, group="{group}").spec()
     bolt = {bolt}.spec(inputs=[records])
-    config = {{"kafka.bootstrap.servers": "{servers}"}}
+    config = {{"kafka.bootstrap.servers": "{servers}", "topology.max.spout.pending": {pending}}}
 """
 KINDS = {
     "rows": {"translate": "lambda message: (message.value(),)", "bolt": "NothingOfRows"},
@@ -70,6 +73,7 @@ def rounds(case: Case, count: int) -> list[Comparison]:
                 ours[kind].append(_ours(servers, topic, kind))
             for how, settings in ALONE.items():
                 alone[how].append(_alone(servers, topic, settings))
+    case = msgspec.structs.replace(case, pending=PENDING)
     return [
         compare(list(map(Round, ours[kind], alone[how])), f"{kind} against the same client alone, {how}", case)
         for kind in KINDS
@@ -81,7 +85,7 @@ def _ours(servers: str, topic: str, kind: str) -> float:
     """Records acked a second, from the first report that has some to the last one before all are."""
     seen: list[tuple[float, int]] = []
     group = f"benchmark-{uuid.uuid4().hex}"
-    source = TOPOLOGY.format(servers=servers, topic=topic, group=group, **KINDS[kind])
+    source = TOPOLOGY.format(servers=servers, topic=topic, group=group, pending=PENDING, **KINDS[kind])
     with run_topology(lambda _: source) as running:
 
         def all_acked() -> bool | None:

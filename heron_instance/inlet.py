@@ -192,20 +192,25 @@ class SettledRows:
 class ColumnInput(InputBatch):
     """A batch for a bolt that reads columns."""
 
-    __slots__ = ("columns", "settled_rows")
+    __slots__ = ("settled_rows",)
+
+    rows: ColumnRows
 
     def __init__(
         self, header: Header, frames: Sequence[bytes], rows: ColumnRows, component: str, stream: StreamPlan
     ) -> None:
         super().__init__(header, frames, rows, component, stream)
-        self.columns = ColumnBatch(rows.batch, self)
         self.settled = self.settled_rows = SettledRows(len(rows))
+
+    @property
+    def columns(self) -> ColumnBatch:
+        """What the bolt gets.  Not kept: with a cycle, megabytes would wait for the garbage collector."""
+        return ColumnBatch(self.rows.batch, self)
 
     def kept(self, rows: Int) -> ColumnInput:
         """Some of the rows, before anything became of any."""
         rest = copy.copy(self)
-        rest.rows = ColumnRows(self.columns.batch.take(rows))
-        rest.columns = ColumnBatch(rest.rows.batch, rest)
+        rest.rows = ColumnRows(self.rows.batch.take(rows))
         rest.settled = rest.settled_rows = SettledRows(len(rows))
         if self.tracked:
             flat = rows

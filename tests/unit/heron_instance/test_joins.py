@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections import Counter
 
 import numpy as np
@@ -125,3 +127,16 @@ def test_the_rest_of_a_batch_keeps_its_trees():
     kept.anchor(np.array([0]), np.array([5], dtype=np.uint64))
     assert xor_by_root([kept]) == {1: 5, 2: 5}
     assert xor_by_root([batch]) == {}
+
+
+def test_the_columns_of_a_batch_go_without_the_garbage_collector():
+    rows = ColumnRows(pa.record_batch({"n": [1, 2]}))
+    alive = weakref.ref(rows.batch)
+    batch = ColumnInput(Header(ids=UNTRACKED, rows=2), [b""], rows, "source", PLAN)
+    columns = batch.columns
+    gc.disable()
+    try:
+        del rows, batch, columns
+        assert alive() is None
+    finally:
+        gc.enable()
