@@ -73,7 +73,8 @@ def test_each_row_has_one_edge_in_each_tree(roots, total, data):
         starts = np.cumsum([0, *counts])
         assert [set(trees.roots[s : s + c].tolist()) for s, c in zip(starts, counts, strict=False)] == wanted
         assert counts == [len(each) for each in wanted]
-    assert [{b.columns for b, _ in joins.anchors_of(row)} <= set(anchors) for row in range(total)] == [True] * total
+    named = {columns._batch for columns in anchors}
+    assert [{batch for batch, _ in joins.anchors_of(row)} <= named for row in range(total)] == [True] * total
     edges = np.array([1 << row for row in range(total)], dtype=np.uint64)
     joins.hang(edges)
     sums: Counter[int] = Counter()
