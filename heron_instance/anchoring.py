@@ -245,4 +245,6 @@ def _anchors_of(mark: int | Anchors, batch: InputBatch | None) -> list[tuple[Inp
         return []
     if mark == WHOLE_BATCH:
         return [(batch, index) for index in batch.open_rows.tolist()]
-    return [(batch, mark)] if batch.open_at(one(mark))[0] else []
+    if mark < 0 or (batch.told is not None and batch.told[mark]):
+        return []
+    return [(batch, mark)]
