@@ -63,7 +63,9 @@ def raw(port: int, noise: random.Random) -> None:
                 dealer.setsockopt(zmq.LINGER, 1000)
                 dealer.connect(f"tcp://127.0.0.1:{port}")
                 for _ in range(50):
-                    dealer.send_multipart([noise.randbytes(noise.randrange(40)) for _ in range(noise.randrange(1, 5))])
+                    frames = [noise.randbytes(noise.randrange(40)) for _ in range(noise.randrange(1, 5))]
+                    with contextlib.suppress(zmq.Again):  # it has been refused: a send would wait for ever
+                        dealer.send_multipart(frames, zmq.DONTWAIT)
     finally:
         ctx.destroy(linger=1000)
 
