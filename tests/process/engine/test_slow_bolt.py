@@ -14,6 +14,8 @@ SECONDS = size(90, 600)
 WARM = min(SECONDS / 3, 60)
 PACE = 500
 """Rows a second that the spout of the branch emits which is not slow."""
+LATE = 3
+"""Seconds, over both ends of the time that is measured, by which reports may be late."""
 SPOUTS = {"slow": "fast", "slower": "faster", "quick": "paced"}
 
 
@@ -89,5 +91,5 @@ def test_back_pressure_holds_the_spouts_that_reach_a_slow_bolt_and_nothing_else(
     assert set(broken.values()) == {0}, broken
     assert min(paused["slow-0"], paused["slower-0"]) > SECONDS / 2, paused
     for bolt in ("slow", "slower"):
-        assert rates[bolt] == pytest.approx(own[bolt], rel=0.05), bolt
+        assert rates[bolt] == pytest.approx(own[bolt], rel=0.05 + LATE / (SECONDS - WARM)), bolt
     assert rates["quick"] >= 0.9 * PACE
