@@ -4,7 +4,8 @@
 #   make image EXTRAS="... spark"          with more of pyproject.toml's extras; spark brings Debian's Java
 #   FROM ardea:dev                         is how an author adds packages and code (docs/kubernetes.md)
 #
-# Wheels only, for no stage has a compiler; but for PySpark, which has none and is Python alone.  The layer of the dependencies stays as long as pyproject.toml does.
+# Wheels only, for no stage has a compiler; but for PySpark, which has no wheel and is Python alone.  The layer of the
+# dependencies stays as long as pyproject.toml does.
 
 ARG EXTRAS="kubernetes zookeeper"
 

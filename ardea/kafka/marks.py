@@ -9,7 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ardea.errors import UserError
+
 Offsets = NDArray[np.int64]
+OFFSET_BITS, PLACE_BITS = 47, 16
 
 
 class Place(NamedTuple):
@@ -101,6 +104,29 @@ class Marks:
     def exhausted(self) -> bool:
         """Whether the end was reached."""
         return self.end is not None and self.position >= self.end
+
+
+def row_ids(number: int, offsets: Offsets) -> Offsets:
+    """The ids of rows of a batch, from the number that their partition has in its task, and their offsets, ascending.
+
+    Numbers, so that acks come as arrays.
+
+    Raises:
+        UserError: the task has read too many partitions, or an offset is too large.
+    """
+    if number >> PLACE_BITS or int(offsets[-1]) >> OFFSET_BITS:
+        raise UserError(
+            f"a spout with translate_batch= reads {1 << PLACE_BITS:,} partitions a task, up to offset 2**{OFFSET_BITS}",
+            hint="Give it more tasks, or translate=.",
+        )
+    ids: Offsets = offsets | number << OFFSET_BITS
+    return ids
+
+
+def offsets_of(ids: Offsets, number: int) -> Offsets:
+    """The offsets of those ids that :func:`row_ids` made with that number."""
+    offsets: Offsets = ids[ids >> OFFSET_BITS == number] & (1 << OFFSET_BITS) - 1
+    return offsets
 
 
 def to_commit(marks: Mapping[Place, Marks]) -> dict[Place, int]:

@@ -20,7 +20,7 @@ from ardea.errors import UserError
 from ardea.kafka.assignment import Assignment
 from ardea.kafka.beginning import mark_of
 from ardea.kafka.client import CONSUMER, Connection, kafka, properties
-from ardea.kafka.marks import Marks, Offsets, Place, to_commit
+from ardea.kafka.marks import Marks, Offsets, Place, offsets_of, row_ids, to_commit
 from ardea.kafka.source import UNDECODABLE, Source
 from ardea.kafka.survey import PATIENCE, Span, Survey, Surveyor
 from ardea.metrics.user import AssignableMetric, CountMetric
@@ -33,9 +33,6 @@ RENEW = 3600.0
 LAST_COMMIT = 5.0
 RECORDS = 1000
 RECORDS_OF_A_BATCH = 2000  # beyond, more of the client's messages than the processor's cache holds: twice the time each
-OFFSET_BITS = 47
-_OFFSETS = (1 << OFFSET_BITS) - 1
-"""The id of a row of a batch is a number, so that acks come as arrays: that of its partition here, and its offset."""
 
 
 class RecordSpout(Spout):
@@ -172,7 +169,7 @@ class RecordSpout(Spout):
     def _emit(self, place: Place, marks: Marks, rows: Any, offsets: Offsets) -> None:
         if self.source.translate_batch is not None:
             number = self._numbers.setdefault(place, len(self._numbers))
-            self.emit_batch(rows, offsets | number << OFFSET_BITS)
+            self.emit_batch(rows, row_ids(number, offsets))
             return
         emit = self.emit
         left_out = []
@@ -317,7 +314,7 @@ class RecordSpout(Spout):
         for place, marks in self._marks.items():
             marks.done(done[place])
             if (number := self._numbers.get(place)) is not None:
-                marks.done(numbers[numbers >> OFFSET_BITS == number] & _OFFSETS)
+                marks.done(offsets_of(numbers, number))
         self._measure()
 
     def _measure(self) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ardea.kafka.marks import Marks, Place, to_commit
+from ardea.errors import UserError
+from ardea.kafka.marks import Marks, Place, offsets_of, row_ids, to_commit
 
 OFFSETS = st.lists(st.integers(0, 200), unique=True, max_size=60).map(sorted)
 
@@ -75,3 +78,17 @@ def test_only_what_changed_is_committed():
     assert to_commit(marks) == {}
     marks[one].committed = None
     assert to_commit(marks) == {one: 5}
+
+
+@given(
+    st.dictionaries(st.integers(0, 2**16 - 1), st.lists(st.integers(0, 2**47 - 1), min_size=1).map(sorted), min_size=1)
+)
+def test_ids_of_rows_say_which_offsets_of_which_partition_they_are(read):
+    ids = np.concatenate([row_ids(number, np.array(offsets)) for number, offsets in read.items()])
+    assert {number: offsets_of(ids, number).tolist() for number in read} == read
+
+
+@pytest.mark.parametrize(("number", "offset"), [(2**16, 0), (0, 2**47)])
+def test_what_does_not_fit_into_an_id_is_refused(number, offset):
+    with pytest.raises(UserError, match="translate_batch"):
+        row_ids(number, np.array([0, offset]))
