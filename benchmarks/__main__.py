@@ -13,7 +13,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from benchmarks import cases, kafka
+from benchmarks import cases, kafka, pressure
 from benchmarks.baseline import rounds_against
 from benchmarks.measure import run
 from benchmarks.report import Report, machine, print_json, print_tables, title
@@ -32,6 +32,8 @@ class What(enum.StrEnum):
     TRIDENT = "trident"
     KAFKA = "kafka"
     COLUMNS = "columns"
+    SPARK = "spark"
+    PRESSURE = "pressure"
     ALL = "all"
 
 
@@ -59,8 +61,8 @@ def main(
     baseline: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="A program to alternate with.")
     ] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds against the baseline.")] = 3,
-    rows: Annotated[int, typer.Option(min=1, help="Rows that columns stages.")] = 10_000_000,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds against the baseline, of spark, kafka and pressure.")] = 3,
+    rows: Annotated[int, typer.Option(min=1, help="Rows of columns and spark.")] = 10_000_000,
     output: Annotated[Output, typer.Option("-o", "--output")] = Output.TABLE,
 ) -> None:
     """Measures the engine on this machine; run nothing else meanwhile.  docs/benchmarks.md explains the numbers."""
@@ -69,6 +71,9 @@ def main(
         return
     if what is What.COLUMNS:
         _columns(rows, spouts, output)
+        return
+    if what is What.SPARK:
+        _spark(rows, rounds, output)
         return
     case = Case(
         workload="sentences" if what is What.SENTENCES else "words",
@@ -127,6 +132,18 @@ def _columns(rows: int, spouts: int, output: Output) -> None:
     _print(lambda: both(rows, spouts), line, output)
 
 
+def _spark(rows: int, count: int, output: Output) -> None:
+    from benchmarks.spark import SparkResult, rounds
+
+    def line(each: SparkResult) -> str:
+        return (
+            f"{each.rows:,} rows of a DataFrame: through the topology {each.ours:.1f} s,"
+            f" by Spark alone into Parquet {each.parquet:.1f} s, ratio {each.ratio:.2f}"
+        )
+
+    _print(lambda: rounds(rows, count), line, output)
+
+
 def _cpu(per_million: float | None, what: str) -> str:
     return "" if per_million is None else f", {per_million:.2f} CPU s a million {what}"
 
@@ -147,10 +164,12 @@ def _print(measured: Callable[[], Sequence[ResultT]], line: Callable[[ResultT], 
 def _measure(
     what: What, case: Case, baseline: Path | None, rounds: int
 ) -> tuple[list[Result], list[Comparison], list[SweepRow]]:
-    if baseline is not None and what in (What.SWEEP, What.IDLE, What.KAFKA):
+    if baseline is not None and what in (What.SWEEP, What.IDLE, What.KAFKA, What.PRESSURE):
         raise BenchmarkError(f"{what} has no baseline", hint="--baseline goes with words, sentences and all.")
     if what is What.KAFKA:
         return [], kafka.rounds(case, rounds), []
+    if what is What.PRESSURE:
+        return [], [pressure.rounds(case, rounds, _run)], []
     if what is What.SWEEP:
         return [], [], cases.sweep(case, _run)
     if what is What.IDLE:

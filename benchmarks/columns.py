@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -193,17 +193,24 @@ def measure(kind: Kind, rows: int, spouts: int) -> ColumnsResult:
 def check(notes: Mapping[str, Note], rows: int, spouts: int) -> float:
     """Seconds from the first row to the last ack; BenchmarkError unless everything arrived, once."""
     heard = [note for name, note in notes.items() if name.startswith("spout-")]
-    sinks = [note for name, note in notes.items() if name.startswith("sink-")]
-    ids = rows * (rows - 1) // 2
-    acked, got = sum(note.rows for note in heard), sum(note.rows for note in sinks)
-    found = (len(heard), acked, got, sum(note.ids for note in sinks), sum(note.amounts for note in sinks))
-    wanted = (spouts, rows, rows, ids, ids)
-    if found[:4] != wanted[:4] or abs(found[4] - ids) > 1e-9 * ids:
+    acked = sum(note.rows for note in heard)
+    if (len(heard), acked) != (spouts, rows):
         raise BenchmarkError(
-            f"the counters do not add up: {rows:,} rows staged for {spouts} tasks, {acked:,} acked to {len(heard)},"
-            f" {got:,} in the sink; ids sum up to {found[3]:,} instead of {ids:,}, amounts to {found[4]:,.1f}"
+            f"the counters do not add up: {rows:,} rows staged for {spouts} tasks, {acked:,} acked to {len(heard)}"
         )
+    check_sinks([note for name, note in notes.items() if name.startswith("sink-")], rows)
     return max(note.ended for note in heard) - min(note.began for note in heard)
+
+
+def check_sinks(sinks: Sequence[Note], rows: int) -> None:
+    """BenchmarkError unless every row of :func:`stage` arrived, once."""
+    expected = rows * (rows - 1) // 2
+    got, ids, amounts = (sum(getattr(note, name) for note in sinks) for name in ("rows", "ids", "amounts"))
+    if (got, ids) != (rows, expected) or abs(amounts - expected) > 1e-9 * expected:
+        raise BenchmarkError(
+            f"the counters do not add up: {rows:,} rows staged, {got:,} in the sink;"
+            f" ids sum up to {ids:,} instead of {expected:,}, amounts to {amounts:,.1f}"
+        )
 
 
 def _cpu_until_the_end(topology: Running) -> float:

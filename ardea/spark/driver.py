@@ -69,7 +69,8 @@ class Driver(Bolt):
         shared = self.find_folder(config, context)
         self.folder = shared or self.job.own_folder(context)
         (self.folder / PROGRESS).mkdir(parents=True, exist_ok=True)
-        self.work: Work | None = None
+        self.work: Work | None = None  # as long as it is not over
+        self._begun: Work | None = None
         self._depot: Depot | None = None
         self.uri: str | None = None
         self._index = self.open_index(self.folder)
@@ -112,7 +113,7 @@ class Driver(Bolt):
         session.require_java()
         self._tasks = self._context.register_metric(JOB_TASKS, AssignableMetric())
         self._tasks_done = self._context.register_metric(JOB_TASKS_DONE, AssignableMetric())
-        self.work = work
+        self.work = self._begun = work
         work.start()
 
     def process(self, tup: Tuple) -> None:
@@ -125,14 +126,14 @@ class Driver(Bolt):
 
     def process_tick(self, tup: Tuple) -> None:  # noqa: ARG002
         """Publishes what has been reported since, and looks whether the job has ended."""
-        running = self.work is not None and self.work.is_alive()
+        over = self.work is not None and self.work.over
         self.look()
         if self.work is None:
             return
         stages = self.work.stages
         self._tasks.update(stages.tasks)
         self._tasks_done.update(stages.done)
-        if running:
+        if not over:
             return
         if self.work.error is not None:
             self.discard()
@@ -144,8 +145,8 @@ class Driver(Bolt):
 
     def close(self) -> None:
         """Ends Spark and removes what is staged: the topology is over."""
-        if self.work is not None:
-            session.end_jvm()
+        if self._begun is not None:
+            self._begun.end()
         self.discard()
 
     def discard(self) -> None:

@@ -18,6 +18,8 @@ from ardea.spark.stage import STAGED, Run, stager
 
 _LOOK = 0.5
 """Seconds between two looks at Spark's stages."""
+_STOPPING = 5.0
+"""Seconds that Spark has to stop when nothing is left to do."""
 
 
 class Stages(NamedTuple):
@@ -67,7 +69,13 @@ class Work(threading.Thread):
         super().__init__(name="spark", daemon=True)
         self._job, self._app, self._settings, self._logger = job, name, settings, logger
         self._watch: StageWatch | None = None
+        self._done = threading.Event()
         self.error: ArdeaError | None = None
+
+    @property
+    def over(self) -> bool:
+        """All is staged, while Spark may still be stopping; or Spark has ended without."""
+        return self._done.is_set() or not self.is_alive()
 
     @property
     def stages(self) -> Stages:
@@ -85,6 +93,7 @@ class Work(threading.Thread):
             spark = session.open_session(self._app, self._settings)
             self._watch = StageWatch(spark)
             self.work(frame_of(self._job, spark))
+            self._done.set()
         except BaseException as error:  # the executor's thread raises it
             self.fail(error)
         finally:
@@ -94,6 +103,12 @@ class Work(threading.Thread):
                 with contextlib.suppress(Exception):  # a JVM that has died cannot be stopped
                     spark.stop()
             session.end_jvm()
+
+    def end(self) -> None:
+        """Ends Spark: it may stop by itself if it has nothing left to do."""
+        if self._done.is_set():
+            self.join(_STOPPING)
+        session.end_jvm()
 
     def fail(self, error: BaseException) -> None:
         """Keeps the first error, in the words of the JVM while that is there."""
