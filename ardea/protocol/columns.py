@@ -109,8 +109,9 @@ class _Values:
         if wanted is None:
             exact = column.type in (library.int64(), library.float64(), library.string(), library.bool_())
         else:
-            exact = library.types.is_floating(wanted) or _keeps(library.infer_type(values), wanted)
+            exact = library.types.is_floating(wanted) or {*map(type, values)} <= {type(None), _kept(wanted)}
         # Arrow cuts off what does not fit: fractions for integers, the time for dates, unknown keys for structs.
+        # It takes a number for a moment of 1970, and bytes for text.
         if not exact and not all(map(_same, values_of(column), values)):
             raise ValueError("it would be another value")
         return column
@@ -160,6 +161,18 @@ def _same(found: Any, given: Any) -> bool:
     if isinstance(found, list) and isinstance(given, list):
         return len(found) == len(given) and all(map(_same, found, given))
     return bool(found == given or (found != found and given != given))  # NaN
+
+
+def _kept(wanted: pa.DataType) -> type | None:
+    """The Python type whose values Arrow either keeps as they are or refuses."""
+    types = arrow().types
+    if types.is_integer(wanted):
+        return int
+    if types.is_boolean(wanted):
+        return bool
+    if types.is_string(wanted) or types.is_large_string(wanted):
+        return str
+    return bytes if types.is_binary(wanted) or types.is_large_binary(wanted) else None
 
 
 def _keeps(given: pa.DataType, wanted: pa.DataType) -> bool:
