@@ -37,8 +37,10 @@ from ardea.supervision.machine import (
     Event,
     Exited,
     Finish,
+    Hopeless,
     Instruction,
     Kill,
+    LeaderDone,
     Machine,
     Observed,
     ReportStuck,
@@ -70,10 +72,12 @@ class Supervisor:
         clock: seconds, monotonic.
         wall: Unix seconds, for the exit records.
         spec: the file that ``processes`` are from, looked at each second: whoever replaces it changes what runs.
+        leader: a process that leads, by the folder of its own supervisor and its name; None: one of ``processes``, if
+            any.  With it a process whose last end in ``folder`` was permanent is not started.
 
     Attributes:
         id: its processes see it as ARDEA_SUPERVISOR_ID.
-        cause: the process and the reason that stopped the others; None if none did.
+        cause: the process and the reason that stopped the others, or for which it was not started; None if none did.
 
     Raises:
         ConfigError: no process, or two of one name.
@@ -90,6 +94,7 @@ class Supervisor:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
         spec: Path | None = None,
+        leader: tuple[Path, str] | None = None,
     ) -> None:
         names = [process.name for process in processes]
         if not names or len(set(names)) < len(names):
@@ -109,6 +114,7 @@ class Supervisor:
         self._result: ExitCode | None = None
         self._shown: object = None
         self._spec, self._read = spec, _stamp(spec)
+        self._leader = leader
 
     @property
     def cause(self) -> str | None:
@@ -136,6 +142,7 @@ class Supervisor:
     # -- the loop
 
     def _supervise(self) -> ExitCode:
+        self._recall()
         look_every = min(1.0, self._policy.silence / 8)
         look_at = self._clock()
         while self._result is None:
@@ -146,6 +153,7 @@ class Supervisor:
                 look_at = now + look_every
                 self._look()
                 self._follow_spec()
+                self._follow_leader()
                 leash.beat(in_user_code=False)
             self._handle(Tick())
             self._show_status()
@@ -192,6 +200,24 @@ class Supervisor:
         else:
             self._handle(Respecified(tuple(processes)))
 
+    def _follow_leader(self) -> None:
+        if self._leader is not None and records.is_done(*self._leader):
+            self._leader = None
+            self._handle(LeaderDone())
+
+    def _recall(self) -> None:
+        """Who started this supervisor again may not know that it is of no use; the end is the leader's to tell."""
+        if self._leader is None or records.read_status(self._folder).get("state") != "ended":
+            return
+        for name in self._machine.processes:
+            if (ends := records.read_exits(self._folder, name)) and ends[-1].code == ExitCode.PERMANENT:
+                log = self._log_of(name)
+                if isinstance(log, StandardOutput):
+                    with self._bearing("what it printed could not be read", name):
+                        log.repeat()
+                log.mark(f"not started again: {ends[-1].reason}; waits for the end of the topology")
+                self._handle(Hopeless(name, ends[-1].reason))
+
     def _on_beat(self, name: str, child: Child) -> None:
         if beats := child.beats():
             self._heard(name, beats)
@@ -236,10 +262,7 @@ class Supervisor:
     def _spawn(self, spec: ProcessSpec) -> Child:
         assert self._lock_fd is not None
         name = spec.name
-        if name not in self._logs:
-            path = self._folder / "logs" / f"{name}.log"
-            files = self._policy.log_bytes, self._policy.log_files
-            self._logs[name] = StandardOutput() if self._stdout else LogFile(path, *files)
+        self._log_of(name)
         records.take_reason(self._folder, name)
         self._lives[name] = records.raise_life(self._folder, name)
         env = {
@@ -252,6 +275,13 @@ class Supervisor:
             "ARDEA_SUPERVISOR_ID": self.id,
         }
         return Child.spawn(spec.argv, env, self._lock_fd)
+
+    def _log_of(self, name: str) -> LogFile | StandardOutput:
+        if name not in self._logs:
+            path = self._folder / "logs" / f"{name}.log"
+            files = self._policy.log_bytes, self._policy.log_files
+            self._logs[name] = StandardOutput(path) if self._stdout else LogFile(path, *files)
+        return self._logs[name]
 
     def _reap(self) -> None:
         for name, child in list(self._children.items()):
@@ -280,8 +310,11 @@ class Supervisor:
         then = "not started again" if ended.again is None else f"starts again in {ended.again:g} s"
         level = logging.INFO if ended.code == ExitCode.OK else logging.WARNING
         logger.log(level, "%s: life %d ended: %s; %s", name, life, ended.reason, then)
-        if name in self._logs:
-            self._logs[name].mark(f"life {life} ended: {ended.reason}; {then}")
+        if (log := self._logs.get(name)) is not None:
+            log.mark(f"life {life} ended: {ended.reason}; {then}")
+            if ended.code == ExitCode.PERMANENT and isinstance(log, StandardOutput):
+                with self._bearing("what it printed could not be kept", name):
+                    log.keep()
         number = signal.Signals(-ended.code).name if ended.code < 0 else None
         code = None if number else ended.code
         record = records.Exit(name, life, child.pid if child else None, code, number, ended.reason, self._wall())
@@ -393,14 +426,18 @@ def main() -> int:
     parser.add_argument("--spec", type=Path, required=True, help="the processes and the policy, as JSON")
     parser.add_argument("--id", help="what it is known by, such as a pod's UID; default: a random id")
     parser.add_argument("--stdout", action="store_true", help="pass on what the processes print; keep no log files")
+    parser.add_argument(
+        "--leader", nargs=2, metavar=("FOLDER", "NAME"), help="another supervisor's process whose exit 0 ends this one"
+    )
     parser.add_argument("--reason-file", type=Path, help="where one line goes that says why it ended with an error")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
         processes, policy = load(arguments.spec)
         supervisor = Supervisor(
-            processes, arguments.folder, policy, id_=arguments.id, stdout=arguments.stdout, spec=arguments.spec
-        )
+            processes, arguments.folder, policy, id_=arguments.id, stdout=arguments.stdout, spec=arguments.spec,
+            leader=(Path(arguments.leader[0]), arguments.leader[1]) if arguments.leader else None,
+        )  # fmt: skip
         code = supervisor.run()
     except (ArdeaError, OSError) as error:
         reason = _with_hint(error)

@@ -94,16 +94,28 @@ class LogFile:
         self._whole = not self._size or os.pread(self._fd, 1, self._size - 1) == b"\n"
 
 
-class StandardOutput:
-    """Passes the output on to whoever keeps this process' own, as kubelet does for PID 1 of a container."""
+KEPT = 64 << 10
+"""Bytes of the output that :meth:`StandardOutput.keep` writes."""
 
-    def __init__(self, fd: int = 1) -> None:
+
+class StandardOutput:
+    """Passes the output on to whoever keeps this process' own, as kubelet does for PID 1 of a container.
+
+    ``path``: where its end can be kept for the next PID 1.
+    """
+
+    def __init__(self, path: Path, fd: int = 1) -> None:
+        self._path = path
         self._fd = fd
         self._whole = True
+        self._last = bytearray()
 
     def write(self, data: bytes) -> None:
         """Waits for a reader that is slow; one that is gone misses it."""
         self._whole = data[-1:] == b"\n" if data else self._whole
+        self._last += data
+        if len(self._last) > 2 * KEPT:
+            del self._last[: -KEPT - 1]
         while data:
             try:
                 data = data[os.write(self._fd, data) :]
@@ -113,6 +125,19 @@ class StandardOutput:
     def mark(self, text: str) -> None:
         """A line of the supervisor's own."""
         self.write(b"%s--- %s ---\n" % (b"" if self._whole else b"\n", text.encode()))
+
+    def keep(self) -> None:
+        """Writes the last lines, of at most KEPT bytes together, to ``path``; OSError if it cannot."""
+        last = self._last[-KEPT - 1 :]  # with the end of the line before
+        if len(last) > KEPT:
+            del last[: last.find(b"\n") + 1 or 1]
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.write_bytes(last)
+
+    def repeat(self) -> None:
+        """Passes on what a former PID 1 kept there, if it did; OSError if it cannot be read."""
+        if self._path.exists():
+            self.write(self._path.read_bytes())
 
     def close(self) -> None:
         """Nothing is to be closed: stdout is the process' own."""

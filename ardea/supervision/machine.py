@@ -91,6 +91,19 @@ class Exited:
 
 
 @dataclass(frozen=True, slots=True)
+class LeaderDone:
+    """The one that leads, under another supervisor, has done its work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hopeless:
+    """A former life, before this supervisor, has ended with 78: it is not started, and the leader's end awaited."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class StopRequested:
     """Everything has to end."""
 
@@ -112,7 +125,19 @@ class Tick:
     """Time has passed; all beats that have arrived were handed in before."""
 
 
-Event = Started | Beat | Done | Observed | Exited | StopRequested | RestartRequested | Respecified | Tick
+Event = (
+    Started
+    | Beat
+    | Done
+    | Observed
+    | Exited
+    | LeaderDone
+    | Hopeless
+    | StopRequested
+    | RestartRequested
+    | Respecified
+    | Tick
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +229,8 @@ class Machine:
     """The decisions of one supervisor.
 
     Call ``handle`` with every event in turn, beats before the ``Tick`` of the same moment, and follow what it returns.
-    The first ``Tick`` starts everything.  ``cause``: the process, and why, whose end stopped the others.
+    The first ``Tick`` starts everything.  ``cause``: the process, and why, whose end stopped the others, or which is
+    not started for that.
     """
 
     def __init__(self, specs: Sequence[ProcessSpec], policy: Policy, now: float) -> None:
@@ -224,6 +250,14 @@ class Machine:
         match event:
             case Tick():
                 return self._tick(now)
+            case LeaderDone():
+                if not (self.stopping or self.led_out):
+                    self._lead_out(now)
+                return self._finish()
+            case Hopeless(name, reason):
+                self.processes[name].due = float("inf")
+                self.cause = f"{name}: {reason}"
+                return []
             case StopRequested():
                 self.interrupted = self.interrupted or any(p.phase is not Phase.DONE for p in self.processes.values())
                 return [*self._stop(now), *self._finish()]
@@ -330,6 +364,11 @@ class Machine:
         running = [p.spec.name for p in self.processes.values() if p.phase is Phase.RUNNING and not p.killed]
         return [Kill(name, signal.SIGTERM) for name in running]
 
+    def _lead_out(self, now: float) -> None:
+        self.led_out = True
+        self._stop_at = now + self.policy.grace
+        self._start_nothing()
+
     def _start_nothing(self) -> None:
         for process in self.processes.values():
             if process.phase is Phase.WAITING:
@@ -393,9 +432,7 @@ class Machine:
             process.phase = Phase.DONE
             ended = Ended(event.name, code, process.reason, None)
             if process.spec.leads and code == ExitCode.OK and not ending:
-                self.led_out = True
-                self._stop_at = now + self.policy.grace
-                self._start_nothing()
+                self._lead_out(now)
             if code == ExitCode.OK or ending:
                 return [ended]
             self.cause = f"{event.name}: {process.reason}"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ardea.errors import ClusterError
+from ardea.errors import ClusterError, ExitCode
 
 KEPT_EXITS = 20
 
@@ -94,6 +94,11 @@ def read_exits(folder: Path, name: str) -> list[Exit]:
     except FileNotFoundError:
         return []
     return [Exit(**json.loads(line)) for line in lines]
+
+
+def is_done(folder: Path, name: str) -> bool:
+    """Whether the work of ``name`` is done: it has ended with 0, and was believed."""
+    return any(end.code == ExitCode.OK for end in read_exits(folder, name))
 
 
 def write_exit(folder: Path, exit_: Exit) -> None:

@@ -255,7 +255,8 @@ def _instance(
     }
     if extras.env_from:
         more["envFrom"] = [_env_from(source) for source in extras.env_from]
-    return _container(blueprint, number, name, needs, more)
+    made = _container(blueprint, number, name, needs, more)
+    return {**made, "command": processes.supervisor(blueprint.id, number, name, led=True)}
 
 
 def _resources(needs: Resource, settings: Settings) -> Manifest:

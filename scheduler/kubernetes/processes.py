@@ -52,13 +52,17 @@ def container(
     }
 
 
-def supervisor(topology_id: str, number: int, process: str) -> list[str]:
-    """The command of one container: PID 1 is a supervisor, known to the masters by the pod's UID."""
+def supervisor(topology_id: str, number: int, process: str, *, led: bool = False) -> list[str]:
+    """The command of one container: PID 1 is a supervisor, known to the masters by the pod's UID.
+
+    ``led``: it ends as the stream manager of its pod does.
+    """
+    manager = (str(layout.process_folder(topology_id, number, layout.STREAM_MANAGER)), layout.STREAM_MANAGER)
     return [
         "python", "-P", "-m", "ardea.supervisor", "--stdout", "--id", "$(POD_UID)",
         "--folder", str(layout.process_folder(topology_id, number, process)),
         "--spec", str(layout.specification(topology_id, number, process)),
-        "--reason-file", str(layout.TERMINATION_LOG),
+        "--reason-file", str(layout.TERMINATION_LOG), *(("--leader", *manager) if led else ()),
     ]  # fmt: skip
 
 

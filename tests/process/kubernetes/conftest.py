@@ -9,10 +9,13 @@ from contextlib import contextmanager
 
 import pytest
 
+from tests.process.engine.running import SOAK
 from tests.process.kubernetes.releases import RELEASE, ROOT, installed, namespace, run
 from tests.process.kubernetes.running import SMALL, first_node
 
 BUILT = "ardea:dev"
+collect_ignore = [] if SOAK else ["test_neighbours.py"]
+"""What takes minutes, and more of the machine than it leaves to others."""
 
 
 @pytest.fixture(scope="session")
@@ -41,9 +44,12 @@ def image_name(image: list[str]) -> str:
 
 @pytest.fixture(scope="session")
 def servers(image: list[str]) -> Iterator[str]:
-    """One ZooKeeper for all tests, on the node that no test takes down; its address."""
+    """One ZooKeeper for all tests, on the node that no test takes down; its address.
+
+    Its state outlives its pod.
+    """
     first = f"zookeeper.nodeSelector.kubernetes\\.io/hostname={first_node()}"
-    with namespace() as space, installed(space, *image, first):
+    with namespace() as space, installed(space, *image, first, "zookeeper.persistence.enabled=true"):
         yield f"{RELEASE}-zookeeper.{space}.svc:2181"
 
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.process.engine.running import size
 from tests.process.kubernetes.releases import CommandError, kubectl, read
 from tests.process.waiting import eventually
 
 HERE = Path(__file__).parent
 TOPOLOGIES = HERE / "topologies"
 COUNTED = TOPOLOGIES / "counted.py"
+ROUNDS = size(1, 10)
+"""How often each fault strikes a topology."""
 WHOLE_WITHIN = 90.0
 """Seconds in which a topology has to be whole again, whatever was lost."""
 SMALL = tuple(
@@ -39,11 +44,13 @@ for process in map(int, filter(str.isdigit, os.listdir("/proc"))):
 _RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
-def ardea(*arguments: str | Path, space: str, seconds: float = 300, code: int = 0) -> subprocess.CompletedProcess[str]:
-    """A verb, in that namespace; CommandError if it ends with another code."""
+def ardea(
+    *arguments: str | Path, space: str, seconds: float = 300, code: int | None = 0
+) -> subprocess.CompletedProcess[str]:
+    """A verb, in that namespace; CommandError if it ends with another code than ``code``, unless that is None."""
     command = [sys.executable, "-m", "ardea.cli", *map(str, arguments), "--namespace", space]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds)
-    if ended.returncode != code:
+    if code is not None and ended.returncode != code:
         raise CommandError(f"exit {ended.returncode}: {command}\n{ended.stdout[-4000:]}\n{ended.stderr[-4000:]}")
     return ended
 
@@ -51,6 +58,12 @@ def ardea(*arguments: str | Path, space: str, seconds: float = 300, code: int = 
 def described(name: str, space: str) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(ardea("describe", name, "-o", "json", space=space).stdout)
     return document
+
+
+def life(space: str, task: str, name: str = "Counted") -> int:
+    """Of the task's process, as its supervisor counts them in the pod's log; 0: none yet."""
+    log = ardea("logs", name, task, space=space).stdout
+    return max(map(int, re.findall(r"^--- life (\d+) started", log, re.MULTILINE)), default=0)
 
 
 def pods(space: str, selector: str = "app.kubernetes.io/component in (master,container)") -> list[dict[str, Any]]:
@@ -75,6 +88,7 @@ class Counted:
 
     def __init__(self, space: str) -> None:
         self.space = space
+        self._took: list[float] = []
 
     def ask(self, request: str) -> str:
         """The collector's answer."""
@@ -95,8 +109,10 @@ class Counted:
 
     def whole(self, seconds: float = WHOLE_WITHIN) -> None:
         """Every container has registered, every task has reported, and numbers arrive."""
+        began = time.monotonic()
         eventually(self._complete, seconds, lambda: f"it is whole again: {self.trouble()}")
         self.works(seconds)
+        self._took.append(round(time.monotonic() - began, 1))
 
     def _complete(self) -> bool:
         status = described("Counted", self.space)["status"]
@@ -107,6 +123,7 @@ class Counted:
 
     def finish(self) -> None:
         """Everything that was read has been written, and the topology has SUCCEEDED."""
+        print(f"whole again after seconds: {self._took}")
         self.ask("enough")
         eventually(
             lambda: described("Counted", self.space)["state"] == "SUCCEEDED", 180, lambda: f"it ends: {self.trouble()}"
@@ -115,10 +132,10 @@ class Counted:
 
 
 @contextmanager
-def counted(space: str, image: str, file: Path = COUNTED) -> Iterator[Counted]:
-    """Submitted, and running under load."""
+def counted(space: str, image: str, file: Path = COUNTED, *options: str) -> Iterator[Counted]:
+    """Submitted with these options, and running under load."""
     with _collector(space, image):
-        ardea("submit", "kubernetes", file, "--wait-secs", "240", space=space)
+        ardea("submit", "kubernetes", file, "--wait-secs", "240", *options, space=space)
         topology = Counted(space)
         topology.works()
         yield topology
@@ -134,6 +151,7 @@ def _collector(space: str, image: str) -> Iterator[None]:
         "imagePullPolicy": "IfNotPresent",
         "command": ["python", "-P", "/collector/collector.py"],
         "volumeMounts": [{"name": "collector", "mountPath": "/collector"}],
+        "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},  # not to starve beside what asks for more
         "securityContext": _RESTRICTED,
     }
     pod = {

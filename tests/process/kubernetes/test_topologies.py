@@ -6,24 +6,23 @@ import json
 
 import pytest
 
-from tests.process.kubernetes.releases import ROOT, kubectl, needs_cluster, objects, read
+from tests.process.engine.running import size
+from tests.process.kubernetes.releases import RELEASE, ROOT, kubectl, needs_cluster, objects, read
 from tests.process.kubernetes.running import (
+    ROUNDS,
     TOPOLOGIES,
     ardea,
     counted,
     described,
+    life,
     pod_of,
     pods,
     signal_process,
 )
 from tests.process.waiting import eventually
 
-pytestmark = [needs_cluster, pytest.mark.timeout(600)]
-
-
-def restarts(space, container):
-    """Of the task's process, as its supervisor counts them in the pod's log."""
-    return ardea("logs", "Counted", container, space=space).stdout.count("--- life ")
+pytestmark = [needs_cluster, pytest.mark.timeout(size(600, 7200))]
+ZOOKEEPER = f"{RELEASE}-zookeeper-0"
 
 
 def test_word_count_is_counted_right_completes_and_leaves_nothing(space):
@@ -59,6 +58,17 @@ def test_a_failed_topology_says_why_in_describe_and_in_the_job(space):
 
     eventually(lambda: all("Failed" in each for each in conditions()), 60, lambda: f"Jobs have failed: {conditions()}")
     assert all("the ledger does not balance" in each["TopologyFailed"] for each in conditions())
+    # The pod of the task that failed stays, with its log, although kubelet has started its container again.
+    container = "--selector=app.kubernetes.io/component=container,app.kubernetes.io/instance=Failing"
+    (pod,) = read("pods", f"--namespace={space}", container)["items"]
+    assert pod["status"]["phase"] == "Succeeded"
+    (refuses,) = (each for each in pod["status"]["containerStatuses"] if each["name"] == "refuses-0")
+    assert refuses["restartCount"] == 1
+    assert "exit 78" in refuses["state"]["terminated"]["message"]
+    said = ardea("logs", "Failing", "refuses:0", space=space).stdout
+    assert "debit 3, credit 2" in said
+    assert "--- not started again: exit 78 (refuses-0: the ledger does not balance" in said
+    assert "--- life 2" not in said
 
 
 def test_a_python_that_differs_is_refused_before_anything_runs(space, tmp_path):
@@ -92,41 +102,63 @@ def test_the_verbs_work_with_only_a_kubeconfig(space, image_name):
         ardea("activate", "Counted", space=space)
         assert "heron_instance" in ardea("debug", "Counted", "middle-0", "--stack", space=space).stdout
         assert ardea("debug", "Counted", "middle", "--lines", "2", space=space).stdout.count("middle-") == 2
-        lives = restarts(space, "middle:0")
+        lives = {task: life(space, task) for task in ("middle:0", "middle:1")}
         ardea("restart", "Counted", "--container", "1", space=space)
         topology.works()
         assert ardea("logs", "Counted", "numbers:0", space=space).stdout
-        assert restarts(space, "middle:0") + restarts(space, "middle:1") > lives
+        assert {task: life(space, task) for task in lives} != lives
         topology.finish()
 
 
+@pytest.mark.soak
 def test_kill_9_inside_an_instance_loses_nothing(space, image_name):
     with counted(space, image_name) as topology:
-        for task in ("middle-0", "written-0", "numbers-0"):
+        for task in ("middle-0", "written-0", "numbers-0") * ROUNDS:
             pod = next(p for p in pods(space) if task in json.dumps(p["spec"]["containers"]))
             signal_process(space, pod["metadata"]["name"], task)
             topology.whole()
         topology.finish()
 
 
+@pytest.mark.soak
 def test_a_task_that_takes_too_much_memory_dies_alone(space, image_name):
-    with counted(space, image_name, TOPOLOGIES / "greedy.py") as topology:
-        eventually(lambda: restarts(space, "greedy:0") >= 2, 90, "it was killed and started again")
+    with counted(space, image_name, TOPOLOGIES / "greedy.py", "--set", f"greedy.deaths={ROUNDS}") as topology:
+        for deaths in range(1, ROUNDS + 1):
+            eventually(lambda d=deaths: life(space, "greedy:0") > d, 90, "it was killed and started again")
         topology.whole()
         others = {row["name"]: row["restarts"] for row in described("Counted", space)["processes"]}
         assert [name for name, count in others.items() if count and not name.startswith("greedy")] == []
         topology.finish()
 
 
-def test_a_pod_lost_again_and_again_is_whole_each_time(space, image_name):
+@pytest.mark.soak
+def test_a_pod_lost_again_and_again_is_whole_each_time(space, image_name, servers):
     with counted(space, image_name) as topology:
-        for _ in range(4):
+        for _ in range(size(6, 10)):
             pod = pod_of(space, 2)
             kubectl("delete", "pod", pod["metadata"]["name"], f"--namespace={space}", "--wait=false")
             gone = pod["metadata"]["uid"]
             eventually(lambda gone=gone: pod_of(space, 2)["metadata"]["uid"] != gone, 90, "another pod is there")
             topology.whole()
+        for _ in range(ROUNDS):
+            lose_zookeeper(servers, topology)
         topology.finish()
+
+
+def lose_zookeeper(servers, topology):
+    """Its only pod: nobody reaches the state until there is another."""
+    where = f"--namespace={servers.split('.')[1]}"
+    first = uid_of(ZOOKEEPER, where)
+    kubectl("delete", "pod", ZOOKEEPER, where)
+    topology.works()
+    eventually(lambda: uid_of(ZOOKEEPER, where) not in (first, None), 60, "another pod is there")
+    kubectl("wait", f"pod/{ZOOKEEPER}", "--for=condition=Ready", "--timeout=120s", where)
+    topology.whole()
+
+
+def uid_of(pod, where):
+    found = read("pods", where, f"--field-selector=metadata.name={pod}")["items"]
+    return found[0]["metadata"]["uid"] if found else None
 
 
 def test_a_standby_takes_over(space, image_name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -11,6 +12,10 @@ from tests.process.kubernetes.running import COUNTED, ardea, counted, described,
 from tests.process.waiting import eventually
 
 pytestmark = [needs_cluster, pytest.mark.timeout(600)]
+
+
+RACE = ("middle:3", "middle:4")
+"""What two people want at the same moment."""
 
 
 def living(space):
@@ -74,6 +79,17 @@ def test_more_tasks_fewer_tasks_and_a_new_version(space, image_name, tmp_path):
         assert len(kept(space, "configmaps", "code")) == 1
         assert kept(space, "configmaps", "code") != code
         topology.works()
+
+        with ThreadPoolExecutor() as pool:
+            ends = list(pool.map(lambda wanted: update(space, "--component-parallelism", wanted, code=None), RACE))
+        codes = [end.returncode for end in ends]
+        assert sorted(codes) in ([0, 1], [0, 7]), [end.stderr for end in ends]
+        won = int(RACE[codes.index(0)].partition(":")[2])
+        assert tasks(space, "middle") == [f"middle-{index}" for index in range(won)]
+        containers = sorted({pod["metadata"]["labels"]["ardea.dev/container"] for pod in pods(space)})
+        assert kept(space, "secrets", "key") == [f"counted-key-{number}" for number in containers]
+        assert len(kept(space, "configmaps", "code")) == 1
+        topology.whole()
         topology.finish()
 
 

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,13 @@ def child(name: str, *args: str, **options: Any) -> ProcessSpec:
 class Run:
     """A real ``python -m ardea.supervisor``."""
 
-    def __init__(self, folder: Path, processes: list[ProcessSpec], policy: Policy) -> None:
+    def __init__(self, folder: Path, processes: list[ProcessSpec], policy: Policy, arguments: Sequence[str]) -> None:
         self.folder = folder
         folder.mkdir(exist_ok=True)
         spec = folder / "spec.json"
         spec.write_text(dump(processes, policy))
         command = (sys.executable, "-m", "ardea.supervisor", "--folder", str(folder), "--spec", str(spec))
+        command = (*command, *arguments)
         with (folder / "supervisor.log").open("ab") as log:
             self.popen = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
@@ -98,8 +99,10 @@ def supervise(tmp_path: Path) -> Iterator[Callable[..., Run]]:
     """Start supervisors; afterwards nothing of them may be left."""
     runs: list[Run] = []
 
-    def start(*processes: ProcessSpec, folder: Path = tmp_path / "c", **policy: Any) -> Run:
-        runs.append(Run(folder, list(processes), Policy(**policy)))
+    def start(
+        *processes: ProcessSpec, folder: Path = tmp_path / "c", arguments: Sequence[str] = (), **policy: Any
+    ) -> Run:
+        runs.append(Run(folder, list(processes), Policy(**policy), arguments))
         return runs[-1]
 
     yield start

@@ -203,6 +203,34 @@ def test_exit_78_stops_the_rest_and_is_the_result(supervise):
     assert run.exits("b")[-1].life == 1
 
 
+def test_what_ended_with_78_is_not_started_again_but_its_log_is_shown_until_the_leader_ends(supervise, tmp_path):
+    """As in a pod, where kubelet starts again whatever ends with an error."""
+    leader = supervise(child("manager", "serve", "0"), folder=tmp_path / "leader")
+    said = tmp_path / "reason"
+    options = ("--stdout", "--reason-file", str(said), "--leader", str(leader.folder), "manager")
+    assert supervise(child("a", "exit", "78"), arguments=options).wait() == 78
+    said.unlink()
+    again = supervise(child("a", "exit", "78"), arguments=options)
+    output = again.folder / "supervisor.log"
+    eventually(lambda: "waits for the end of the topology" in output.read_text(), what=again.everything)
+    assert output.read_text().count("--- life 1 ended: exit 78 (the configuration names no topology)") == 2
+    assert "--- life 2" not in output.read_text()
+    os.kill(leader.serving("manager"), signal.SIGKILL)
+    os.kill(leader.serving("manager", life=2), signal.SIGTERM)
+    assert leader.wait() == 0
+    assert again.wait() == 0
+    assert said.read_text() == "a: exit 78 (the configuration names no topology)\n"
+
+
+def test_the_end_of_a_leader_elsewhere_ends_one_that_would_wait_for_ever(supervise, tmp_path):
+    leader = tmp_path / "leader"
+    run = supervise(child("a", "serve", "75"), arguments=("--leader", str(leader), "manager"), grace=0.5)
+    pid = run.serving("a")
+    assert supervise(child("manager", "exit", "0"), folder=leader).wait() == 0
+    assert run.wait() == 0
+    assert not alive(pid)
+
+
 def test_a_command_that_does_not_exist_is_permanent(supervise):
     run = supervise(ProcessSpec("a", ("/nonexistent/python",)))
     assert run.wait() == 78

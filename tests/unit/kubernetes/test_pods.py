@@ -48,6 +48,16 @@ def test_each_instance_is_a_container_of_its_own_behind_the_managers(prepared):
     assert [c["name"] for c in pod(first)["containers"]] == ["adds-up-0", "numbers-0"]
 
 
+def test_tasks_end_as_the_stream_manager_of_their_pod_does(prepared):
+    for job in jobs(prepared):
+        led = {name for name, container in containers(job).items() if "--leader" in container["command"]}
+        assert led == containers(job).keys() - {"prepare", "stream-manager", "metrics-manager", "topology-master"}
+        for name in led:
+            *_, folder, leader = containers(job)[name]["command"]
+            assert leader == "stream-manager"
+            assert containers(job)[leader]["command"][7:9] == ["--folder", folder]
+
+
 def test_everything_passes_the_restricted_standard(prepared):
     for job in jobs(prepared):
         spec = pod(job)

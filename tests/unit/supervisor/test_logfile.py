@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.supervision import logfile
-from ardea.supervision.logfile import LogFile
+from ardea.supervision.logfile import LogFile, StandardOutput
 
 
 def kept(path: Path) -> list[bytes]:
@@ -83,3 +85,23 @@ def test_a_full_disk_costs_lines_and_the_log_says_how_many_bytes(tmp_path, monke
     log.close()
     notice = b"--- 11 bytes of output lost: the log could not be written ---"
     assert kept(tmp_path / "a.log") == [b"line 0\nlin\n%s\nline 3\nline 4\n" % notice]
+
+
+@given(st.lists(st.integers(0, 9).map(lambda n: b"x" * n + b"\n"), max_size=60))
+def test_the_last_whole_lines_of_standard_output_are_kept_and_repeated(lines):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        (Path(folder) / "out").open("w+b") as out,
+        pytest.MonkeyPatch.context() as m,
+    ):
+        m.setattr(logfile, "KEPT", 20)
+        log = StandardOutput(Path(folder) / "logs" / "a.log", out.fileno())
+        log.repeat()
+        for line in lines:
+            log.write(line)
+        log.keep()
+        log.repeat()
+        everything, kept_ = b"".join(lines), (Path(folder) / "logs" / "a.log").read_bytes()
+        assert (Path(folder) / "out").read_bytes() == everything + kept_
+        whole = itertools.accumulate(reversed(lines), lambda after, line: line + after, initial=b"")
+        assert kept_ == max((tail for tail in whole if len(tail) <= 20), key=len)

@@ -19,7 +19,9 @@ from ardea.supervision.machine import (
     Ended,
     Exited,
     Finish,
+    Hopeless,
     Kill,
+    LeaderDone,
     Look,
     Machine,
     Observed,
@@ -145,6 +147,14 @@ class World(RuleBasedStateMachine):
         self.feed(Exited(name, code))
         assert self.codes[name] == (75 if early else code)
 
+    @precondition(lambda self: self.result is None)
+    @rule()
+    def a_leader_elsewhere_is_done(self):
+        if self.led_out_at is None and not self.machine.stopping:
+            self.led_out_at = self.now
+            self.due.clear()
+        self.feed(LeaderDone())
+
     @rule()
     def stop(self):
         self.interrupted |= bool(self.living or (self.due and not self.machine.stopping))
@@ -216,6 +226,28 @@ def test_who_outlives_the_one_that_leads_is_stopped_then_killed():
     assert machine.handle(Tick(), 6.0) == [Kill("a", TERM)]
     assert machine.handle(Tick(), 11.0) == [Kill("a", KILL)]
     assert machine.handle(Exited("a", -KILL), 11.0)[-1] == Finish(ExitCode.OK)
+
+
+def test_who_outlives_a_leader_elsewhere_is_stopped_too():
+    machine = running(ProcessSpec("a", ("x",)), grace=5)
+    assert machine.handle(LeaderDone(), 1.0) == []
+    assert machine.handle(Tick(), 6.0) == [Kill("a", TERM)]
+    assert machine.handle(Exited("a", 75), 6.1)[-1] == Finish(ExitCode.OK)
+
+
+def test_a_hopeless_process_waits_for_the_leader_and_says_why():
+    machine = Machine([ProcessSpec("a", ("x",))], Policy(), 0.0)
+    machine.handle(Hopeless("a", "exit 78 (no ledger)"), 0.0)
+    assert ticks(machine, 0, 100) == []
+    assert machine.handle(LeaderDone(), 100.0) == [Finish(ExitCode.OK)]
+    assert machine.cause == "a: exit 78 (no ledger)"
+
+
+def test_a_hopeless_process_that_is_stopped_has_not_done_its_work():
+    machine = Machine([ProcessSpec("a", ("x",))], Policy(), 0.0)
+    machine.handle(Hopeless("a", "exit 78"), 0.0)
+    assert machine.handle(RestartRequested(), 1.0) == []
+    assert machine.handle(StopRequested(), 2.0) == [Finish(ExitCode.TEMPORARY)]
 
 
 def test_a_leader_that_a_stop_ends_leads_nobody():

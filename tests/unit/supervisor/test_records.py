@@ -81,3 +81,11 @@ def test_a_wrong_specification_says_where_and_what(tmp_path, document, message):
         load(path)
     assert str(path) in str(caught.value)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(("code", "signal", "done"), [(0, None, True), (75, None, False), (None, "SIGKILL", False)])
+def test_only_an_exit_0_says_that_the_work_is_done(tmp_path, code, signal, done):
+    assert not records.is_done(tmp_path, "a")
+    records.write_exit(tmp_path, records.Exit("a", 1, 1, code, signal, "", 0.0))
+    records.write_exit(tmp_path, records.Exit("b", 1, 1, 0, None, "", 0.0))
+    assert records.is_done(tmp_path, "a") == done

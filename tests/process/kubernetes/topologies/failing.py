@@ -1,4 +1,4 @@
-"""Fails with a reason that an author can read."""
+"""Fails with a reason that an author can read; the log says more."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class Refuses(Bolt):
         pass
 
     def end_of_input(self):
+        self.logger.error("debit 3, credit 2")
         raise UserError("the ledger does not balance")
 
 

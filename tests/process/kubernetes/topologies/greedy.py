@@ -1,4 +1,4 @@
-"""One task takes more memory than it asked for, once; the others do not notice."""
+"""One task takes more memory than it asked for, as often as the configuration says; the others do not notice."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from ardea import Bolt, Grouping, Topology
 
 
 class Greedy(Bolt):
-    """The first life of its process is killed for its memory."""
+    """So many lives of its process are killed for their memory."""
 
     outputs = ["number"]
 
     def initialize(self, config, context):
-        self.first = os.environ["ARDEA_LIFE"] == "1"
+        self.dies = int(os.environ["ARDEA_LIFE"]) <= config["greedy.deaths"]
+        self.seen = 0
 
     def process(self, tup):
-        if self.first and tup[0] > 2000:
+        self.seen += 1
+        if self.dies and self.seen > 1000:
             self.hoard = [os.urandom(16 << 20) for _ in range(100)]
         self.emit(list(tup.values))
 
