@@ -263,6 +263,7 @@ class StreamManagerProcess:
             bound.close()
         for dialled in (*self._peers_out.values(), self._metrics):
             dialled.close()
+        self.registrar.leave()
         self.registrar.close()
         if self._door is not None:
             self._door.close()

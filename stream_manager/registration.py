@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ardea.errors import ProtocolError
 from ardea.plan.definition import Definition
+from ardea.protocol.ids import applicant
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import (
@@ -73,7 +74,7 @@ class Registrar:
         self._definition = definition
         self._container = container
         self._holder = holder
-        self._life = life
+        self._me = applicant(holder, life)
         self._host, self._data_port, self._control_port = address
         self._dialled: Connection | None = None
         self._link: Link | None = None
@@ -122,17 +123,19 @@ class Registrar:
         self.close()
         self._term = location.term
         self._dialled = self._dial(address)
-        self._link = Link("master", "topology master", self._life, self._transmit)
+        self._link = Link("master", "topology master", self._me, self._transmit)
         self._outbox = ControlOutbox(self._link, 60.0)
         self._hello(self._link)
 
-    def _hello(self, link: Link) -> None:
+    def _hello(self, link: Link, *, leaving: bool = False) -> None:
         hello = Hello(
             topology=self._definition.topology,
             digest=self._digest,
             epoch=self._epoch,
             container=self._container,
             holder=self._holder,
+            admission=self.admission,
+            leaving=leaving,
         )
         link.signal(Header(kind=HELLO), [hello.SerializeToString()])
 
@@ -161,13 +164,19 @@ class Registrar:
     # --- from the master --------------------------------------------------------------------------------------
 
     def receive(self, now: float) -> list[Plan | Order]:
-        """What the master sent since the last call."""
+        """What the master sent since the last call.
+
+        Raises:
+            ProtocolError: it refuses this manager.
+        """
         out: list[Plan | Order] = []
         link = self._link
         if link is None or self._dialled is None:
             return out
         for frames in self._dialled.receive(64):
             header = Header.FromString(frames[0])
+            if header.receiver != self._me:
+                continue  # for who has this container now, or had it: both come under one name
             link.last_heard = now
             if header.kind == REFUSED:
                 refusal = Refusal.FromString(frames[1])
@@ -188,6 +197,11 @@ class Registrar:
         """Lets the master know that its last order arrived."""
         if self._link is not None:
             self._link.heartbeat()
+
+    def leave(self) -> None:
+        """Tells the master that whoever takes this container's place need not wait."""
+        if self._link is not None:
+            self._hello(self._link, leaving=True)
 
     def close(self) -> None:
         """Leaves the master."""

@@ -41,14 +41,23 @@ class StateStore:
     def __init__(self, state: Any, topology: str, term: Term) -> None:
         self._state, self._topology, self._term = state, topology, term
 
-    def admit(self, container: int, holder: str, host: str, port: int) -> int:
+    def holders(self) -> dict[int, str]:
         """See :class:`topology_master.state.Store`."""
+        return {number: admission.holder for number, admission in self._admissions()[0].items()}
+
+    def _admissions(self) -> tuple[dict[int, Admission], int]:
+        """By container, and the version of their node; 0: there is none yet."""
         path = paths.incarnations(self._topology)
         try:
             held = self._state.get(path)
-            known, version = records.decode(held.data, Incarnations, path).containers, held.version
         except NotFound:
-            known, version = {}, 0
+            return {}, 0
+        return records.decode(held.data, Incarnations, path).containers, held.version
+
+    def admit(self, container: int, holder: str, host: str, port: int) -> int:
+        """See :class:`topology_master.state.Store`."""
+        path = paths.incarnations(self._topology)
+        known, version = self._admissions()
         former = known.get(container)
         number = 1 if former is None else former.admission + (former.holder != holder)
         admission = Admission(admission=number, holder=holder, host=host, port=port)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from ardea.config import Settings
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_to_bytes
-from ardea.protocol.ids import incarnation
+from ardea.protocol.ids import incarnation, life_of
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link, Port
 from ardea.protocol.wire_pb2 import (
@@ -51,10 +51,15 @@ from topology_master.ending import Ending, Phase
 from topology_master.updates import Updates, Wish, plan_of
 
 HEARTBEAT_EVERY = 1.0
+SILENCE = 5.0
+"""Seconds after which another may take the place of a container that is not heard."""
 
 
 class Store(Protocol):
     """The master's writes; each is one transaction under its term, and raises Fenced when that is over."""
+
+    def holders(self) -> Mapping[int, str]:
+        """Who was admitted last, by container."""
 
     def admit(self, container: int, holder: str, host: str, port: int) -> int:
         """The admission of that holder: its own, or a higher one."""
@@ -106,6 +111,8 @@ class Master:
         self.updates = Updates(self, definition, former, found.switch, now)
         self._switch = found.switch
         self._store = store
+        self._holders = dict(store.holders())
+        self._heard = dict.fromkeys(self._holders, now)
         self._port = port
         self._orders: dict[int, Order] = {}
         self._version = 0
@@ -127,14 +134,16 @@ class Master:
     def received(self, container: int, header: Header, frames: Sequence[bytes], now: float) -> None:
         """One message of a container's manager."""
         if header.kind == HELLO:
-            self._met(container, header, Hello.FromString(frames[0]))
+            self._met(container, header, Hello.FromString(frames[0]), now)
             return
         known = self.containers.get(container)
         if known is None or not known.link.accept(Lane.CONTROL, header, sum(map(len, frames))):
             return
         known.link.last_heard = now
+        if known.admission:
+            self._heard[container] = now
         if header.kind == REGISTER:
-            self._register(container, known, Registration.FromString(frames[0]))
+            self._register(container, known, Registration.FromString(frames[0]), now)
             self._consider(now)
         elif header.kind == REPORT:
             report = TaskReport.FromString(frames[0])
@@ -145,44 +154,63 @@ class Master:
         elif header.kind == HEARTBEAT:
             return
 
-    def _met(self, number: int, header: Header, hello: Hello) -> None:
+    def _met(self, number: int, header: Header, hello: Hello, now: float) -> None:
         digest = self.definition.shape.digest
         if number not in self.plan.containers and hello.topology == self.topology and hello.epoch < self.plan.epoch:
             return  # an update has removed it, and its processes are about to end
+        same = hello.digest == digest or hello.epoch < self.plan.epoch  # who is behind gets the plan
+        if hello.topology != self.topology or not same or number not in self.plan.containers:
+            why = (
+                f"this is the master of {self.topology}, plan {digest}; "
+                f"container {number} of {hello.topology}, plan {hello.digest}, does not belong to it"
+            )
+            self._refuse(number, header, Refusal(code="WRONG_TOPOLOGY", message=why, definite=True))
+            return
+        if not self._has_place(number, header, hello, now):
+            return
         known = self.containers.get(number)
         if known is None or known.holder != hello.holder:
             link = Link(number, f"manager {number}", self.term, self._port)
             # The former's address stays: the others have it, and are told when the newcomer's differs.
-            known = Container(link, hello.holder, None if known is None else known.address)
+            former = None if known is None else known.address
+            known = self.containers[number] = Container(link, hello.holder, former)
         link = known.link
-        same = hello.digest == digest or hello.epoch < self.plan.epoch  # who is behind gets the plan
-        if hello.topology != self.topology or not same or number not in self.plan.containers:
-            refusal = Refusal(
-                code="WRONG_TOPOLOGY",
-                message=f"this is the master of {self.topology}, plan {digest}; "
-                f"container {number} of {hello.topology}, plan {hello.digest}, does not belong to it",
-                definite=True,
-            )
-            link.signal(Header(kind=REFUSED), [refusal.SerializeToString()])
-            return
-        self.containers[number] = known
         if link.meet(header.sender) is not None:
             known.registered = False
         link.signal(Header(kind=HELLO), [Hello(topology=self.topology, digest=digest).SerializeToString()])
 
-    def _register(self, number: int, known: Container, registration: Registration) -> None:
+    def _has_place(self, number: int, header: Header, hello: Hello, now: float) -> bool:
+        """Whether the place is this container's, or free: who holds it was silent for long enough, or has left."""
+        holder = self._holders.get(number, hello.holder)
+        if hello.holder == holder:
+            self._heard[number] = -math.inf if hello.leaving else now
+            return not hello.leaving
+        if hello.admission:
+            why = f"container {number} stood still or was cut off, and another one was admitted in its place"
+            self._refuse(number, header, Refusal(code="REPLACED", message=why, definite=True))
+            return False
+        return now >= self._heard[number] + SILENCE  # it says hello again
+
+    def _refuse(self, number: int, header: Header, refusal: Refusal) -> None:
+        link = Link(number, f"manager {number}", self.term, self._port)
+        link.meet(header.sender)
+        link.signal(Header(kind=REFUSED), [refusal.SerializeToString()])
+
+    def _register(self, number: int, known: Container, registration: Registration, now: float) -> None:
         address = registration.address
-        known.admission = self._store.admit(number, registration.holder, address.host, address.data_port)
+        known.admission = self._store.admit(number, known.holder, address.host, address.data_port)
+        self._holders[number], self._heard[number] = known.holder, now
         moved = self._planned and known.address != address
         known.address = address
         known.registered = True
-        address.incarnation = incarnation(known.admission, known.link.peer)
+        address.incarnation = incarnation(known.admission, life_of(known.link.peer))
         self.ending.manager_met(number, address.incarnation)
         body = Admission(admission=known.admission, term=self.term).SerializeToString()
         known.link.send(Lane.CONTROL, Header(kind=ADMITTED), [body], len(body))
         if self._planned:
             for container in self._members if moved else (known,):
-                self._send_plan(container)
+                if container.registered:  # the others get it behind their admission
+                    self._send_plan(container)
         elif all(c in self.containers and self.containers[c].registered for c in self.plan.containers):
             self._planned = True
             for container in self._members:

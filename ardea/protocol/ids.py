@@ -9,6 +9,7 @@ eyes: the generation starts at random in each life of an instance).
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -36,6 +37,11 @@ NO_IDS: U64 = np.empty(0, dtype=np.uint64)
 def incarnation(admission: int, life: int) -> int:
     """One number for (admission, life); both count from 1."""
     return admission << 32 | life
+
+
+def applicant(holder: str, life: int) -> int:
+    """A manager towards the master, which may not have admitted it: a mark of its holder stands for the admission."""
+    return incarnation(zlib.crc32(holder.encode()), life)
 
 
 def admission_of(number: int) -> int:

@@ -152,7 +152,8 @@ def are_plain(rows: Sequence[Any], fields: int) -> bool:
     if not rows:
         return True
     shapes = list(map(type, rows))
-    if shapes.count(tuple) + shapes.count(list) < len(rows):
+    tuples = shapes.count(tuple)
+    if tuples < len(rows) and tuples + shapes.count(list) < len(rows):
         return False
     if fields == 1:
         try:

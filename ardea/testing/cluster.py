@@ -18,6 +18,7 @@ from ardea.supervision.machine import BACKOFF
 from ardea.supervision.spec import Policy
 from ardea.testing.audit import Audit
 from ardea.testing.clock import Timeline
+from ardea.testing.containers import container_name, container_number
 from ardea.testing.instance import SimulatedInstance
 from ardea.testing.network import Network
 from ardea.testing.record import Record
@@ -30,6 +31,8 @@ from topology_master.updates import Progress, Wish
 C = TypeVar("C", bound=Component)
 NOTHING: Mapping[str, Any] = {}
 FIRST = "topology 0"
+REMOVED = 20.0
+"""Seconds after which its machine removes a container that has been replaced, as kubelet does when it is back."""
 Fault = tuple[float, Callable[["Cluster"], object]]
 
 
@@ -83,6 +86,7 @@ class Cluster:
         self.record = Record()
         self.network = Network(timeline, seed)
         self._lives: dict[str, int] = {}
+        self._starts: dict[str, int] = {}
         self._restarting: set[str] = set()
         self._done: set[str] = set()
         self._failures: dict[str, int] = {}
@@ -127,10 +131,11 @@ class Cluster:
 
     def close(self) -> None:
         """Closes every component that still runs."""
-        for process in self._world.processes.values():
+        for process in self._world.everybody():
             if isinstance(process, SimulatedInstance):
                 process.stop()
         self._world.processes.clear()
+        self._world.replaced.clear()
 
     # --- time -------------------------------------------------------------------------------------------------
 
@@ -268,7 +273,7 @@ class Cluster:
                 stays = stays and process.task in self.plan.tasks.values() and process.build == definition.build
             if not stays:
                 del world.processes[name]
-                world.scratch.pop(name, None)
+                world.scratch.pop(process.holder, None)
                 if isinstance(process, SimulatedInstance):
                     process.stop()
                 else:
@@ -295,8 +300,16 @@ class Cluster:
     # --- processes --------------------------------------------------------------------------------------------
 
     def kill(self, name: str) -> None:
-        """SIGKILL: ``master``, ``manager-2``, ``count-0``.  Its supervisor starts it again, with a back-off."""
+        """SIGKILL: ``master``, ``manager-2``, ``count-0``.  Its supervisor starts it again, with a back-off.
+
+        Of ``container-2``, to the supervisor and all that it keeps; another one comes, in an empty folder.
+        """
         self._known(name)
+        if (number := container_number(name)) is not None:
+            for member in self._members(number):
+                member.kill()
+            self._replace(number)
+            return
         process = self._world.processes.pop(name, None)
         if process is not None:
             process.kill()
@@ -304,11 +317,18 @@ class Cluster:
 
     def life(self, name: str) -> int:
         """How often that process has been started."""
-        return self._lives.get(name, 0)
+        return self._starts.get(name, 0)
 
     def freeze(self, name: str, seconds: float) -> None:
-        """SIGSTOP for so long; after ten seconds its supervisor kills it.  Links stay open, what is sent waits."""
+        """SIGSTOP for so long; after ten seconds its supervisor kills it.  Links stay open, what is sent waits.
+
+        Of ``container-2``, to the supervisor and all that it keeps: after ten seconds another one comes, as if the
+        machine of the former were cut off, and that goes on when the time is over.
+        """
         self._known(name)
+        if (number := container_number(name)) is not None:
+            self._freeze_container(number, seconds)
+            return
         process = self._world.processes.get(name)
         if process is None:
             return
@@ -322,8 +342,51 @@ class Cluster:
         if seconds >= silence:
             self.at(self.time + silence, hung)
 
+    def _freeze_container(self, number: int, seconds: float) -> None:
+        world, until = self._world, self.time + seconds
+        world.supervisors.freeze(number, until)
+        holder = world.supervisors.holder(number)
+        for process in self._members(number):
+            process.freeze(until)
+
+        def silent(cluster: Cluster) -> None:
+            if world.supervisors.holder(number) == holder:
+                world.replaced.extend(cluster._members(number))
+                cluster._replace(number)
+                cluster.at(until + REMOVED, lambda _: self._end_replaced(holder))
+
+        silence = Policy().silence
+        if seconds >= silence:
+            self.at(self.time + silence, silent)
+
+    def _replace(self, number: int) -> None:
+        """Another supervisor comes: of what was there, it knows nothing."""
+        for process in self._members(number):
+            del self._world.processes[process.name]
+        self._world.supervisors.replace(number)
+        for name in self._names_in(number):
+            if name != MASTER:  # whose lives are terms
+                self._lives.pop(name, None)
+            self._restart(name)
+
+    def _names_in(self, number: int) -> list[str]:
+        if number == 0:
+            return [MASTER]
+        return [manager_name(number), *(task.name for task in self.plan.tasks_in(number))]
+
+    def _members(self, number: int) -> list[Process]:
+        processes = self._world.processes
+        return [processes[name] for name in self._names_in(number) if name in processes]
+
+    def _container_of(self, name: str) -> int:
+        world = self._world
+        return (
+            0 if name == MASTER else world.containers[name] if name in world.containers else world.tasks[name].container
+        )
+
     def _known(self, name: str) -> None:
-        if name not in {*self.names, *self._world.containers, *self._world.tasks}:
+        containers = [container_name(number) for number in (0, *self.plan.containers)]
+        if name not in {*self.names, *containers, *self._world.containers, *self._world.tasks}:
             raise UserError(f"there is no process {name}; there are {', '.join(self.names)}")
 
     @property
@@ -344,6 +407,7 @@ class Cluster:
             self._done.add(name)
         if name in self._done:
             return
+        self._starts[name] = self._starts.get(name, 0) + 1
         life = self._lives[name] = self._lives.get(name, 0) + 1
         world = self._world
         process: Process
@@ -360,8 +424,15 @@ class Cluster:
         self._failures[name] = failures + 1
         pause = BACKOFF[min(failures, len(BACKOFF) - 1)]
         self._restarting.add(name)
+        supervisors, number = self._world.supervisors, self._container_of(name)
+        holder = supervisors.holder(number)
 
         def again() -> None:
+            if supervisors.holder(number) != holder:
+                return  # the next one has its own ways
+            if supervisors.frozen(number) > self.time:
+                self._world.timeline.at(supervisors.frozen(number), again)
+                return
             self._restarting.discard(name)
             self._start(name)
 
@@ -369,6 +440,12 @@ class Cluster:
 
     def _ended(self, process: Process, error: BaseException | None) -> None:
         """A process ended by itself; in order, or with an error of the author's."""
+        if process in self._world.replaced:
+            if isinstance(process, SimulatedInstance):
+                self._world.replaced.remove(process)
+            else:
+                self._end_replaced(process.holder)
+            return
         if self._world.processes.get(process.name) is process:
             del self._world.processes[process.name]
         if error is None:
@@ -391,6 +468,12 @@ class Cluster:
             if isinstance(process, SimulatedInstance):
                 process.stop()
             self._done.add(task.name)
+
+    def _end_replaced(self, holder: str) -> None:
+        """Without its manager, nothing of such a container can go on."""
+        for process in [process for process in self._world.replaced if process.holder == holder]:
+            self._world.replaced.remove(process)
+            process.kill()
 
     def _master(self) -> SimulatedMaster:
         process = self._world.processes.get(MASTER)

@@ -24,10 +24,10 @@ class WatchedBolt(BoltExecutor):
         self._record = record
         super().__init__(env)
 
-    def send(self) -> None:
+    def send_rows(self) -> float:
         """Notes what leaves."""
         self._record.left(self.env.task, self.outlet, ids=False)
-        super().send()
+        return super().send_rows()
 
 
 class WatchedColumnBolt(WatchedBolt, ColumnBoltExecutor):

@@ -28,7 +28,7 @@ from ardea.protocol.wire_pb2 import EXIT, ORDER, Header, Order, Plan
 from ardea.testing.audit import InvariantError
 from ardea.testing.clock import Alarm
 from ardea.testing.executors import WatchedBolt, WatchedColumnBolt, WatchedSpout
-from ardea.testing.world import World, manager_name
+from ardea.testing.world import Process, World, manager_name
 from ardea.tuples import ColumnBatch, Tuple
 from heron_instance.column_bolt import reads_columns
 from heron_instance.executor import Environment, Executor, Item, Stopping
@@ -51,6 +51,7 @@ class SimulatedInstance:
         self.world = world
         self.name = task.name
         self.life = life
+        self.holder = world.supervisors.holder(task.container)
         self.task = task
         self.alive = True
         self._stopping = self._waits_inside = False
@@ -75,6 +76,7 @@ class SimulatedInstance:
             self._planned,
             self._reborn,
         )
+        self._entropy = [world.seed, task.task, life, world.supervisors.replaced(task.container)]
         self._cost = world.cost.get(task.name, world.cost.get(task.component, DEFAULT_COST))
         self._ahead = 0.0  # the executor's clock, while that is ahead of the cluster's
         self._mail: deque[tuple[Lane, Message]] = deque()
@@ -89,9 +91,9 @@ class SimulatedInstance:
 
     # --- the gateway ------------------------------------------------------------------------------------------
 
-    def arrived(self, source: str, lane: Lane, message: Message) -> None:
+    def arrived(self, sender: Process, lane: Lane, message: Message) -> None:
         """A message of the manager; that of another container means a former task of this name."""
-        if source != manager_name(self.task.container):
+        if sender.name != manager_name(self.task.container):
             return
         self._mail.append((lane, message))
         self._round.set(self.world.timeline.now)
@@ -125,7 +127,7 @@ class SimulatedInstance:
             self.world.audit.gateway(self.name, gateway)
 
     def _transmit(self, _link: Link, lane: Lane, message: Message) -> None:
-        self.world.post(self.name, manager_name(self.task.container), lane, message)
+        self.world.post(self, manager_name(self.task.container), self.holder, lane, message)
 
     def _deliver(self, header: Header, frames: Sequence[bytes], size: int) -> None:
         if header.kind == ORDER and Order.FromString(frames[0]).kind == EXIT:
@@ -276,7 +278,7 @@ class SimulatedInstance:
             window=self.window,
             instruments=Instruments(Registry(identity)),
             clock=self.clock,
-            rng=np.random.default_rng([world.seed, self.task.task, self.life]),
+            rng=np.random.default_rng(self._entropy),
         )
         watched: type[WatchedBolt | WatchedSpout] = WatchedSpout
         if component.kind == "bolt":

@@ -5,20 +5,24 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator
+from typing import cast
 
 import msgspec
 
+from ardea.errors import ProtocolError
 from ardea.plan.wire import packing_from_bytes
 from ardea.protocol.ids import incarnation
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import EXIT, Header, Order, Plan
+from ardea.state import Fenced
 from ardea.state.records import MasterLocation
+from ardea.testing.audit import InvariantError
 from ardea.testing.clock import Alarm
-from ardea.testing.world import MASTER, World, manager_name
+from ardea.testing.world import MASTER, MemoryStore, Process, World, manager_name
 from stream_manager.registration import Registrar
 from stream_manager.state import LINGER, STORED, StreamManager
-from topology_master.state import Master
+from topology_master.state import Master, Store
 
 MASTER_LINGER = 3.0
 ROUND = 1e-5
@@ -35,16 +39,15 @@ class Remembered(msgspec.Struct, frozen=True):
 class ToMaster:
     """A manager's connection to one life of the master."""
 
-    def __init__(self, world: World, name: str, address: str) -> None:
+    def __init__(self, manager: SimulatedManager, address: str) -> None:
         self.address = address
         self.mail: deque[Message] = deque()
-        self._world = world
-        self._name = name
-        self._life = int(address.rpartition(":")[2])
+        self._manager = manager
+        self.holder = address.removeprefix("tcp://").rpartition(":")[0]
 
     def send(self, frames: Message) -> bool:
         """Lost if the master has another life by then."""
-        self._world.post(self._name, MASTER, Lane.CONTROL, frames, self._life)
+        self._manager.world.post(self._manager, MASTER, self.holder, Lane.CONTROL, frames)
         return True
 
     def receive(self, limit: int) -> Iterator[Message]:
@@ -65,9 +68,10 @@ class SimulatedManager:
         self.container = container
         self.life = life
         self.name = manager_name(container)
+        self.holder = world.supervisors.holder(container)
         self.manager: StreamManager | None = None
         self._master: ToMaster | None = None
-        self._mail: deque[tuple[str, Lane, Message]] = deque()
+        self._mail: deque[tuple[Process, Lane, Message]] = deque()
         self._round = Alarm(world.timeline, self._run)
         self._exit_by = math.inf
         self.registrar = Registrar(
@@ -75,23 +79,22 @@ class SimulatedManager:
             self._dial,
             world.definition,
             container,
-            f"supervisor of container {container}",
+            self.holder,
             life,
-            (self.name, 1, 2),
+            (self.holder, 1, 2),
         )
-        if self.name in world.scratch:
-            known = msgspec.msgpack.decode(world.scratch[self.name], type=Remembered)
+        if self.holder in world.scratch:
+            known = msgspec.msgpack.decode(world.scratch[self.holder], type=Remembered)
             self.registrar.admission = known.admission
             self._planned(Plan.FromString(known.plan))
         self._round.set(world.timeline.now)
 
-    def arrived(self, source: str, lane: Lane, message: Message) -> None:
-        """A message of an instance, a peer, or the master."""
-        if source == MASTER:
-            if self._master is not None:
-                self._master.mail.append(message)
-        else:
-            self._mail.append((source, lane, message))
+    def arrived(self, sender: Process, lane: Lane, message: Message) -> None:
+        """A message of an instance, a peer, or a master; of one that it has left, nothing comes."""
+        if sender.name != MASTER:
+            self._mail.append((sender, lane, message))
+        elif self._master is not None and self._master.holder == sender.holder:
+            self._master.mail.append(message)
         self._round.set(self.world.timeline.now)
 
     def freeze(self, until: float) -> None:
@@ -105,11 +108,17 @@ class SimulatedManager:
     def _run(self) -> None:
         """One round of the real loop."""
         now = self.world.timeline.now
-        for order in self.registrar.receive(now):
+        try:
+            orders = self.registrar.receive(now)
+        except ProtocolError as error:
+            self.kill()
+            self.world.ended(self, error)
+            return
+        for order in orders:
             if isinstance(order, Plan):
                 if self.manager is None or order.epoch >= self.manager.greeting.epoch:
                     known = Remembered(self.registrar.admission, order.SerializeToString())
-                    self.world.scratch[self.name] = msgspec.msgpack.encode(known)
+                    self.world.scratch[self.holder] = msgspec.msgpack.encode(known)
                     self._planned(order)
             elif self.manager is not None:
                 self.manager.ordered(order)
@@ -136,13 +145,13 @@ class SimulatedManager:
 
     def _receive(self, manager: StreamManager, now: float) -> None:
         while self._mail:
-            source, lane, (head, *frames) = self._mail.popleft()
+            sender, lane, (head, *frames) = self._mail.popleft()
             header = Header.FromString(head)
-            self.world.heard(self.name, source, header)
-            task = self.world.tasks.get(source)
+            self.world.heard(self.name, sender.name, header)
+            task = self.world.tasks.get(sender.name)
             link = None
             if task is None:
-                link = manager.peers.get(self.world.containers[source])
+                link = manager.peers.get(self.world.containers[sender.name])
             elif task.container == self.container:
                 link = manager.instances.get(task.task)
             if link is not None:
@@ -152,7 +161,8 @@ class SimulatedManager:
         assert self.manager is not None
         local = self.manager.instances.get(link.key) is link
         target = self.manager.plan.tasks[link.key].name if local else manager_name(link.key)
-        self.world.post(self.name, target, lane, message)
+        holder = self.holder if local else self.manager.addresses[link.key].host
+        self.world.post(self, target, holder, lane, message)
 
     def _planned(self, message: Plan) -> None:
         if self.manager is None:
@@ -172,8 +182,21 @@ class SimulatedManager:
         return world.master_at
 
     def _dial(self, address: str) -> ToMaster:
-        self._master = ToMaster(self.world, self.name, address)
+        self._master = ToMaster(self, address)
         return self._master
+
+
+class UnderTerm:
+    """A master's writes: refused when a newer one has begun."""
+
+    def __init__(self, store: MemoryStore, term: int) -> None:
+        store.term = self._term = term
+        self._store = store
+
+    def __getattr__(self, name: str) -> object:
+        if self._store.term != self._term:
+            raise Fenced(f"term {self._term} is over: the term is {self._store.term}")
+        return getattr(self._store, name)
 
 
 class SimulatedMaster:
@@ -183,24 +206,28 @@ class SimulatedMaster:
         self.world = world
         self.life = life
         self.name = MASTER
+        self.holder = f"life {life} under {world.supervisors.holder(0)}"  # each has a port of its own
         self.over_since: float | None = None
         self.master = Master(
             world.store.definition,
             world.store.former,
             life,
-            world.store,
+            cast("Store", UnderTerm(world.store, life)),
             self._transmit,
             found=world.store.held,
             now=world.timeline.now,
         )
-        self._mail: deque[tuple[int, Message]] = deque()
+        self._mail: deque[tuple[SimulatedManager, Message]] = deque()
+        self._connected: dict[int, str] = {}
         self._round = Alarm(world.timeline, self._run)
         self._round.set(world.timeline.now)
-        world.master_at = MasterLocation(host=MASTER, port=life, term=life, pid=life)
+        world.master_at = MasterLocation(host=self.holder, port=life, term=life, pid=life)
 
-    def arrived(self, source: str, lane: Lane, message: Message) -> None:  # noqa: ARG002
-        """A message of a manager."""
-        self._mail.append((self.world.containers[source], message))
+    def arrived(self, sender: Process, lane: Lane, message: Message) -> None:  # noqa: ARG002
+        """A message of a manager; of those that have one number, the last to say something gets the answers."""
+        assert isinstance(sender, SimulatedManager)
+        self._connected[sender.container] = sender.holder
+        self._mail.append((sender, message))
         self._round.set(self.world.timeline.now)
 
     def freeze(self, until: float) -> None:
@@ -210,17 +237,22 @@ class SimulatedMaster:
     def kill(self) -> None:
         """Ends at once, and with it its lease."""
         self._round.cancel()
-        self.world.master_at = None
+        if self.world.master_at is not None and self.world.master_at.term == self.life:
+            self.world.master_at = None
 
     def _run(self) -> None:
         """One round of the real loop."""
         now = self.world.timeline.now
-        while self._mail:
-            number, (head, *frames) = self._mail.popleft()
-            header = Header.FromString(head)
-            self.world.heard(MASTER, manager_name(number), header)
-            self.master.received(number, header, frames, now)
-        due = self.master.tick(now)
+        try:
+            while self._mail:
+                self._received(*self._mail.popleft(), now)
+            due = self.master.tick(now)
+            if self.world.store.term != self.life:
+                raise Fenced("the lease is another's")  # which the real one looks at in each round, too
+        except Fenced as error:
+            self.kill()
+            self.world.ended(self, error)
+            return
         if self.master.over:
             self.over_since = now if self.over_since is None else self.over_since
             if self.master.told_everybody or now - self.over_since > MASTER_LINGER:
@@ -230,5 +262,15 @@ class SimulatedMaster:
             due = min(due, now + 0.05)
         self._round.set(max(due, now + ROUND))
 
+    def _received(self, sender: SimulatedManager, message: Message, now: float) -> None:
+        (head, *frames), known = message, self.master.containers.get(sender.container)
+        header = Header.FromString(head)
+        self.world.heard(MASTER, sender.name, header)
+        before = 0 if known is None else known.link.statistics.received
+        self.master.received(sender.container, header, frames, now)
+        if known is not None and known.holder != sender.holder and known.link.statistics.received > before:
+            raise InvariantError(f"the master took for {known.holder}'s what {sender.holder} has sent: {header}")
+
     def _transmit(self, link: Link, lane: Lane, message: Message) -> None:
-        self.world.post(MASTER, manager_name(link.key), lane, message)
+        if link.key in self._connected:
+            self.world.post(self, manager_name(link.key), self._connected[link.key], lane, message)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Protocol
 
 from ardea.plan.definition import Definition
@@ -16,8 +15,9 @@ from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import kind_name
 from ardea.protocol.wire_pb2 import Header
 from ardea.state.records import ExecutionState, MasterLocation, RunState
-from ardea.testing.audit import Audit
+from ardea.testing.audit import Audit, InvariantError
 from ardea.testing.clock import Timeline
+from ardea.testing.containers import Supervisors
 from ardea.testing.network import Network
 from ardea.testing.record import Record
 
@@ -31,13 +31,14 @@ def manager_name(container: int) -> str:
 
 
 class Process(Protocol):
-    """A simulated process."""
+    """A simulated process; ``holder`` names its supervisor."""
 
     name: str
     life: int
+    holder: str
 
-    def arrived(self, source: str, lane: Lane, message: Message) -> None:
-        """A message; ``source`` is the sending process' name."""
+    def arrived(self, sender: Process, lane: Lane, message: Message) -> None:
+        """A message."""
 
     def freeze(self, until: float) -> None:
         """SIGSTOP, and SIGCONT then: what arrives meanwhile waits."""
@@ -47,21 +48,29 @@ class Process(Protocol):
 
 
 class MemoryStore:
-    """What the masters write: it outlives them all."""
+    """What the masters write: it outlives them all.  ``term`` is the newest master's."""
 
     def __init__(self, state: RunState, definition: Definition) -> None:
         self.held = ExecutionState(state)
         self.definition = definition
         self.former: Definition | None = None
         self.writes = 0
+        self.term = 0
         self.switched: Callable[[], None] = _nothing  # a scheduler's watch
-        self._admissions: dict[int, tuple[str, int]] = {}
+        self._admitted: dict[int, list[str]] = {}
+
+    def holders(self) -> dict[int, str]:
+        """See :class:`topology_master.state.Store`."""
+        return {container: held[-1] for container, held in self._admitted.items()}
 
     def admit(self, container: int, holder: str, host: str, port: int) -> int:  # noqa: ARG002
         """See :class:`topology_master.state.Store`."""
-        former, number = self._admissions.get(container, ("", 0))
-        self._admissions[container] = (holder, number + (former != holder))
-        return self._admissions[container][1]
+        held = self._admitted.setdefault(container, [])
+        if holder in held[:-1]:
+            raise InvariantError(f"{holder} was admitted again, though {held[-1]} had been admitted in its place")
+        if holder not in held:
+            held.append(holder)
+        return len(held)
 
     def execution(self, execution: ExecutionState) -> None:
         """See :class:`topology_master.state.Store`."""
@@ -90,6 +99,7 @@ class MemoryStore:
 class World:
     """One cluster's surroundings.
 
+    ``processes`` are those that have their places, ``replaced`` those that run on though others have them.
     ``logical``, ``packing`` and ``definition`` are what processes are started with now; ``containers`` and ``tasks``
     have had every name that there ever was.  ``cost``: seconds a tuple (a spout: a ``next_tuple``), by component or
     task.
@@ -109,22 +119,30 @@ class World:
     store: MemoryStore
     ended: Callable[[Process, BaseException | None], None]
     processes: dict[str, Process] = field(default_factory=dict)
+    replaced: list[Process] = field(default_factory=list)
+    supervisors: Supervisors = field(default_factory=Supervisors)
     master_at: MasterLocation | None = None
     scratch: dict[str, bytes] = field(default_factory=dict)
     waiting: list[str] = field(default_factory=list)
     _deferred: list[Callable[[], None]] = field(default_factory=list)
     _story: deque[tuple[float, str, str, Header]] = field(default_factory=lambda: deque(maxlen=STORY_LINES))
 
-    def post(self, source: str, target: str, lane: Lane, message: Message, life: int | None = None) -> None:
-        """Sends a message to whoever has that name when it arrives; with ``life``, to that one only."""
-        self.network.send(source, target, lane, partial(self._deliver, source, target, lane, message, life))
+    def post(self, sender: Process, target: str, holder: str, lane: Lane, message: Message) -> None:
+        """Sends a message to whoever runs under that name when it arrives, in the container of that holder."""
 
-    def _deliver(self, source: str, target: str, lane: Lane, message: Message, life: int | None) -> None:
-        process = self.processes.get(target)
-        if process is None or (life is not None and process.life != life):
-            self.network.lost += 1
-            return
-        process.arrived(source, lane, message)
+        def deliver() -> None:
+            process = next((p for p in self.everybody() if p.name == target and p.holder == holder), None)
+            if process is None:
+                self.network.lost += 1
+            else:
+                process.arrived(sender, lane, message)
+
+        self.network.send(sender.name, target, lane, deliver)
+
+    def everybody(self) -> Iterator[Process]:
+        """All that run."""
+        yield from self.processes.values()
+        yield from self.replaced
 
     # --- waiting inside a call --------------------------------------------------------------------------------
 

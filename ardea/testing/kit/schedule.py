@@ -121,12 +121,9 @@ class Schedule:
         """The same, as ``faults=`` of :func:`ardea.testing.run` and :class:`ardea.testing.Cluster`.
 
         Raises:
-            UserError: it names a container or a metrics manager, which a simulated cluster does not have.
+            UserError: it names a metrics manager, which a simulated cluster does not have.
         """
-        out: list[tuple[float, Callable[[Cluster], object]]] = []
-        for fault in self.faults:
-            out.extend(_simulated(fault))
-        return out
+        return [(fault.at, _simulated(fault)) for fault in self.faults]
 
 
 def _draw(dice: random.Random, at: float, kinds: Iterable[Kind], targets: Targets) -> Fault:
@@ -138,15 +135,21 @@ def _draw(dice: random.Random, at: float, kinds: Iterable[Kind], targets: Target
     return Fault(at=round(at, 3), kind=kind, target=target, other=other, seconds=seconds, by=by)
 
 
-def _simulated(fault: Fault) -> list[tuple[float, Callable[[Cluster], object]]]:
+def _simulated(fault: Fault) -> Callable[[Cluster], object]:
     one, other = fault.target, fault.other
-    if one.startswith(("container-", "metrics-")):
-        raise UserError(f"a simulated cluster cannot {fault.kind.value} {one}: it has masters, managers and tasks")
+    if one.startswith("metrics-"):
+        raise UserError(f"a simulated cluster cannot {fault.kind.value} {one}: it has no metrics managers")
     if fault.kind is Kind.KILL:
-        return [(fault.at, lambda cluster: cluster.kill(one))]
+        return lambda cluster: cluster.kill(one)
     if fault.kind is Kind.FREEZE:
-        return [(fault.at, lambda cluster: cluster.freeze(one, fault.seconds))]
-    healed = (fault.at + fault.seconds, lambda cluster: cluster.network.heal(one, other))
-    if fault.kind is Kind.CUT:
-        return [(fault.at, lambda cluster: cluster.network.cut(one, other)), healed]
-    return [(fault.at, lambda cluster: cluster.network.delay(one, other, fault.by)), healed]
+        return lambda cluster: cluster.freeze(one, fault.seconds)
+
+    def link(cluster: Cluster) -> None:
+        if fault.kind is Kind.CUT:
+            cluster.network.cut(one, other)
+        else:
+            cluster.network.delay(one, other, fault.by)
+        # Only now: of two events at one time either may come first.
+        cluster.at(cluster.time + fault.seconds, lambda cluster: cluster.network.heal(one, other))
+
+    return link

@@ -48,8 +48,9 @@ def schedule_of(seed):
         names = cluster.names
         managers = [name for name in names if name.startswith("manager-")]
         inside = [(f"manager-{task.container}", task.name) for task in cluster.plan.tasks.values()]
+        wholes = [f"container-{number}" for number in (0, *cluster.plan.containers)]
     links = [*itertools.combinations(managers, 2), *((manager, "master") for manager in managers), *inside]
-    return containers, Schedule.seeded(seed, Targets(names, links), faults=FAULTS, seconds=SECONDS)
+    return containers, Schedule.seeded(seed, Targets([*names, *wholes], links), faults=FAULTS, seconds=SECONDS)
 
 
 def run(seed, containers, schedule):
@@ -91,7 +92,10 @@ def failures(seeds):
 @pytest.mark.soak
 @pytest.mark.timeout(20_000)
 def test_whatever_happens_no_promise_is_broken():
-    """Kills, freezes, cuts and delays of every process and link, ten a run."""
+    """Kills, freezes, cuts and delays of every process, container and link, ten a run.
+
+    A container that is frozen for more than ten seconds goes on when another one has its place.
+    """
     chunks = [range(at, min(at + AT_ONCE, SEEDS)) for at in range(0, SEEDS, AT_ONCE)]
     with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn")) as pool:
         found = [failed for part in pool.map(failures, chunks) for failed in part]

@@ -7,9 +7,11 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import pytest
 
@@ -36,6 +38,21 @@ admin.enableServer=false
 forceSync=no
 maxClientCnxns=0
 """
+
+
+CLOSE_SESSION = -11
+LOG_HEADER = 16
+RECORD = struct.Struct(">qi")  # checksum, length
+HEADER = struct.Struct(">qiqqi")  # session, number in it, zxid, milliseconds, type
+
+
+class Transaction(NamedTuple):
+    """One write as the servers logged it; ``time`` in seconds, by the clock of whoever led then."""
+
+    time: float
+    session: int
+    kind: int
+    body: bytes
 
 
 def class_path() -> str:
@@ -118,6 +135,16 @@ class Server:
     def _line(self, name: str) -> str:
         lines = (line.partition(": ") for line in self.says("srvr").splitlines())
         return next((value for key, _, value in lines if key == name), "")
+
+    def transactions(self) -> Iterator[Transaction]:
+        """All in its log, in order."""
+        for file in sorted(self._folder.glob("version-2/log.*"), key=lambda file: int(file.suffix[1:], 16)):
+            data, at = file.read_bytes(), LOG_HEADER
+            while at + RECORD.size <= len(data) and (length := RECORD.unpack_from(data, at)[1]):
+                record = data[at + RECORD.size : at + RECORD.size + length]
+                session, _, _, milliseconds, kind = HEADER.unpack_from(record)
+                yield Transaction(milliseconds / 1000, session, kind, record[HEADER.size :])
+                at += RECORD.size + length + 1  # an end mark
 
     def log(self) -> str:
         return (self._folder / "server.log").read_text(errors="replace")[-3000:]

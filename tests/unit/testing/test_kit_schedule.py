@@ -80,7 +80,7 @@ class Rows(Topology):
 def test_the_same_schedule_drives_the_simulated_cluster(seed):
     """Everything arrives all the same."""
     with Cluster(Rows, containers=2) as cluster:
-        names = cluster.names
+        names = [*cluster.names, *(f"container-{number}" for number in (0, 1, 2))]
     links = [("manager-1", "manager-2"), ("manager-1", "master"), ("manager-2", "master")]
     schedule = Schedule.seeded(seed, Targets(names, links), faults=8, seconds=2)
     with Cluster(Rows, containers=2, cost={"rows": 0.01}, faults=schedule.simulated()) as cluster:
@@ -88,9 +88,20 @@ def test_the_same_schedule_drives_the_simulated_cluster(seed):
         assert {n for (n,) in cluster.record.inputs("take")} == set(range(200))
 
 
+@pytest.mark.parametrize("kind", [Kind.CUT, Kind.DELAY])
+def test_a_fault_of_no_length_is_healed(kind):
+    """Whatever the seed says about what happens at one time."""
+    fault = Fault(at=0.1, kind=kind, target="manager-1", other="manager-2", by=1000.0)
+    for seed in range(10):
+        with Cluster(
+            Rows, containers=2, seed=seed, cost={"rows": 0.01}, faults=Schedule((fault,)).simulated()
+        ) as cluster:
+            cluster.run_until(lambda: cluster.over, 60)
+
+
 def test_what_a_simulated_cluster_cannot_do_is_refused():
-    with pytest.raises(UserError, match="cannot kill container-1"):
-        Schedule((Fault(at=1, kind=Kind.KILL, target="container-1"),)).simulated()
+    with pytest.raises(UserError, match="cannot kill metrics-1"):
+        Schedule((Fault(at=1, kind=Kind.KILL, target="metrics-1"),)).simulated()
 
 
 def test_a_failing_schedule_shrinks_to_what_it_takes():

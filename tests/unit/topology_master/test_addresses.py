@@ -1,4 +1,4 @@
-"""Where a replaced container listens, everybody is told."""
+"""Who may take a container's place, and that everybody is told where it listens."""
 
 from __future__ import annotations
 
@@ -6,14 +6,26 @@ from ardea import Topology
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_to_bytes
+from ardea.protocol.ids import admission_of, applicant
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import HELLO, PLAN, REGISTER, Address, Header, Hello, Plan, Registration
+from ardea.protocol.wire_pb2 import (
+    HELLO,
+    PLAN,
+    REFUSED,
+    REGISTER,
+    Address,
+    Header,
+    Hello,
+    Plan,
+    Refusal,
+    Registration,
+)
 from ardea.state.records import RunState
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.testing.world import MemoryStore
 from scheduler.packing import packing_for
-from topology_master.state import Master
+from topology_master.state import SILENCE, Master
 
 
 class Words(Topology):
@@ -27,32 +39,47 @@ class Meeting:
     def __init__(self):
         plan = Words.plan({"topology.stmgrs": 2})
         packing = packing_for(plan.config).pack(plan)
-        self.digest, self.links, self.plans = shape_of(plan).digest, {}, {}
+        self.digest, self.links, self.plans, self.refused, self.now = shape_of(plan).digest, {}, {}, [], 0.0
         definition = Definition(
             topology="words", state="", location="", config={}, shape=shape_of(plan), packing=packing_to_bytes(packing)
         )
-        store = MemoryStore(RunState.RUNNING, definition)
-        self.master = Master(definition, None, 1, store, self._sent, found=store.held, now=0.0)
+        self.definition, self.store = definition, MemoryStore(RunState.RUNNING, definition)
+        self.begins(1)
+
+    def begins(self, term):
+        """A master acts."""
+        found = self.store.held
+        self.master = Master(self.definition, None, term, self.store, self._sent, found=found, now=self.now)
 
     def _sent(self, link, _lane, message):
         header, *frames = message
         if Header.FromString(header).kind == PLAN:
             ports = {a.container: a.data_port for a in Plan.FromString(frames[0]).addresses}
             self.plans.setdefault(link.key, []).append(ports)
+        elif Header.FromString(header).kind == REFUSED:
+            self.refused.append((Header.FromString(header).receiver, Refusal.FromString(frames[0]).code))
 
-    def registers(self, container, holder, port):
+    def registers(self, container, holder, port, **more):
         """A manager's first life under that holder says hello, then where it listens."""
+        common, link = self.says_hello(container, holder, **more)
+        body = Registration(**common, address=Address(container=container, host="h", data_port=port))
+        link.send(Lane.CONTROL, Header(kind=REGISTER), [body.SerializeToString()])
+
+    def says_hello(self, container, holder, **more):
+        """Only that."""
         common = {"topology": "words", "digest": self.digest, "container": container, "holder": holder}
 
         def arrived(_link, _lane, message):
             header, *frames = message
-            self.master.received(container, Header.FromString(header), frames, 0.0)
+            self.master.received(container, Header.FromString(header), frames, self.now)
 
-        link = Link("master", "master", 1, arrived)
-        link.signal(Header(kind=HELLO), [Hello(**common).SerializeToString()])
+        link = self.links[holder] = Link("master", "master", applicant(holder, 1), arrived)
+        link.signal(Header(kind=HELLO), [Hello(**common, **more).SerializeToString()])
         link.meet(self.master.term)
-        body = Registration(**common, address=Address(container=container, host="h", data_port=port))
-        link.send(Lane.CONTROL, Header(kind=REGISTER), [body.SerializeToString()])
+        return common, link
+
+    def holds(self, container):
+        return self.store.holders()[container]
 
 
 def test_the_plan_goes_to_all_when_the_last_has_registered():
@@ -68,5 +95,78 @@ def test_a_container_that_was_replaced_is_dialled_where_it_is_now():
     meeting = Meeting()
     meeting.registers(1, "a", 11)
     meeting.registers(2, "b", 12)
+    meeting.now = SILENCE
     meeting.registers(2, "c", 22)
     assert meeting.plans[1][-1] == meeting.plans[2][-1] == {1: 11, 2: 22}
+
+
+def test_nobody_gets_a_plan_ahead_of_its_admission():
+    """Two containers are replaced at once: the second has said hello when the first registers."""
+    meeting = Meeting()
+    meeting.registers(1, "a", 11)
+    meeting.registers(2, "b", 12)
+    meeting.now = SILENCE
+    meeting.says_hello(2, "d")
+    meeting.registers(1, "c", 21)
+    assert meeting.plans == {1: [{1: 11, 2: 12}, {1: 21, 2: 12}], 2: [{1: 11, 2: 12}]}
+
+
+def test_a_place_is_free_when_its_holder_is_silent():
+    """Whatever it says counts, up to the last moment."""
+    meeting = Meeting()
+    meeting.registers(1, "a", 11)
+    meeting.now = 2.0
+    meeting.links["a"].heartbeat()
+    meeting.now = 2.0 + 0.9 * SILENCE
+    meeting.registers(1, "b", 12)
+    assert meeting.holds(1) == "a"
+    meeting.now = 2.0 + SILENCE
+    meeting.registers(1, "b", 12)
+    assert meeting.holds(1) == "b"
+    assert admission_of(meeting.master.containers[1].address.incarnation) == 2
+
+
+def test_a_place_is_free_at_once_when_its_holder_leaves():
+    meeting = Meeting()
+    meeting.registers(1, "a", 11)
+    meeting.registers(1, "a", 11, admission=1, leaving=True)
+    meeting.registers(1, "b", 12)
+    assert meeting.holds(1) == "b"
+
+
+def test_who_was_replaced_never_comes_back():
+    """Not when the next one is silent, and not under another master."""
+    meeting = Meeting()
+    meeting.registers(1, "a", 11)
+    meeting.now = SILENCE
+    meeting.registers(1, "b", 12)
+    for term, now in ((1, 6.0), (1, 60.0), (2, 61.0), (2, 600.0)):
+        meeting.now = now
+        if term != meeting.master.term:
+            meeting.begins(term)
+        meeting.registers(1, "a", 11, admission=1)
+    assert meeting.refused == [(applicant("a", 1), "REPLACED")] * 4
+    assert meeting.holds(1) == "b"
+
+
+def test_a_new_master_gives_who_holds_a_place_time_to_say_so():
+    meeting = Meeting()
+    meeting.registers(1, "a", 11)
+    meeting.now = 100.0
+    meeting.begins(2)
+    meeting.registers(1, "b", 12)
+    assert meeting.holds(1) == "a"
+
+
+def test_what_a_replaced_container_says_is_not_taken_for_the_next_ones():
+    """Both are manager 1 in its first life; the numbers of their messages would fit."""
+    meeting = Meeting()
+    meeting.registers(1, "a", 11)
+    meeting.now = SILENCE
+    meeting.registers(1, "b", 12)
+    taken = meeting.master.containers[1].link.statistics
+    before = taken.received
+    for _ in range(4):
+        meeting.links["a"].send(Lane.CONTROL, Header(kind=REGISTER), [Registration(holder="a").SerializeToString()])
+    assert (taken.received, taken.stale) == (before, 4)
+    assert meeting.holds(1) == "b"

@@ -1,0 +1,59 @@
+"""Processes that die while every ZooKeeper server is gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.process.engine.running import Running
+from tests.process.state.ensemble import Ensemble
+
+pytestmark = [pytest.mark.zookeeper, pytest.mark.cluster]
+
+PENDING = 500
+VICTIMS = ("through-0", "numbers-1", "container-1/stream-manager", "container-2/metrics-manager")
+
+
+def test_what_dies_while_zookeeper_is_gone_comes_back_and_nothing_is_missing(root, tmp_path):
+    """Tasks and managers at once, the master with the servers; data flows on in between."""
+    with (
+        Ensemble(tmp_path / "zk") as ensemble,
+        Running("survivors.py:Survivors", tmp_path, state=ensemble.url(root)) as topology,
+    ):
+        topology.running()
+        topology.grows("acked", "numbers", 2 * PENDING)
+        before = topology.run.status.term
+        for server in ensemble.servers:
+            server.kill()
+        former = topology.kill("topology-master")
+        for victim in VICTIMS:
+            life = topology.kill(victim)
+            topology.returned(victim, life)
+            flows(topology)
+        assert topology.run.status.term == before
+        ensemble.start()
+        topology.until(lambda: topology.run.status.term > before, "a master acts", 60.0)
+        topology.running()
+        lives = {name: process["life"] for name, process in topology.processes().items()}
+        assert lives.pop("topology-master") > former
+        assert {name for name, life in lives.items() if life > 1} == set(VICTIMS)
+        for n in (0, 1):
+            topology.grows("acked", f"numbers-{n}", 2 * PENDING, 60.0)
+            topology.grows("executed", f"through-{n}", 2 * PENDING, 60.0)
+        topology.raise_flag("enough")
+        outcome = topology.finish()
+    [arrived] = topology.left("arrived")
+    assert arrived["different"] == arrived["ends"], "no number is missing below the highest"
+    assert arrived["ends"] == {str(n): spout["end"] for n, spout in enumerate(topology.left("numbers"))}
+    assert all(spout["acked"] == spout["end"] for spout in topology.left("numbers"))
+    assert (outcome.components["numbers"].given_up, outcome.components["numbers"].timed_out) == (0, 0)
+
+
+def flows(topology: Running) -> None:
+    """Waits until both spouts have got acks for more than could be open; there is no master to ask."""
+    files = [topology.out / f"position-{n}" for n in (0, 1)]
+    goals = [int(file.read_text()) + 3 * PENDING for file in files]
+    topology.until(
+        lambda: all(int(file.read_text()) >= goal for file, goal in zip(files, goals, strict=True)),
+        "tuples of both spouts are acked",
+        60.0,
+    )

@@ -1,0 +1,100 @@
+"""A manager's link to the master, which two containers of one number may share for a moment."""
+
+from __future__ import annotations
+
+import pytest
+
+from ardea import Topology
+from ardea.errors import ProtocolError
+from ardea.plan.definition import Definition
+from ardea.plan.shape import shape_of
+from ardea.plan.wire import packing_to_bytes
+from ardea.protocol.ids import applicant
+from ardea.protocol.wire_pb2 import HELLO, REFUSED, REGISTER, Header, Hello, Refusal
+from ardea.state.records import MasterLocation
+from ardea.testing import CollectBolt, RowsSpout
+from scheduler.packing import packing_for
+from stream_manager.registration import Registrar
+
+TERM = 7
+
+
+class Words(Topology):
+    words = RowsSpout.of(["word"], [["a"]]).spec()
+    count = CollectBolt.spec(inputs=[words])
+
+
+class Master:
+    """A connection, and who is at its other end."""
+
+    address = "tcp://host:1"
+
+    def __init__(self):
+        self.heard, self.mail = [], []
+
+    def send(self, frames):
+        self.heard.append((Header.FromString(frames[0]), frames[1:]))
+        return True
+
+    def receive(self, _limit):
+        mail, self.mail = self.mail, []
+        return mail
+
+    def close(self):
+        pass
+
+    def says(self, kind, receiver, body):
+        header = Header(kind=kind, sender=TERM, receiver=receiver)
+        self.mail.append([header.SerializeToString(), body.SerializeToString()])
+
+    @property
+    def kinds(self):
+        return [header.kind for header, _ in self.heard]
+
+
+@pytest.fixture
+def master():
+    return Master()
+
+
+@pytest.fixture
+def registrar(master):
+    plan = Words.plan({})
+    packing = packing_to_bytes(packing_for(plan.config).pack(plan))
+    definition = Definition(topology="words", state="", location="", config={}, shape=shape_of(plan), packing=packing)
+    location = MasterLocation(host="host", port=1, term=TERM, pid=1)
+    registrar = Registrar(lambda: location, lambda _: master, definition, 1, "mine", 3, ("here", 11, 12))
+    registrar.tick(0.0)
+    return registrar
+
+
+def test_it_says_whose_it_is_and_registers_when_it_is_answered(registrar, master):
+    [(header, [body])] = master.heard[:1]
+    hello = Hello.FromString(body)
+    assert (header.sender, hello.holder, hello.container) == (applicant("mine", 3), "mine", 1)
+    master.says(HELLO, applicant("mine", 3), Hello())
+    registrar.receive(0.1)
+    registrar.tick(0.2)
+    assert REGISTER in master.kinds
+
+
+def test_what_is_said_to_another_of_its_number_is_not_for_it(registrar, master):
+    """Neither an answer nor a refusal."""
+    master.says(HELLO, applicant("another", 3), Hello())
+    master.says(REFUSED, applicant("another", 3), Refusal(code="REPLACED", message="replaced"))
+    assert registrar.receive(0.1) == []
+    registrar.tick(0.2)
+    assert REGISTER not in master.kinds
+
+
+def test_a_refusal_ends_it(registrar, master):
+    master.says(REFUSED, applicant("mine", 3), Refusal(code="REPLACED", message="another has its place"))
+    with pytest.raises(ProtocolError, match="REPLACED: another has its place"):
+        registrar.receive(0.1)
+
+
+def test_it_says_that_it_leaves_and_which_admission_it_had(registrar, master):
+    registrar.admission = 4
+    registrar.leave()
+    hello = Hello.FromString(master.heard[-1][1][0])
+    assert (hello.leaving, hello.admission) == (True, 4)
