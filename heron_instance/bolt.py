@@ -23,6 +23,7 @@ from heron_instance.acking import Acking, closed
 from heron_instance.anchoring import Anchoring, Anchors
 from heron_instance.buffers import StreamBuffer
 from heron_instance.executor import Environment, Executor
+from heron_instance.flushing import AFTER
 from heron_instance.hooks import Hooks
 from heron_instance.inlet import UNANCHORED, WHOLE_BATCH, InputBatch, Int
 from heron_instance.joins import joins_of
@@ -53,7 +54,8 @@ class BoltExecutor(Executor):
         self._whole_batches = any(overrides(type(self.bolt), name) for name in ("process_batch", "process_columns"))
         self._batch: InputBatch | None = None
         self._next_row = 0
-        self._processed = 0  # rows since the last flush
+        self._processed = 0  # rows since acks left
+        self._acks_left = -math.inf  # when
         self._per_row = 1e-3
         self._waiting: deque[tuple[Header, Sequence[bytes]]] = deque()
         self._anchoring = Anchoring(always_mixed=self._whole_batches)
@@ -314,8 +316,14 @@ class BoltExecutor(Executor):
         if now >= self._next_tick and not self.markers.resting and not self.markers.closed:
             self._tick(now)
         # A full batch leaves at once: its reader, or the spouts that wait for these acks, may have nothing else.
+        idle = not self.busy and self.env.inbox.empty
         full = max(self._processed, self.outlet.waiting) >= self.settings.batch_rows
-        due = self.flush(now, idle=not self.busy and self.env.inbox.empty, force=full)
+        if full and not idle and now < self._acks_left + AFTER:
+            full = False  # spouts have: these acks can wait for the next batch's
+            if self.outlet.waiting >= self.settings.batch_rows:
+                began, now = now, self.send_rows()
+                self._flushing.flushed(began, now)
+        due = self.flush(now, idle=idle, force=full)
         self.report()
         if self.busy:
             return now
@@ -409,18 +417,23 @@ class BoltExecutor(Executor):
         return self.acking.waiting or self.outlet.waiting > 0
 
     def send(self) -> None:
-        """Rows first: they add edges to what the acks say.
+        """Rows first: they add edges to what the acks say."""
+        self._acks_left = self.send_rows()
+        self._processed = 0
+        for message in self.acking.messages():
+            self._put(message)
+
+    def send_rows(self) -> float:
+        """Without the acks; returns when that was done.
 
         What a submitted function emits cancels the task's rest, which begins again behind it.
         """
         rests_again = self.markers.resting and self.outlet.waiting > 0
-        self._processed = 0
         self.outlet.flush(self)
         if rests_again:
             self.rest()
         self._anchoring.restart(self._batch, self.outlet.buffers.values())
-        for message in self.acking.messages():
-            self._put(message)
+        return self.clock()
 
     # --- origins ----------------------------------------------------------------------------------------------
 

@@ -16,6 +16,8 @@ from ardea.trident.tuples import Row, Rows, TridentTuple, projection
 
 AnyAggregator = CombinerAggregator | ReducerAggregator | Aggregator
 View = Callable[[Row], TridentTuple]
+GROUPED_AT_ONCE = 10_000
+"""Rows that wait to be grouped together: groups of a few rows each would have to be combined again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,17 +230,25 @@ class _GroupedCombine(Fold):
         self._key = itemgetter(*group)
 
     def start(self, txid: int, out: Rows) -> Any:  # noqa: ARG002
-        return {}
+        return {}, []
 
     def step(self, value: Any, rows: Sequence[Row], out: Rows) -> Any:  # noqa: ARG002
-        found = self._fold.by_group(map(self._key, rows), rows)
-        return self._fold.combined(value, found.items()) if value else found
+        groups, waiting = value
+        waiting += rows
+        return (self._combined(groups, waiting), []) if len(waiting) >= GROUPED_AT_ONCE else value
 
     def end(self, value: Any, out: Rows) -> None:
+        groups, waiting = value
+        if waiting:
+            groups = self._combined(groups, waiting)
         if self._single:
-            out.extend(value.items())
+            out.extend(groups.items())
         else:
-            out.extend((*key, each) for key, each in value.items())
+            out.extend((*key, each) for key, each in groups.items())
+
+    def _combined(self, groups: dict[Any, Any], rows: Sequence[Row]) -> dict[Any, Any]:
+        found = self._fold.by_group(map(self._key, rows), rows)
+        return self._fold.combined(groups, found.items()) if groups else found
 
 
 def grouped(fold: Fold, group: Sequence[int]) -> Fold:
