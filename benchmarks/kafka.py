@@ -51,11 +51,15 @@ def values(messages):
 class KafkaBenchmark(Topology):
     records = KafkaSpout("{topic}", ["value"], {translate}, group="{group}").spec()
     bolt = {bolt}.spec(inputs=[records])
-    config = {{"kafka.bootstrap.servers": "{servers}", "topology.max.spout.pending": {pending}}}
+    config = {{
+        "kafka.bootstrap.servers": "{servers}",
+        "topology.max.spout.pending": {pending},
+        "topology.executor.batch.rows": {batch},
+    }}
 """
-KINDS = {
-    "rows": {"translate": "lambda message: (message.value(),)", "bolt": "NothingOfRows"},
-    "columns": {"translate": "translate_batch=values", "bolt": "NothingOfColumns"},
+KINDS: dict[str, dict[str, Any]] = {
+    "rows": {"translate": "lambda message: (message.value(),)", "bolt": "NothingOfRows", "batch": 1000},
+    "columns": {"translate": "translate_batch=values", "bolt": "NothingOfColumns", "batch": 8192},
 }
 ALONE: dict[str, dict[str, Any]] = {"as it comes": {}, "with the spout's settings": CONSUMER}
 

@@ -311,7 +311,12 @@ class Trees:
                 self.all_announced = True
                 return np.arange(count, dtype=np.intp)
             self.announced = np.zeros(count, dtype=np.bool_)
-        rows = np.flatnonzero(~self.announced) if picked is None else np.unique(picked[~self.announced[picked]])
+        if picked is None:
+            rows = np.flatnonzero(~self.announced)
+        else:
+            fresh = np.zeros(len(self.announced), dtype=np.bool_)
+            fresh[picked] = True
+            rows = np.flatnonzero(fresh & ~self.announced)
         self.announced[rows] = True
         self.all_announced = picked is None
         return rows

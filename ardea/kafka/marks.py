@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -25,29 +24,6 @@ class Place(NamedTuple):
         return f"{self.topic}[{self.partition}]"
 
 
-class _Stretch:
-    """What was read at once; ``left`` of it is not done."""
-
-    __slots__ = ("_done", "first", "last", "left", "offsets")
-
-    def __init__(self, offsets: Offsets) -> None:
-        self.offsets = offsets
-        self.first, self.last = int(offsets[0]), int(offsets[-1])
-        self._done = np.zeros(len(offsets), dtype=np.bool_)
-        self.left = len(offsets)
-
-    def done(self, offsets: Offsets) -> None:
-        """Offsets from the first to the last of the stretch."""
-        places = np.searchsorted(self.offsets, offsets)
-        self._done[places[self.offsets[places] == offsets]] = True
-        self.left = len(self.offsets) - int(np.count_nonzero(self._done))
-
-    @property
-    def low(self) -> int:
-        """The first that is not done."""
-        return int(self.offsets[int(self._done.argmin())])
-
-
 class Marks:
     """Records are read in ascending order and done in any; there may be gaps between their offsets.
 
@@ -57,48 +33,47 @@ class Marks:
         end: where a bounded partition ends, exclusively; None: nowhere.
     """
 
-    __slots__ = ("_stretches", "committed", "end", "position")
+    __slots__ = ("_fresh", "_open", "committed", "end", "position")
 
     def __init__(self, begin: int, *, committed: int | None = None, end: int | None = None) -> None:
         self.position = begin
         self.committed = committed
         self.end = end
-        self._stretches: deque[_Stretch] = deque()  # in ascending order, because they are read so; none is all done
+        self._open = np.empty(0, dtype=np.int64)  # ascending, because records are read so
+        self._fresh: list[Offsets] = []  # behind them, read since somebody asked
 
     def read(self, offsets: Sequence[int] | Offsets) -> None:
-        """These were read, in ascending order, all at or above ``position``."""
-        stretch = _Stretch(np.asarray(offsets, dtype=np.int64))
-        self._stretches.append(stretch)
-        self.position = stretch.last + 1
+        """These were read and are not done, in ascending order, all at or above ``position``."""
+        if len(offsets):
+            self._fresh.append(np.asarray(offsets, dtype=np.int64))
+            self.position = int(offsets[-1]) + 1
 
     def passed(self, position: int) -> None:
-        """Nothing is there below ``position`` that was not read."""
+        """Nothing is there below ``position`` that was not read, or need be."""
         self.position = max(self.position, position)
 
     def done(self, offsets: Sequence[int] | Offsets) -> None:
         """These need not be read again; those that are not open are ignored."""
-        if not len(offsets):
-            return
-        ordered = np.sort(np.asarray(offsets, dtype=np.int64))
-        first, last = int(ordered[0]), int(ordered[-1])
-        for stretch in self._stretches:
-            if stretch.first > last:
-                break
-            if stretch.last >= first:
-                begin, end = np.searchsorted(ordered, (stretch.first, stretch.last + 1))
-                stretch.done(ordered[begin:end])
-        if not all(stretch.left for stretch in self._stretches):
-            self._stretches = deque(stretch for stretch in self._stretches if stretch.left)
+        if len(offsets):
+            opened = self._opened()
+            self._open = opened[~np.isin(opened, offsets)]
 
     @property
     def open(self) -> int:
         """How many were read and are not done."""
-        return sum(stretch.left for stretch in self._stretches)
+        return len(self._opened())
 
     @property
     def low(self) -> int:
         """Everything below is done."""
-        return self._stretches[0].low if self._stretches else self.position
+        opened = self._opened()
+        return int(opened[0]) if len(opened) else self.position
+
+    def _opened(self) -> Offsets:
+        if self._fresh:
+            self._open = np.concatenate((self._open, *self._fresh))
+            self._fresh.clear()
+        return self._open
 
     @property
     def exhausted(self) -> bool:
@@ -123,10 +98,12 @@ def row_ids(number: int, offsets: Offsets) -> Offsets:
     return ids
 
 
-def offsets_of(ids: Offsets, number: int) -> Offsets:
-    """The offsets of those ids that :func:`row_ids` made with that number."""
-    offsets: Offsets = ids[ids >> OFFSET_BITS == number] & (1 << OFFSET_BITS) - 1
-    return offsets
+def offsets_by_place(ids: Offsets) -> dict[int, Offsets]:
+    """Of ids that :func:`row_ids` made, the offsets, ascending, of each number."""
+    ordered = np.sort(ids)
+    heads = np.flatnonzero(np.diff(ordered >> OFFSET_BITS)) + 1
+    parts = np.split(ordered, heads) if len(ordered) else []
+    return {int(part[0]) >> OFFSET_BITS: part & (1 << OFFSET_BITS) - 1 for part in parts}
 
 
 def to_commit(marks: Mapping[Place, Marks]) -> dict[Place, int]:

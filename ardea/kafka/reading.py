@@ -20,10 +20,11 @@ from ardea.errors import UserError
 from ardea.kafka.assignment import Assignment
 from ardea.kafka.beginning import mark_of
 from ardea.kafka.client import CONSUMER, Connection, kafka, properties
-from ardea.kafka.marks import Marks, Offsets, Place, offsets_of, row_ids, to_commit
+from ardea.kafka.marks import Marks, Offsets, Place, offsets_by_place, row_ids, to_commit
 from ardea.kafka.source import UNDECODABLE, Source
 from ardea.kafka.survey import PATIENCE, Span, Survey, Surveyor
 from ardea.metrics.user import AssignableMetric, CountMetric
+from ardea.protocol.arrow import arrow
 from ardea.state import paths
 
 KEEP = 0.2
@@ -32,7 +33,8 @@ REFRESH = 10.0
 RENEW = 3600.0
 LAST_COMMIT = 5.0
 RECORDS = 1000
-RECORDS_OF_A_BATCH = 2000  # beyond, more of the client's messages than the processor's cache holds: twice the time each
+BYTES = 1 << 20
+AT_ONCE = 500  # of the client's messages; with more of them than the processor's cache holds each takes twice as long
 
 
 class RecordSpout(Spout):
@@ -68,9 +70,11 @@ class RecordSpout(Spout):
         self._context = context
         self._skipped = context.register_metric("kafka-skipped", CountMetric())
         by_batch = self.source.translate_batch is not None
-        self._most = min(RECORDS_OF_A_BATCH if by_batch else RECORDS, settings.max_spout_pending)
+        self._most = min(settings.batch_rows if by_batch else RECORDS, settings.max_spout_pending)
         self._most_bytes = settings.max_tuple_bytes
         self._numbers: dict[Place, int] = {}  # 0, 1, ...: in the ids of rows of batches
+        self._gathered: defaultdict[Place, list[tuple[Any, Offsets]]] = defaultdict(list)  # batches not emitted yet
+        self._size = 0  # bytes that this call of next_tuple has read, at most
         self._acked: list[Any] = []
         self._acked_numbers: list[NDArray[np.int64]] = []
         self._next_keep = self._next_survey = self._next_commit = -math.inf
@@ -86,13 +90,17 @@ class RecordSpout(Spout):
         self._next_survey = -math.inf
 
     def next_tuple(self) -> None:
-        """Some hundred records, if they are there."""
+        """Some thousand records, if they are there."""
         self._keep()
-        messages = self._consumer.consume(self._most, 0)
-        kind = self._lib.Message
-        for partition, run in groupby(messages, kind.partition):
-            for topic, some in groupby(run, kind.topic):
-                self._take(Place(topic, partition), list(some))
+        kind, left, self._size = self._lib.Message, self._most, 0
+        while left > 0:
+            wanted = min(AT_ONCE, left)
+            messages = self._consumer.consume(wanted, 0)
+            for partition, run in groupby(messages, kind.partition):
+                for topic, some in groupby(run, kind.topic):
+                    self._take(Place(topic, partition), list(some))
+            left = left - wanted if len(messages) == wanted and self._size < BYTES else 0
+        self._emit_gathered()
 
     def ack_batch(self, tup_ids: Any) -> None:
         """Records are done."""
@@ -136,16 +144,20 @@ class RecordSpout(Spout):
             self._leave(place)
 
     def _records(self, place: Place, marks: Marks, messages: list[Any]) -> None:
-        offsets = np.fromiter(map(self._lib.Message.offset, messages), np.int64, len(messages))
-        last = int(offsets[-1])
-        if offsets[0] < marks.position or (marks.end is not None and last >= marks.end):
+        first, last = messages[0].offset(), messages[-1].offset()
+        if last - first == len(messages) - 1:  # they ascend: there are no gaps
+            offsets = np.arange(first, last + 1, dtype=np.int64)
+        else:
+            offsets = np.fromiter(map(self._lib.Message.offset, messages), np.int64, len(messages))
+        if first < marks.position or (marks.end is not None and last >= marks.end):
             end = math.inf if marks.end is None else marks.end
             good = (offsets >= marks.position) & (offsets < end)
             messages, offsets = list(compress(messages, good.tolist())), offsets[good]
         if messages:
-            marks.read(offsets)
             try:
-                if max(map(len, messages)) > self._most_bytes:
+                largest = max(map(len, messages))
+                self._size += largest * len(messages)
+                if largest > self._most_bytes:
                     raise ValueError("too large")
                 rows = self._translated(messages)
             except UserError:
@@ -168,8 +180,8 @@ class RecordSpout(Spout):
 
     def _emit(self, place: Place, marks: Marks, rows: Any, offsets: Offsets) -> None:
         if self.source.translate_batch is not None:
-            number = self._numbers.setdefault(place, len(self._numbers))
-            self.emit_batch(rows, row_ids(number, offsets))
+            self._gathered[place].append((rows, offsets))
+            marks.read(offsets)
             return
         emit = self.emit
         left_out = []
@@ -178,7 +190,19 @@ class RecordSpout(Spout):
                 left_out.append(tup_id[1])
             else:
                 emit(row, tup_id)
-        marks.done(left_out)
+        marks.read(np.setdiff1d(offsets, left_out) if left_out else offsets)
+
+    def _emit_gathered(self) -> None:
+        """What ``translate_batch`` made of a partition's records at hand, as few batches."""
+        for place, parts in self._gathered.items():
+            number = self._numbers.setdefault(place, len(self._numbers))
+            for _, alike in groupby(parts, lambda part: part[0].schema):
+                batches, offsets = zip(*alike, strict=True)
+                ids = row_ids(number, np.concatenate(offsets))
+                for batch in arrow().Table.from_batches(batches).combine_chunks().to_batches():
+                    self.emit_batch(batch, ids[: batch.num_rows])
+                    ids = ids[batch.num_rows :]
+        self._gathered.clear()
 
     def _single(self, place: Place, marks: Marks, message: Any) -> None:
         """One of a batch with a record that is too large, or that cannot be translated."""
@@ -202,8 +226,7 @@ class RecordSpout(Spout):
                 value = None if size > self._most_bytes else message.value()
                 row = (*place, offset, message.key(), value, reason)
                 self.emit(row, (place, offset), UNDECODABLE)
-            else:
-                marks.done([offset])
+                marks.read([offset])
         else:
             self._emit(place, marks, rows, np.array([offset]))
 
@@ -311,10 +334,10 @@ class RecordSpout(Spout):
         for place, offset in acked:
             done[place].append(offset)
         numbers = np.concatenate(arrays) if arrays else np.empty(0, dtype=np.int64)
+        by_number = offsets_by_place(numbers)
         for place, marks in self._marks.items():
             marks.done(done[place])
-            if (number := self._numbers.get(place)) is not None:
-                marks.done(offsets_of(numbers, number))
+            marks.done(by_number.get(self._numbers.get(place, -1), ()))
         self._measure()
 
     def _measure(self) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.errors import UserError
-from ardea.kafka.marks import Marks, Place, offsets_of, row_ids, to_commit
+from ardea.kafka.marks import Marks, Place, offsets_by_place, row_ids, to_commit
 
 OFFSETS = st.lists(st.integers(0, 200), unique=True, max_size=60).map(sorted)
 
@@ -81,11 +81,14 @@ def test_only_what_changed_is_committed():
 
 
 @given(
-    st.dictionaries(st.integers(0, 2**16 - 1), st.lists(st.integers(0, 2**47 - 1), min_size=1).map(sorted), min_size=1)
+    st.dictionaries(st.integers(0, 2**16 - 1), st.lists(st.integers(0, 2**47 - 1), min_size=1).map(sorted)),
+    st.randoms(),
 )
-def test_ids_of_rows_say_which_offsets_of_which_partition_they_are(read):
-    ids = np.concatenate([row_ids(number, np.array(offsets)) for number, offsets in read.items()])
-    assert {number: offsets_of(ids, number).tolist() for number in read} == read
+def test_ids_of_rows_say_which_offsets_of_which_partition_they_are(read, random):
+    ids = [int(each) for number, offsets in read.items() for each in row_ids(number, np.array(offsets))]
+    random.shuffle(ids)
+    found = offsets_by_place(np.array(ids, dtype=np.int64))
+    assert {number: offsets.tolist() for number, offsets in found.items()} == read
 
 
 @pytest.mark.parametrize(("number", "offset"), [(2**16, 0), (0, 2**47)])
