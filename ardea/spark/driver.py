@@ -9,7 +9,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ardea.component import Bolt, Spec
 from ardea.context import TopologyContext
@@ -17,7 +17,6 @@ from ardea.errors import ArdeaError, UserError
 from ardea.metrics import JOB_TASKS, JOB_TASKS_DONE, AssignableMetric
 from ardea.spark import session
 from ardea.spark.access import Access
-from ardea.spark.depot import Depot
 from ardea.spark.index import IndexWriter, Reports
 from ardea.spark.job import DRIVER, PROGRESS, SERVE, SparkJob, own_host
 from ardea.spark.link import tell
@@ -25,6 +24,9 @@ from ardea.spark.stage import Run
 from ardea.spark.storage import Folder, Served, Storage, Uri, file_system, remove
 from ardea.spark.work import JobWork, Work
 from ardea.tuples import Tuple
+
+if TYPE_CHECKING:
+    from ardea.spark.depot import Depot
 
 LOOK = 0.05
 """Seconds between two looks at what has been reported."""
@@ -90,6 +92,8 @@ class Driver(Bolt):
 
     def _storage(self, config: Mapping[str, Any], context: TopologyContext) -> Storage:
         """Opens the folder to other machines."""
+        from ardea.spark.depot import Depot  # a web server, which no other task of the topology needs
+
         host = config.get("spark.driver.host", own_host())
         self._depot = Depot(self.folder, host, config.get("spark.driver.bindAddress", host))
         place = self.job.place(config)

@@ -29,6 +29,7 @@ _DEFAULTS = {
 _LOOPBACK = "127.0.0.1"
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _JAVA = "An error occurred while calling "
+_CAUSED_BY = "Caused by: "
 _TRACEBACK = "Traceback (most recent call last):\n"
 _DYING = 0.5
 """Seconds that a JVM may take to end after its connections have."""
@@ -149,8 +150,10 @@ def cause_of(error: BaseException, file: str) -> str:
         # A worker's exceptions; the first of them led to the others.
         story = text.split(_TRACEBACK)[1].splitlines()
         cause = next((line for line in story if line and not line[0].isspace()), text)
-    elif "Caused by: " in text:
-        cause = text.rpartition("Caused by: ")[2]
+    elif _CAUSED_BY in text:
+        causes = [each.partition("\n")[0] for each in text.split(_CAUSED_BY)[1:]]
+        # The innermost may be a mere class: an EOFException, when a worker was killed.
+        cause = next((each for each in reversed(causes) if ": " in each), causes[-1])
     elif text.startswith(_JAVA):
         cause = text.partition("\n: ")[2] or text
     elif type(error).__module__.startswith("pyspark.") and text:

@@ -15,8 +15,8 @@ from ardea.spark.storage import Storage
 if TYPE_CHECKING:
     import pyarrow as pa
 
-STAGED = "partition int"
-"""The schema, in DDL, of what :func:`stager` yields: the number of each partition."""
+STAGED = "staged int"
+"""The schema, in DDL, of what :func:`stager` yields: one row a partition, which says nothing more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,8 @@ def stager(run: Run) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordB
         if number not in run.done:
             scratch = Path(SparkFiles.getRootDirectory())
             run.storage.report(run.name, write_partition(run, number, context.taskAttemptId(), batches, scratch))
-        yield pyarrow.record_batch({"partition": pyarrow.array([number], pyarrow.int32())})
+        # Arrow imports pandas to make an array of a Python value, and each worker would wait for it.
+        yield pyarrow.record_batch([pyarrow.nulls(1, pyarrow.int32())], ["staged"])
 
     return stage
 

@@ -8,7 +8,7 @@ import pytest
 
 from ardea.spark.index import IndexReader
 from tests.process.spark.standalone import cluster
-from tests.process.spark.test_spark_jobs import ALL, LONG, arrived, running
+from tests.process.spark.test_spark_jobs import ALL, LONG, arrived, fails, running
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 
@@ -66,3 +66,11 @@ def test_a_killed_worker_of_a_standalone_cluster(tmp_path):
         assert arrived(topology) == {repr((n,)) for n in range(16_000)}
         assert totals.acked == 16_000
         assert left_behind(topology) == []
+
+
+def test_a_killed_worker_of_a_local_master_fails_the_topology(tmp_path):
+    """There Spark does not repeat a task."""
+    settings = {"spark_test_scar": str(tmp_path / "scar"), "spark_master": "local[2]"}
+    with running("Mortal", tmp_path, ELSEWHERE, **settings) as topology:
+        assert "Python worker exited unexpectedly (crashed)" in fails(topology)
+        assert (tmp_path / "scar").exists()

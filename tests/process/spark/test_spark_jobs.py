@@ -154,3 +154,18 @@ def test_another_run_takes_over_where_the_author_allows_it(tmp_path, name):
         totals = topology.finish(LONG).components["rows"]
         assert arrived(topology) == ALL
         assert totals.acked == len(ALL)
+
+
+@pytest.mark.parametrize("name", ["Gated", "Deterministic", "AllOrNothing"])
+def test_a_driver_that_dies_before_it_has_published_begins_anew(tmp_path, name):
+    with running(name, tmp_path, spark_test_gate=str(tmp_path / "gate")) as topology:
+        staged = topology.folder / "spark" / "rows"
+        (former,) = topology.until(lambda: list(staged.glob("run-*")), "Spark is being started", LONG)
+        life = topology.kill("rows_driver-0")
+        assert (staged / "index.jsonl").read_text() == ""
+        topology.returned("rows_driver-0", life, LONG)
+        topology.until(lambda: {*staged.glob("run-*")} > {former}, "another run has begun", LONG)
+        (tmp_path / "gate").touch()
+        totals = topology.finish(LONG).components["rows"]
+        assert arrived(topology) == ALL
+        assert totals.acked == len(ALL)

@@ -106,6 +106,12 @@ JAVA_STORY = """An error occurred while calling o37.collect.
 Caused by: java.io.IOException: No space left on device
 \tat java.io.FileOutputStream.writeBytes(Native Method)
 """
+KILLED = """
+Caused by: org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)
+\tat org.apache.spark.api.python.BasePythonRunner.applyOrElse(PythonRunner.scala:1)
+Caused by: java.io.EOFException
+\tat java.io.DataInputStream.readInt(Unknown Source)
+"""
 
 
 @pytest.fixture
@@ -147,6 +153,8 @@ def test_without_a_jvm_there_is_nothing_to_end(monkeypatch):
             RuntimeError(JAVA_STORY.partition("Caused by")[0]),
             "org.apache.spark.SparkException: Job aborted due to stage failure",
         ),
+        (RuntimeError(KILLED), "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"),
+        (RuntimeError("Caused by: java.io.EOFException\n\tat x"), "java.io.EOFException"),
         (KeyError("amount"), "KeyError: 'amount'"),
         (MemoryError(), "MemoryError"),
     ],

@@ -1,0 +1,117 @@
+"""The driver's part of a job: its index is complete, and its error told, whatever Spark is still doing."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+
+import pyarrow as pa
+import pytest
+
+from ardea.component import install
+from ardea.errors import UserError
+from ardea.spark import SparkSpout, session, work
+from ardea.spark.stage import write_partition
+from tests.process.waiting import eventually
+
+
+def load(spark):
+    return spark.range(2)
+
+
+class Spark:
+    """What the driver asks of a session; it stops when it may."""
+
+    def __init__(self, monkeypatch):
+        self.stopping, self.may_stop = threading.Event(), threading.Event()
+        self.ends = []
+        tracker = SimpleNamespace(getActiveJobsIds=list)
+        self.sparkContext = SimpleNamespace(statusTracker=lambda: tracker)
+        monkeypatch.setattr(session, "require_java", lambda: None)
+        monkeypatch.setattr(session, "open_session", lambda name, settings: self)
+        monkeypatch.setattr(session, "end_jvm", lambda: self.ends.append("killed"))
+        monkeypatch.setattr(work, "frame_of", lambda job, spark: SimpleNamespace(isStreaming=False))
+
+    def stop(self):
+        self.stopping.set()
+        assert self.may_stop.wait(30)
+        self.ends.append("stopped")
+
+
+@pytest.fixture
+def spark(monkeypatch):
+    found = Spark(monkeypatch)
+    yield found
+    found.may_stop.set()
+
+
+@pytest.fixture
+def driver(tmp_path, monkeypatch, spark):
+    """Of a job of two partitions."""
+    monkeypatch.setenv("ARDEA_FOLDER", str(tmp_path / "container-1"))
+
+    def staged(frame, run):
+        for number in range(2):
+            batch = pa.record_batch({"n": pa.array([number], pa.int64())})
+            run.storage.report(run.name, write_partition(run, number, number, [batch], tmp_path))
+        return 2
+
+    monkeypatch.setattr(work, "stage", staged)
+    task = SparkSpout(load, "n bigint").spec("s").companions["driver"].cls()
+    install(task, "s_driver", None)
+    task.start = lambda: task.initialize(
+        {},
+        SimpleNamespace(
+            this_task_index=0,
+            this_component_id="s_driver",
+            topology_id="t",
+            clock=float,
+            register_metric=lambda name, metric: metric,
+        ),
+    )
+    return task
+
+
+def completes(driver):
+    """Looks again and again, as ticks do; the driver's index."""
+    index = driver._index.known
+    eventually(lambda: (driver.process_tick(None), index.complete)[1])
+    return index
+
+
+def test_the_index_is_complete_while_spark_is_still_stopping(driver, spark, tmp_path):
+    driver.start()
+    index = completes(driver)
+    assert (index.complete.partitions, index.complete.rows) == (2, 2)
+    assert spark.stopping.wait(10)
+    assert driver._begun.is_alive()
+    threading.Timer(0.2, spark.may_stop.set).start()
+    driver.close()
+    assert spark.ends[:2] == ["stopped", "killed"]
+    assert list((tmp_path / "spark").iterdir()) == []
+
+
+def test_a_spark_that_does_not_stop_does_not_hold_the_end_up(driver, spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(work, "_STOPPING", 0.05)
+    driver.start()
+    completes(driver)
+    driver.close()
+    assert driver._begun.is_alive()
+    assert spark.ends == ["killed"]
+    assert list((tmp_path / "spark").iterdir()) == []
+
+
+def test_a_job_that_fails_is_told_when_spark_has_ended(driver, spark, tmp_path, monkeypatch):
+    def fails(frame, run):
+        raise RuntimeError("no room")
+
+    monkeypatch.setattr(work, "stage", fails)
+    driver.start()
+    assert spark.stopping.wait(10)
+    driver.process_tick(None)
+    assert driver._index.known.complete is None
+    spark.may_stop.set()
+    driver._begun.join(10)
+    with pytest.raises(UserError, match=r"RuntimeError: no room .*: the Spark job of s failed"):
+        driver.process_tick(None)
+    assert list((tmp_path / "spark").iterdir()) == []
