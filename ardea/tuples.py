@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from itertools import repeat
+from typing import Any, Protocol, overload
 
 import msgspec
 
@@ -103,6 +104,56 @@ class Tuple(msgspec.Struct, gc=False, eq=False):
 
     def __contains__(self, name: object) -> bool:
         return name in self._batch.fields
+
+
+class TupleBatch(Sequence[Tuple]):
+    """What ``process_batch`` gets: tuples of one task on one stream; all are made when the first one is asked for.
+
+    Attributes:
+        rows: their values, for whoever needs nothing else.
+        component, stream, task: who emitted them, and on which stream.
+    """
+
+    __slots__ = ("_batch", "_made", "rows")
+
+    def __init__(self, rows: Sequence[tuple[Any, ...]], batch: Batch) -> None:
+        """The engine's to call."""
+        self.rows = rows
+        self._batch = batch
+        self._made: list[Tuple] | None = None
+
+    @property
+    def component(self) -> str:
+        """As of each tuple."""
+        return self._batch.component
+
+    @property
+    def stream(self) -> str:
+        """As of each tuple."""
+        return self._batch.stream
+
+    @property
+    def task(self) -> int:
+        """As of each tuple."""
+        return self._batch.task
+
+    def _tuples(self) -> list[Tuple]:
+        if self._made is None:
+            self._made = list(map(Tuple, self.rows, range(len(self.rows)), repeat(self._batch)))
+        return self._made
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Tuple]:
+        return iter(self._tuples())
+
+    @overload
+    def __getitem__(self, place: int) -> Tuple: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Tuple]: ...
+    def __getitem__(self, place: int | slice) -> Tuple | list[Tuple]:
+        return self._tuples()[place]
 
 
 class ColumnBatch:

@@ -63,11 +63,14 @@ def main(
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds against the baseline, of spark, kafka and pressure.")] = 3,
     rows: Annotated[int, typer.Option(min=1, help="Rows of columns and spark.")] = 10_000_000,
+    state: Annotated[
+        str | None, typer.Option(help="State manager of trident, as zookeeper://HOST:PORT/PATH; by default files.")
+    ] = None,
     output: Annotated[Output, typer.Option("-o", "--output")] = Output.TABLE,
 ) -> None:
     """Measures the engine on this machine; run nothing else meanwhile.  docs/benchmarks.md explains the numbers."""
     if what is What.TRIDENT:
-        _trident(seconds, warmup, output)
+        _trident(seconds, warmup, state, output)
         return
     if what is What.COLUMNS:
         _columns(rows, spouts, output)
@@ -106,7 +109,7 @@ def main(
         print_tables(report, Console(width=None if sys.stdout.isatty() else WIDTH))
 
 
-def _trident(seconds: float, warmup: float, output: Output) -> None:
+def _trident(seconds: float, warmup: float, state: str | None, output: Output) -> None:
     from benchmarks.trident import TridentResult, all_cases
 
     def line(each: TridentResult) -> str:
@@ -114,10 +117,10 @@ def _trident(seconds: float, warmup: float, output: Output) -> None:
             f"batches of {each.words_in_batch:,} words ({each.distinct:,} distinct), {each.pending} at once:"
             f" {each.words_per_second:,.0f} words/s, {each.batches_per_second:,.0f} batches/s"
             f"{_cpu(each.cpu_per_million, 'words')}, {each.cores_busy:.2f} cores,"
-            f" {each.state_writes} write a batch to the state manager"
+            f" {each.state_writes:.2f} writes a batch to the state manager ({each.state})"
         )
 
-    _print(lambda: all_cases(seconds, warmup), line, output)
+    _print(lambda: all_cases(seconds, warmup, state), line, output)
 
 
 def _columns(rows: int, spouts: int, output: Output) -> None:

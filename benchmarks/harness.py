@@ -25,11 +25,14 @@ ENDS_WITHIN = 60.0
 
 
 class Running:
-    """A topology that was started; ``components`` says whose each task is, ``notes`` where its tasks write."""
+    """A topology that was started; ``components`` says whose each task is, ``notes`` where its tasks write.
 
-    def __init__(self, run: LocalRun, notes: Path) -> None:
+    ``state`` is its state manager's address.
+    """
+
+    def __init__(self, run: LocalRun, notes: Path, state: str) -> None:
         self._run = run
-        self.notes = notes
+        self.notes, self.state = notes, state
         self.components = {task.task: task.component for task in run.submission.packing.instances}
 
     def wait_for(self, condition: Callable[[], T | None], what: str, seconds: float) -> T:
@@ -90,10 +93,11 @@ class Running:
 
 
 @contextmanager
-def run_topology(source: Callable[[Path], str]) -> Iterator[Running]:
+def run_topology(source: Callable[[Path], str], state: str | None = None) -> Iterator[Running]:
     """A topology in a temporary folder; ``source`` writes its file, given the folder that its tasks may write to.
 
-    The folder, with all logs, is kept and named when there is no result.
+    ``state`` is the state manager's address; None: files in that folder.  The folder, with all logs, is kept and named
+    when there is no result.
     """
     folder = Path(tempfile.mkdtemp(prefix="ardea-benchmark-"))
     notes = folder / "notes"
@@ -101,15 +105,15 @@ def run_topology(source: Callable[[Path], str]) -> Iterator[Running]:
     location = folder / f"{folder.name.replace('-', '_')}.py"  # a module's name: each is imported once in this process
     location.write_text(f"import sys\n\nsys.path.append({str(ROOT)!r})\n{source(notes)}")
     kept = False
+    home = Home(state or folder, files=folder)
     try:
-        home = Home(folder)
         with LocalRun(Submission.of(str(location), {}, home.state_url), home) as run:
             run.start()
-            yield Running(run, notes)
+            yield Running(run, notes, home.state_url)
     except ArdeaError as error:
         kept = True
         raise BenchmarkError(
-            error.message, hint=f"{error.hint or 'There is no result.'}  The logs are in {folder / 'local'}."
+            error.message, hint=f"{error.hint or 'There is no result.'}  The logs are in {home.root / 'local'}."
         ) from error
     finally:
         if not kept:

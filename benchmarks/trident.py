@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +14,23 @@ import msgspec
 
 from ardea import Topology
 from ardea.context import TopologyContext
+from ardea.state import open_state
+from ardea.state.manager import Delete
 from ardea.trident import BatchSpout, Count, MemoryMapState, TridentTopology
 from ardea.trident.spout import BatchCollector
-from benchmarks.harness import run_topology
+from ardea.trident.store import ROOT
+from benchmarks.harness import Running, run_topology
 from benchmarks.processes import ProcessTree
 from benchmarks.results import per_million
 from benchmarks.topologies import FOLDER, word_list
 
 STARTS_WITHIN = 60.0
-STATE_WRITES = 1  # for a batch of a BatchSpout: the coordinator's
 
 
 class TridentResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One run.  ``state_writes``: to the state manager, for a batch."""
+    """One run.  ``state``: files or zookeeper; ``state_writes``: to it, for a batch, as its nodes' versions say."""
 
+    state: str
     words_in_batch: int
     distinct: int
     pending: int
@@ -34,7 +38,7 @@ class TridentResult(msgspec.Struct, frozen=True, kw_only=True):
     words_per_second: float
     cpu_per_million: float | None
     cores_busy: float
-    state_writes: int
+    state_writes: float
 
 
 def some_words(count: int) -> list[str]:
@@ -70,9 +74,14 @@ class Batches(BatchSpout):
             self.commits.clear()
 
 
+def name_of(notes: Path) -> str:
+    """Of the topology, one for each run: a state manager that outlives it would let the next one go on from there."""
+    return f"trident-{notes.parent.name}"
+
+
 def build(size: int, pending: int, folder: str) -> type[Topology]:
     """One task for each component, as two cores can run."""
-    topology = TridentTopology("benchmark-trident")
+    topology = TridentTopology(name_of(Path(folder)))
     topology.set_config(
         {"topology.trident.batch.emit.interval.millis": 0, "topology.max.spout.pending": pending, FOLDER: folder}
     )
@@ -81,8 +90,8 @@ def build(size: int, pending: int, folder: str) -> type[Topology]:
     return topology.build()
 
 
-def measure(size: int, pending: int, seconds: float, warmup: float) -> TridentResult:
-    """Runs it.
+def measure(size: int, pending: int, seconds: float, warmup: float, address: str | None = None) -> TridentResult:
+    """Runs it, with transactions at that state manager's address, by default in files.
 
     Raises:
         BenchmarkError: it did not start or did not end.
@@ -91,15 +100,16 @@ def measure(size: int, pending: int, seconds: float, warmup: float) -> TridentRe
     def source(notes: Path) -> str:
         return f"from benchmarks.trident import build\n\nTOPOLOGY = build({size}, {pending}, {str(notes)!r})\n"
 
-    with run_topology(source) as topology:
+    with run_topology(source, address) as topology, transactions(topology) as writes:
         commits = _reader(topology.notes / "commits")
         topology.wait_for(lambda: commits() or None, "batches are committed", STARTS_WITHIN)
         tree = ProcessTree(topology.components)
         begin = time.monotonic() + warmup
         topology.until(begin)
-        before, begin = tree.usage(), time.monotonic()
+        written, before, begin = writes(), tree.usage(), time.monotonic()
         topology.until(begin + seconds)
         after, end = tree.usage(), time.monotonic()
+        written = writes() - written
         topology.until(end + 1.0)
         found = commits()
         batches = bisect_left(found, end) - bisect_left(found, begin)
@@ -107,6 +117,7 @@ def measure(size: int, pending: int, seconds: float, warmup: float) -> TridentRe
     cpu = sum(after[pid].cpu - before[pid].cpu for pid in after.keys() & before.keys())
     words = batches * size
     return TridentResult(
+        state="files" if address is None else address.partition("://")[0],
         words_in_batch=size,
         distinct=len(set(some_words(size))),
         pending=pending,
@@ -114,8 +125,28 @@ def measure(size: int, pending: int, seconds: float, warmup: float) -> TridentRe
         words_per_second=words / (end - begin),
         cpu_per_million=per_million(cpu, words),
         cores_busy=cpu / (end - begin),
-        state_writes=STATE_WRITES,
+        state_writes=written / max(1, batches),
     )
+
+
+@contextmanager
+def transactions(topology: Running) -> Iterator[Callable[[], int]]:
+    """Counts the writes to what the topology remembers of its batches, and removes that at the end.
+
+    Each write to a node raises its version by one; a batch of a BatchSpout makes and removes no node.
+    """
+    with open_state(topology.state) as state:
+
+        def nodes(path: str) -> Iterator[str]:
+            for child in (f"{path}/{name}" for name in state.children(path)):
+                if state.exists(child):
+                    yield child
+                yield from nodes(child)
+
+        root = f"{ROOT}/{name_of(topology.notes)}"
+        yield lambda: sum(state.get(node).version for node in nodes(root))
+        for node in list(nodes(root)):
+            state.transaction([Delete(node)])
 
 
 def _reader(file: Path) -> Callable[[], list[float]]:
@@ -128,6 +159,6 @@ def _reader(file: Path) -> Callable[[], list[float]]:
     return read
 
 
-def all_cases(seconds: float, warmup: float) -> list[TridentResult]:
+def all_cases(seconds: float, warmup: float, address: str | None = None) -> list[TridentResult]:
     """10,000 words a batch, and ten."""
-    return [measure(10_000, 4, seconds, warmup), measure(10, 1, seconds, warmup), measure(10, 10, seconds, warmup)]
+    return [measure(size, pending, seconds, warmup, address) for size, pending in ((10_000, 4), (10, 1), (10, 10))]

@@ -18,7 +18,7 @@ from ardea.plan.logical import StreamPlan
 from ardea.protocol.arrow import decode_batch, rows_of
 from ardea.protocol.columns import ColumnRows
 from ardea.protocol.wire_pb2 import ARROW, MARKER, ROWS, Header
-from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, ColumnBatch, Tuple
+from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, ColumnBatch, Tuple, TupleBatch
 from heron_instance.acking import Acking, closed
 from heron_instance.anchoring import Anchoring, Anchors
 from heron_instance.buffers import StreamBuffer
@@ -335,7 +335,11 @@ class BoltExecutor(Executor):
         start = self._next_row
         wanted = len(rows) - start if self._whole_batches else int(self.settings.slice_ms / 2000 / self._per_row) + 1
         end = min(len(rows), start + wanted)
-        tuples = list(map(Tuple, rows[start:end], range(start, end), repeat(batch)))
+        tuples: Sequence[Tuple]
+        if self._whole_batches:
+            tuples = TupleBatch(rows[start:end], batch)  # all, or none of what could not be read
+        else:
+            tuples = list(map(Tuple, rows[start:end], range(start, end), repeat(batch)))
         began = self.clock()
         self._process_tuples(batch, tuples, start)
         if self.env.black_box is not None:
@@ -360,7 +364,7 @@ class BoltExecutor(Executor):
             self.instruments.busy.value += busy
             self.env.window.consumed(len(batch.rows), batch.size, busy)
 
-    def _process_tuples(self, batch: InputBatch, tuples: list[Tuple], start: int) -> None:
+    def _process_tuples(self, batch: InputBatch, tuples: Sequence[Tuple], start: int) -> None:
         done = 0
         while done < len(tuples):
             try:

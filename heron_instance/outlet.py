@@ -368,7 +368,13 @@ class Outlet:
     def _encode(self, buffer: StreamBuffer, picked: Int | None) -> bytes:
         if buffer.columns is not None:
             return bytes(encode_batch(_part_of(buffer.columns.batch, picked)))
-        rows = buffer.rows if picked is None else [buffer.rows[i] for i in picked.tolist()]
+        rows: Sequence[Sequence[Any]]
+        if picked is None:
+            rows = buffer.rows
+        elif _neighbours(picked):
+            rows = buffer.rows[int(picked[0]) : int(picked[-1]) + 1]
+        else:
+            rows = [buffer.rows[i] for i in picked.tolist()]
         try:
             return self.codec.encode(rows, plain=buffer.plain)
         except EncodingError:
@@ -389,7 +395,10 @@ class Outlet:
             else:
                 if trees.xors is None:
                     trees.xors = np.zeros(len(buffer), dtype=np.uint64)
-                trees.xors[picked] ^= edges
+                if _repeats(picked):
+                    np.bitwise_xor.at(trees.xors, picked, edges)
+                else:
+                    trees.xors[picked] ^= edges
             frames += self._columns(header, picked, trees, edges)
         buffer.transferred += batch.count
         return OutMessage(header, frames, batch.count, sum(map(len, frames)))
@@ -433,11 +442,18 @@ def _part_of(batch: pa.RecordBatch, picked: Int | None) -> pa.RecordBatch:
     """Some rows of a batch, ascending; neighbours without a copy."""
     if picked is None:
         return batch
-    if len(picked) and int(picked[-1]) - int(picked[0]) == len(picked) - 1:
-        part = batch.slice(int(picked[0]), len(picked))
-    else:
-        part = batch.take(picked)
+    part = batch.slice(int(picked[0]), len(picked)) if _neighbours(picked) else batch.take(picked)
     return _without_dictionaries(part)
+
+
+def _neighbours(picked: Int) -> bool:
+    """Whether these rows, ascending, follow on one another, each once."""
+    return len(picked) > 0 and bool((picked[1:] - picked[:-1] == 1).all())
+
+
+def _repeats(picked: Int) -> bool:
+    """Whether one of these rows, ascending, comes more than once: a custom grouping may name a task twice."""
+    return bool((picked[1:] == picked[:-1]).any())
 
 
 def _without_dictionaries(part: pa.RecordBatch) -> pa.RecordBatch:

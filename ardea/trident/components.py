@@ -24,6 +24,7 @@ from ardea.trident.spout import Attempt, Emitter, TridentSpout
 from ardea.trident.state import State, StateFactory
 from ardea.trident.store import MemoryStore, StreamStore, open_store, temporary
 from ardea.trident.tuples import Row, Rows
+from ardea.tuples import Tuple, TupleBatch
 
 SKIP = len(HEAD)
 HEAD_OF = itemgetter(0, 1)
@@ -224,12 +225,12 @@ class SubtopologyBolt(Reporting):
             for group, up in wiring.upstream.items()
         }
 
-    def process_batch(self, rows: Sequence[Any]) -> None:
+    def process_batch(self, rows: Sequence[Tuple]) -> None:
         """Rows, reports of how many rows there were, or commits; all from one task."""
-        first = rows[0]
-        source = (first.component, first.stream)
+        assert isinstance(rows, TupleBatch)
+        source = (rows.component, rows.stream)
         if (entry := self._entries.get(source)) is not None:
-            self._rows(*entry, first.task, [tup.values for tup in rows])
+            self._rows(*entry, rows.task, rows.rows)
         elif (group := self.wiring.reports.get(source)) is not None:
             report = self._trackers[group].report
             self._one_by_one(rows, lambda tup: report(tup.values[0], tup.values[1], tup.task, tup.values[2], tup))
@@ -237,7 +238,7 @@ class SubtopologyBolt(Reporting):
             commit = self._trackers[self.wiring.commits[source]].commit
             self._one_by_one(rows, lambda tup: commit(tup.values[0], tup.values[1], tup))
 
-    def _rows(self, group: str, ways: Sequence[Way], task: int, values: Rows) -> None:
+    def _rows(self, group: str, ways: Sequence[Way], task: int, values: Sequence[Row]) -> None:
         parts = [values]
         if not all(_constant(list(map(itemgetter(place), values))) for place in range(SKIP)):
             parts = [list(part) for _, part in groupby(values, HEAD_OF)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from operator import itemgetter
@@ -84,12 +84,16 @@ class _Combine(Fold):
         """Key -> the value of its rows; keys and rows go in step."""
         if not isinstance(self._source, int):
             return self._combiner.by_group(keys, map(self._source, rows))
-        return self.combined({}, zip(keys, map(itemgetter(self._source), rows), strict=True))
+        return self.combined({}, list(keys), list(map(itemgetter(self._source), rows)))
 
-    def combined(self, values: dict[Any, Any], parts: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-        """``values`` with more parts."""
+    def combined(self, values: dict[Any, Any], keys: Collection[Any], parts: Collection[Any]) -> dict[Any, Any]:
+        """``values`` with more parts; keys and parts go in step."""
+        news = dict(zip(keys, parts, strict=True))
+        if len(news) == len(keys) and values.keys().isdisjoint(news):  # as what one task has combined already
+            values.update(news)
+            return values
         combine = self._combiner.combine
-        for key, part in parts:
+        for key, part in zip(keys, parts, strict=True):
             values[key] = combine(values[key], part) if key in values else part
         return values
 
@@ -248,7 +252,7 @@ class _GroupedCombine(Fold):
 
     def _combined(self, groups: dict[Any, Any], rows: Sequence[Row]) -> dict[Any, Any]:
         found = self._fold.by_group(map(self._key, rows), rows)
-        return self._fold.combined(groups, found.items()) if groups else found
+        return self._fold.combined(groups, found.keys(), found.values()) if groups else found
 
 
 def grouped(fold: Fold, group: Sequence[int]) -> Fold:

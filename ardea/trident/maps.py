@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import repeat
+from operator import is_not
 from typing import Any, NamedTuple, TypeAlias
 
 from ardea.errors import StateError, UserError
@@ -276,6 +277,8 @@ def _updated(updates: Sequence[Update], seen: Sequence[Any]) -> list[Any]:
 
 
 def _combined(combine: Combine, parts: Sequence[Any], seen: Sequence[Any]) -> list[Any]:
+    if all(map(is_not, seen, repeat(None))):
+        return list(map(combine, seen, parts))
     return [part if value is None else combine(value, part) for part, value in zip(parts, seen, strict=True)]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 from ardea.trident.operations import BatchCollector, Collector, CombinerAggregator, Operation, ReducerAggregator
-from ardea.trident.tuples import TridentTuple
+from ardea.trident.tuples import Row, TridentTuple
 
 Key = tuple[Hashable, ...]
 Update = Callable[[Any], Any]
@@ -159,7 +159,7 @@ class CombineIntoMap(StateUpdater):
     def __init__(self, combiner: CombinerAggregator) -> None:
         self._combiner = combiner
 
-    def update_state(self, state: MapState, tuples: Sequence[TridentTuple], collector: BatchCollector) -> None:
+    def update_state(self, state: MapState, tuples: Sequence[Row], collector: BatchCollector) -> None:
         """One update of distinct keys, which grouping has made them; a column at a time."""
         *groups, parts = zip(*tuples, strict=True)
         values = state.multi_combine(list(zip(*groups, strict=True)), parts, self._combiner.combine)

@@ -300,7 +300,7 @@ class Stream:
         return self._then(fields, lambda: Aggregate(make(), alone), f"aggregate -> {_title(fields)}")
 
     def _persist(
-        self, name: str, view: Callable[[Any], TridentTuple], updater: StateUpdater, outputs: tuple[str, ...]
+        self, name: str, view: Callable[[Any], Any], updater: StateUpdater, outputs: tuple[str, ...]
     ) -> TridentState:
         count = len(outputs)
         stream = self._then(
@@ -397,7 +397,7 @@ class GroupedStream:
             counts = self.aggregate(aggregator, added, inputs)
             name = self._stream._topology.add_state(state)
             fields = counts.fields
-            return counts._persist(name, projection(fields, fields), CombineIntoMap(aggregator), fields)
+            return counts._persist(name, tuple, CombineIntoMap(aggregator), fields)
         if not isinstance(aggregator, ReducerAggregator):
             raise TopologyError([f"{aggregator!r} can't update a state: give a combiner or a reducer"])
         stream = self._stream

@@ -19,13 +19,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 import scheduler.local
 from ardea.state import FileState
 from ardea.testing.kit import LocalTopology
-from ardea.trident import SqliteState
+from ardea.trident import MemcachedState, RedisState, SqliteState
 from tests.process.engine.running import size
 from tests.process.waiting import eventually
+
+from .servers import memcached, redis_server
 
 pytestmark = pytest.mark.cluster
 
@@ -34,6 +37,7 @@ KILLS, FREEZES = size(10, 100), size(4, 20)
 WORDS = size(3_000, 10_000)
 """That are written before each fault."""
 FILES = 3
+VOCABULARY = [f"word{number}" for number in range(300)]
 KINDS = ("transactional", "opaque")
 COMMITTER = re.compile(r"b-[01]-(\w+)-(\d)")
 OUTLIVING = Path(__file__).parent / "outliving.py"
@@ -42,7 +46,7 @@ import signal
 import threading
 from pathlib import Path
 
-from ardea.trident import Count, DirectorySpout, SqliteState, TridentTopology
+from ardea.trident import Count, DirectorySpout, MemcachedState, RedisState, SqliteState, TridentTopology
 from ardea.trident.sqlite import SqliteMap
 
 
@@ -71,24 +75,94 @@ for kind, spout in spouts.items():
         .name(kind)
         .each("line", lambda tup: tup["line"].split(), "word")
         .group_by("word")
-        .persistent_aggregate(getattr(PausingState, kind)(HERE / f"{kind}.sqlite"), Count(), "count")
+        .persistent_aggregate(getattr(STORE, kind)(*ARGUMENTS), Count(), "count")
         .parallelism_hint(2)
     )
 Fire = topology.build()
 """
 
 
+class InSqlite:
+    """Counts that outlive every process."""
+
+    source = "PausingState", 'HERE / f"{kind}.sqlite"'
+    outlives_server = False
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def counted(self, kind: str) -> Counter[str]:
+        try:
+            items = getattr(SqliteState, kind)(self._folder / f"{kind}.sqlite").items()
+            return Counter({word: count for (word,), count in items})
+        except sqlite3.OperationalError:
+            return Counter()  # not there yet, or being made
+
+    def close(self) -> None:
+        """There is no server."""
+
+
+class InRedis:
+    """Counts that outlive every process, the server too."""
+
+    outlives_server = True
+
+    def __init__(self, folder: Path) -> None:
+        (folder / "redis").mkdir()
+        self._server = redis_server(folder / "redis")
+        self._url = f"redis://127.0.0.1:{self._server.port}"
+        self.source = "RedisState", f"'{self._url}', kind"
+
+    def counted(self, kind: str) -> Counter[str]:
+        try:
+            return Counter({word: count for (word,), count in getattr(RedisState, kind)(self._url, kind).items()})
+        except redis.RedisError:
+            return Counter()  # it has just been started again
+
+    def kill_server(self) -> None:
+        """And another one in its place."""
+        self._server.kill()
+        self._server.start()
+
+    def close(self) -> None:
+        self._server.kill()
+
+
+class InMemcached:
+    """Counts that outlive every process but the server."""
+
+    outlives_server = False
+
+    def __init__(self, _folder: Path) -> None:
+        self._server = memcached()
+        self._address = f"127.0.0.1:{self._server.port}"
+        self.source = "MemcachedState", f"'{self._address}', kind"
+
+    def counted(self, kind: str) -> Counter[str]:
+        values = getattr(MemcachedState, kind)(self._address, kind).get([(word,) for word in VOCABULARY])
+        return Counter({word: count for word, count in zip(VOCABULARY, values, strict=True) if count is not None})
+
+    def close(self) -> None:
+        self._server.kill()
+
+
+STORES = {"sqlite": InSqlite, "redis": InRedis, "memcached": InMemcached}
+
+
 class Fire:
     """The topology, its growing input, and what it has counted of it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, store: str = "sqlite") -> None:
         print(f"seed {SEED}")
         self.dice = random.Random(SEED)
         self.plain: Counter[str] = Counter()
         self.written = 0  # before the last words
-        self._folder, self._vocabulary = folder, [f"word{number}" for number in range(300)]
+        self.killed: list[str] = []
+        self._folder = folder
+        self.store: Any = STORES[store](folder)
         (folder / "in").mkdir()
-        (folder / "fire.py").write_text(SOURCE)
+        state, arguments = self.store.source
+        (folder / "fire.py").write_text(SOURCE.replace("STORE", state).replace("*ARGUMENTS", arguments))
         self.topology = LocalTopology(f"{folder / 'fire.py'}:Fire", folder)
 
     def __enter__(self) -> Fire:
@@ -98,6 +172,7 @@ class Fire:
 
     def __exit__(self, *_: object) -> None:
         self.topology.__exit__()
+        self.store.close()
 
     def tasks(self, kind: str) -> list[str]:
         """Those that work on its batches."""
@@ -111,8 +186,8 @@ class Fire:
     def write(self) -> None:
         """More words, by the line."""
         self.written = self.plain.total()
-        weights = [1 / rank for rank in range(1, len(self._vocabulary) + 1)]
-        words = self.dice.choices(self._vocabulary, weights, k=WORDS)
+        weights = [1 / rank for rank in range(1, len(VOCABULARY) + 1)]
+        words = self.dice.choices(VOCABULARY, weights, k=WORDS)
         self.plain.update(words)
         for number in range(FILES):
             part = words[number::FILES]
@@ -132,12 +207,7 @@ class Fire:
             self.topology.until(lambda: None, "nothing", seconds)
 
     def counted(self, kind: str) -> Counter[str]:
-        try:
-            return Counter(
-                {word: count for (word,), count in getattr(SqliteState, kind)(self._folder / f"{kind}.sqlite").items()}
-            )
-        except sqlite3.OperationalError:
-            return Counter()  # not there yet, or being made
+        return self.store.counted(kind)
 
     def replaced(self, name: str, life: int, kind: str) -> None:
         """Waits until it runs in another life, and two batches have been committed since."""
@@ -177,9 +247,10 @@ class Fire:
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-def test_each_word_counts_once_whoever_is_killed(tmp_path):
-    """Tasks, managers, the master, whole containers."""
-    with Fire(tmp_path) as fire:
+@pytest.mark.parametrize("store", list(STORES))
+def test_each_word_counts_once_whoever_is_killed(tmp_path, store):
+    """Tasks, managers, the master, whole containers; Redis itself."""
+    with Fire(tmp_path, store) as fire:
         victims = [
             *(task for kind in KINDS for task in fire.tasks(kind)),
             "master",
@@ -188,15 +259,20 @@ def test_each_word_counts_once_whoever_is_killed(tmp_path):
             "container-1",
             "container-2",
         ]
-        for _ in range(KILLS):
+        for number in range(KILLS):
             fire.write()
             fire.works()
-            fire.topology.faults.kill(fire.dice.choice(victims))
+            if fire.store.outlives_server and number % 4 == 3:
+                fire.store.kill_server()
+                fire.killed.append("server")
+            else:
+                fire.killed.append(fire.dice.choice(victims))
+                fire.topology.faults.kill(fire.killed[-1])
         fire.topology.disturbed(60)
         fire.exact()
-        print(f"{fire.plain.total()} words, killed: {[fault.target for fault in fire.topology.faults.done]}")
+        print(f"{fire.plain.total()} words, killed: {fire.killed}")
         print({kind: fire.committed(kind) - 1 for kind in KINDS})
-    assert {kind: fire.counted(kind) for kind in KINDS} == dict.fromkeys(KINDS, fire.plain)
+        assert {kind: fire.counted(kind) for kind in KINDS} == dict.fromkeys(KINDS, fire.plain)
 
 
 class CutOff:

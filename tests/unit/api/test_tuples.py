@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, Tuple, is_tick
+from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, Tuple, TupleBatch, is_tick
 
 
 @dataclass(frozen=True)
@@ -61,3 +61,13 @@ def test_tuples_cost_the_garbage_collector_nothing():
 )
 def test_is_tick(component, stream, expected):
     assert is_tick(Tuple((1.0,), 0, Rows(component, stream, SYSTEM_TASK, TICK_FIELDS))) is expected
+
+
+def test_tuples_of_a_batch_are_the_same_however_they_are_read():
+    batch = TupleBatch([("to be", 1), ("or not", 2), ("to be", 3)], Rows())
+    assert (batch.component, batch.stream, batch.task, len(batch)) == ("lines", "default", 3, 3)
+    held = set(batch)
+    assert all(tup in held for tup in [batch[0], batch[-1], *batch[1:]])
+    assert [tup["number"] for tup in batch] == [1, 2, 3]
+    assert [tup.id for tup in batch] == ["lines:7:0", "lines:7:1", "lines:7:2"]
+    assert not TupleBatch([], Rows())

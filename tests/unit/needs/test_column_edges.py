@@ -152,6 +152,39 @@ def test_a_part_of_a_batch_does_not_carry_the_whole_dictionary():
     assert _part_of(batch, None) is batch
 
 
+class Twice(CustomStreamGrouping):
+    """The first row twice, the second one to nobody."""
+
+    def prepare(self, context, component, stream, target_tasks):
+        self.targets = target_tasks
+
+    def choose_tasks(self, values):
+        return [self.targets[0]] * (2, 0, 1)[values[0]]
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+@pytest.mark.parametrize("columns", [False, True])
+def test_a_row_may_go_to_a_task_twice_and_another_to_none(columns, tracked):
+    class Emits(Once):
+        def next_tuple(self):
+            if self.done:
+                self.finish()
+            elif columns:
+                self.emit_batch(pa.record_batch({"n": [0, 1, 2]}), range(3) if tracked else None)
+            else:
+                for row in self.rows:
+                    self.emit([row], tup_id=row if tracked else None)
+            self.done = True
+
+    class Uneven(Topology):
+        spout = Emits.spec()
+        sink = Sink.spec(inputs={spout: Grouping.custom(Twice())})
+
+    with Cluster(Uneven) as cluster:
+        cluster.run_until(lambda: cluster.over, 30)
+    assert sorted(GOT) == [0, 0, 2]
+
+
 def test_inputs_that_emit_nothing_are_not_remembered():
     """Untracked, and without output, nothing is ever flushed."""
 
