@@ -35,6 +35,7 @@ class ExitCode(enum.IntEnum):
     INVALID = 6
     CONFLICT = 7
     TEMPORARY = 75
+    REPLACED = 76
     PERMANENT = 78
     INTERRUPTED = 130
 
@@ -120,3 +121,9 @@ class ProtocolError(ArdeaError):
         super().__init__(f"{code}: {message}", hint=hint)
         self.code = code
         self.reason = message
+
+
+class Replaced(ProtocolError):  # noqa: N818
+    """Another container was admitted in the place of this one's, which has to end."""
+
+    exit_code = ExitCode.REPLACED

@@ -34,12 +34,12 @@ def attach() -> None:
     beat(in_user_code=True)  # until the I/O loop runs, imports of the user's files may hold the interpreter lock
 
 
-def beat(in_user_code: bool) -> None:
+def beat(in_user_code: bool, *, same_call: bool = False) -> None:
     """Tell the supervisor that the I/O loop is alive, and whether the executor is inside a user's method now.
 
-    Never blocks; from any thread.
+    ``same_call``: inside the one where it was at the last beat.  Never blocks; from any thread.
     """
-    _say(b"u" if in_user_code else b"i")
+    _say((b"c" if same_call else b"u") if in_user_code else b"i")
 
 
 def ended(code: int) -> int:

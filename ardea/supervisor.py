@@ -5,6 +5,7 @@ supervisor of one container, itself on the leash of ``ardea run``.  It exits wit
 
     0   every process ended by itself with 0: the work is done
     75  stopped, or a process is not to be restarted: start the supervisor again
+    76  another container has the place of this one
     78  a process exited with 78 (its configuration is wrong), or this one's is: starting again will not help
 """
 
@@ -173,9 +174,9 @@ class Supervisor:
                     self._start(name)
                 case Kill(name, number):
                     self._children[name].signal(number)
-                case ReportStuck(name, silent):
-                    self._logs[name].mark(f"silent for {silent:.1f} s inside user code; its stack follows")
-                    logger.warning("%s: silent for %.1f s inside user code; its stack is in its log", name, silent)
+                case ReportStuck(name, seconds):
+                    self._logs[name].mark(f"in one call of user code for {seconds:.1f} s; its stack follows")
+                    logger.warning("%s: in one call of user code for %.1f s; its stack is in its log", name, seconds)
                     self._children[name].signal(signal.SIGUSR1)
                 case Ended():
                     self._write_down(instruction)
@@ -226,7 +227,7 @@ class Supervisor:
 
     def _heard(self, name: str, beats: bytes) -> None:
         if last := beats.replace(b"d", b""):
-            self._handle(Beat(name, in_user_code=last.endswith(b"u")))
+            self._handle(Beat(name, in_user_code=not last.endswith(b"i"), same_call=not last.strip(b"c")))
         if b"d" in beats:
             self._handle(Done(name))
 

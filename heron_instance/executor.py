@@ -140,6 +140,7 @@ class Executor(ABC):
         self.hold = 0  # the number of the order to hold, while it holds
         self.finished = False
         self.in_user_code = False  # or close to it: everywhere but in a wait
+        self.turns = 0  # grows with each return from user code, and while a long call emits
         self.refused_rows = 0
         self.error = ""
         self.thread: int | None = None
@@ -162,6 +163,7 @@ class Executor(ABC):
         while not self.finished:
             self.in_user_code = True
             wake = self.advance(self.clock())
+            self.turns += 1
             started = self.clock()
             pause = max(0.0, min(wake - started, 1.0))
             self.in_user_code = False
@@ -175,6 +177,7 @@ class Executor(ABC):
             self.in_user_code = True
             while item is not None:
                 self.handle(item)
+                self.turns += 1
                 item = None if self.waits_for_room or self.busy else inbox.take()
 
     def begin(self) -> None:
@@ -343,10 +346,11 @@ class Executor(ABC):
         began = self.clock()
         self.send()
         started = self.clock()
+        self.turns += 1
         self._flushing.flushed(began, started)
         limit = self.settings.max_held_bytes
         while self.env.output.held_bytes > limit and not self.env.output.wait_room(limit, 1.0):
-            pass
+            self.turns += 1
         waited = self.clock() - started
         if waited > 0.0:
             self.instruments.emit_blocked.value += waited

@@ -102,6 +102,7 @@ class InstanceProcess:
         self.room = Room()
         self.executor: Executor | None = None
         self._wants_room = False
+        self._turns = -1
         self._epoch = definition.epoch
         self.stopping = False
         self._told = ExitCode.TEMPORARY  # why it ends: nothing but the end of the topology is OK
@@ -197,7 +198,11 @@ class InstanceProcess:
 
     def _second(self) -> None:
         executor = self.executor
-        leash.beat(in_user_code=executor is not None and executor.in_user_code)
+        if executor is not None:
+            former, self._turns = self._turns, executor.turns
+            leash.beat(executor.in_user_code, same_call=executor.turns == former)
+        else:
+            leash.beat(in_user_code=False)
         self.inbox.capacity_bytes = self.window.bytes
         self.outbox.capacity_bytes = max(self.gateway.channel.window_bytes, self.settings.drain_size)
         self._count_emits()

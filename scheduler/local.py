@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import secrets
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import xxhash
@@ -60,10 +61,14 @@ class LocalScheduler:
         self._settings = Settings.of(definition.shape.config)
         definition.write(self._folder / "definition")
         plans = packing_from_bytes(definition.packing).containers
-        containers = [self._container(MASTER_CONTAINER, self._master())]
-        containers += [self._container(plan.number, self._workers(plan)) for plan in plans]
+        containers = {MASTER_CONTAINER: self._container(MASTER_CONTAINER, self._master())}
+        containers |= {plan.number: self._container(plan.number, self._workers(plan)) for plan in plans}
         policy = dataclasses.replace(self._policy, grace=self._policy.grace + OUTER_GRACE)
-        return self._supervisor(self._folder, containers, policy)
+        return self._supervisor(self._folder, self._kept(containers), policy)
+
+    def _kept(self, containers: Mapping[int, ProcessSpec]) -> Sequence[ProcessSpec]:
+        """Those that the topology's supervisor keeps: all, unless something else keeps them."""
+        return [*containers.values()]
 
     @property
     def _version(self) -> str:
@@ -79,7 +84,7 @@ class LocalScheduler:
         return ProcessSpec(f"container-{number}", tuple(command))
 
     @staticmethod
-    def _supervisor(folder: Path, processes: list[ProcessSpec], policy: Policy) -> list[str]:
+    def _supervisor(folder: Path, processes: Sequence[ProcessSpec], policy: Policy) -> list[str]:
         folder.mkdir(parents=True, exist_ok=True)
         spec = folder / "spec.json"
         replace(spec, dump(processes, policy))  # at once: a supervisor may be following it

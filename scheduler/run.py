@@ -21,6 +21,7 @@ from typing import Self
 from ardea.config import Settings
 from ardea.errors import Conflict, NotFound, StateError
 from ardea.metrics import Overview, Totals
+from ardea.plan.definition import Definition
 from ardea.state import StateManager, paths, records
 from ardea.state.records import ExecutionState, RunState
 from ardea.state.topologies import listing, register, remove
@@ -80,6 +81,7 @@ class LocalRun:
         give_up: float = PATIENCE,
         patient: bool = False,
         keep: bool = False,
+        scheduler: Callable[[Definition, Path], LocalScheduler] = LocalScheduler,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Touches nothing.
@@ -90,6 +92,7 @@ class LocalRun:
             give_up: seconds without an ack after which a hundred failures end the topology; 0: never.
             patient: whatever fails once every task has reported is tried for ever.
             keep: the state keeps the topology after its end; its logs stay in any case.
+            scheduler: makes what writes down who runs where, of a definition and the topology's folder.
             clock: seconds, steady.
         """
         self.submission = submission
@@ -99,6 +102,7 @@ class LocalRun:
         self.stage = Stage.RUNNING
         self.came_up = False  # every container has registered, and every task has reported, at least once
         self._home, self._patient, self._keep, self._clock = home, patient, keep, clock
+        self._scheduler = scheduler
         self._settings = Settings.of(submission.plan.config)
         self._tasks = {instance.name: instance for instance in submission.packing.instances}
         self._nothing_acked = NothingAcked(give_up)
@@ -151,7 +155,7 @@ class LocalRun:
         self._forget_former()
 
     def _spawn(self, undo: contextlib.ExitStack) -> None:
-        scheduler = LocalScheduler(self.submission.definition, self.folder)
+        scheduler = self._scheduler(self.submission.definition, self.folder)
         command = scheduler.prepare()
         self._follower = Follower(self._state, self.submission.definition, scheduler)
         self._log = LogFile(self.folder / "logs" / f"{SUPERVISOR}.log", self._settings.log_size_mb << 20, 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from ardea.errors import ProtocolError
+from ardea.errors import ProtocolError, Replaced
 from ardea.plan.definition import Definition
 from ardea.protocol.ids import applicant
 from ardea.protocol.lane import Lane, Message
@@ -167,7 +167,8 @@ class Registrar:
         """What the master sent since the last call.
 
         Raises:
-            ProtocolError: it refuses this manager.
+            Replaced: another container has this one's place.
+            ProtocolError: it refuses this manager for another reason.
         """
         out: list[Plan | Order] = []
         link = self._link
@@ -180,7 +181,8 @@ class Registrar:
             link.last_heard = now
             if header.kind == REFUSED:
                 refusal = Refusal.FromString(frames[1])
-                raise ProtocolError(refusal.code, refusal.message)
+                error = Replaced if refusal.code == "REPLACED" else ProtocolError
+                raise error(refusal.code, refusal.message)
             if header.kind == HELLO:
                 if link.meet(header.sender) is not None:
                     self._register()

@@ -6,7 +6,7 @@ through the links' port.  It never looks into values.  docs/protocol.md has the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ardea.plan.packing import PackingPlan
 from ardea.protocol.flow import Window
@@ -55,6 +55,7 @@ class StreamManager(Members):
         """``me`` is the incarnation; ``on_report`` carries a task's report towards the master."""
         super().__init__(container, me, topology, port)
         self._on_report = on_report
+        self._demanded: dict[int, int] = {}  # task -> held rows that its manager was told of
         self._next_heartbeat = 0.0
 
     # --- the plan ---------------------------------------------------------------------------------------------
@@ -145,6 +146,22 @@ class StreamManager(Members):
         else:
             self.statistics.held_batches += 1
             self.sources[header.source].hold(header.rows, self._now)
+            self._demand(target)
+
+    def _demand(self, target: int) -> None:
+        """More is held for a task: its manager hears of that each second, and when it has doubled since.
+
+        A spout may emit its whole pending in less than a second: the pause has to come before.
+        """
+        channel = self.channels[target]
+        if channel.held_rows < 2 * self._demanded.get(target, 0):
+            return
+        self._demanded[target] = channel.held_rows
+        demand = Demand(task=target, held_rows=channel.held_rows, held_bytes=channel.held_bytes)
+        if target in self.consumers:
+            self._demands(self.container, self.me, [demand])
+        elif (peer := self.peers.get(self.plan.tasks[target].container)) is not None:
+            peer.signal(Header(kind=HEARTBEAT, demands=[demand]))
 
     def _refuse(self, header: Header, frames: Sequence[bytes]) -> None:
         """A batch whose destination has changed since it was routed; whoever paid for it gets the credit back."""
@@ -368,6 +385,7 @@ class StreamManager(Members):
         return min(self._next_heartbeat, self.verdicts.next_deadline)
 
     def _beat(self) -> None:
+        self._demanded = {task: channel.held_rows for task, channel in self.channels.items()}
         for consumer in self.consumers.values():
             channel = self.channels[consumer.task]
             mine = consumer.sender(self.container, self.me)
@@ -399,9 +417,13 @@ class StreamManager(Members):
                 self._welcome(link)
 
     def _heartbeat_from(self, link: Link, header: Header) -> None:
-        for demand in header.demands:
+        self._demands(link.key, link.peer, header.demands)
+
+    def _demands(self, container: int, life: int, demands: Iterable[Demand]) -> None:
+        """How much a manager holds for tasks of this container."""
+        for demand in demands:
             if demand.task in self.consumers:
-                sender = self.consumers[demand.task].sender(link.key, link.peer)
+                sender = self.consumers[demand.task].sender(container, life)
                 sender.held_rows, sender.held_bytes = demand.held_rows, demand.held_bytes
                 self._pressure.judge(self.plan, self.consumers[demand.task], self._now)
 

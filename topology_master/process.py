@@ -230,9 +230,11 @@ class MasterProcess:
                 due = min(self.master.tick(now), next_second)
             except Fenced as error:
                 log.error("this master's term is over", reason=error.message)
+                leash.report(f"this master's term is over: {error.message}")
                 self._stop(ExitCode.TEMPORARY)
             if not self._still_holds(lease):
                 log.error("the lease may be another's: this master ends")
+                leash.report("the lease may be another's: no answer from the state manager for too long")
                 self._stop(ExitCode.TEMPORARY)
             if now >= next_second:
                 self._lag.observe(now - next_second)

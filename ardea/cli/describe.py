@@ -156,6 +156,9 @@ def _print(document: dict[str, Any], status: Status | None, rows: list[ProcessRo
         )
     for process in rows:
         where = f" (container {process.container})" if process.container is not None else ""
+        if process.state == "stuck":
+            line = f"stuck: {process.name}{where} is in one call of user code; its log has the stack of every thread"
+            out.print(line, highlight=False, markup=False, soft_wrap=True)
         if process.crash_loop:
             line = f"crash loop: {process.name}{where} {process.crash_loop}"
             out.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ardea.errors import NotFound
 
-_MARK = re.compile(r"--- (life \d+ (started|ended)|silent for |\d+ bytes of output lost).* ---")
+_MARK = re.compile(r"--- (life \d+ (started|ended)|in one call of user code for |\d+ bytes of output lost).* ---")
 _CHUNK = 1 << 16
 
 

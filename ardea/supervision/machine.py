@@ -20,8 +20,6 @@ BACKOFF = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 """Seconds before the first, second ... restart in a row."""
 SETTLED = 60.0
 """A process that lived so long starts again at the beginning of BACKOFF."""
-REPORT_EVERY = 30.0
-"""Seconds between two stack reports of one stuck process."""
 REMOVED = "it is in the specification no longer"
 RESTARTED = "a restart was asked for"
 """The reason of an end that says nothing against the process."""
@@ -60,10 +58,14 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """Its I/O loop is alive; ``in_user_code``: its executor is inside a user's method."""
+    """Its I/O loop is alive.
+
+    ``in_user_code``: its executor is inside a user's method; ``same_call``: and was at the last beat, in the same call.
+    """
 
     name: str
     in_user_code: bool
+    same_call: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +159,10 @@ class Kill:
 
 @dataclass(frozen=True, slots=True)
 class ReportStuck:
-    """Have it write its stack into its log."""
+    """Have it write its stack into its log: it has been in one call of user code for so many seconds."""
 
     name: str
-    silent: float
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +199,7 @@ class Process:
     # of the present life
     started: float = 0.0
     heard: float = 0.0
+    called: float = 0.0  # the call of user code that it is in began then, or later
     beaten: bool = False
     in_user_code: bool = False
     done: bool = False
@@ -210,7 +213,7 @@ class Process:
     def begin(self, now: float) -> None:
         """A new life."""
         self.phase = Phase.STARTING
-        self.started = self.heard = now
+        self.started = self.heard = self.called = now
         self.beaten = self.in_user_code = self.done = False
         self.look = self.window = self.reported = self.killed = None
         self.kill_at = float("inf")
@@ -293,7 +296,10 @@ class Machine:
             return []
         if isinstance(event, Beat):
             process.heard, process.beaten, process.in_user_code = now, True, event.in_user_code
-            process.window = process.reported = None
+            process.window = None
+            if event.same_call:
+                return self._report(process, now) if now >= process.called + self.policy.report else []
+            process.called, process.reported = now, None
             return []
         process.look = event.look
         if process.window is None:
@@ -344,10 +350,13 @@ class Machine:
             process.window = (now, process.look.cpu)
         if not process.beaten:
             return self._kill(process, f"{said}: it never beat") if silent >= self.policy.startup else []
-        if process.reported is not None and now - process.reported < REPORT_EVERY:
+        return self._report(process, now)
+
+    def _report(self, process: Process, now: float) -> list[Instruction]:
+        if process.killed or (process.reported is not None and now - process.reported < self.policy.report):
             return []
         process.reported = now
-        return [ReportStuck(process.spec.name, silent)]
+        return [ReportStuck(process.spec.name, now - process.called)]
 
     def _kill(self, process: Process, why: str) -> list[Instruction]:
         if process.killed:
@@ -428,7 +437,8 @@ class Machine:
             process.restarts += 1
             return [Ended(event.name, code, process.reason, 0.0)]
         ending = self.stopping or self.led_out
-        if ending or code in (ExitCode.OK, ExitCode.PERMANENT) or process.spec.restart == "never":
+        final = code in (ExitCode.OK, ExitCode.PERMANENT) or _replaced(process)
+        if ending or final or process.spec.restart == "never":
             process.phase = Phase.DONE
             ended = Ended(event.name, code, process.reason, None)
             if process.spec.leads and code == ExitCode.OK and not ending:
@@ -450,11 +460,18 @@ class Machine:
         codes = {p.code for p in self.processes.values()}
         if self.led_out:
             return [Finish(ExitCode.OK)]
+        if any(map(_replaced, self.processes.values())):
+            return [Finish(ExitCode.REPLACED)]
         if ExitCode.PERMANENT in codes:
             return [Finish(ExitCode.PERMANENT)]
         # Who ends in good order when told to has not done its work.
         done = codes <= {ExitCode.OK} and not self.interrupted
         return [Finish(ExitCode.OK if done else ExitCode.TEMPORARY)]
+
+
+def _replaced(process: Process) -> bool:
+    """Whether its container was, which only the one that leads is told."""
+    return process.spec.leads and process.code == ExitCode.REPLACED
 
 
 def _reason(event: Exited, killed: str | None) -> str:

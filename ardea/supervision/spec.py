@@ -26,7 +26,8 @@ class ProcessSpec:
         ram: resident bytes above which it is killed and started again; None: not watched.
         restart: ``always`` unless it exits 0 or 78; ``never``: any end but exit 0 stops the rest too.
         version: of what it runs: one whose version changes in the specification is started again.
-        leads: its exit 0 says that the work of all is done: the others have the grace to end by themselves.
+        leads: its exit 0 says that the work of all is done: the others have the grace to end by themselves.  76 says
+            that another container has this one's place: the others are stopped.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Policy:
     Attributes:
         silence: without a beat for so long, a process is killed, or reported if its user code is at work.
         startup: what a process has for its first beat, as long as it is at work.
+        report: a call of user code that takes so long is reported, and each time so much longer.
         grace: from SIGTERM to SIGKILL, and from the exit of one that leads to SIGTERM.
         log_bytes: a log file that would grow beyond is rotated.
         log_files: how many are kept, the current one included.
@@ -64,6 +66,7 @@ class Policy:
 
     silence: float = 10.0
     startup: float = 30.0
+    report: float = 30.0
     grace: float = 10.0
     log_bytes: int = 100 << 20
     log_files: int = 5

@@ -9,6 +9,7 @@ with LocalTopology("words.py:WordCount", tmp_path) as topology:
 from ardea.testing.kit.faults import Faults
 from ardea.testing.kit.forwarder import Forwarder
 from ardea.testing.kit.local import LocalTopology
+from ardea.testing.kit.machines import Machine, Machines
 from ardea.testing.kit.processes import Found, Processes, targets
 from ardea.testing.kit.schedule import Fault, Kind, Schedule, Targets
 
@@ -19,6 +20,8 @@ __all__ = [
     "Found",
     "Kind",
     "LocalTopology",
+    "Machine",
+    "Machines",
     "Processes",
     "Schedule",
     "Targets",

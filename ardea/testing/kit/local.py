@@ -14,10 +14,12 @@ from ardea.state import paths, records
 from ardea.state.records import ExecutionState, RunState
 from ardea.testing.kit.faults import Faults
 from ardea.testing.kit.forwarder import Forwarder
+from ardea.testing.kit.machines import Machines
 from ardea.testing.kit.processes import Processes, targets
 from ardea.transport import PROXY
 from scheduler.control import Status
 from scheduler.home import Home
+from scheduler.local import LocalScheduler
 from scheduler.run import LocalRun, Outcome
 from scheduler.submission import Submission
 
@@ -34,6 +36,7 @@ class LocalTopology:
         processes: who runs, and with how much memory.
         targets: what faults can befall.
         folder: logs, lives, exits.
+        machines: who keeps the containers, and kept them; None: the topology's supervisor does.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class LocalTopology:
         containers: int = 2,
         config: Mapping[str, Any] = MappingProxyType({}),
         journal: Path | None = None,
+        machines: bool = False,
     ) -> None:
         """Touches nothing.
 
@@ -53,6 +57,8 @@ class LocalTopology:
             containers: how many.
             config: wins over the topology's own.
             journal: where each fault is written; None: ``ROOT/journal.jsonl``.
+            machines: each container runs as on a machine of its own: one that stands still for ten seconds is
+                replaced, and goes on when the fault is over.
 
         Raises:
             NotFound: there is no such file.
@@ -62,9 +68,11 @@ class LocalTopology:
         submission = Submission.of(target, {**config, "topology.stmgrs": containers}, self._home.state_url)
         self._topology = submission.definition.topology
         # Whoever is killed again and again by a test is not given up for that.
-        self._run = LocalRun(submission, self._home, give_up=0, patient=True)
-        self.folder = self._run.folder
-        self.processes = Processes(self.folder)
+        self.folder = self._home.folder(self._topology)
+        self.machines = Machines(self.folder) if machines else None
+        scheduler = LocalScheduler if self.machines is None else self.machines.scheduler
+        self._run = LocalRun(submission, self._home, give_up=0, patient=True, scheduler=scheduler)
+        self.processes = Processes(self.folder, self.machines.running if self.machines else dict)
         self.targets = targets(submission.packing)
         self._forwarder = Forwarder(self.processes.listener)
         self.faults = Faults(
@@ -79,6 +87,9 @@ class LocalTopology:
             undo.enter_context(self._run)
             with _environment(PROXY, self._forwarder.address):
                 self._run.start()
+                if self.machines is not None:
+                    undo.callback(self.machines.close)
+                    self.machines.begin(dict(os.environ))
             undo.callback(self.faults.stop)
             self._undo = undo.pop_all()
         return self
@@ -96,7 +107,7 @@ class LocalTopology:
     @property
     def over(self) -> bool:
         """Whether the last process is gone."""
-        return self._run.over
+        return self._run.over and (self.machines is None or self.machines.over)
 
     def links(self) -> set[frozenset[str]]:
         """The pairs of processes that have a connection which can be cut, now."""
@@ -104,9 +115,13 @@ class LocalTopology:
 
     def step(self) -> None:
         """Lets a tenth of a second pass, and does what is due."""
-        self._run.step()
-        if not self._run.over:
+        if self._run.over:
+            time.sleep(0.1)  # until the machines have ended too
+        else:
+            self._run.step()
             self.faults.step()
+        if self.machines is not None:
+            self.machines.step()
 
     def until(self, condition: Callable[[], T | None], what: str, seconds: float = 30.0) -> T:
         """The first true value of ``condition``.

@@ -10,9 +10,10 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
@@ -35,9 +36,14 @@ class Found:
 class Processes:
     """Reads what the supervisors below a topology's folder write down."""
 
-    def __init__(self, folder: Path) -> None:
-        """``folder``: ``DIR/local/ID``; it need not be there yet."""
-        self._folder = folder
+    def __init__(
+        self, folder: Path, elsewhere: Callable[[], Mapping[str, tuple[Found, Path]]] = lambda: MappingProxyType({})
+    ) -> None:
+        """``folder``: ``DIR/local/ID``; it need not be there yet.
+
+        ``elsewhere``: containers that the topology's supervisor does not keep; supervisor and folder by name.
+        """
+        self._folder, self._elsewhere = folder, elsewhere
 
     def running(self) -> dict[str, Found]:
         """All that run now."""
@@ -73,7 +79,7 @@ class Processes:
 
     def listener(self, port: int) -> str:
         """Who listens on a port: a stream manager's is in its file, and whatever else they dial is the master."""
-        for file in self._folder.glob("container-*/manager.plan"):
+        for file in self._folder.glob("**/container-*/manager.plan"):
             with contextlib.suppress(OSError, msgspec.DecodeError):  # just replaced
                 known = msgspec.msgpack.decode(file.read_bytes(), type=Remembered)
                 if port in (known.data_port, known.control_port):
@@ -83,8 +89,9 @@ class Processes:
     def _containers(self) -> dict[str, dict[str, Found]]:
         """By container: its supervisor, first, and its processes."""
         out = {}
-        for container, supervisor in _alive(read_status(self._folder)).items():
-            members = _alive(read_status(self._folder / container))
+        here = {name: (found, self._folder / name) for name, found in _alive(read_status(self._folder)).items()}
+        for container, (supervisor, folder) in {**here, **self._elsewhere()}.items():
+            members = _alive(read_status(folder))
             out[container] = {
                 container: supervisor,
                 **{_public(name, container): found for name, found in members.items()},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from ardea import Bolt, ConfigError, Grouping, Spout, Topology
 
 
@@ -30,6 +32,18 @@ class Endless(Spout):
     def next_tuple(self):
         self.number += 1
         self.emit((self.number,), tup_id=self.number)
+
+
+class Paced(Endless):
+    """A hundred a second, at most."""
+
+    def initialize(self, config, context):
+        super().initialize(config, context)
+        self.began = time.monotonic()
+
+    def next_tuple(self):
+        if self.number < 100 * (time.monotonic() - self.began):
+            super().next_tuple()
 
 
 class Add(Bolt):
@@ -100,6 +114,11 @@ class Sum(Topology):
 class Never(Topology):
     numbers = Endless.spec(config={"topology.max.spout.pending": 100})
     ignore = Ignore.spec(inputs=[numbers], par=2)
+
+
+class Steady(Topology):
+    numbers = Paced.spec()
+    ignore = Ignore.spec(inputs=[numbers])
 
 
 class BadBolt(Topology):

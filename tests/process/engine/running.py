@@ -28,7 +28,7 @@ TOPOLOGIES = Path(__file__).parent / "topologies"
 SOAK = os.environ.get("ARDEA_SOAK", "") not in ("", "0")
 
 
-def size(small: int, large: int) -> int:
+def size(small: T, large: T) -> T:
     """How much work a test does: little in CI, the issue's number if ARDEA_SOAK is set."""
     return large if SOAK else small
 
@@ -176,6 +176,11 @@ class Running:
         return found
 
     # --- for people -------------------------------------------------------------------------------------------
+
+    def log(self, task: str) -> str:
+        """All that a task printed, and its supervisor wrote beside it."""
+        [file] = self.folder.glob(f"container-*/logs/{task}.log")
+        return file.read_text(errors="replace")
 
     def logs(self) -> str:
         """The last lines of every log."""

@@ -19,13 +19,12 @@ QUIET = 40.0
 class Counted:
     """Two spout tasks, ``first`` and ``second`` with two tasks each, one of ``written``; two containers."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *, machines: bool = False) -> None:
         self.out = root / "out"
         self.out.mkdir()
         self.journal = root / "journal.jsonl"
-        self.topology = LocalTopology(
-            str(TOPOLOGY), root, config={"test.out": str(self.out), "topology.max.spout.pending": PENDING}
-        )
+        config = {"test.out": str(self.out), "topology.max.spout.pending": PENDING}
+        self.topology = LocalTopology(str(TOPOLOGY), root, config=config, machines=machines)
         self.faults = self.topology.faults
 
     def __enter__(self) -> Self:

@@ -1,10 +1,12 @@
 """How long work stands still after ``kill -9``, with as many trees open as there may be.
 
-The numbers are printed; what is asserted leaves room for a slow machine.  Pauses below 0.1 s are not counted.
+The numbers are printed; the medians are asserted, since on a busy machine one of them may be anything.  Pauses below
+0.1 s are not counted.
 """
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 
@@ -16,8 +18,9 @@ from tests.process.faults.counted import Counted
 pytestmark = pytest.mark.cluster
 
 TASKS = ("first-0", "first-1", "second-0", "second-1")
+ASKED = {"instance": 2.0, "stream manager": 3.0, "master": 0.2}
+"""Seconds, of the median; for the master: none but what a busy machine makes."""
 GENEROUS = 15.0
-WITHOUT_A_MASTER = 3.0
 REST = size(0.0, 61.0)
 """Seconds between two rounds: who has lived for a minute is started again without a pause."""
 
@@ -38,7 +41,7 @@ def test_a_restarted_process_works_again_soon_and_nobody_waits_for_the_master(tm
             found = run.topology.processes.running().get("master")
             return found is not None and found.life > life
 
-        for _ in range(size(2, 10)):
+        for _ in range(size(3, 10)):
             began = killed("first-0")
             [end, *_] = run.topology.until(
                 lambda: [end for begin, end in run.pauses("first-0") if begin == 0.0 and end > began],  # noqa: B023
@@ -66,6 +69,5 @@ def test_a_restarted_process_works_again_soon_and_nobody_waits_for_the_master(tm
         print(
             f"kill -9 of {who}: work stands still for {middle:.2f} s (median of {len(seconds)}), {worst:.2f} s at most"
         )
-    assert max(times["instance"]) < GENEROUS
-    assert max(times["stream manager"]) < GENEROUS
-    assert max(times["master"]) < WITHOUT_A_MASTER
+    assert {who: seconds for who, seconds in times.items() if statistics.median(seconds) >= ASKED[who]} == {}
+    assert max(itertools.chain(*times.values())) < GENEROUS

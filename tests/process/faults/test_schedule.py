@@ -11,9 +11,9 @@ from tests.process.waiting import alive
 
 pytestmark = pytest.mark.cluster
 
-SEED = 10
-FAULTS = size(12, 200)
-SECONDS = 4.0 * FAULTS
+SEED = 30
+FAULTS = size(40, 200)
+SECONDS = size(2.0, 4.0) * FAULTS
 GROWTH = 1.5
 
 
@@ -21,7 +21,7 @@ GROWTH = 1.5
 @pytest.mark.timeout(2400)
 def test_whatever_happens_what_was_read_is_written(tmp_path):
     """Kills, freezes, cuts and delays by a seed, with as many trees open as there may be."""
-    with Counted(tmp_path) as run:
+    with Counted(tmp_path, machines=True) as run:
         processes, targets = run.topology.processes, run.topology.targets
         run.full()
         before = processes.resident()

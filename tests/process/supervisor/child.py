@@ -46,6 +46,9 @@ def main(mode: str, *args: str) -> int:
         case "hang":  # with the lock held by nobody: idle inside user code
             leash.beat(in_user_code=True)
             threading.Event().wait()
+        case "wait":  # inside one call of user code, with the loop alive
+            while not stopped.wait(0.05):
+                leash.beat(in_user_code=True, same_call=True)
         case "eat":
             hoard = b"x" * int(args[0])
             beat_until(stopped)

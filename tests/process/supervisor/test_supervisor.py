@@ -105,13 +105,22 @@ def test_user_code_that_holds_the_interpreter_lock_is_reported_not_killed(superv
     pid = run.running("a")
     eventually(lambda: "child.py" in run.log("a"), what=run.everything)
     log = run.log("a")
-    assert "inside user code; its stack follows ---" in log
+    assert "s; its stack follows ---" in log
     assert " in main" in log
     eventually(lambda: run.process("a")["state"] == "stuck", what=run.everything)
     assert run.process("a")["pid"] == pid
     run.popen.kill()
     run.wait()
     eventually(lambda: not alive(pid), 5, "the kernel ends what cannot run its leash")
+
+
+def test_a_call_of_user_code_that_does_not_return_is_reported_not_killed(supervise):
+    run = supervise(child("a", "wait"), report=0.6)
+    eventually(lambda: run.log("a").count("in one call of user code for") > 1, what=run.everything)
+    assert " in main" in run.log("a")
+    assert (run.process("a")["state"], run.process("a")["life"]) == ("stuck", 1)
+    run.popen.terminate()
+    run.wait()
 
 
 def test_killing_the_supervisor_ends_all_that_it_or_its_children_started(supervise, tmp_path):

@@ -69,7 +69,7 @@ def test_the_supervisors_lines_can_be_left_out(tmp_path):
     log = LogFile(path, 1 << 20, 2)
     log.mark("life 1 started, pid 12")
     log.write(b"hello\n--- a rule ---\n")
-    log.mark("silent for 10.0 s inside user code; its stack follows")
+    log.mark("in one call of user code for 10.0 s; its stack follows")
     log.mark("life 1 ended: exit 0; not started again")
     log.close()
     with_marks, without = Tail(path), Tail(path, marks=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ardea import Topology
-from ardea.errors import ProtocolError
+from ardea.errors import ExitCode, ProtocolError, Replaced
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_to_bytes
@@ -89,8 +89,15 @@ def test_what_is_said_to_another_of_its_number_is_not_for_it(registrar, master):
 
 def test_a_refusal_ends_it(registrar, master):
     master.says(REFUSED, applicant("mine", 3), Refusal(code="REPLACED", message="another has its place"))
-    with pytest.raises(ProtocolError, match="REPLACED: another has its place"):
+    with pytest.raises(Replaced, match="REPLACED: another has its place"):
         registrar.receive(0.1)
+
+
+def test_any_other_refusal_is_tried_again(registrar, master):
+    master.says(REFUSED, applicant("mine", 3), Refusal(code="WRONG_TOPOLOGY", message="not mine"))
+    with pytest.raises(ProtocolError, match="WRONG_TOPOLOGY: not mine") as caught:
+        registrar.receive(0.1)
+    assert caught.value.exit_code == ExitCode.TEMPORARY
 
 
 def test_it_says_that_it_leaves_and_which_admission_it_had(registrar, master):

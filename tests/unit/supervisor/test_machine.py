@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 
 import pytest
@@ -48,7 +49,7 @@ class World(RuleBasedStateMachine):
         leader=st.sampled_from([None, 0]),
     )
     def begin(self, restarts, ram, leader):
-        self.now = 0.0
+        self.now, self.leader = 0.0, leader
         self.policy = Policy(silence=10, startup=30, grace=5)
         specs = [ProcessSpec(f"p{i}", ("x",), ram=ram, restart=r, leads=i == leader) for i, r in enumerate(restarts)]
         self.machine = Machine(specs, self.policy, self.now)
@@ -76,6 +77,8 @@ class World(RuleBasedStateMachine):
                 self.living[name] = {
                     "born": self.now,
                     "heard": self.now,
+                    "called": self.now,
+                    "reported": -math.inf,
                     "user": False,
                     "beaten": False,
                     "done": False,
@@ -90,7 +93,9 @@ class World(RuleBasedStateMachine):
                 process = self.living[name]
                 assert process["beaten"]
                 assert process["user"]
-                assert self.now - process["heard"] >= self.policy.silence
+                assert self.now - process["called"] >= min(self.policy.silence, self.policy.report)
+                assert self.now - process["reported"] >= self.policy.report
+                process["reported"] = self.now
             case Ended(name, code, _, again):
                 process = self.living.pop(name)
                 self.codes[name] = code
@@ -102,6 +107,7 @@ class World(RuleBasedStateMachine):
                     self.streak[name] = 0
                 if again is not None:
                     assert code not in (0, 78)
+                    assert (name, code) != ("p0", 76) or self.leader is None
                     assert again == BACKOFF[min(self.streak[name], len(BACKOFF) - 1)]
                     self.streak[name] += 1
                     self.due[name] = self.now + again
@@ -109,8 +115,13 @@ class World(RuleBasedStateMachine):
                 assert not self.living
                 self.result = code
                 codes = {self.codes.get(name) for name in self.machine.processes}
-                done = self.led_out_at is not None or (codes == {0} and not self.interrupted)
-                assert code == (0 if done else 78 if 78 in codes else 75)
+                if self.led_out_at is not None:
+                    assert code == 0
+                elif self.leader is not None and self.codes.get("p0") == 76:
+                    assert code == 76
+                else:
+                    done = codes == {0} and not self.interrupted
+                    assert code == (0 if done else 78 if 78 in codes else 75)
 
     @rule(seconds=st.sampled_from([0, 0.1, 0.5, 1, 2, 4.9, 5, 9.9, 10, 30, 60, 1000]))
     def pass_time(self, seconds):
@@ -118,11 +129,13 @@ class World(RuleBasedStateMachine):
         self.feed(Tick())
 
     @precondition(lambda self: self.living)
-    @rule(data=st.data(), user=st.booleans())
-    def beat(self, data, user):
+    @rule(data=st.data(), user=st.booleans(), same=st.booleans())
+    def beat(self, data, user, same):
         name = data.draw(st.sampled_from(sorted(self.living)))
         self.living[name].update(heard=self.now, user=user, beaten=True)
-        self.feed(Beat(name, user))
+        if not (user and same):
+            self.living[name].update(called=self.now, reported=-math.inf)
+        self.feed(Beat(name, user, user and same))
 
     @precondition(lambda self: self.living)
     @rule(data=st.data(), resident=st.integers(0, 200), cpu=st.floats(0, 1000), stopped=st.booleans())
@@ -140,7 +153,7 @@ class World(RuleBasedStateMachine):
         self.feed(Done(name))
 
     @precondition(lambda self: self.living)
-    @rule(data=st.data(), code=st.sampled_from([0, 1, 75, 78, -9, -11]))
+    @rule(data=st.data(), code=st.sampled_from([0, 1, 75, 76, 78, -9, -11]))
     def end(self, data, code):
         name = data.draw(st.sampled_from(sorted(self.living)))
         early = code == 0 and self.living[name]["beaten"] and not self.living[name]["done"]
@@ -263,6 +276,18 @@ def test_a_leader_that_fails_is_started_again():
     assert machine.handle(Tick(), 1.0) == [Start("manager")]
 
 
+def test_a_container_that_was_replaced_ends_and_says_so():
+    """Its manager is told, whatever the others say as they end; of anybody else 76 is an error as any."""
+    machine = running(ProcessSpec("manager", ("x",), leads=True), ProcessSpec("a", ("x",)))
+    assert machine.handle(Exited("a", 76), 1.0) == [Ended("a", 76, "exit 76", 0.0)]
+    assert machine.handle(Tick(), 1.0) == [Start("a")]
+    machine.handle(Started("a"), 1.0)
+    ended = Ended("manager", 76, "exit 76 (REPLACED)", None)
+    assert machine.handle(Exited("manager", 76, "REPLACED"), 2.0) == [ended, Kill("a", TERM)]
+    assert machine.handle(Exited("a", 78), 2.1)[-1] == Finish(ExitCode.REPLACED)
+    assert machine.cause == "manager: exit 76 (REPLACED)"
+
+
 def test_the_back_off_grows_to_thirty_seconds_and_starts_again_after_a_minute_of_life():
     machine, now, waits = running(), 0.0, []
     for _ in range(10):
@@ -292,9 +317,21 @@ def test_busy_user_code_is_reported_every_thirty_seconds_and_never_killed():
     machine.handle(Beat("a", in_user_code=True), 0)
     found = ticks(machine, 0, 99, cpu=0.5)
     assert [type(each) for each in found] == [ReportStuck] * 3
-    assert [each.silent for each in found] == [10, 40, 70]
+    assert [each.seconds for each in found] == [10, 40, 70]
     assert machine.processes["a"].state == "stuck"
     machine.handle(Beat("a", in_user_code=True), 100)
+    assert machine.processes["a"].state == "running"
+
+
+def test_a_call_that_does_not_return_is_reported_every_thirty_seconds_and_never_killed():
+    """Its loop beats: the call waits for something.  The next call is another one."""
+    machine, found = running(), []
+    for now in range(100):
+        found += machine.handle(Beat("a", in_user_code=True, same_call=now > 5), now)
+        found += machine.handle(Tick(), now)
+    assert found == [ReportStuck("a", 30), ReportStuck("a", 60), ReportStuck("a", 90)]
+    assert machine.processes["a"].state == "stuck"
+    assert machine.handle(Beat("a", in_user_code=True), 100) == []
     assert machine.processes["a"].state == "running"
 
 

@@ -116,3 +116,19 @@ def test_slow_tuples_do_not_time_out_for_waiting():
     result = run(Slow, containers=2, seed=3, cost={"sink": 0.05})
     assert (result.state, len(result.inputs("sink"))) == ("SUCCEEDED", 500)
     assert not result.record.timed_out["spout"]
+
+
+@pytest.mark.parametrize("containers", [1, 2])
+@pytest.mark.parametrize("cost", [0.02, 0.1])
+def test_a_slow_bolt_behind_a_quick_one_pauses_the_spout_before_tuples_time_out(containers, cost):
+    """In a second the spout could emit more than the slow bolt takes in the timeout, and the quick one passes it on."""
+
+    class Chain(Topology):
+        spout = RowsSpout.of(["word"], [[n] for n in range(20_000)]).spec()
+        quick = Identity.spec(inputs=[spout])
+        slow = CollectBolt.spec(inputs=[quick])
+
+    with Cluster(Chain, containers=containers, seed=5, cost={"spout": 1e-4, "slow": cost}, check=False) as cluster:
+        cluster.advance(60)
+        assert not cluster.record.timed_out["spout"]
+        assert len(cluster.record.acked["spout"]) > 0.95 * 60 / cost

@@ -64,3 +64,20 @@ def test_a_hot_key_costs_its_task_and_not_the_other_branch():
         keyed, other = rate(cluster, "keyed", 2.0), rate(cluster, "other", 2.0)
     assert 95 <= keyed <= 105, "one of four tasks has all of it"
     assert other >= 0.9 * 500
+
+
+def test_a_bolt_that_was_slow_for_a_minute_has_its_full_rate_soon_and_keeps_it():
+    class Chain(Topology):
+        spout = Endless.spec()
+        quick = Sees.spec(inputs=[spout])
+        slow = Sees.spec(inputs=[quick])
+
+    with Cluster(Chain, containers=2, cost={"spout": 0.0005, "slow": 0.02}, check=False) as cluster:
+        cluster.advance(60)
+        assert 46 <= rate(cluster, "slow", 4.0) <= 54
+        cluster._world.processes["slow-0"]._cost = 0.002
+        cluster.advance(5)
+        rates = [rate(cluster, "slow", 1.0) for _ in range(15)]
+        assert not cluster.record.timed_out["spout"]
+    assert min(rates) >= 0.9 * 500, rates
+    assert max(rates) <= 1.1 * 500, rates

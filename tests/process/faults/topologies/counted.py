@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -12,7 +13,7 @@ PAUSE = 0.1
 
 
 def replace(file, text):
-    new = file.with_suffix(".new")
+    new = file.with_suffix(f".{os.getpid()}")  # a container that was replaced may write the same file
     new.write_text(text)
     new.rename(file)
 
