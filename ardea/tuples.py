@@ -106,36 +106,42 @@ class Tuple(msgspec.Struct, gc=False, eq=False):
         return name in self._batch.fields
 
 
-class TupleBatch(Sequence[Tuple]):
+class _Together:
+    """Rows of one task on one stream that arrived together."""
+
+    __slots__ = ("_batch",)
+    _batch: Batch
+
+    @property
+    def component(self) -> str:
+        """The name of the component that emitted the rows."""
+        return self._batch.component
+
+    @property
+    def stream(self) -> str:
+        """The stream they were emitted on."""
+        return self._batch.stream
+
+    @property
+    def task(self) -> int:
+        """The id of the task that emitted them."""
+        return self._batch.task
+
+
+class TupleBatch(_Together, Sequence[Tuple]):
     """What ``process_batch`` gets: tuples of one task on one stream; all are made when the first one is asked for.
 
     Attributes:
         rows: their values, for whoever needs nothing else.
-        component, stream, task: who emitted them, and on which stream.
     """
 
-    __slots__ = ("_batch", "_made", "rows")
+    __slots__ = ("_made", "rows")
 
     def __init__(self, rows: Sequence[tuple[Any, ...]], batch: Batch) -> None:
         """The engine's to call."""
         self.rows = rows
         self._batch = batch
         self._made: list[Tuple] | None = None
-
-    @property
-    def component(self) -> str:
-        """As of each tuple."""
-        return self._batch.component
-
-    @property
-    def stream(self) -> str:
-        """As of each tuple."""
-        return self._batch.stream
-
-    @property
-    def task(self) -> int:
-        """As of each tuple."""
-        return self._batch.task
 
     def _tuples(self) -> list[Tuple]:
         if self._made is None:
@@ -156,34 +162,19 @@ class TupleBatch(Sequence[Tuple]):
         return self._tuples()[place]
 
 
-class ColumnBatch:
+class ColumnBatch(_Together):
     """Rows of one stream of one component that arrived together, as columns.
 
     Attributes:
         batch: the columns, named after the stream's fields; a ``pyarrow.RecordBatch``.
     """
 
-    __slots__ = ("_batch", "batch")
+    __slots__ = ("batch",)
 
     def __init__(self, batch: Any, origin: Batch) -> None:
         """The engine's to call."""
         self.batch = batch
         self._batch = origin
-
-    @property
-    def component(self) -> str:
-        """The name of the component that emitted the rows."""
-        return self._batch.component
-
-    @property
-    def stream(self) -> str:
-        """The stream they were emitted on."""
-        return self._batch.stream
-
-    @property
-    def task(self) -> int:
-        """The id of the task that emitted them."""
-        return self._batch.task
 
     @property
     def fields(self) -> tuple[str, ...]:

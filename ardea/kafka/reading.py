@@ -34,7 +34,7 @@ RENEW = 3600.0
 LAST_COMMIT = 5.0
 RECORDS = 1000
 BYTES = 1 << 20
-AT_ONCE = 500  # of the client's messages; with more of them than the processor's cache holds each takes twice as long
+AT_ONCE = 500  # of the client's messages; with more of them than the processor's cache holds each takes longer
 
 
 class RecordSpout(Spout):
