@@ -2,6 +2,10 @@
 # and ZooKeeper.
 # Works with GNU make >= 3.81 (macOS) and a POSIX sh.
 
+# Byte code is kept even where the environment says otherwise: the tests start thousands of processes, and without it each
+# would compile Ardea anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 

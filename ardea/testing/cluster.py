@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from ardea.component import Component
-from ardea.errors import ArdeaError, UserError
+from ardea.errors import ArdeaError, StateError, UserError
 from ardea.plan.definition import Definition
-from ardea.plan.logical import LogicalPlan
 from ardea.plan.physical import PhysicalPlan
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_from_bytes, packing_to_bytes
+from ardea.state import Unavailable
 from ardea.state.records import RunState
 from ardea.supervision.machine import BACKOFF
 from ardea.supervision.spec import Policy
 from ardea.testing.audit import Audit
 from ardea.testing.clock import Timeline
+from ardea.testing.components import Buildable
 from ardea.testing.containers import container_name, container_number
 from ardea.testing.instance import SimulatedInstance
 from ardea.testing.network import Network
 from ardea.testing.record import Record
 from ardea.testing.servers import SimulatedManager, SimulatedMaster
-from ardea.testing.world import MASTER, MemoryStore, Process, World, manager_name
+from ardea.testing.state import STATE, MemoryStore
+from ardea.testing.world import MASTER, Process, World, manager_name
 from scheduler.packing import packing_for
 from scheduler.update import wanted
 from topology_master.updates import Progress, Wish
@@ -34,13 +36,6 @@ FIRST = "topology 0"
 REMOVED = 20.0
 """Seconds after which its machine removes a container that has been replaced, as kubelet does when it is back."""
 Fault = tuple[float, Callable[["Cluster"], object]]
-
-
-class Buildable(Protocol):
-    """A class derived from :class:`ardea.Topology`, or a :class:`ardea.TopologyBuilder`."""
-
-    def plan(self, overrides: Mapping[str, Any] = ..., /) -> LogicalPlan:
-        """The validated plan."""
 
 
 class Cluster:
@@ -225,7 +220,7 @@ class Cluster:
         return Wish(f"wish {present.epoch}", next_, present.epoch, patience)
 
     def update(self, wish: Wish) -> Progress | None:
-        """Asks for an update, as often as one likes; how far it is, or None: there is no master now.
+        """Asks for an update, as often as one likes; how far it is; None: no master can write it now.
 
         Raises:
             ProtocolError: the master refuses it.
@@ -233,7 +228,10 @@ class Cluster:
         process = self._world.processes.get(MASTER)
         if not isinstance(process, SimulatedMaster):
             return None
-        process.master.update(wish, self.time)
+        try:
+            process.master.update(wish, self.time)
+        except Unavailable:
+            return None
         return process.master.updates.progress()
 
     def updated(self, wish: Wish, timeout: float = 300.0) -> Progress:
@@ -407,6 +405,9 @@ class Cluster:
             self._done.add(name)
         if name in self._done:
             return
+        if name == MASTER and self.network.is_cut(MASTER, STATE):  # it stands by
+            self.at(self.time + 0.1, lambda _: self._start(name))
+            return
         self._starts[name] = self._starts.get(name, 0) + 1
         life = self._lives[name] = self._lives.get(name, 0) + 1
         world = self._world
@@ -451,6 +452,9 @@ class Cluster:
         if error is None:
             self._done.add(process.name)
             self._end_container(process.name)
+            return
+        if isinstance(error, StateError):  # a master that may not, or cannot, write
+            self._restart(process.name)
             return
         self.record.errors.append((process.name, error))
         if isinstance(error, ArdeaError):

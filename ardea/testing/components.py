@@ -1,14 +1,22 @@
-"""Spouts and bolts for tests."""
+"""Spouts and bolts for tests, and what a test runs."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from ardea.component import Bolt, Spout
 from ardea.context import TopologyContext
+from ardea.plan.logical import LogicalPlan
 from ardea.tuples import Tuple
+
+
+class Buildable(Protocol):
+    """A class derived from :class:`ardea.Topology`, or a :class:`ardea.TopologyBuilder`."""
+
+    def plan(self, overrides: Mapping[str, Any] = ..., /) -> LogicalPlan:
+        """The validated plan."""
 
 
 class RowsSpout(Spout):

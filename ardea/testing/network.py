@@ -1,6 +1,6 @@
 """The simulated network: every lane between two processes is first in, first out, with a delay of its own.
 
-Processes are named as people name them: ``master``, ``manager-1``, ``count-0``.
+Processes are named as people name them: ``master``, ``manager-1``, ``count-0``; ``state`` is the state manager.
 """
 
 from __future__ import annotations
@@ -59,6 +59,14 @@ class Network:
     def drop(self, one: str, other: str, probability: float) -> None:
         """Loses that part of the messages; 0 ends that."""
         self._drops[frozenset((one, other))] = probability
+
+    def is_cut(self, one: str, other: str) -> bool:
+        """Whether nothing arrives now."""
+        return frozenset((one, other)) in self._cut
+
+    def delay_of(self, one: str, other: str) -> float:
+        """By how much the link is slower now."""
+        return self._delays.get(frozenset((one, other)), 0.0)
 
     def heal(self, one: str, other: str) -> None:
         """Ends a cut, a delay and a drop."""

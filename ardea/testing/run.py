@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ardea.testing.cluster import NOTHING, Buildable, Cluster, Fault
+from ardea.testing.cluster import NOTHING, Cluster, Fault
+from ardea.testing.components import Buildable
 from ardea.testing.record import Emitted, Received, Record
 
 LONGEST = 3600.0

@@ -15,11 +15,12 @@ from ardea.protocol.ids import incarnation
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import EXIT, Header, Order, Plan
-from ardea.state import Fenced
+from ardea.state import Fenced, Unavailable
 from ardea.state.records import MasterLocation
 from ardea.testing.audit import InvariantError
 from ardea.testing.clock import Alarm
-from ardea.testing.world import MASTER, MemoryStore, Process, World, manager_name
+from ardea.testing.state import LEASE, STATE, UnderTerm, Watch
+from ardea.testing.world import MASTER, Process, World, manager_name
 from stream_manager.registration import Registrar
 from stream_manager.state import LINGER, STORED, StreamManager
 from topology_master.state import Master, Store
@@ -74,6 +75,7 @@ class SimulatedManager:
         self._mail: deque[tuple[Process, Lane, Message]] = deque()
         self._round = Alarm(world.timeline, self._run)
         self._exit_by = math.inf
+        self._watch = Watch(world.store, self.name, world.network, world.timeline)
         self.registrar = Registrar(
             self._find_master,
             self._dial,
@@ -174,29 +176,16 @@ class SimulatedManager:
 
     def _find_master(self) -> MasterLocation | None:
         """As the real process does, which looks for the final state where it finds no master."""
-        world = self.world
-        if world.master_at is None and world.store.state.final and self._exit_by == math.inf:
-            self._exit_by = world.timeline.now + LINGER
+        sight = self._watch.look()
+        if sight.master is None and sight.final and self._exit_by == math.inf:
+            self._exit_by = self.world.timeline.now + LINGER
             if self.manager is not None:
                 self.manager.ordered(Order(kind=EXIT, term=STORED))
-        return world.master_at
+        return sight.master
 
     def _dial(self, address: str) -> ToMaster:
         self._master = ToMaster(self, address)
         return self._master
-
-
-class UnderTerm:
-    """A master's writes: refused when a newer one has begun."""
-
-    def __init__(self, store: MemoryStore, term: int) -> None:
-        store.term = self._term = term
-        self._store = store
-
-    def __getattr__(self, name: str) -> object:
-        if self._store.term != self._term:
-            raise Fenced(f"term {self._term} is over: the term is {self._store.term}")
-        return getattr(self._store, name)
 
 
 class SimulatedMaster:
@@ -208,20 +197,24 @@ class SimulatedMaster:
         self.name = MASTER
         self.holder = f"life {life} under {world.supervisors.holder(0)}"  # each has a port of its own
         self.over_since: float | None = None
+        self._round = Alarm(world.timeline, self._run)
+        self._store = UnderTerm(world.store, life, MASTER, world.network, self._wait)
+        self._answered = world.timeline.now  # when the state manager did so last
+        self._waits = 0.0  # seconds, for answers of the state manager
+        self._unsent: list[tuple[Link, Message]] = []  # what it says when they are there
         self.master = Master(
             world.store.definition,
             world.store.former,
             life,
-            cast("Store", UnderTerm(world.store, life)),
+            cast("Store", self._store),
             self._transmit,
             found=world.store.held,
             now=world.timeline.now,
         )
         self._mail: deque[tuple[SimulatedManager, Message]] = deque()
         self._connected: dict[int, str] = {}
-        self._round = Alarm(world.timeline, self._run)
         self._round.set(world.timeline.now)
-        world.master_at = MasterLocation(host=self.holder, port=life, term=life, pid=life)
+        world.store.master = MasterLocation(host=self.holder, port=life, term=life, pid=life)
 
     def arrived(self, sender: Process, lane: Lane, message: Message) -> None:  # noqa: ARG002
         """A message of a manager; of those that have one number, the last to say something gets the answers."""
@@ -237,19 +230,20 @@ class SimulatedMaster:
     def kill(self) -> None:
         """Ends at once, and with it its lease."""
         self._round.cancel()
-        if self.world.master_at is not None and self.world.master_at.term == self.life:
-            self.world.master_at = None
+        store = self.world.store
+        if store.master is not None and store.master.term == self.life:
+            store.master = None
 
     def _run(self) -> None:
         """One round of the real loop."""
         now = self.world.timeline.now
         try:
+            self._go_on()
             while self._mail:
                 self._received(*self._mail.popleft(), now)
             due = self.master.tick(now)
-            if self.world.store.term != self.life:
-                raise Fenced("the lease is another's")  # which the real one looks at in each round, too
-        except Fenced as error:
+            self._still_holds(now)
+        except (Fenced, Unavailable) as error:
             self.kill()
             self.world.ended(self, error)
             return
@@ -262,6 +256,30 @@ class SimulatedMaster:
             due = min(due, now + 0.05)
         self._round.set(max(due, now + ROUND))
 
+    def _wait(self, seconds: float) -> None:
+        """Inside a call of the state manager, nothing else is done."""
+        self._waits += seconds
+        self._round.hold(self.world.timeline.now + self._waits)
+        self._round.set(self.world.timeline.now + self._waits)
+
+    def _go_on(self) -> None:
+        """The answers that it waited for are there, or they are lost, and with them what it would have said."""
+        if self._waits:
+            self._store.reach()
+            self._waits = 0.0
+        unsent, self._unsent = self._unsent, []
+        for link, message in unsent:
+            self._post(link, message)
+
+    def _still_holds(self, now: float) -> None:
+        """What the real one looks at in each round, too."""
+        if self.world.store.term != self.life:
+            raise Fenced("the lease is another's")
+        if not self.world.network.is_cut(MASTER, STATE):
+            self._answered = now
+        elif now - self._answered > LEASE:
+            raise Fenced("the lease may be another's")
+
     def _received(self, sender: SimulatedManager, message: Message, now: float) -> None:
         (head, *frames), known = message, self.master.containers.get(sender.container)
         header = Header.FromString(head)
@@ -271,6 +289,12 @@ class SimulatedMaster:
         if known is not None and known.holder != sender.holder and known.link.statistics.received > before:
             raise InvariantError(f"the master took for {known.holder}'s what {sender.holder} has sent: {header}")
 
-    def _transmit(self, link: Link, lane: Lane, message: Message) -> None:
+    def _transmit(self, link: Link, _lane: Lane, message: Message) -> None:
+        if self._waits:
+            self._unsent.append((link, message))
+        else:
+            self._post(link, message)
+
+    def _post(self, link: Link, message: Message) -> None:
         if link.key in self._connected:
-            self.world.post(self, manager_name(link.key), self._connected[link.key], lane, message)
+            self.world.post(self, manager_name(link.key), self._connected[link.key], Lane.CONTROL, message)

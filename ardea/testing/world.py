@@ -14,12 +14,12 @@ from ardea.plan.physical import TaskPlan
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import kind_name
 from ardea.protocol.wire_pb2 import Header
-from ardea.state.records import ExecutionState, MasterLocation, RunState
-from ardea.testing.audit import Audit, InvariantError
+from ardea.testing.audit import Audit
 from ardea.testing.clock import Timeline
 from ardea.testing.containers import Supervisors
 from ardea.testing.network import Network
 from ardea.testing.record import Record
+from ardea.testing.state import MemoryStore
 
 MASTER = "master"
 STORY_LINES = 5000
@@ -45,54 +45,6 @@ class Process(Protocol):
 
     def kill(self) -> None:
         """Ends at once; nothing of it happens any more."""
-
-
-class MemoryStore:
-    """What the masters write: it outlives them all.  ``term`` is the newest master's."""
-
-    def __init__(self, state: RunState, definition: Definition) -> None:
-        self.held = ExecutionState(state)
-        self.definition = definition
-        self.former: Definition | None = None
-        self.writes = 0
-        self.term = 0
-        self.switched: Callable[[], None] = _nothing  # a scheduler's watch
-        self._admitted: dict[int, list[str]] = {}
-
-    def holders(self) -> dict[int, str]:
-        """See :class:`topology_master.state.Store`."""
-        return {container: held[-1] for container, held in self._admitted.items()}
-
-    def admit(self, container: int, holder: str, host: str, port: int) -> int:  # noqa: ARG002
-        """See :class:`topology_master.state.Store`."""
-        held = self._admitted.setdefault(container, [])
-        if holder in held[:-1]:
-            raise InvariantError(f"{holder} was admitted again, though {held[-1]} had been admitted in its place")
-        if holder not in held:
-            held.append(holder)
-        return len(held)
-
-    def execution(self, execution: ExecutionState) -> None:
-        """See :class:`topology_master.state.Store`."""
-        self.held = execution
-        self.writes += 1
-
-    def switch(self, wanted: Definition, former: Definition | None, execution: ExecutionState) -> None:
-        """See :class:`topology_master.state.Store`."""
-        assert wanted.epoch == self.definition.epoch + 1
-        self.definition, self.former = wanted, former
-        self.execution(execution)
-        self.switched()
-
-    def settled(self, execution: ExecutionState) -> None:
-        """See :class:`topology_master.state.Store`."""
-        self.former = None
-        self.execution(execution)
-
-    @property
-    def state(self) -> RunState:
-        """The topology's."""
-        return self.held.state
 
 
 @dataclass(slots=True)
@@ -121,7 +73,6 @@ class World:
     processes: dict[str, Process] = field(default_factory=dict)
     replaced: list[Process] = field(default_factory=list)
     supervisors: Supervisors = field(default_factory=Supervisors)
-    master_at: MasterLocation | None = None
     scratch: dict[str, bytes] = field(default_factory=dict)
     waiting: list[str] = field(default_factory=list)
     _deferred: list[Callable[[], None]] = field(default_factory=list)
@@ -184,7 +135,3 @@ class World:
             for time, target, source, header in self._story
             if process in (target, source)
         )
-
-
-def _nothing() -> None:
-    """Nobody watches."""

@@ -49,7 +49,8 @@ def schedule_of(seed):
         managers = [name for name in names if name.startswith("manager-")]
         inside = [(f"manager-{task.container}", task.name) for task in cluster.plan.tasks.values()]
         wholes = [f"container-{number}" for number in (0, *cluster.plan.containers)]
-    links = [*itertools.combinations(managers, 2), *((manager, "master") for manager in managers), *inside]
+    upwards = [*itertools.product(managers, ["master", "state"]), ("master", "state")]
+    links = [*itertools.combinations(managers, 2), *upwards, *inside]
     return containers, Schedule.seeded(seed, Targets([*names, *wholes], links), faults=FAULTS, seconds=SECONDS)
 
 
@@ -92,7 +93,7 @@ def failures(seeds):
 @pytest.mark.soak
 @pytest.mark.timeout(20_000)
 def test_whatever_happens_no_promise_is_broken():
-    """Kills, freezes, cuts and delays of every process, container and link, ten a run.
+    """Kills, freezes, cuts and delays of every process, container and link, that to the state among them, ten a run.
 
     A container that is frozen for more than ten seconds goes on when another one has its place.
     """

@@ -33,6 +33,11 @@ def kept(connect, server):
     return lambda: [f"{kind}/{name}" for kind in (*paths.KINDS, paths.NAMES) for name in manager.children(kind)]
 
 
+def lives_of(told):
+    """By container and name."""
+    return {(p["container"], p["name"]): p["life"] for p in told["processes"] if p["container"] is not None}
+
+
 def test_a_topology_lives_and_ends_with_its_state_in_zookeeper(ardea, daemons, kept, deadline, tmp_path, monkeypatch):
     monkeypatch.setenv(CREDENTIAL, "wc:s3cr3t")
     submitted = ardea("submit", "local", topology("Never"), "--containers", 2)
@@ -46,12 +51,34 @@ def test_a_topology_lives_and_ends_with_its_state_in_zookeeper(ardea, daemons, k
     deadline(lambda: listed(ardea) == {"Never": "PAUSED"}, "it is paused")
     assert ardea("activate", "Never").returncode == ExitCode.OK
     assert "--- life 1 started" in ardea("logs", "Never").stdout
+    assert "numbers-0" in ardea("top", "Never", "--once", "--interval", 0.5).stdout
+    assert len(ardea("debug", "Never", "numbers", "--lines", 2).stdout.splitlines()) == 2
     assert ardea("doctor").returncode == ExitCode.OK
     killed = ardea("kill", "Never", "--wait-secs", 5)
     assert killed.returncode == ExitCode.OK, killed.stderr
     assert kept() == []
     text = "".join(file.read_text(errors="replace") for file in tmp_path.rglob("*") if file.is_file())
     assert "s3cr3t" not in text
+
+
+def test_an_update_and_a_restart_with_their_state_in_zookeeper(ardea, daemons, kept, deadline):
+    """The plan that a restarted master and its containers go by is the updated one."""
+    submitted = ardea("submit", "local", topology("Never"), "--containers", 2)
+    assert submitted.returncode == ExitCode.OK, submitted.stderr
+    updated = ardea("update", "Never", "--component-parallelism", "ignore:3")
+    assert updated.returncode == ExitCode.OK, updated.stderr
+    before = describe(ardea, "Never")
+    assert before["status"]["epoch"] == 2
+    restarted = ardea("restart", "Never")
+    assert restarted.returncode == ExitCode.OK, restarted.stderr
+    after = describe(ardea, "Never")
+    former, lives = lives_of(before), lives_of(after)
+    assert lives == {process: life + 1 for process, life in former.items()}
+    assert {"ignore-0", "ignore-1", "ignore-2"} <= {name for _, name in lives}
+    first = acked(ardea, "Never")
+    deadline(lambda: acked(ardea, "Never") > first, "data flows on")
+    assert ardea("kill", "Never").returncode == ExitCode.OK
+    assert kept() == []
 
 
 def test_a_bounded_topology_leaves_nothing(ardea, kept):

@@ -37,7 +37,7 @@ def links(cluster):
     """Pairs of processes that talk to each other."""
     managers = [name for name in cluster.names if name.startswith("manager-")]
     between = list(itertools.combinations(managers, 2))
-    upwards = [("master", manager) for manager in managers]
+    upwards = [*itertools.product(managers, ["master", "state"]), ("master", "state")]
     inside = [(f"manager-{task.container}", task.name) for task in cluster.plan.tasks.values()]
     return between + upwards + inside
 

@@ -23,7 +23,7 @@ from ardea.protocol.wire_pb2 import (
 )
 from ardea.state.records import RunState
 from ardea.testing import CollectBolt, RowsSpout
-from ardea.testing.world import MemoryStore
+from ardea.testing.state import MemoryStore
 from scheduler.packing import packing_for
 from topology_master.state import SILENCE, Master
 
