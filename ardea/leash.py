@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from ardea.errors import ExitCode
@@ -31,7 +32,7 @@ def attach() -> None:
         os.set_inheritable(fd, False)  # what this process starts is not this process
     faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True)
     threading.Thread(target=_end_with_parent, args=(leash_fd,), name="leash", daemon=True).start()
-    beat(in_user_code=True)  # until the I/O loop runs, imports of the user's files may hold the interpreter lock
+    beat(in_user_code=True)  # until the I/O loop runs, imports may hold the interpreter lock
 
 
 def beat(in_user_code: bool, *, same_call: bool = False) -> None:
@@ -40,6 +41,28 @@ def beat(in_user_code: bool, *, same_call: bool = False) -> None:
     ``same_call``: inside the one where it was at the last beat.  Never blocks; from any thread.
     """
     _say((b"c" if same_call else b"u") if in_user_code else b"i")
+
+
+@contextlib.contextmanager
+def in_user_code(every: float = 1.0) -> Iterator[None]:
+    """Beats in the meantime, ``every`` so many seconds: for calls of the user's code while no I/O loop runs.
+
+    So an import that waits for something is not taken for a process that hangs, but named when it takes long.
+    """
+    over = threading.Event()
+
+    def beating() -> None:
+        while not over.wait(every):
+            beat(in_user_code=True, same_call=True)
+
+    beat(in_user_code=True)
+    thread = threading.Thread(target=beating, name="beats", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def ended(code: int) -> int:

@@ -9,6 +9,7 @@ from ardea.metrics.registry import Counter
 from ardea.protocol.ids import U64
 from ardea.protocol.wire_pb2 import HOLD, Order
 from ardea.validation import DEAD_LETTER_STREAM
+from heron_instance.congestion import CongestionWindow
 from heron_instance.executor import Environment, Executor
 from heron_instance.hooks import Hooks
 from heron_instance.trees import Ids, OpenTrees, Replays, Row, Seconds, plain
@@ -24,6 +25,7 @@ class Settling(Executor):
         self.spout = cast("Spout", env.component)
         self.trees_open = OpenTrees(env.task.task, env.rng)
         self.replays = Replays()
+        self.congestion = CongestionWindow(env.settings.message_timeout, env.clock())
         self._tells_batch = overrides(type(self.spout), "ack_batch")
         self._tells_ack = self._tells_batch or overrides(type(self.spout), "ack")
         self._decides_fail = overrides(type(self.spout), "fail")
@@ -44,18 +46,19 @@ class Settling(Executor):
         ids, latencies, batches = self.trees_open.complete(acked, now)
         self.instruments.late.value += len(acked) - len(ids) - sum(len(each) for each, _ in batches)
         if ids:
-            self._acked(ids, latencies)
+            self._acked(ids, latencies, now)
         for of_batch, seconds in batches:
-            self._acked(of_batch, seconds)
+            self._acked(of_batch, seconds, now)
         if len(failed):
             self._broken(failed, self.instruments.failed, now)
         if len(timed_out):
             self._broken(timed_out, self.instruments.timed_out, now)
         if len(lost):
-            self._broken(lost, self.instruments.lost, now, counts=False)
+            self._lost(lost, now)
         self._wait = self._next_call = 0.0  # it may have waited for these
 
-    def _acked(self, ids: Ids, latencies: Seconds) -> None:
+    def _acked(self, ids: Ids, latencies: Seconds, now: float) -> None:
+        self.congestion.acked(len(ids), now, float(latencies.max()))
         self.instruments.acked.value += len(ids)
         self.instruments.complete.observe_many(latencies)
         if self._tells_ack:
@@ -72,6 +75,11 @@ class Settling(Executor):
         ack = self.spout.ack
         for tup_id in plain(ids):
             ack(tup_id)
+
+    def _lost(self, roots: U64, now: float) -> None:
+        """All at once, mostly, and all will be sent again: whoever came instead may be slower."""
+        self.congestion = CongestionWindow(self.settings.message_timeout, now)
+        self._broken(roots, self.instruments.lost, now, counts=False)
 
     def _broken(self, roots: U64, counter: Counter, now: float, *, counts: bool = True) -> None:
         """Trees that will not be complete; ``counts``: their rows may be to blame."""
@@ -145,7 +153,7 @@ class Settling(Executor):
 
     def lose_all(self) -> None:
         """Settles every open tree as lost."""
-        self._broken(self.trees_open.all_open(), self.instruments.lost, self.clock(), counts=False)
+        self._lost(self.trees_open.all_open(), self.clock())
 
     def hold_or_resume(self, order: Order) -> None:
         """Rests until it is told to go on, or that the hold is not about it any more; the newest order counts."""

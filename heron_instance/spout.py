@@ -181,7 +181,9 @@ class SpoutExecutor(Settling):
         if header.kind == VERDICTS:
             self._verdicts([column(frame) for frame in frames])
         elif header.kind == PAUSE:
-            self._paused_until = self.clock() + PAUSE_LAPSES if header.paused else -math.inf
+            now = self.clock()
+            self._paused_until = now + PAUSE_LAPSES if header.paused else -math.inf
+            self.congestion.congested(now)
 
     # --- the loop ---------------------------------------------------------------------------------------------
 
@@ -216,7 +218,7 @@ class SpoutExecutor(Settling):
             self._ack_at_once()
         now = self.clock()
         # Held back by open trees, it has nothing to wait for that could join this batch.
-        full = self.outlet.waiting >= max(1, self._budget())
+        full = self.outlet.waiting >= max(1, self._budget(now))
         silent = self._next_call > now
         wake = min(wake, self.flush(now, idle=silent, force=full), now if self._left else math.inf)
         if (self._resting or self.draining or self.hold) and not self.unsent and not self.markers.resting:
@@ -227,10 +229,11 @@ class SpoutExecutor(Settling):
 
     def waited(self, seconds: float) -> None:
         """Idle, or held back by pending trees, credit or a pause."""
-        held_back = not self._resting and (self._budget() <= 0 or self.clock() < self._paused_until)
+        now = self.clock()
+        held_back = not self._resting and (self._budget(now) <= 0 or now < self._paused_until)
         (self.instruments.backpressured if held_back else self.instruments.idle).value += seconds
 
-    def _budget(self) -> int:
+    def _budget(self, now: float) -> int:
         """How many more rows may be open."""
         settings, trees = self.settings, self.trees_open
         if not self._tracked:
@@ -239,7 +242,18 @@ class SpoutExecutor(Settling):
         room = settings.max_spout_pending - pending
         if pending:
             room = min(room, (settings.max_spout_pending_bytes - size) // max(1, size // pending))
-        return min(room, trees.room, settings.batch_rows)
+        return min(room, trees.room, self._admitted(now), settings.batch_rows)
+
+    def _admitted(self, now: float) -> int:
+        """How many more trees the congestion window lets be open."""
+        return self.congestion.rows(now) - self.trees_open.pending
+
+    def _full(self, now: float) -> float:
+        """More cannot be sent now; returns when to look again."""
+        if self.outlet.waiting:
+            return now  # what waits leaves now, and untracked rows make room by that
+        # A verdict wakes the executor.
+        return self.congestion.full(now) if self._admitted(now) <= 0 else now + 1.0
 
     def _ask_for_more(self, now: float) -> float:
         if self._resting:
@@ -247,10 +261,9 @@ class SpoutExecutor(Settling):
         if now < self._next_call:
             return self._next_call
         waiting = self.outlet.waiting
-        budget = min(self._budget(), waiting + int(0.002 / self._per_call) + 1)
+        budget = min(self._budget(now), waiting + int(0.002 / self._per_call) + 1)
         if budget <= waiting:
-            # What waits leaves now, and untracked rows make room by that; else a verdict wakes the executor.
-            return now if waiting else now + 1.0
+            return self._full(now)
         calls = self._ask(budget)
         ended = self.clock()
         count = abs(calls)
@@ -287,7 +300,10 @@ class SpoutExecutor(Settling):
 
     def _send_again(self, now: float) -> float:
         """Rows whose back-off is over."""
-        while (row := self.replays.take(now)) is not None:
+        while self.replays.next_due <= now:
+            if self._admitted(now) <= self.outlet.waiting:
+                return self._full(now)
+            row = self.replays.take()
             self._replaying = True
             self.markers.resting = False
             if isinstance(row, TrackedColumns):
@@ -307,7 +323,7 @@ class SpoutExecutor(Settling):
                 buffer.marks.append(row)
             if self.outlet.waiting >= self.settings.batch_rows:
                 self.send()
-        return self.replays.next_due or now + 1.0
+        return self.replays.next_due
 
     # --- markers ----------------------------------------------------------------------------------------------
 
@@ -355,6 +371,8 @@ class SpoutExecutor(Settling):
             return self._column_trees(buffer, size)
         marks, total = buffer.marks, len(buffer.rows)
         untracked = marks.count(None)
+        if untracked:
+            self.congestion.acked(untracked, self.clock())
         if untracked == total:
             return None
         if not untracked and not self._replaying and buffer.plan.name == "default" and not buffer.chosen:

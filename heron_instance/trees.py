@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import heapq
+import math
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -340,19 +341,17 @@ class Replays:
         self._rows += _rows_in(row)
         heapq.heappush(self._due, (now + delay, self._count, row))
 
-    def take(self, now: float) -> Row | TrackedColumns | None:
-        """What is due, longest first."""
-        if self._due and self._due[0][0] <= now:
-            row = heapq.heappop(self._due)[2]
-            self.size -= row.size
-            self._rows -= _rows_in(row)
-            return row
-        return None
+    def take(self) -> Row | TrackedColumns:
+        """What is due first."""
+        row = heapq.heappop(self._due)[2]
+        self.size -= row.size
+        self._rows -= _rows_in(row)
+        return row
 
     @property
-    def next_due(self) -> float | None:
-        """When the next row is due."""
-        return self._due[0][0] if self._due else None
+    def next_due(self) -> float:
+        """When the next row is due; infinity: none is."""
+        return self._due[0][0] if self._due else math.inf
 
     def __len__(self) -> int:
         return self._rows

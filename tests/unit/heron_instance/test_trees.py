@@ -1,6 +1,7 @@
 """A spout task's open trees, and the rows that wait to be sent again."""
 
 import gc
+import math
 import weakref
 from collections import deque
 
@@ -166,8 +167,7 @@ def test_a_row_backs_off_each_time_it_fails():
     for _ in range(12):
         replays.add(row, now)
         due = replays.next_due
-        assert replays.take(np.nextafter(due, 0.0)) is None
-        assert replays.take(due) is row
+        assert replays.take() is row
         waits.append(round(due - now, 6))
         now = due
     assert waits == [*BACKOFF, 30.0, 30.0]
@@ -183,9 +183,8 @@ def test_rows_come_back_by_due_time_then_in_order():
     replays.add(first, 0.25)
     replays.add(second, 0.25)
     assert len(replays) == 3
-    assert [replays.take(1.0).tup_id for _ in range(3)] == ["first", "second", "late"]
-    assert replays.take(1e9) is None
-    assert (len(replays), replays.next_due) == (0, None)
+    assert [replays.take().tup_id for _ in range(3)] == ["first", "second", "late"]
+    assert (len(replays), replays.next_due) == (0, math.inf)
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 9)), min_size=1, max_size=6), st.data())
@@ -248,7 +247,7 @@ def test_rows_sent_together_wait_together():
     replays.add(columns, 0.0)
     replays.add(Row(7, (7,), "s", size=5), 0.0)
     assert (len(replays), replays.size) == (4, 35)
-    assert replays.take(0.0) is columns
+    assert replays.take() is columns
     assert (len(replays), replays.size, columns.attempt) == (1, 5, 1)
 
 
