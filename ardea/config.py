@@ -23,7 +23,7 @@ from ardea.errors import ConfigError
 from ardea.plan.resource import GIB, MIB
 
 RESERVED = ("topology.", "heron.")
-_SECRET = re.compile(r"kafka\..*(password|secret|key\.pem|oauthbearer\.config|jaas\.config)")
+_SECRET = re.compile(r"kafka\..*(pas+w|secret|key\.pem|oauthbearer\.config|jaas\.config).*")  # misspelt, too
 
 
 ALIASES = {

@@ -26,6 +26,12 @@ CONSUMER = {
     "fetch.queue.backoff.ms": 10,  # a full queue is read empty in a fraction of librdkafka's second
 }
 """What a spout's client is given, unless ``kafka.*`` says otherwise."""
+PRODUCER = {
+    "linger.ms": 5,
+    "queue.buffering.max.kbytes": 32768,
+    "topic.metadata.propagation.max.ms": 5000,  # after librdkafka's 30 s a tuple has timed out: nobody would say why
+}
+"""What whoever writes is given, unless ``kafka.*`` says otherwise."""
 FIXED = {
     "group.id": "give KafkaSpout a group=",
     "enable.auto.commit": "offsets are committed when their tuples are acked",
@@ -74,8 +80,10 @@ def properties(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _resolved(key: str, value: Any) -> Any:
     """``env:NAME`` and ``file:PATH`` stand for what is there; the message never has it."""
-    if not isinstance(value, str):
+    if isinstance(value, (bool, int, float)):
         return value
+    if not isinstance(value, str):  # the client would take a list's or a dictionary's text as it prints
+        raise ConfigError(f"{key} is a text, a number or a truth value, not a {type(value).__name__}")
     kind, colon, where = value.partition(":")
     if colon and kind == "env":
         if where not in os.environ:
@@ -149,6 +157,8 @@ class Connection:
             return getattr(module, kind)(settings, logger=self.logger)
         except self._lib.KafkaException as error:
             raise ConfigError(f"Kafka's client refuses the {PREFIX}* settings: {error.args[0].str()}") from None
+        except (TypeError, ValueError) as error:  # of what is not librdkafka's, but Python's: callbacks
+            raise ConfigError(f"Kafka's client refuses the {PREFIX}* settings: {error}") from None
 
     def check(self) -> None:
         """Says what the clients have reported since the last call.

@@ -49,8 +49,8 @@ class Marks:
             self.position = int(offsets[-1]) + 1
 
     def passed(self, position: int) -> None:
-        """Nothing is there below ``position`` that was not read, or need be."""
-        self.position = max(self.position, position)
+        """Nothing is there below ``position`` that was not read, or need be; what is behind the end was not read."""
+        self.position = max(self.position, position if self.end is None else min(position, self.end))
 
     def done(self, offsets: Sequence[int] | Offsets) -> None:
         """These need not be read again; those that are not open are ignored."""

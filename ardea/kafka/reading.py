@@ -174,6 +174,8 @@ class RecordSpout(Spout):
         if (translate := self.source.translate_batch) is None:
             return list(map(self.source.translate, messages))
         batch = translate(messages)
+        if not isinstance(batch, arrow().RecordBatch):
+            raise UserError(f"translate_batch made a {type(batch).__qualname__}, not a pyarrow.RecordBatch")
         if batch.num_rows != len(messages):
             raise UserError(f"translate_batch made {batch.num_rows} rows of {len(messages)} records")
         return batch
@@ -252,8 +254,9 @@ class RecordSpout(Spout):
                 hint="Give deleted='earliest' or 'latest' to go on without them.",
             )
         begin = span.first if self.source.deleted == "earliest" else span.end
-        self._skipped.incr(max(0, begin - marks.position))
-        self.logger.error("%s: %d were skipped, and reading goes on at %d", what, begin - marks.position, begin)
+        skipped = max(0, begin - marks.position)  # none, if a new topic of the same name is shorter
+        self._skipped.incr(skipped)
+        self.logger.error("%s: %d were skipped, and reading goes on at %d", what, skipped, begin)
         self._leave(place)
         self._begin(place, Marks(begin, end=marks.end))
 
@@ -292,7 +295,8 @@ class RecordSpout(Spout):
 
     def _surveyed(self, survey: Survey) -> None:
         for topic in survey.missing:
-            self._connection.quiet.say(logging.WARNING, topic, f"there is no topic {topic}; waits for it")
+            what = f"there is no topic {topic} that may be read; waits for it"
+            self._connection.quiet.say(logging.WARNING, topic, what)
         steps = self._assignment.decide(survey, self._marks)
         if steps.line:
             self._send_commit(dict(steps.line))
@@ -302,7 +306,10 @@ class RecordSpout(Spout):
             del self._marks[place]
             self._lags[place].update(0)
         for place, marks in steps.gained.items():
-            self._begin(place, marks)
+            if marks.exhausted and marks.position > survey.spans[place].end:
+                self._deleted(place, marks)  # nobody would ask for such an offset, and be told so
+            else:
+                self._begin(place, marks)
         self._spans = survey.spans
         self._measure()
 

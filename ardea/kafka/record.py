@@ -18,6 +18,11 @@ class Record(msgspec.Struct, frozen=True):
     timestamp_ms: int | None = None
     headers: Sequence[tuple[str, bytes | str | None]] = ()
 
+    @property
+    def size(self) -> int:
+        """Bytes of key and value."""
+        return sum(len(part.encode() if isinstance(part, str) else part) for part in (self.key, self.value) if part)
+
     def arguments(self, topic: str) -> dict[str, Any]:
         """For ``Producer.produce``; ``topic`` is where it goes if it does not say."""
         chosen: dict[str, Any] = {"topic": self.topic or topic, "value": self.value, "key": self.key}

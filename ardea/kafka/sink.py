@@ -14,7 +14,7 @@ from ardea.component import Bolt, Inputs, Spec
 from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.errors import ArdeaError
-from ardea.kafka.client import Connection, kafka, properties
+from ardea.kafka.client import PRODUCER, Connection, kafka, properties
 from ardea.kafka.record import Record, fields_of
 from ardea.kafka.source import refuse
 from ardea.metrics.user import CountMetric
@@ -22,11 +22,6 @@ from ardea.tuples import Tuple
 
 POLL = 0.05
 ROOM = 0.1
-DEFAULTS = {
-    "enable.idempotence": True,
-    "linger.ms": 5,
-    "queue.buffering.max.kbytes": 32768,
-}
 
 
 class KafkaSink:
@@ -76,12 +71,14 @@ class SinkBolt(Bolt):
 
     def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
         """Connects."""
-        timeout = {"delivery.timeout.ms": int(Settings.of(config).message_timeout * 1000)}
+        timeout = int(Settings.of(config).message_timeout * 1000)
         self._connection = Connection(properties(config), self.logger, self.clock)
-        self._producer = self._connection.open("Producer", DEFAULTS | timeout)
+        self._producer = self._connection.open(
+            "Producer", PRODUCER | {"enable.idempotence": True, "delivery.timeout.ms": timeout}
+        )
         self._lib = kafka()
         self._context = context
-        self._settled: deque[tuple[Tuple, Any]] = deque()  # what the broker has said, error or None
+        self._settled: deque[tuple[Tuple, Record, Any]] = deque()  # what the broker has said, error or None
         self._delivered = context.register_metric("kafka-delivered", CountMetric())
         self._failed = context.register_metric("kafka-failed", CountMetric())
         self._called = False  # whether the executor will settle soon
@@ -95,17 +92,17 @@ class SinkBolt(Bolt):
         for tup in rows:
             try:
                 written = record(tup)
-                if written is None:
-                    self.ack(tup)
-                else:
-                    self._produce(tup, written)
-            except self._lib.KafkaException as error:
-                self._fail(tup, error.args[0])
+                refused = None if written is None else self._produce(tup, written)
             except ArdeaError:
                 raise
             except Exception:
                 self.logger.exception("record= cannot make a record of %s", tup.id)
                 self.fail(tup)
+                continue
+            if written is None:
+                self.ack(tup)
+            elif refused is not None:
+                self._fail(tup, written, refused)
         self._settle()
 
     def flush(self) -> None:
@@ -122,20 +119,23 @@ class SinkBolt(Bolt):
         self._producer.purge()
         self._producer.flush(ROOM)
 
-    def _produce(self, tup: Tuple, record: Record) -> None:
-        on_delivery = partial(self._heard, tup)
+    def _produce(self, tup: Tuple, record: Record) -> Any:
+        """Returns why the client refuses it; None: it does not."""
+        on_delivery = partial(self._heard, tup, record)
         arguments = record.arguments(self.topic)
         while True:
             try:
                 self._producer.produce(**arguments, on_delivery=on_delivery)
-                return
+                return None
+            except self._lib.KafkaException as error:
+                return error.args[0]
             except BufferError:
                 self._producer.poll(ROOM)  # full: while this task waits, no input is taken, and spouts pause
                 self._connection.check()
 
-    def _heard(self, tup: Tuple, error: Any, _: Any) -> None:
+    def _heard(self, tup: Tuple, record: Record, error: Any, _: Any) -> None:
         """Called by the client, in whichever thread polls."""
-        self._settled.append((tup, error))
+        self._settled.append((tup, record, error))
 
     def _poll(self) -> None:
         while not self._over.is_set():
@@ -148,23 +148,22 @@ class SinkBolt(Bolt):
         self._called = False
         settled = self._settled
         for _ in range(len(settled)):
-            tup, error = settled.popleft()
+            tup, record, error = settled.popleft()
             if error is None:
                 self._delivered.value += 1
                 self.ack(tup)
             else:
-                self._fail(tup, error)
+                self._fail(tup, record, error)
         self._connection.check()
 
-    def _fail(self, tup: Tuple, error: Any) -> None:
+    def _fail(self, tup: Tuple, record: Record, error: Any) -> None:
         self._connection.refuse(error)
         if error.fatal():
             # The supervisor starts this task again, with a producer that can go on.
             raise RuntimeError(f"Kafka's producer cannot go on: {error.str()}")
         self._failed.incr()
-        self._connection.quiet.say(
-            logging.ERROR,
-            (self.topic, error.code()),
-            f"a record for topic {self.topic} was refused: {error.str()}; its tuple {tup.id} fails and comes again",
-        )
+        topic = record.topic or self.topic
+        what = f"a record of {record.size:,} bytes for topic {topic} was refused: {error.str()}"
+        what += f"; its tuple {tup.id} fails and comes again"
+        self._connection.quiet.say(logging.ERROR, (topic, error.code()), what)
         self.fail(tup)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ardea.config import Settings
 from ardea.errors import FailedException
 from ardea.kafka import control
-from ardea.kafka.client import Connection, kafka, kafka_admin, properties
+from ardea.kafka.client import PRODUCER, Connection, kafka, kafka_admin, properties
 from ardea.kafka.record import Record
 from ardea.kafka.source import refuse
 from ardea.kafka.survey import PATIENCE
@@ -21,7 +22,6 @@ from ardea.trident.tuples import TridentTuple
 ROUND = 0.1
 BEGIN = 60.0
 """Seconds that the broker may take to end what a former life has left open."""
-DEFAULTS = {"linger.ms": 5, "queue.buffering.max.kbytes": 32768}
 
 
 class KafkaState(StateFactory):
@@ -57,7 +57,7 @@ class TopicState(State):
     def __init__(self, name: str, control_topic: str, config: Mapping[str, Any], partition: int, count: int) -> None:
         self._name, self._control, self._partition, self._count = name, control_topic, partition, count
         self._lib = kafka()
-        self._defaults = DEFAULTS | {"transaction.timeout.ms": int(Settings.of(config).message_timeout * 1000)}
+        self._defaults = PRODUCER | {"transaction.timeout.ms": int(Settings.of(config).message_timeout * 1000)}
         logger = logging.getLogger(f"{name}-{partition}")
         self._connection = Connection(properties(config), logger, self.clock)
         self._make_control()
@@ -70,15 +70,20 @@ class TopicState(State):
         self._open()
 
     def begin_commit(self, txid: int) -> None:
-        """Begins a transaction of Kafka's, unless this one was committed before."""
-        self._give_up()
-        if self._producer is None:
-            self._open()
-        self._txid = txid
-        self._written = control.is_committed(self._name, txid, self._last)
-        if not self._written:
-            self._try(self._producer.begin_transaction)
-            self._begun = True
+        """Begins a transaction of Kafka's, unless this one was committed before.
+
+        Raises:
+            FailedException: it cannot be begun now, or the state is ahead.
+        """
+        with self._said():
+            self._give_up()
+            if self._producer is None:
+                self._open()
+            self._txid = txid
+            self._written = control.is_committed(self._name, txid, self._last)
+            if not self._written:
+                self._try(self._producer.begin_transaction)
+                self._begun = True
 
     def write(self, topic: str, records: Sequence[Record]) -> None:
         """Gives records to the client; waits while it has no room.
@@ -88,8 +93,9 @@ class TopicState(State):
         """
         if self._written:
             return
-        for record in records:
-            self._produce(record.arguments(topic))
+        with self._said():
+            for record in records:
+                self._produce(record.arguments(topic))
 
     def commit(self, txid: int) -> None:
         """All or nothing.
@@ -101,14 +107,24 @@ class TopicState(State):
             return
         committed = control.Committed(txid, self._count)
         key, value = control.encode(self._name, self._partition, committed)
-        self._produce({"topic": self._control, "key": key, "value": value})
-        self._try(self._producer.commit_transaction)
+        with self._said():
+            self._produce({"topic": self._control, "key": key, "value": value})
+            self._try(self._producer.commit_transaction)
         self._begun = False
         self._last = txid
 
     def close(self) -> None:
         """What is not committed is given up."""
         self._give_up()
+
+    @contextmanager
+    def _said(self) -> Iterator[None]:
+        """The engine does not log why a batch fails: authors may mean it."""
+        try:
+            yield
+        except FailedException as failed:
+            self._connection.quiet.say(logging.ERROR, "failed", f"{failed.message}; the batch fails and comes again")
+            raise
 
     # --- the client -------------------------------------------------------------------------------------------
 
@@ -136,7 +152,6 @@ class TopicState(State):
             if reason.code() in (self._lib.KafkaError._FENCED, self._lib.KafkaError.INVALID_PRODUCER_EPOCH):
                 # The supervisor starts this task again, if it is still the one.
                 self._producer, self._begun = None, False
-                self._connection.logger.error("another task has taken over %s-%d", self._name, self._partition)
                 raise FailedException(f"another task has taken over {self._name}-{self._partition}") from error
             if not reason.txn_requires_abort():
                 self._producer, self._begun = None, False

@@ -128,7 +128,10 @@ class KafkaTridentSpout(PartitionedSpout):
         begin = last[1] if last else self._first(attempt, place)
         end = self._end.get(place, 0) if isinstance(self._end, Mapping) else None
         if end is not None and begin >= end:
-            return [begin, begin]
+            span = self._asked(lambda: self._fetcher.span(place))
+            begin = begin if begin <= span.end else self._instead(Deleted(place, begin, span))
+            if begin >= end:
+                return [begin, begin]
         try:
             messages, behind = self._fetcher.new(place, begin, end, AWAIT)
         except Deleted as gone:
@@ -188,16 +191,30 @@ class KafkaTridentSpout(PartitionedSpout):
         ends = self._end if isinstance(self._end, Mapping) else self._ends
         if ends is not None:
             bounded = {name: ends[place_of(name)] for name in names if place_of(name) in ends}
-            names = [name for name, end in bounded.items() if name not in positions or positions[name][1] < end]
+            names = [
+                name
+                for name, end in bounded.items()
+                if name not in positions or positions[name][1] < end or self._is_cut(name, positions[name][1])
+            ]
             self._over = len(bounded) == len(ends) > 0 and not names
         self._ready = any(name not in positions or self._has_more(name, positions[name][1]) for name in names)
 
     def _has_more(self, name: str, position: int) -> bool:
+        """Also if it ends before its position: a batch finds out that records are gone."""
+        return self._end_of(name) not in (position, None)
+
+    def _is_cut(self, name: str, position: int) -> bool:
+        """Whether it ends before its position, as a new topic of the same name does; True if nobody answers."""
+        end = self._end_of(name)
+        return end is None or end < position
+
+    def _end_of(self, name: str) -> int | None:
+        """None: nobody answers."""
         try:
-            return self._fetcher.span(place_of(name)).end > position
+            return self._fetcher.span(place_of(name)).end
         except self._lib.KafkaException as error:
             self._unanswered(error)
-            return False
+            return None
 
     def _first(self, attempt: Attempt, place: Place) -> int:
         """Where a partition begins that has no position: one that appears later, at its first record."""

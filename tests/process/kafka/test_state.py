@@ -73,17 +73,25 @@ def test_partitions_are_apart_and_their_number_changes_only_between_transactions
     assert sorted(broker.read(make.topic)) == [b"a", b"b", b"d"]
 
 
-def test_a_state_ahead_of_its_topology_refuses_it(make):
+def test_a_state_ahead_of_its_topology_refuses_it_and_says_so(make, caplog):
     state = make()
     written(state, make.topic, 5, "five")
     with pytest.raises(FailedException, match="has committed transaction 5, and 4 comes now"):
         state.begin_commit(4)
+    assert "has committed transaction 5, and 4 comes now" in caplog.text
 
 
-def test_a_record_that_is_refused_fails_the_batch_and_nothing_of_it_is_seen(broker, make):
+def test_a_record_that_is_refused_fails_the_batch_and_nothing_of_it_is_seen(broker, make, caplog):
     state = make()
     state.begin_commit(1)
     with pytest.raises(FailedException, match=r"too large|Message size"):
         state.write(make.topic, [Record("small"), Record(b"x" * 2_000_000)])
     written(state, make.topic, 1, "small")
     assert broker.read(make.topic) == [b"small"]
+    state.begin_commit(2)
+    state.write(f"{make.topic}-nowhere", [Record("stray")])
+    with pytest.raises(FailedException, match=r"transaction 2 of .*; refused: Broker: Unknown topic"):
+        state.commit(2)
+    written(state, make.topic, 2, "again")
+    assert broker.read(make.topic) == [b"small", b"again"]
+    assert "Message size too large; the batch fails and comes again" in caplog.text

@@ -93,18 +93,21 @@ def test_undecodable_records_go_to_a_stream_of_their_own(broker, running, spoile
     assert sorted(broker.read(spoiled[1])) == [b"1 Unicode", b"2 ValueEr", b"first", b"last"]
 
 
-def test_a_record_too_large_for_the_broker_fails_its_tuple_and_no_other(broker, running):
+def test_records_too_large_for_the_broker_or_for_no_topic_fail_their_tuples_and_no_others(broker, running):
     source, out = broker.topic(max_message_bytes="4000000"), broker.topic()
-    broker.write(source, [b"first", b"x" * 2_000_000, b"last"], **{"message.max.bytes": 4_000_000})
-    body = bounded(source, out) + (
+    broker.write(source, [b"first", b"x" * 2_000_000, b"stray", b"last"], **{"message.max.bytes": 4_000_000})
+    where = f'topic="{out}-nowhere" if tup["line"] == "stray" else None'
+    body = bounded(source, out).replace('Record(tup["line"])', f'Record(tup["line"], {where})') + (
         f'    dead = KafkaSink("{out}", lambda tup: Record(str(tup["tup_id"][1])))'
         '.spec(inputs=[lines["__dead_letter"]])\n'
     )
     with running(body, topology_max_tuple_replays=1) as topology:
         ends(topology)
-        assert "a record for topic" in logs(topology, "out-0")
-        assert "Message size too large" in logs(topology, "out-0")
-    assert sorted(broker.read(out)) == [b"1", b"first", b"last"]
+        said = logs(topology, "out-0")
+    assert f"a record of 2,000,000 bytes for topic {out} was refused" in said
+    assert "Message size too large" in said
+    assert f"a record of 5 bytes for topic {out}-nowhere was refused: Broker: Unknown topic" in said
+    assert sorted(broker.read(out)) == [b"1", b"2", b"first", b"last"]
 
 
 # --- permissions and settings ---------------------------------------------------------------------------------

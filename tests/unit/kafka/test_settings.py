@@ -41,6 +41,7 @@ def test_what_cannot_be_used_is_said():
         ({**SERVERS, "kafka.auto.offset.reset": "latest"}, "kafka.auto.offset.reset is set by Ardea: give start="),
         ({**SERVERS, "kafka.sasl.password": "env:ARDEA_TEST_UNSET"}, "from the variable ARDEA_TEST_UNSET"),
         ({**SERVERS, "kafka.sasl.password": "file:/nowhere/at/all"}, "No such file"),
+        ({"kafka.bootstrap.servers": ["a:1", "b:1"]}, "kafka.bootstrap.servers is a text, a number or a truth"),
     ]:
         with pytest.raises(ConfigError, match=re.escape(said)):
             properties(config)
@@ -48,6 +49,7 @@ def test_what_cannot_be_used_is_said():
 
 SECRETS = [
     "sasl.password",
+    "sasl.pasword",
     "ssl.key.password",
     "ssl.keystore.password",
     "ssl.key.pem",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -47,8 +48,16 @@ def spout(log, *, opaque=False, **options):
     made._fetcher, made.submitted = log, []
     made._context = SimpleNamespace(submit=made.submitted.append)
     logger = logging.getLogger("test")
-    made._connection = SimpleNamespace(quiet=Quiet(logger, lambda: 0.0), logger=logger)
+    made._connection = SimpleNamespace(quiet=Quiet(logger, lambda: 0.0), logger=logger, check=lambda: None)
+    made._lib = SimpleNamespace(KafkaException=OSError)
+    made.partitions, made._ends = lambda: ["t/0"], None
     return made
+
+
+def look(made, position):
+    """Whether it is ready, and whether it has finished."""
+    made._next_news = -math.inf
+    return made.is_ready({"t/0": [0, position]}), made.finished({"t/0": [0, position]})
 
 
 def emitted(act, *args):
@@ -97,3 +106,18 @@ def test_deleted_records_end_the_task_unless_the_author_goes_on_without_them(aga
     assert run(spout(Log(3, 10), deleted="earliest")) == (([3, 4], None) if again else ([3, 4], [3, 6]))
     assert "goes on at 3" in caplog.text
     assert run(spout(Log(3, 10), deleted="latest")) == (([], None) if again else ([], [10, 10]))
+
+
+@pytest.mark.parametrize("end", [None, "latest", {("t", 0): 8}], ids=["endless", "latest", "given"])
+def test_a_partition_that_ends_before_its_position_is_not_taken_for_read(end, caplog):
+    """A new topic of the same name: it would be silent until it is as long as the former."""
+    made = spout(Log(end=10), end=end)
+    assert look(made, 10) == (False, end is not None)
+    assert look(spout(Log(end=10), end=end), 100) == (True, False)
+    if end == {("t", 0): 8}:  # else the client is told so when it asks for the offset
+        with pytest.raises(FailedException, match=r"offset 100 of t\[0\] is wanted, but there are only 0 to 10"):
+            emitted(made.emit_new, Attempt(7, 0), "t/0", [90, 100])
+        again = spout(Log(end=10), end=end, deleted="earliest")
+        assert emitted(again.emit_new, Attempt(7, 0), "t/0", [90, 100]) == ([1, 2], [0, 3])
+        assert "goes on at 0" in caplog.text
+        assert emitted(spout(Log(), end=end, deleted="latest").emit_new, Attempt(7, 0), "t/0", [9, 99])[1] == [10, 10]

@@ -1,0 +1,191 @@
+"""What a spout's task emits and commits of what its client gives it; the client is a script."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ardea.errors import UserError
+from ardea.kafka import reading
+from ardea.kafka.beginning import Stored, mark_of
+from ardea.kafka.marks import Place
+from ardea.kafka.reading import COMMIT, RecordSpout
+from ardea.kafka.source import Source, key_and_value
+from ardea.kafka.survey import Span, Survey
+
+RUN = "run-1"
+SERVERS = {"kafka.bootstrap.servers": "here:9092"}
+
+
+class Message:
+    """A record of topic ``t``."""
+
+    def __init__(self, offset: int, value: bytes = b"x", partition: int = 0) -> None:
+        self._at, self._value, self._partition = offset, value, partition
+
+    def __len__(self) -> int:
+        return len(self._value)
+
+    def topic(self) -> str:
+        return "t"
+
+    def partition(self) -> int:
+        return self._partition
+
+    def offset(self) -> int:
+        return self._at
+
+    def key(self) -> None:
+        return None
+
+    def value(self) -> bytes:
+        return self._value
+
+    def error(self) -> None:
+        return None
+
+
+class Task(RecordSpout):
+    """Keeps what it emits: (ids, rows); ``messages`` wait in the client, ``commits`` were asked for."""
+
+    source: Source
+
+    def __init__(
+        self,
+        messages: list[Message],
+        monkeypatch: pytest.MonkeyPatch,
+        ends: dict[int, int],
+        committed: int = 0,
+        **more: Any,
+    ) -> None:
+        given = {"translate": key_and_value, "translate_batch": None, "end": None, **more}
+        given = {"deleted": "fail", "undecodable": "fail", **given}
+        self.source = Source(["t"], group=None, start="committed", otherwise="earliest", **given)
+        self.emitted: list[tuple[list[Any], list[Any]]] = []
+        self.commits: list[dict[int, int]] = []
+        self.finished = False
+        self.now = 0.0
+        self.clock = lambda: self.now
+        places = tuple(Place("t", number) for number in sorted(ends))
+        stored = {place: Stored(committed, mark_of(RUN)) for place in places}
+        survey = Survey(places, (), stored, {place: Span(0, ends[place.partition]) for place in places}, {})
+        surveyor = SimpleNamespace(answer=lambda: survey, ask=lambda *_: None)
+        consumer = SimpleNamespace(
+            consume=lambda count, _: [messages.pop(0) for _ in messages[:count]],
+            incremental_assign=lambda _: None,
+            incremental_unassign=lambda _: None,
+            get_watermark_offsets=lambda point, timeout: (0, ends[point.partition]),
+            commit=lambda offsets, asynchronous: self.commits.append({p.partition: p.offset for p in offsets}),
+        )
+        quiet = SimpleNamespace(say=lambda *_: None)
+        connection = SimpleNamespace(open=lambda *_: consumer, check=lambda: None, quiet=quiet)
+        point = lambda topic, partition, offset=None, *_: SimpleNamespace(partition=partition, offset=offset)  # noqa: E731
+        errors = SimpleNamespace(_PARTITION_EOF=1, _AUTO_OFFSET_RESET=2)
+        lib = SimpleNamespace(Message=Message, TopicPartition=point, KafkaError=errors, KafkaException=ValueError)
+        monkeypatch.setattr(reading, "kafka", lambda: lib)
+        monkeypatch.setattr(reading, "Connection", lambda *_: connection)
+        monkeypatch.setattr(reading, "Surveyor", lambda *_: surveyor)
+        context = SimpleNamespace(
+            topology_id=RUN,
+            this_component_id="lines",
+            this_task_index=0,
+            component_tasks=lambda _: [1],
+            register_metric=lambda _, metric: metric,
+        )
+        self.initialize(SERVERS, context)
+
+    def emit(self, values, tup_id=None, stream="default", direct_task=None, need_task_ids=False):
+        self.emitted.append(([tup_id], [values]))
+
+    def emit_batch(self, batch, tup_ids=None, stream="default"):
+        self.emitted.append((tup_ids, batch.to_pylist()))
+
+    def finish(self):
+        self.finished = True
+
+    def committed(self) -> dict[int, int]:
+        """Where the group is when all that is due is done."""
+        self.now += COMMIT
+        self.idle()
+        return {partition: offset for commit in self.commits for partition, offset in commit.items()}
+
+
+def records(count, partition=0):
+    return [Message(offset, b"%d" % offset, partition) for offset in range(count)]
+
+
+def test_what_is_behind_the_end_is_neither_emitted_nor_committed(monkeypatch):
+    """It was written after the end was found, or is left for another reader: the next run begins with it."""
+    task = Task(records(10), monkeypatch, {0: 10}, end={Place("t", 0): 5})
+    task.next_tuple()
+    assert [rows for _, rows in task.emitted] == [[(None, b"%d" % offset)] for offset in range(5)]
+    task.ack_batch([tup_id for ids, _ in task.emitted for tup_id in ids])
+    assert task.committed() == {0: 5}
+    assert task.finished
+
+
+@pytest.mark.parametrize("end", ["latest", {Place("t", 0): 2}], ids=["latest", "given"])
+def test_a_bounded_spout_does_not_take_a_shorter_topic_of_the_same_name_for_read(monkeypatch, end):
+    with pytest.raises(UserError, match=r"offset 100 of t\[0\] is to be read next, but there are only 0 to 3"):
+        Task([], monkeypatch, {0: 3}, committed=100, end=end).next_tuple()
+    task = Task(records(3), monkeypatch, {0: 3}, committed=100, end=end, deleted="earliest")
+    task.next_tuple()
+    wanted = 3 if end == "latest" else 2
+    task.ack_batch([tup_id for ids, _ in task.emitted for tup_id in ids])
+    assert (len(task.emitted), task.committed(), task.finished) == (wanted, {0: wanted}, True)
+    task = Task([], monkeypatch, {0: 3}, committed=100, end=end, deleted="latest")
+    task.next_tuple()
+    assert (task.emitted, task.committed(), task.finished) == ([], {0: 3}, True)
+
+
+def by_kind(messages):
+    """Batches of two schemas, in turn: the length of the first value decides."""
+    name = "short" if len(messages[0].value()) == 1 else "long"
+    return pa.record_batch({name: [int(message.value()) for message in messages]})
+
+
+def test_batches_of_several_schemas_leave_apart_in_order_and_each_row_is_committed_when_it_is_done(monkeypatch):
+    monkeypatch.setattr(reading, "AT_ONCE", 4)
+    waiting = [*records(8), *(Message(offset, b"1%d" % offset) for offset in range(8, 16)), *records(4, partition=1)]
+    task = Task(waiting, monkeypatch, {0: 16, 1: 4}, translate_batch=by_kind)
+    task.next_tuple()
+    assert [(list(rows[0]), len(rows)) for _, rows in task.emitted] == [(["short"], 8), (["long"], 8), (["short"], 4)]
+    short, long, other = (ids for ids, _ in task.emitted)
+    task.ack_batch(long)
+    assert task.committed() == {}, "what is before them is open"
+    task.ack_batch(np.concatenate((short[:3], short[4:])))
+    assert task.committed() == {0: 3}
+    task.ack_batch([int(short[3])])  # one that was sent again
+    task.ack_batch(other)
+    assert task.committed() == {0: 16, 1: 4}
+
+
+def test_what_cannot_be_translated_leaves_on_its_own_stream_and_is_committed_with_the_batch_around_it(monkeypatch):
+    waiting = [Message(0, b"0"), Message(1, b"none"), Message(2, b"2")]
+    task = Task(waiting, monkeypatch, {0: 3}, translate_batch=by_kind, undecodable="emit")
+    task.next_tuple()
+    (place_and_offset, [odd]), (numbers, rows) = task.emitted
+    assert odd[:5] == ("t", 0, 1, None, b"none")
+    assert rows == [{"short": 0}, {"short": 2}]
+    task.ack_batch(numbers)
+    assert task.committed() == {0: 1}
+    task.ack_batch(place_and_offset)
+    assert task.committed() == {0: 3}
+
+
+@pytest.mark.parametrize(
+    ("translate", "said"),
+    [
+        (lambda messages: pa.record_batch({"n": [1] * (len(messages) - 1)}), "made 2 rows of 3 records"),
+        (lambda messages: pa.table({"n": [1] * len(messages)}), "made a Table"),
+        (lambda messages: None, "made a NoneType"),
+    ],
+)  # fmt: skip
+def test_translate_batch_makes_a_record_batch_with_a_row_for_each(monkeypatch, translate, said):
+    task = Task(records(3), monkeypatch, {0: 3}, translate_batch=translate)
+    with pytest.raises(UserError, match=said):
+        task.next_tuple()
