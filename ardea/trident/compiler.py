@@ -236,7 +236,7 @@ class _Compilation:
         common = {"stream": node.txid, "spout": node.spout, "memory": self._memory}
         body: dict[str, Any] = {**common, "outputs": [Stream([*HEAD, FIRST, SKIPPED, "$metadata"], BATCH)]}
         inputs = {GlobalStreamId(master, name): Grouping.GLOBAL for name in (BATCH, SUCCESS)}
-        before = _subclass(SpoutCoordinator, body).spec(coordinator, inputs=inputs)
+        before = _subclass(SpoutCoordinator, body).spec(coordinator, inputs=inputs, **part.group.resources)
         batch_group = self._groups[node]
         body = {
             **common,
@@ -248,7 +248,8 @@ class _Compilation:
         if node.spout.committing:
             inputs[GlobalStreamId(master, COMMIT)] = Grouping.ALL
         executor = _subclass(SpoutExecutor, body)
-        specs = [before, executor.spec(part.name, part.hint, inputs=inputs)]
+        needs = part.group.resources
+        specs = [before, executor.spec(part.name, part.hint, inputs=inputs, config=node.spout.config, **needs)]
         if node.spout.companion is not None:
             told = {GlobalStreamId(master, SUCCESS): Grouping.GLOBAL}
             specs.append(node.spout.companion.spec(f"{part.name}_driver", inputs=told))
@@ -259,7 +260,7 @@ class _Compilation:
         (way,) = body.pop("downstream").values()
         body |= {"place": node.place, "report_stream": way.stream, "readers": way.components}
         return _subclass(DrpcSpout, {**body, "data_streams": part.exits[node]}).spec(
-            part.name, config=labelled(node.place.function)
+            part.name, config=labelled(node.place.function), **part.group.resources
         )
 
     def _bolt(self, part: _Part) -> Spec:
@@ -290,7 +291,7 @@ class _Compilation:
             states={node.state: self._states[node.state] for node in nodes if node.state is not None},
         )
         body = {"wiring": wiring, **self._reporting(part)}
-        return _subclass(SubtopologyBolt, body).spec(part.name, part.hint, inputs=inputs)
+        return _subclass(SubtopologyBolt, body).spec(part.name, part.hint, inputs=inputs, **part.group.resources)
 
     def _reporting(self, part: _Part) -> dict[str, Any]:
         """Its streams, and who gets its reports."""

@@ -101,8 +101,10 @@ class SpoutExecutor(Reporting):
         """A batch, its commit, or the news of its success."""
         txid, attempt, *rest = tup.values
         if tup.stream == SUCCESS:
-            self._emitter.success(txid)
-            self._attempts = {known: last for known, last in self._attempts.items() if known > txid}
+            # Commits come in order: this is also the news of earlier ones, which may have been lost.
+            for committed in sorted({txid, *(known for known in self._attempts if known < txid)}):
+                self._emitter.success(committed)
+                self._attempts.pop(committed, None)
         elif tup.stream == BATCH:
             if attempt > self._attempts.get(txid, -1):
                 first, skip, metadata = rest

@@ -160,6 +160,7 @@ class SpoutCoordinator(Bolt):
         self._store = open_store(context, self.memory, self.stream, "coordinator")
         self._coordinator = copy.deepcopy(self.spout).coordinator(config, context, self._store)
         self._seen: set[int] = set()  # transactions of this life
+        self._told = 0  # the last one that it heard is committed
         self._metadata = {txid: self._store.get(f"meta/{txid}") for txid in self._store.transactions("meta")}
 
     def process(self, tup: Any) -> None:
@@ -167,7 +168,7 @@ class SpoutCoordinator(Bolt):
         txid, attempt, *rest = tup.values
         if tup.stream == SUCCESS:
             self._forget(txid)
-            self._coordinator.success(txid)
+            self._succeed(txid)
             return
         first, skip = rest
         if not first and txid - 1 not in self._seen and txid - 1 not in self._metadata:
@@ -187,9 +188,15 @@ class SpoutCoordinator(Bolt):
         self._coordinator.close()
         self._store.close()
 
+    def _succeed(self, txid: int) -> None:
+        """Commits come in order: this is also the news of earlier ones, which may have been lost."""
+        for committed in sorted({txid, *(seen for seen in self._seen if self._told < seen < txid)}):
+            self._coordinator.success(committed)
+        self._told = txid
+        self._seen = {seen for seen in self._seen if seen >= txid}
+
     def _forget(self, txid: int) -> None:
         """The last committed transaction's metadata stay, for the next one to see."""
-        self._seen = {seen for seen in self._seen if seen >= txid}
         kept = max((known for known in self._metadata if known <= txid), default=txid)
         for old in [known for known in self._metadata if known < kept]:
             del self._metadata[old]

@@ -14,7 +14,10 @@ from ardea.plan import GroupingPlan
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """One operation.  ``index`` counts the creations; ``fields`` are what comes out; ``label`` says what it does."""
+    """One operation.  ``index`` counts the creations; ``fields`` are what comes out; ``label`` says what it does.
+
+    ``cpu`` and ``ram``: what a task needs for it, if that is said.
+    """
 
     index: int
     fields: tuple[str, ...]
@@ -22,6 +25,8 @@ class Node:
     name: str | None = None
     hint: int | None = None
     label: str = ""
+    cpu: float | None = field(default=None, kw_only=True)
+    ram: int | None = field(default=None, kw_only=True)
 
 
 @dataclass(eq=False, slots=True)
@@ -70,6 +75,13 @@ class Group:
     def hint(self) -> int | None:
         """The parallelism that its nodes ask for, if any does."""
         return max((node.hint for node in self.nodes if node.hint is not None), default=None)
+
+    @property
+    def resources(self) -> dict[str, Any]:
+        """What one of its tasks needs: of each kind the sum, None where no node says anything."""
+        cpu = [node.cpu for node in self.nodes if node.cpu is not None]
+        ram = [node.ram for node in self.nodes if node.ram is not None]
+        return {"cpu": sum(cpu) or None, "ram": sum(ram) or None}
 
     @property
     def name(self) -> str:

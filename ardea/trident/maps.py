@@ -223,7 +223,9 @@ class CachedMap(BackingMap):
         return values
 
     def multi_put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:
-        """To the map first."""
+        """To the map first; a write that fails may have had its effect, so that what it wrote is read again."""
+        for key in keys:
+            self._cache.pop(key, None)
         self._backing.multi_put(keys, values)
         self._remember(dict(zip(keys, values, strict=True)))
 

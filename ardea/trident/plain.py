@@ -29,6 +29,7 @@ class PlainSpout(TridentSpout[None]):
         self.outputs = named or [field for field in spout.outputs if isinstance(field, str)]
         if not self.outputs:
             raise TopologyError([f"{spout.__name__} declares no fields for its default stream"])
+        self.config = dict(spout.config)
         self._spout = spout
 
     def emitter(self, config: Mapping[str, Any], context: TopologyContext, store: StreamStore) -> Emitter[None]:  # noqa: ARG002

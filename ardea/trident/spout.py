@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from ardea.component import Bolt
@@ -75,6 +76,7 @@ class TridentSpout(ABC, Generic[M]):
 
     Attributes:
         outputs: its fields.
+        config: configuration that its tasks bring along.
         committing: whether its emitters take part in the commit phase.
         most_tasks: how many tasks it can have; None: any number.
         kind: ``transactional``, ``opaque``, ``non-transactional``, or None: its author knows.
@@ -83,6 +85,7 @@ class TridentSpout(ABC, Generic[M]):
     """
 
     outputs: Sequence[str] = ()
+    config: Mapping[str, Any] = MappingProxyType({})
     committing: bool = False
     most_tasks: int | None = None
     kind: str | None = None

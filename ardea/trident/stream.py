@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
+from ardea import units
 from ardea.errors import TopologyError
 from ardea.grouping import CustomStreamGrouping, Grouping
 from ardea.plan import GroupingPlan
@@ -57,6 +58,18 @@ class Stream:
         if not isinstance(hint, int) or isinstance(hint, bool) or hint < 1:
             raise TopologyError([f"parallelism_hint({hint!r}): a whole number from 1 is needed"])
         self._node.hint = hint
+        return self
+
+    def resources(self, *, cpu: float | None = None, ram: int | str | None = None) -> Self:
+        """What a task needs for the operation before, as for ``spec()``; a component needs what its operations do."""
+        try:
+            self._node.cpu = None if cpu is None else units.positive(cpu)
+        except ValueError as error:
+            raise TopologyError([f"resources(): cpu= takes {error}, not {cpu!r}"]) from None
+        try:
+            self._node.ram = None if ram is None else units.size(ram)
+        except ValueError as error:
+            raise TopologyError([f"resources(): ram= takes {error}, not {ram!r}"]) from None
         return self
 
     # --- tuple by tuple -----------------------------------------------------------------------------------------
@@ -375,6 +388,10 @@ class GroupedStream:
         """As for a stream."""
         return GroupedStream(self._stream.name(name), self.group_fields)
 
+    def each(self, inputs: Fields, function: Function | MapFunction, outputs: Fields) -> GroupedStream:
+        """As for a stream."""
+        return GroupedStream(self._stream.each(inputs, function, outputs), self.group_fields)
+
     def chained_agg(self) -> Chain:
         """As for a stream, for each group; the results begin with the group's fields."""
         return Chain(self._stream, (), self.group_fields)
@@ -430,6 +447,13 @@ class TridentState:
         if self._stream is None:
             raise TopologyError([f"{self.name} is a static state: give the hint to the streams that ask it"])
         self._stream.parallelism_hint(hint)
+        return self
+
+    def resources(self, *, cpu: float | None = None, ram: int | str | None = None) -> TridentState:
+        """What a task needs for the updates."""
+        if self._stream is None:
+            raise TopologyError([f"{self.name} is a static state: say what the streams that ask it need"])
+        self._stream.resources(cpu=cpu, ram=ram)
         return self
 
 

@@ -33,6 +33,7 @@ def test_without_faults(tmp_path, spout, state, pending):
     topology, counts = counting(tmp_path, spout, state)
     cluster = run_through(topology, config={"topology.max.spout.pending": pending})
     assert (cluster.state, cluster.record.errors) == ("SUCCEEDED", [])
+    assert not cluster.record.failed["$mastercoord-bg0"], "rows come before the reports that count them"
     assert counted(counts) == plain
 
 

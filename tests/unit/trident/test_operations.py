@@ -146,12 +146,18 @@ CASES = {
         [],
     ),
     "grouped, of nothing": (lambda s: s.filter(lambda _: False).group_by("n").aggregate(Count(), "c"), []),
+    "a grouped each": (
+        lambda s: s.group_by("n").each("text", lambda tup: [len(tup[0])], "size").aggregate(Sum(), "size", "size"),
+        [(3, 7), (1, 7), (4, 0), (1, 13), (None, 3)],
+    ),
     "first_n": (lambda s: s.first_n(1, "n"), [("the man", 1), ("over the moon", 1)]),
     "max_by": (
         lambda s: s.max_by(lambda tup: len(tup["text"])).project("text"),
         [("the man",), ("over the moon",), ("cow",)],
     ),
     "min_by": (lambda s: s.min_by("text").project("text"), [("the cow",), ("",), ("cow",)]),
+    "max_by passes over None": (lambda s: s.max_by("n"), [("the cow", 3), ("", 4)]),
+    "min_by of nothing": (lambda s: s.filter(lambda _: False).min_by("n"), []),
 }
 
 
@@ -287,13 +293,16 @@ def test_new_values_meet_what_did_not_wait_for_the_commit():
     )
 
 
-def test_two_spouts_of_one_batch_group_end_together():
+def test_two_spouts_of_one_batch_group_feed_one_state_and_end_together():
     topology, seen = TridentTopology("two"), []
     short = topology.new_stream("short", FixedBatchSpout(["x"], [[1]], 1))
     long = topology.new_stream("long", FixedBatchSpout(["x"], [[2], [3], [4]], 1))
-    topology.merge([short, long]).aggregate(Sum(), "sum").peek(lambda tup: seen.append(tup[0]))
+    merged, state = topology.merge([short, long]), MemoryMapState()
+    merged.aggregate(Sum(), "sum").peek(lambda tup: seen.append(tup[0]))
+    merged.persistent_aggregate(state, Sum(), "all")
     assert run(topology.build(), config=AT_ONCE).state == "SUCCEEDED"
     assert seen == [3, 3, 4]
+    assert list(state.values().values()) == [10]
 
 
 @pytest.mark.parametrize("error", [FailedException("no"), ValueError("no")])

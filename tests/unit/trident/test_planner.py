@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ardea import CustomStreamGrouping, TopologyError
+from ardea import CustomStreamGrouping, Spout, TopologyError
 from ardea.trident import (
     Count,
     DirectorySpout,
@@ -16,6 +16,8 @@ from ardea.trident import (
     Sum,
     TridentTopology,
 )
+
+SIZE = "topology.spout.max.batch.size"
 
 
 def spout(*fields):
@@ -87,7 +89,7 @@ def test_names_are_the_same_on_every_build():
         two.group_by("a").persistent_aggregate(MemoryMapState(), Count(), "n")
         return topology.plan()
 
-    plans = [build() for _ in range(20)]
+    plans = [build() for _ in range(100)]
     names = [c.name for c in plans[0]]
     assert {name.rpartition("-")[2] for name in names if name.startswith("b-")} == {"abc", "def", "ghi"}
     assert {plan.digest() for plan in plans} == {plans[0].digest()}
@@ -123,6 +125,39 @@ def test_a_batch_spout_has_one_task_and_holds_its_neighbours_to_it():
         "b-0": 1,
         "b-1": 3,
     }
+
+
+def test_the_resources_of_storms_tests():
+    """A component needs the sum of what its operations say; where none says anything, what any task does."""
+    topology = TridentTopology("resources")
+    lines = DirectorySpout.transactional("in", field="sentence")
+    words = topology.new_stream("words", lines).parallelism_hint(5).resources(cpu=0.2, ram="768MiB")
+    words = words.each("sentence", lambda tup: tup[0].split(), "word").resources(cpu=0.1, ram="512MiB")
+    words = words.each("word", lambda tup: [tup[0] + "!"], "loud").parallelism_hint(10).resources(cpu=0.5, ram="1GiB")
+    words.group_by("loud").persistent_aggregate(MemoryMapState(), Count(), "n").resources(cpu=1.5, ram="2GiB")
+    found = {c.name: (round(c.resource.cpu, 9), c.resource.ram >> 20) for c in topology.plan()}
+    assert found == {
+        "$mastercoord-bg0": (1, 512),
+        "$spoutcoord-spout-words": (0.2, 768),
+        "spout-words": (0.2, 768),
+        "b-0": (1.5, 2048),
+        "b-1": (0.6, 1536),
+    }
+
+
+def test_a_spout_brings_its_configuration_along():
+    class Brief(FixedBatchSpout):
+        config = {SIZE: 7}
+
+    class Plain(Spout):
+        outputs = ["a"]
+        config = {SIZE: 8}
+
+    topology = TridentTopology("configured")
+    topology.new_stream("brief", Brief(["a"], [], 1)).map(lambda tup: tup)
+    topology.new_stream("plain", Plain).map(lambda tup: tup)
+    found = {c.name: c.config.get(SIZE) for c in topology.plan()}
+    assert {name: value for name, value in found.items() if value is not None} == {"spout-brief": 7, "spout-plain": 8}
 
 
 def test_tracking_cannot_be_turned_off():
@@ -173,6 +208,8 @@ REFUSED = {
     "gives one field": lambda s: s.persistent_aggregate(MemoryMapState(), Count(), ["n", "m"]),
     "is no StateFactory": lambda s: s.persistent_aggregate({}, Count(), "n"),
     "whole number from 1": lambda s: s.parallelism_hint(0),
+    "cpu= takes a number above 0": lambda s: s.resources(cpu=0),
+    "ram= takes a number of bytes": lambda s: s.resources(ram="much"),
     "not both": lambda s: s.chained_agg().aggregate(Count(), "n").partition_aggregate(Count(), "m").chain_end(),
     "without an aggregator": lambda s: s.chained_agg().chain_end(),
     "is no TridentSpout": lambda s: s._topology.new_stream("other", object()),

@@ -1,11 +1,9 @@
-"""The worked examples of the published analyses of Trident, as code; and the properties that they state."""
+"""The worked examples of the published analyses of Trident, as code."""
 
 from __future__ import annotations
 
-from operator import add
-
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.testing import Cluster, run
@@ -17,17 +15,16 @@ from ardea.trident import (
     FixedBatchSpout,
     MemoryMapState,
     QueryFunction,
-    SqliteState,
     State,
     StateFactory,
     StateUpdater,
     TridentSpout,
     TridentTopology,
 )
+from ardea.trident.coordinators import SUCCESS, MasterBatchCoordinator
 from ardea.trident.graph import Graph, PartitionNode, ProcessorNode, SpoutNode, merged
-from ardea.trident.sqlite import SqliteMap
 
-from .parts import AT_ONCE, Emissions, counted, counting, run_through, write_files
+from .parts import AT_ONCE
 
 # --- a general spout, of an analysis of the source ---------------------------------------------------------------
 
@@ -68,6 +65,40 @@ def test_a_spout_of_diagnosis_events():
         cluster.run_until(lambda: len(successes) >= 3)
     assert sizes[:3] == [10_000] * 3
     assert successes == list(range(1, len(successes) + 1)), "once each"
+
+
+class Told(Coordinator):
+    """Made in two places, of which each hears of what is committed."""
+
+    def __init__(self, log):
+        self.log = log
+
+    def success(self, txid):
+        self.log.append(txid)
+
+
+def test_news_of_a_commit_that_is_lost_comes_with_the_next(monkeypatch):
+    """Storm sends it once and forgets it."""
+    told, successes, emit = [], [], MasterBatchCoordinator.emit
+
+    class Spout(DiagnosisEventSpout):
+        def coordinator(self, config, context, store):
+            told.append([])
+            return Told(told[-1])
+
+    def lossy(self, values, **way):
+        if not (way.get("stream") == SUCCESS and values[0] in (2, 3)):
+            emit(self, values, **way)
+
+    monkeypatch.setattr(MasterBatchCoordinator, "emit", lossy)
+    topology = TridentTopology("diagnosis")
+    topology.new_stream("events", Spout(1, successes)).map(lambda tup: tup)
+    with Cluster(topology, config=AT_ONCE) as cluster:
+        cluster.run_until(lambda: len(successes) >= 6)
+    assert len(told) == 2
+    for heard in (successes, *told):
+        assert heard == list(range(1, len(heard) + 1)), "once each, in order"
+        assert len(heard) >= 6
 
 
 class Noting(Coordinator):
@@ -283,113 +314,6 @@ def test_a_location_database_is_updated_and_queried_elsewhere():
     assert run(topology.build(), containers=2, config=AT_ONCE).state == "SUCCEEDED"
     assert new == [("ann", "ROME"), ("bob", "OSLO")]
     assert seen[-2:] == [("bob", "oslo"), ("eve", None)]
-
-
-# --- what a spout and a state promise each other --------------------------------------------------------------------
-
-
-files = st.lists(st.lists(st.sampled_from("ab"), max_size=9), min_size=1, max_size=4)
-events = st.lists(st.sampled_from(["again", "next", "life", "more"]), max_size=25)
-
-
-@settings(max_examples=60)
-@given(files=files, events=events, lines=st.integers(1, 4), opaque=st.booleans())
-def test_batches_of_partitioned_spouts(tmp_path_factory, files, events, lines, opaque):
-    """Same transaction, same tuples (if it is not opaque); committed batches are disjoint, and all tuples are in one.
-
-    Through new attempts, new lives and new partitions.
-    """
-    folder = tmp_path_factory.mktemp("files")
-    for number, rows in enumerate(files):
-        (folder / f"{number}.txt").write_text("".join(f"{number}-{place}\n" for place in range(len(rows))))
-    kind = DirectorySpout.opaque_transactional if opaque else DirectorySpout.transactional
-    emissions = Emissions(kind(folder, lines=lines, follow=True))
-    first, committed, added = {}, [], len(files)
-    for event in [*events, *["next"] * 12]:
-        rows = emissions.emit()
-        if not opaque:
-            assert rows == first.setdefault(emissions.txid, rows)
-        if event == "more" and added < 8:
-            (folder / f"{added}.txt").write_text(f"{added}-0\n")
-            added += 1
-        if event == "life":
-            emissions.new_life()
-        if event == "next":
-            committed += rows
-            emissions.commit()
-    everything = [line for file in folder.iterdir() for line in file.read_text().splitlines()]
-    assert sorted(committed) == sorted(everything)
-
-
-PAIRS = [("opaque", "transactional"), ("opaque", "non_transactional"), ("transactional", "non_transactional")]
-
-
-@pytest.mark.parametrize(("spout", "state"), PAIRS)
-def test_pairs_that_are_not_exact_are_told_when_they_are_built(tmp_path, spout, state, caplog):
-    topology, _ = counting(tmp_path, spout, state)
-    topology.build()
-    kinds = f"stream files ({spout}) into state1 ({state.replace('_', '-')}) is not exactly once"
-    assert kinds in caplog.text
-    caplog.clear()
-    counting(tmp_path, "opaque", "opaque")[0].build()
-    counting(tmp_path, "transactional", "transactional")[0].build()
-    assert caplog.text == ""
-
-
-@pytest.mark.parametrize(
-    ("opaque", "state", "count"),
-    [
-        (True, "opaque", 2),
-        (True, "transactional", 1),
-        (True, "non_transactional", 3),
-        (False, "transactional", 2),
-        (False, "opaque", 2),
-        (False, "non_transactional", 3),
-    ],
-)
-def test_which_pairs_count_each_line_once(tmp_path, opaque, state, count):
-    """The first attempt dies behind its write; a line is new before the second one begins."""
-    (tmp_path / "in").mkdir()
-    file = tmp_path / "in" / "0.txt"
-    file.write_text("a\n")
-    kind = DirectorySpout.opaque_transactional if opaque else DirectorySpout.transactional
-    emissions = Emissions(kind(tmp_path / "in", follow=True))
-    counts = getattr(SqliteState, state)(tmp_path / "counts").make_state({}, 0, 1)
-
-    def attempt():
-        lines = emissions.emit()
-        counts.begin_commit(emissions.txid)
-        if lines:
-            counts.multi_combine([("a",)], [len(lines)], add)
-        counts.commit(emissions.txid)
-
-    attempt()
-    file.write_text("a\na\n")
-    attempt()
-    emissions.commit()
-    attempt()
-    assert counts.multi_get([("a",)]) == [count]
-    counts.close()
-
-
-def test_updates_go_to_the_database_once_a_batch(tmp_path, monkeypatch):
-    """One read and one write for each partition and batch, whatever the number of keys."""
-    calls = {"multi_get": 0, "multi_put": 0}
-    for name in calls:
-        real = getattr(SqliteMap, name)
-
-        def counted_call(self, *args, name=name, real=real):
-            calls[name] += bool(args[0])
-            return real(self, *args)
-
-        monkeypatch.setattr(SqliteMap, name, counted_call)
-    plain = write_files(tmp_path / "in", [["a b c d e f g"] * 6])
-    topology, counts = counting(tmp_path)
-    cluster = run_through(topology)
-    committed = len([step for step in cluster.record.acked["$mastercoord-bg0"] if step.phase == "$commit"])
-    assert counted(counts) == plain
-    assert calls["multi_get"] <= 3 * committed
-    assert calls["multi_put"] <= 3 * committed
 
 
 def test_a_query_function_gives_as_many_answers_as_it_was_asked():

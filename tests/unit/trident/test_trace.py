@@ -1,0 +1,98 @@
+"""The way of one batch through a word count, step by step: Storm's order, and who hears of what."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ardea import FailedException
+from ardea.testing import Cluster
+from ardea.trident import Count, FixedBatchSpout, MemoryMapState, OpaqueMap, TridentTopology
+from ardea.trident.components import Reporting, SpoutExecutor
+from ardea.trident.coordinators import MasterBatchCoordinator, SpoutCoordinator
+from ardea.trident.spout import Attempt
+
+from .parts import AT_ONCE
+
+SENTENCES = [["the cow"], ["the man"], ["a moon"], ["the moon"]]
+
+
+@pytest.fixture
+def trace(monkeypatch):
+    """(what, transaction), as they happen in all tasks."""
+    steps = []
+
+    def note(cls, name, what):
+        real = getattr(cls, name)
+
+        def noting(self, *args, **kwargs):
+            steps.append(what(self, *args, **kwargs))
+            return real(self, *args, **kwargs)
+
+        monkeypatch.setattr(cls, name, noting)
+
+    note(MasterBatchCoordinator, "emit", lambda self, values, stream, tup_id=None: (stream, values[0]))
+    note(SpoutCoordinator, "emit", lambda self, values, stream: ("metadata", values[0]))
+    note(Reporting, "report", lambda self, group, batch, anchor: (type(self).__name__, batch.run.txid))
+    note(OpaqueMap, "begin_commit", lambda self, txid: ("begin_commit", txid))
+    note(OpaqueMap, "commit", lambda self, txid: ("commit", txid))
+    return steps
+
+
+def run_word_count(pending):
+    topology = TridentTopology("words")
+    lines = topology.new_stream("tester", FixedBatchSpout(["sentence"], SENTENCES, 2))
+    words = lines.each("sentence", lambda tup: tup[0].split(), "word").group_by("word")
+    words.persistent_aggregate(MemoryMapState(), Count(), "count").parallelism_hint(6)
+    with Cluster(topology, containers=2, config={**AT_ONCE, "topology.max.spout.pending": pending}) as cluster:
+        cluster.run_until(lambda: cluster.over)
+        return cluster.record
+
+
+def way_of(txid):
+    commits = [("begin_commit", txid), ("commit", txid)] * 6
+    before = [("$batch", txid), ("metadata", txid), ("SpoutExecutor", txid), ("SubtopologyBolt", txid)]
+    return [*before, ("$commit", txid), *commits, ("$success", txid)]
+
+
+def test_the_way_of_a_batch(trace):
+    """All but the commits, then the commit of each task, then the news: one transaction behind the other."""
+    record = run_word_count(pending=1)
+    assert trace == [*way_of(1), *way_of(2)]
+    emitted = {name: [(row.stream, row.values) for row in rows] for name, rows in record.emitted.items()}
+    assert emitted["spout-tester"][:3] == [
+        ("s1", (1, 0, "the cow")),
+        ("s1", (1, 0, "the man")),
+        ("$coord-bg0", (1, 0, 2)),
+    ]
+    first = emitted["b-1"][: 3 + 6]
+    assert sorted(first[:3]) == [("s2", (1, 0, "cow", 1)), ("s2", (1, 0, "man", 1)), ("s2", (1, 0, "the", 2))]
+    reports = [values for stream, values in first[3:] if stream == "$coord-bg0"]
+    assert len(reports) == 6, "every task of the state hears how many rows it was sent, of none too"
+    assert sum(count for _, _, count in reports) == 3
+
+
+def test_batches_side_by_side_commit_one_behind_the_other(trace):
+    run_word_count(pending=2)
+    assert [step for step in trace if step in (("$batch", 2), ("$commit", 1))] == [("$batch", 2), ("$commit", 1)]
+    assert [txid for what, txid in trace if what == "commit"] == [1] * 6 + [2] * 6
+    assert trace.index(("$commit", 2)) > max(n for n, step in enumerate(trace) if step == ("commit", 1))
+
+
+@pytest.mark.parametrize(("attempt", "verdict"), [(4, "acked"), (5, "committed"), (6, "failed")])
+def test_a_committing_spout_commits_the_attempt_that_it_emitted(attempt, verdict):
+    """Of a former one the verdict interests nobody; in Storm the process dies of an unknown one."""
+    heard = []
+    task = SpoutExecutor()
+    task._attempts = {7: 5}
+    task._emitter = SimpleNamespace(commit=heard.append)
+    task.ack = lambda tup: heard.append("acked")
+    commit = SimpleNamespace(values=(7, attempt), stream="$commit")
+    if verdict == "failed":
+        with pytest.raises(FailedException, match="Received commit for different transaction attempt"):
+            task.process(commit)
+        assert heard == []
+    else:
+        task.process(commit)
+        assert heard == [*([Attempt(7, 5)] if verdict == "committed" else []), "acked"]
