@@ -41,7 +41,7 @@ from ardea.supervision.machine import (
     Hopeless,
     Instruction,
     Kill,
-    LeaderDone,
+    LeaderEnded,
     Machine,
     Observed,
     ReportStuck,
@@ -69,12 +69,13 @@ class Supervisor:
         folder: logs, lives, exits and status; made if missing; one supervisor at a time.
         policy: patience and log sizes; None: the defaults.
         id_: what it is known by; None: a random one.
-        stdout: what the processes print goes to this one's stdout instead of log files.
+        stdout: what the processes print goes to this one's stdout instead of log files; one whose last end in
+            ``folder`` was permanent is not started, but what it printed last is printed again.
         clock: seconds, monotonic.
         wall: Unix seconds, for the exit records.
         spec: the file that ``processes`` are from, looked at each second: whoever replaces it changes what runs.
         leader: a process that leads, by the folder of its own supervisor and its name; None: one of ``processes``, if
-            any.  With it a process whose last end in ``folder`` was permanent is not started.
+            any.
 
     Attributes:
         id: its processes see it as ARDEA_SUPERVISOR_ID.
@@ -202,22 +203,23 @@ class Supervisor:
             self._handle(Respecified(tuple(processes)))
 
     def _follow_leader(self) -> None:
-        if self._leader is not None and records.is_done(*self._leader):
+        if self._leader is not None and (end := records.final_end(*self._leader)) is not None:
             self._leader = None
-            self._handle(LeaderDone())
+            self._handle(LeaderEnded(well=end.code == ExitCode.OK))
 
     def _recall(self) -> None:
-        """Who started this supervisor again may not know that it is of no use; the end is the leader's to tell."""
-        if self._leader is None or records.read_status(self._folder).get("state") != "ended":
+        """Kubelet starts PID 1 of a container again, whatever its exit code says; when all ends, others will say."""
+        if not self._stdout:
             return
         for name in self._machine.processes:
-            if (ends := records.read_exits(self._folder, name)) and ends[-1].code == ExitCode.PERMANENT:
+            end = records.final_end(self._folder, name)
+            if end is not None and end.code == ExitCode.PERMANENT:
                 log = self._log_of(name)
                 if isinstance(log, StandardOutput):
                     with self._bearing("what it printed could not be read", name):
                         log.repeat()
-                log.mark(f"not started again: {ends[-1].reason}; waits for the end of the topology")
-                self._handle(Hopeless(name, ends[-1].reason))
+                log.mark(f"not started again: {end.reason}; waits for the end of the topology")
+                self._handle(Hopeless(name, end.reason))
 
     def _on_beat(self, name: str, child: Child) -> None:
         if beats := child.beats():
@@ -428,7 +430,10 @@ def main() -> int:
     parser.add_argument("--id", help="what it is known by, such as a pod's UID; default: a random id")
     parser.add_argument("--stdout", action="store_true", help="pass on what the processes print; keep no log files")
     parser.add_argument(
-        "--leader", nargs=2, metavar=("FOLDER", "NAME"), help="another supervisor's process whose exit 0 ends this one"
+        "--leader",
+        nargs=2,
+        metavar=("FOLDER", "NAME"),
+        help="another supervisor's process whose exit 0 or 78 ends this one",
     )
     parser.add_argument("--reason-file", type=Path, help="where one line goes that says why it ended with an error")
     arguments = parser.parse_args()

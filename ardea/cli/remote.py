@@ -146,7 +146,7 @@ def described_by_master(cluster: Cluster, topology_id: str) -> dict[str, Any] | 
         code = run_at_master(cluster, topology_id, ["ardea", "describe", topology_id, "-o", "json"], said.extend)
     except Unreachable:
         return None
-    if code != ExitCode.OK:
+    if code != ExitCode.OK or not said:  # a container that ends takes along what runs in it, and may call it a success
         return None
     document: dict[str, Any] = json.loads(said)
     return document

@@ -93,13 +93,18 @@ class Exited:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaderDone:
-    """The one that leads, under another supervisor, has done its work."""
+class LeaderEnded:
+    """The one that leads, under another supervisor, has ended for good.
+
+    ``well``: it has done its work; otherwise there is nothing to wait for.
+    """
+
+    well: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Hopeless:
-    """A former life, before this supervisor, has ended with 78: it is not started, and the leader's end awaited."""
+    """A former life, before this supervisor, has ended with 78: it is not started, and the end of all awaited."""
 
     name: str
     reason: str
@@ -133,7 +138,7 @@ Event = (
     | Done
     | Observed
     | Exited
-    | LeaderDone
+    | LeaderEnded
     | Hopeless
     | StopRequested
     | RestartRequested
@@ -253,12 +258,12 @@ class Machine:
         match event:
             case Tick():
                 return self._tick(now)
-            case LeaderDone():
+            case LeaderEnded(well):
                 if not (self.stopping or self.led_out):
-                    self._lead_out(now)
+                    self._lead_out(now, self.policy.grace if well else 0.0)
                 return self._finish()
             case Hopeless(name, reason):
-                self.processes[name].due = float("inf")
+                self.processes[name].due, self.processes[name].code = float("inf"), ExitCode.PERMANENT
                 self.cause = f"{name}: {reason}"
                 return []
             case StopRequested():
@@ -373,9 +378,9 @@ class Machine:
         running = [p.spec.name for p in self.processes.values() if p.phase is Phase.RUNNING and not p.killed]
         return [Kill(name, signal.SIGTERM) for name in running]
 
-    def _lead_out(self, now: float) -> None:
+    def _lead_out(self, now: float, patience: float) -> None:
         self.led_out = True
-        self._stop_at = now + self.policy.grace
+        self._stop_at = now + patience
         self._start_nothing()
 
     def _start_nothing(self) -> None:
@@ -442,7 +447,7 @@ class Machine:
             process.phase = Phase.DONE
             ended = Ended(event.name, code, process.reason, None)
             if process.spec.leads and code == ExitCode.OK and not ending:
-                self._lead_out(now)
+                self._lead_out(now, self.policy.grace)
             if code == ExitCode.OK or ending:
                 return [ended]
             self.cause = f"{event.name}: {process.reason}"

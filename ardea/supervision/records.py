@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ardea.errors import ClusterError, ExitCode
+from ardea.supervision.machine import RESTARTED
 
 KEPT_EXITS = 20
 
@@ -96,9 +97,12 @@ def read_exits(folder: Path, name: str) -> list[Exit]:
     return [Exit(**json.loads(line)) for line in lines]
 
 
-def is_done(folder: Path, name: str) -> bool:
-    """Whether the work of ``name`` is done: it has ended with 0, and was believed."""
-    return any(end.code == ExitCode.OK for end in read_exits(folder, name))
+def final_end(folder: Path, name: str) -> Exit | None:
+    """The end of ``name`` that no life follows: with 0, and believed, or with 78; None: there was none yet."""
+    ends = read_exits(folder, name)
+    if ends and ends[-1].code == ExitCode.PERMANENT and RESTARTED not in ends[-1].reason:
+        return ends[-1]
+    return next((end for end in ends if end.code == ExitCode.OK), None)
 
 
 def write_exit(folder: Path, exit_: Exit) -> None:

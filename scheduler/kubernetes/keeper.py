@@ -113,7 +113,8 @@ def decide(
         # What an update that was put back has left is about to go, and says nothing about the plan.
         stay = {job.name for job in there.values() if job.name in wanted and job.content == wanted[job.name]}
         dead = [pod for pod in pods if pod.permanent and pod.gone_by is None and pod.job in stay]
-        actions += [Fail(f"{pod.name} cannot go on: {pod.permanent}") for pod in dead][:1]
+        if dead:  # its Job may have ended by now, and stays, with the log
+            return [*actions, Fail(f"{dead[0].name} cannot go on: {dead[0].permanent}")]
     running = {pod.job for pod in pods if not pod.over and pod.gone_by is None}
     for name, job in there.items():
         if not job.deleting and (why := _fault(job, wanted, running)):

@@ -55,7 +55,7 @@ def container(
 def supervisor(topology_id: str, number: int, process: str, *, led: bool = False) -> list[str]:
     """The command of one container: PID 1 is a supervisor, known to the masters by the pod's UID.
 
-    ``led``: it ends as the stream manager of its pod does.
+    ``led``: it ends when the stream manager of its pod has ended for good.
     """
     manager = (str(layout.process_folder(topology_id, number, layout.STREAM_MANAGER)), layout.STREAM_MANAGER)
     return [

@@ -53,9 +53,10 @@ def _said(nodes: list[Manifest], misfits: list[tuple[str, Manifest]]) -> str:
     closest = min(open_, key=lambda node: _excess(asked, allocatable(node)))
     has = allocatable(closest)
     lacking = [what for what in (CPU, MEMORY, DISK) if asked[what] > has[what]]
+    held = ", ".join(container["name"] for container in pod["containers"])
     return (
-        f"no node is large enough for the pod of {name}{others}, even when it is empty, so it cannot be scheduled: it "
-        f"asks for {_shown(asked, lacking)}, and {closest['metadata']['name']}, which comes closest, has "
+        f"no node is large enough for the pod of {name} ({held}){others}, even when it is empty, so it cannot be "
+        f"scheduled: it asks for {_shown(asked, lacking)}, and {closest['metadata']['name']}, which comes closest, has "
         f"{_shown(has, lacking)}; more containers (--containers) make each of them smaller, and ram=, cpu= and disk= "
         "of components say what a task asks for"
     )

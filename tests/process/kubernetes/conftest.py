@@ -14,7 +14,7 @@ from tests.process.kubernetes.releases import RELEASE, ROOT, installed, namespac
 from tests.process.kubernetes.running import SMALL, first_node
 
 BUILT = "ardea:dev"
-collect_ignore = [] if SOAK else ["test_neighbours.py"]
+collect_ignore = [] if SOAK else ["test_contract.py", "test_neighbours.py"]
 """What takes minutes, and more of the machine than it leaves to others."""
 
 

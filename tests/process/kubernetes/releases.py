@@ -42,6 +42,13 @@ def read(*arguments: str) -> Any:
     return json.loads(kubectl("get", *arguments, "-o", "json"))
 
 
+def evict(space: str, pod: str) -> None:
+    """What `kubectl drain` does to a pod."""
+    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": space}}
+    path = f"/api/v1/namespaces/{space}/pods/{pod}/eviction"
+    kubectl("create", f"--raw={path}", "-f", "-", stdin=json.dumps(eviction))
+
+
 def helm(*arguments: str | Path, seconds: float = 300) -> str:
     return run(["helm", *arguments], seconds=seconds).stdout
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from tests.process.engine.running import size
@@ -107,14 +108,22 @@ class Counted:
         before = self.seen()
         eventually(lambda: self.seen() > before + 500, seconds, lambda: f"new numbers arrive: {self.trouble()}")
 
-    def whole(self, seconds: float = WHOLE_WITHIN) -> None:
-        """Every container has registered, every task has reported, and numbers arrive."""
-        began = time.monotonic()
-        eventually(self._complete, seconds, lambda: f"it is whole again: {self.trouble()}")
-        self.works(seconds)
-        self._took.append(round(time.monotonic() - began, 1))
+    def whole(self, since: float | None = None) -> None:
+        """Pods are ready, containers have registered, tasks have reported, numbers arrive: WHOLE_WITHIN of ``since``.
+
+        ``since``: ``time.monotonic()`` when something was lost; None: now.
+        """
+        began = time.monotonic() if since is None else since
+        eventually(self._complete, _left(began), lambda: f"it is whole again: {self.trouble()}")
+        self.works(_left(began))
+        took = round(time.monotonic() - began, 1)
+        print(f"whole again after {took} s", flush=True)
+        self._took.append(took)
+        assert took <= WHOLE_WITHIN, self.trouble()
 
     def _complete(self) -> bool:
+        if not all(map(_ready, pods(self.space))):
+            return False
         status = described("Counted", self.space)["status"]
         return status is not None and not status["missing_containers"] and not status["silent_tasks"]
 
@@ -123,12 +132,22 @@ class Counted:
 
     def finish(self) -> None:
         """Everything that was read has been written, and the topology has SUCCEEDED."""
-        print(f"whole again after seconds: {self._took}")
+        if took := self._took:
+            print(f"whole again {len(took)} times, after {min(took)}, {median(took)}, {max(took)} s: min, median, max")
         self.ask("enough")
         eventually(
             lambda: described("Counted", self.space)["state"] == "SUCCEEDED", 180, lambda: f"it ends: {self.trouble()}"
         )
         assert self.ask("missing") == "[]"
+
+
+def _ready(pod: dict[str, Any]) -> bool:
+    return any(c["type"] == "Ready" and c["status"] == "True" for c in pod["status"].get("conditions", ()))
+
+
+def _left(began: float) -> float:
+    """Of WHOLE_WITHIN."""
+    return max(0.0, began + WHOLE_WITHIN - time.monotonic())
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from tests.process.kubernetes.releases import (
     CHART,
     RELEASE,
     CommandError,
+    evict,
     helm,
     installed,
     kubectl,
@@ -39,6 +40,8 @@ def test_install_upgrade_and_uninstall_leave_nothing_behind():
     with namespace() as space:
         with installed(space, "zookeeper.persistence.enabled=true"):
             assert ready(space) == 1, "helm install --wait returned before ZooKeeper was ready"
+            pods = read("pods", f"--namespace={space}")["items"]
+            assert [pod["metadata"]["name"] for pod in pods] == [f"{SERVER}-0"], "nothing else runs before a submit"
             zookeeper(space, 0, "create", "/kept", "by-the-claim")
             first = read("pod", f"{SERVER}-0", f"--namespace={space}")["metadata"]["uid"]
 
@@ -61,9 +64,9 @@ def test_three_servers_outlive_any_one_and_no_drain_takes_two():
     with namespace() as space, installed(space, "zookeeper.servers=3"):
         assert ready(space) == 3
         zookeeper(space, 0, "create", "/written", "on-one")
-        evict(space, 2)
+        evict(space, f"{SERVER}-2")
         with pytest.raises(CommandError, match="disruption budget"):
-            evict(space, 1)
+            evict(space, f"{SERVER}-1")
         eventually(lambda: "on-one" in read_from(space, 1), 60, "two servers answer: the evicted one may have led")
         eventually(lambda: ready(space) == 3, 120, "the third server is back")
         assert "on-one" in zookeeper(space, 2, "get", "/written"), "it has what was written while it was away"
@@ -75,14 +78,6 @@ def read_from(space: str, server: int) -> str:
         return zookeeper(space, server, "get", "/written")
     except CommandError as error:
         return str(error)
-
-
-def evict(space: str, server: int) -> None:
-    """What `kubectl drain` does to a pod."""
-    metadata = {"name": f"{SERVER}-{server}", "namespace": space}
-    eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
-    path = f"/api/v1/namespaces/{space}/pods/{SERVER}-{server}/eviction"
-    kubectl("create", f"--raw={path}", "-f", "-", stdin=json.dumps(eviction))
 
 
 def test_helm_test_submits_a_topology_and_goes_with_the_release(image):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
+import time
 
 import pytest
 
@@ -72,9 +73,11 @@ def test_a_lost_node_is_left_and_nothing_is_lost(space, image_name, lost, how):
         for _ in range(ROUNDS):
             to_the_node(space, lost)
             topology.whole()
+            since = time.monotonic()
             node(how)
             eventually(lambda: not ready(lost), 60, f"{lost} is seen to be gone")
-            topology.whole()
+            topology.whole(since)
+            since = time.monotonic()
             bring_back(lost)
-            topology.whole()
+            topology.whole(since)
         topology.finish()

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
+from scheduler.kubernetes import layout
 from tests.process.engine.running import size
-from tests.process.kubernetes.releases import RELEASE, ROOT, kubectl, needs_cluster, objects, read
+from tests.process.kubernetes.releases import RELEASE, ROOT, evict, kubectl, needs_cluster, objects, read
 from tests.process.kubernetes.running import (
     ROUNDS,
     TOPOLOGIES,
+    WHOLE_WITHIN,
     ardea,
     counted,
     described,
@@ -71,6 +74,30 @@ def test_a_failed_topology_says_why_in_describe_and_in_the_job(space):
     assert "--- life 2" not in said
 
 
+def test_a_manager_that_cannot_go_on_ends_the_topology_and_its_log_stays(space):
+    ardea("submit", "kubernetes", TOPOLOGIES / "quiet.py", "--wait-secs", "240", space=space)
+    pod, topology = pod_of(space, 1)["metadata"]["name"], described("Quiet", space)["id"]
+    life_counter = layout.process_folder(topology, 1, "stream-manager") / "lives" / "stream-manager"
+    kubectl("exec", pod, f"--namespace={space}", "-c", "stream-manager", "--", "cp", "/dev/null", str(life_counter))
+    signal_process(space, pod, "stream-manager")  # it cannot be started again
+    eventually(lambda: described("Quiet", space)["state"] == "FAILED", 60, "it has failed")
+    reason = described("Quiet", space)["reason"]
+    assert f"{pod} cannot go on: stream-manager: stream-manager: exit 78 (could not be started" in reason
+    container = "--selector=app.kubernetes.io/component=container"
+
+    def phases():
+        return {
+            p["metadata"]["name"]: p["status"]["phase"]
+            for p in read("pods", f"--namespace={space}", container)["items"]
+        }
+
+    eventually(lambda: phases() == {pod: "Succeeded"}, 60, lambda: f"its pod has ended, and stays: {phases()}")
+    said = ardea("logs", "Quiet", "stream-manager", space=space).stdout
+    assert "--- life 1 started" in said
+    assert "--- not started again: exit 78 (could not be started" in said
+    assert "--- life 2" not in said
+
+
 def test_a_python_that_differs_is_refused_before_anything_runs(space, tmp_path):
     dry = ardea("submit", "kubernetes", TOPOLOGIES / "counted.py", "--dry-run", "-o", "json", space=space)
     printed = dry.stdout.replace(r"\"python\":\"3.", r"\"python\":\"2.")
@@ -96,7 +123,9 @@ def test_a_python_that_differs_is_refused_before_anything_runs(space, tmp_path):
 def test_the_verbs_work_with_only_a_kubeconfig(space, image_name):
     with counted(space, image_name) as topology:
         assert described("Counted", space)["status"]["tasks"]["numbers-0"]["state"] == "ACTIVE"
+        assert "Counted" in ardea("list", space=space).stdout
         assert "numbers-0" in ardea("top", "Counted", "--once", space=space).stdout
+        assert "granted" in ardea("doctor", space=space).stdout
         ardea("deactivate", "Counted", space=space)
         eventually(lambda: described("Counted", space)["state"] == "PAUSED", 30, "it is paused")
         ardea("activate", "Counted", space=space)
@@ -113,10 +142,14 @@ def test_the_verbs_work_with_only_a_kubeconfig(space, image_name):
 @pytest.mark.soak
 def test_kill_9_inside_an_instance_loses_nothing(space, image_name):
     with counted(space, image_name) as topology:
-        for task in ("middle-0", "written-0", "numbers-0") * ROUNDS:
-            pod = next(p for p in pods(space) if task in json.dumps(p["spec"]["containers"]))
-            signal_process(space, pod["metadata"]["name"], task)
-            topology.whole()
+        for component in ("middle", "written", "numbers") * ROUNDS:
+            task, called = f"{component}:0", f"{component}-0"
+            former = life(space, task)
+            pod = next(p for p in pods(space) if called in json.dumps(p["spec"]["containers"]))
+            since = time.monotonic()
+            signal_process(space, pod["metadata"]["name"], called)
+            eventually(lambda t=task, f=former: life(space, t) > f, WHOLE_WITHIN, f"{task} was started again")
+            topology.whole(since)
         topology.finish()
 
 
@@ -134,12 +167,17 @@ def test_a_task_that_takes_too_much_memory_dies_alone(space, image_name):
 @pytest.mark.soak
 def test_a_pod_lost_again_and_again_is_whole_each_time(space, image_name, servers):
     with counted(space, image_name) as topology:
-        for _ in range(size(6, 10)):
+        for number in range(size(6, 10)):
             pod = pod_of(space, 2)
-            kubectl("delete", "pod", pod["metadata"]["name"], f"--namespace={space}", "--wait=false")
-            gone = pod["metadata"]["uid"]
-            eventually(lambda gone=gone: pod_of(space, 2)["metadata"]["uid"] != gone, 90, "another pod is there")
-            topology.whole()
+            since, gone = time.monotonic(), pod["metadata"]["uid"]
+            if number % 2:
+                evict(space, pod["metadata"]["name"])
+            else:
+                kubectl("delete", "pod", pod["metadata"]["name"], f"--namespace={space}", "--wait=false")
+            eventually(
+                lambda gone=gone: pod_of(space, 2)["metadata"]["uid"] != gone, WHOLE_WITHIN, "another pod is there"
+            )
+            topology.whole(since)
         for _ in range(ROUNDS):
             lose_zookeeper(servers, topology)
         topology.finish()
@@ -149,11 +187,12 @@ def lose_zookeeper(servers, topology):
     """Its only pod: nobody reaches the state until there is another."""
     where = f"--namespace={servers.split('.')[1]}"
     first = uid_of(ZOOKEEPER, where)
+    since = time.monotonic()
     kubectl("delete", "pod", ZOOKEEPER, where)
     topology.works()
     eventually(lambda: uid_of(ZOOKEEPER, where) not in (first, None), 60, "another pod is there")
     kubectl("wait", f"pod/{ZOOKEEPER}", "--for=condition=Ready", "--timeout=120s", where)
-    topology.whole()
+    topology.whole(since)
 
 
 def uid_of(pod, where):

@@ -240,6 +240,21 @@ def test_the_end_of_a_leader_elsewhere_ends_one_that_would_wait_for_ever(supervi
     assert not alive(pid)
 
 
+def test_a_leader_elsewhere_that_cannot_go_on_ends_the_others_and_keeps_its_log(supervise, tmp_path):
+    """As in a pod, where kubelet starts it again until the tasks have ended, and then ends it."""
+    leader = tmp_path / "leader"
+    task = supervise(child("a", "serve", "75"), arguments=("--leader", str(leader), "manager"), grace=60)
+    pid = task.serving("a")
+    assert supervise(child("manager", "exit", "78"), folder=leader, arguments=("--stdout",)).wait() == 78
+    assert task.wait() == 0
+    assert not alive(pid)
+    again = supervise(child("manager", "exit", "78"), folder=leader, arguments=("--stdout",))
+    output = again.folder / "supervisor.log"
+    eventually(lambda: "waits for the end of the topology" in output.read_text(), what=again.everything)
+    assert output.read_text().count("--- life 1 ended: exit 78 (the configuration names no topology)") == 2
+    assert again.stop() == 78
+
+
 def test_a_command_that_does_not_exist_is_permanent(supervise):
     run = supervise(ProcessSpec("a", ("/nonexistent/python",)))
     assert run.wait() == 78

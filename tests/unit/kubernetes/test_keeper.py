@@ -85,6 +85,7 @@ def test_after_the_end_only_stuck_pods_go():
 def test_what_cannot_go_on_fails_the_topology_once():
     dead = [pod(permanent="count-0: wrong"), pod(permanent="count-1: wrong", name="q")]
     assert decided([job()], dead) == [Fail("p cannot go on: count-0: wrong")]
+    assert decided([job(finished=True)], dead) == [Fail("p cannot go on: count-0: wrong")], "its pod keeps the log"
 
 
 def test_an_update_that_cannot_go_on_is_put_back():

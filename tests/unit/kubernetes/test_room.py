@@ -50,10 +50,10 @@ def test_one_sentence_says_what_is_asked_for_and_what_there_is():
     jobs = [("words-container-1", pod(container(memory="9Gi"))), ("words-container-2", pod(container(memory="12Gi")))]
     (said,) = room.warning(nodes, jobs)
     assert said == (
-        "no node is large enough for the pod of words-container-2 (like 1 more), even when it is empty, so it cannot "
-        "be scheduled: it asks for 12.00 GiB of memory, and node-1, which comes closest, has 7.71 GiB of memory; more "
-        "containers (--containers) make each of them smaller, and ram=, cpu= and disk= of components say what a task "
-        "asks for"
+        "no node is large enough for the pod of words-container-2 (count-1) (like 1 more), even when it is empty, so "
+        "it cannot be scheduled: it asks for 12.00 GiB of memory, and node-1, which comes closest, has 7.71 GiB of "
+        "memory; more containers (--containers) make each of them smaller, and ram=, cpu= and disk= of components say "
+        "what a task asks for"
     )
 
 

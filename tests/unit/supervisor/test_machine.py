@@ -22,7 +22,7 @@ from ardea.supervision.machine import (
     Finish,
     Hopeless,
     Kill,
-    LeaderDone,
+    LeaderEnded,
     Look,
     Machine,
     Observed,
@@ -161,12 +161,13 @@ class World(RuleBasedStateMachine):
         assert self.codes[name] == (75 if early else code)
 
     @precondition(lambda self: self.result is None)
-    @rule()
-    def a_leader_elsewhere_is_done(self):
+    @rule(well=st.booleans())
+    def a_leader_elsewhere_ends(self, well):
         if self.led_out_at is None and not self.machine.stopping:
-            self.led_out_at = self.now
+            self.led_out_at = self.now if well else self.now - self.policy.grace
             self.due.clear()
-        self.feed(LeaderDone())
+        self.feed(LeaderEnded(well))
+        self.feed(Tick())
 
     @rule()
     def stop(self):
@@ -243,24 +244,32 @@ def test_who_outlives_the_one_that_leads_is_stopped_then_killed():
 
 def test_who_outlives_a_leader_elsewhere_is_stopped_too():
     machine = running(ProcessSpec("a", ("x",)), grace=5)
-    assert machine.handle(LeaderDone(), 1.0) == []
+    assert machine.handle(LeaderEnded(well=True), 1.0) == []
     assert machine.handle(Tick(), 6.0) == [Kill("a", TERM)]
     assert machine.handle(Exited("a", 75), 6.1)[-1] == Finish(ExitCode.OK)
+
+
+def test_nobody_waits_for_a_leader_elsewhere_that_cannot_go_on():
+    machine = running(ProcessSpec("a", ("x",)), grace=5)
+    assert machine.handle(LeaderEnded(well=False), 1.0) == []
+    assert machine.handle(Tick(), 1.0) == [Kill("a", TERM)]
+    assert machine.handle(Tick(), 6.0) == [Kill("a", KILL)]
+    assert machine.handle(Exited("a", -9), 6.1)[-1] == Finish(ExitCode.OK)
 
 
 def test_a_hopeless_process_waits_for_the_leader_and_says_why():
     machine = Machine([ProcessSpec("a", ("x",))], Policy(), 0.0)
     machine.handle(Hopeless("a", "exit 78 (no ledger)"), 0.0)
     assert ticks(machine, 0, 100) == []
-    assert machine.handle(LeaderDone(), 100.0) == [Finish(ExitCode.OK)]
+    assert machine.handle(LeaderEnded(well=True), 100.0) == [Finish(ExitCode.OK)]
     assert machine.cause == "a: exit 78 (no ledger)"
 
 
-def test_a_hopeless_process_that_is_stopped_has_not_done_its_work():
+def test_a_hopeless_process_that_is_stopped_stays_hopeless():
     machine = Machine([ProcessSpec("a", ("x",))], Policy(), 0.0)
     machine.handle(Hopeless("a", "exit 78"), 0.0)
     assert machine.handle(RestartRequested(), 1.0) == []
-    assert machine.handle(StopRequested(), 2.0) == [Finish(ExitCode.TEMPORARY)]
+    assert machine.handle(StopRequested(), 2.0) == [Finish(ExitCode.PERMANENT)]
 
 
 def test_a_leader_that_a_stop_ends_leads_nobody():

@@ -8,6 +8,7 @@ import pytest
 
 from ardea.errors import ClusterError, ConfigError
 from ardea.supervision import records
+from ardea.supervision.machine import RESTARTED
 from ardea.supervision.spec import Policy, ProcessSpec, dump, load
 
 
@@ -83,9 +84,19 @@ def test_a_wrong_specification_says_where_and_what(tmp_path, document, message):
     assert caught.value.hint
 
 
-@pytest.mark.parametrize(("code", "signal", "done"), [(0, None, True), (75, None, False), (None, "SIGKILL", False)])
-def test_only_an_exit_0_says_that_the_work_is_done(tmp_path, code, signal, done):
-    assert not records.is_done(tmp_path, "a")
-    records.write_exit(tmp_path, records.Exit("a", 1, 1, code, signal, "", 0.0))
+@pytest.mark.parametrize(
+    ("code", "signal", "reason", "final"),
+    [
+        (0, None, "exit 0", True),
+        (75, None, "exit 75", False),
+        (None, "SIGKILL", "killed by SIGKILL", False),
+        (78, None, "exit 78 (no ledger)", True),
+        (78, None, f"exit 78 ({RESTARTED})", False),
+    ],
+)
+def test_what_ends_with_0_or_78_has_ended_for_good(tmp_path, code, signal, reason, final):
+    assert records.final_end(tmp_path, "a") is None
+    ended = records.Exit("a", 1, 1, code, signal, reason, 0.0)
+    records.write_exit(tmp_path, ended)
     records.write_exit(tmp_path, records.Exit("b", 1, 1, 0, None, "", 0.0))
-    assert records.is_done(tmp_path, "a") == done
+    assert records.final_end(tmp_path, "a") == (ended if final else None)
