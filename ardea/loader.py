@@ -14,6 +14,9 @@ from types import ModuleType
 from ardea.errors import NotFound, UserError
 from ardea.topology import Topology
 
+_SHOWN_FRAMES = 20
+"""A recursion without end has a thousand, which say nothing more."""
+
 _loaded: set[str] = set()
 _NOT_THE_AUTHORS = (
     Path(__file__).resolve().parent,
@@ -34,9 +37,8 @@ def load(target: str) -> type[Topology]:
     """
     path, wanted = _split(target)
     if not path.is_file():
-        raise NotFound(
-            f"there is no topology file {path}", hint="Give FILE or FILE:Class, for example wc.py:WordCount."
-        )
+        what = f"{path} is a folder" if path.is_dir() else f"there is no topology file {path}"
+        raise NotFound(what, hint="Give FILE or FILE:Class, for example wc.py:WordCount.")
     module = _import(path.resolve())
     found = dict(_topologies(module))
     if wanted is not None:
@@ -75,6 +77,8 @@ def _topologies(module: ModuleType) -> Iterator[tuple[str, type[Topology]]]:
 
 def _import(path: Path) -> ModuleType:
     root, name = path.parent, path.stem
+    if "." in name:
+        raise UserError(f"{path} cannot be imported: {name!r} has a dot in it", hint="Give the file another name.")
     while (root / "__init__.py").is_file():
         root, name = root.parent, f"{root.name}.{name}"
     if (present := sys.modules.get(name)) is not None:
@@ -118,8 +122,14 @@ def _account(error: BaseException) -> str:
 
 def _lines(error: BaseException) -> Iterator[str]:
     yield from (line.rstrip("\n") for line in traceback.format_exception_only(error))
-    for frame in traceback.extract_tb(error.__traceback__):
-        path = Path(frame.filename).resolve()
-        if path.is_file() and not any(path.is_relative_to(folder) for folder in _NOT_THE_AUTHORS):
-            yield f"  {frame.filename}:{frame.lineno}, in {frame.name}"
-            yield f"    {frame.line}"
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_the_authors(frame.filename)]
+    for frame in frames[:_SHOWN_FRAMES]:
+        yield f"  {frame.filename}:{frame.lineno}, in {frame.name}"
+        yield f"    {frame.line}"
+    if len(frames) > _SHOWN_FRAMES:
+        yield f"  ... and {len(frames) - _SHOWN_FRAMES:,} more"
+
+
+def _is_the_authors(file: str) -> bool:
+    path = Path(file).resolve()
+    return path.is_file() and not any(path.is_relative_to(folder) for folder in _NOT_THE_AUTHORS)

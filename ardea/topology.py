@@ -136,13 +136,20 @@ class _Draft:
         """``specs`` by attribute; ``places`` tells of which attribute a spec is, or was before a subclass."""
         self.problems: list[str] = []
         self._name = name
-        names = {attribute: spec.name or attribute for attribute, spec in specs.items()}
+        names = {attribute: self._name_of(spec, attribute) for attribute, spec in specs.items()}
         self._specs = [(names[attribute], spec) for attribute, spec in specs.items()]
         self._specs += [(f"{name}_{role}", c) for name, spec in self._specs for role, c in spec.companions.items()]
         self._names = {spec: names[attribute] for spec, attribute in places.items() if attribute in names}
         for attribute, spec in specs.items():
             if places[id(spec)] != attribute:
                 self.problems.append(f"Component: [{names[attribute]}] shares its spec with another; call spec() twice")
+
+    def _name_of(self, spec: Spec, attribute: str) -> str:
+        name: Any = spec.name or attribute
+        if isinstance(name, str):
+            return name
+        self.problems.append(f"Component: [{attribute}]: {name!r} is no name; give it a text")
+        return attribute
 
     def finish(self, config: Mapping[str, Any], overrides: Mapping[str, Any]) -> LogicalPlan:
         merged = self._checked(config, f"topology {self._name!r}") | self._checked(overrides, "the overrides")

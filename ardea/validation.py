@@ -31,8 +31,9 @@ IMPLICIT_STREAMS: Mapping[ComponentKind, tuple[StreamPlan, ...]] = {
 }
 """Streams that a component has without declaring them; a plan holds them where somebody reads them."""
 
-# Names end up in paths, in "split:2" and in log lines.
-_NAME = re.compile(r"[^\s/\\:,]{1,128}")
+# Names end up in the names of files (255 bytes), in "split:2", in log lines and on terminals.
+_NAME = re.compile(r"[^\s/\\:,]+")
+_MAX_NAME_BYTES = 128
 
 
 def problems_of(plan: LogicalPlan) -> list[str]:
@@ -55,21 +56,26 @@ def stream_of(component: ComponentPlan, name: str) -> StreamPlan | None:
 
 
 def _topology_name(name: str) -> Iterator[str]:
-    if _NAME.fullmatch(name) is None or "." in name:
+    if not _is_name(name) or "." in name:
         yield (
-            f"{name!r} is not a valid topology name: it has 1 to 128 characters, none of them '.', '/', '\\', ':', ','"
-            " or white space"
+            f"{name!r} is not a valid topology name: it has 1 to {_MAX_NAME_BYTES} bytes in UTF-8, of printable"
+            " characters but '.', '/', '\\', ':', ',' and white space"
         )
 
 
 def _component_name(component: ComponentPlan) -> Iterator[str]:
     if component.name.startswith("__"):
         yield f"{component.name} is not a valid component id: names that begin with '__' are reserved"
-    elif _NAME.fullmatch(component.name) is None:
+    elif not _is_name(component.name) or component.name.startswith("."):
         yield (
-            f"{component.name!r} is not a valid component id: it has 1 to 128 characters, none of them '/', '\\', ':',"
-            " ',' or white space"
+            f"{component.name!r} is not a valid component id: it has 1 to {_MAX_NAME_BYTES} bytes in UTF-8, of"
+            " printable characters but '/', '\\', ':', ',' and white space, and does not begin with '.'"
         )
+
+
+def _is_name(name: str) -> bool:
+    # What cannot be printed cannot be encoded either (half a surrogate pair), or is not what a terminal would show.
+    return _NAME.fullmatch(name) is not None and name.isprintable() and len(name.encode()) <= _MAX_NAME_BYTES
 
 
 def _duplicates(plan: LogicalPlan) -> Iterator[str]:
@@ -95,7 +101,9 @@ def _streams(component: ComponentPlan) -> Iterator[str]:
     for name in _repeated(stream.name for stream in component.streams):
         yield f"{where} declares stream: [{name}] twice"
     for stream in component.streams:
-        if stream.name.startswith("__"):
+        if not isinstance(stream.name, str) or not (stream.name and stream.name.isprintable()):
+            yield f"{where}: {stream.name!r} is not a valid stream id: it is a text that can be printed"
+        elif stream.name.startswith("__"):
             yield f"{where}: {stream.name} is not a valid stream id: names that begin with '__' are reserved"
         for field in _repeated(stream.fields):
             yield f"{where} stream: [{stream.name}]: duplicate field '{field}'"
@@ -112,7 +120,7 @@ def _inputs(component: ComponentPlan, declared: Mapping[str, ComponentPlan]) -> 
         if entry.component not in declared:
             yield f"{where} subscribes from non-existent component [{entry.component}]"
         elif (stream := stream_of(declared[entry.component], entry.stream)) is None:
-            names = ", ".join(each.name for each in declared[entry.component].streams)
+            names = ", ".join(str(each.name) for each in declared[entry.component].streams)
             yield (
                 f"{where} subscribes from non-existent stream: [{entry.stream}] of component [{entry.component}],"
                 f" which has [{names}]"
@@ -131,7 +139,7 @@ def _columns(component: ComponentPlan, declared: Mapping[str, ComponentPlan]) ->
     for source, stream in streams:
         if not stream.fields:
             yield f"{where} reads columns, and stream: [{stream.name}] of component [{source.name}] has no fields"
-    fields = {field for _, stream in streams for field in stream.fields}
+    fields = [field for _, stream in streams for field in stream.fields]
     if unknown := [name for name in cls.column_types if name not in fields]:
         yield f"{where}: column_types of fields that no input has: [{', '.join(unknown)}]"
 
@@ -139,8 +147,11 @@ def _columns(component: ComponentPlan, declared: Mapping[str, ComponentPlan]) ->
 def _grouping(where: str, entry: InputPlan, stream: StreamPlan) -> Iterator[str]:
     grouping, source = entry.grouping, entry.component
     where = f"{where} [{source}]"
+    if wrong := [field for field in grouping.fields if not isinstance(field, str)]:
+        yield f"{where} by {grouping.kind}: {wrong[0]!r} is no field name; give each as an argument of its own"
+        return
     if missing := [field for field in grouping.fields if field not in stream.fields]:
-        yield f"{where} with non-existent fields: [{', '.join(missing)}]; it has [{', '.join(stream.fields)}]"
+        yield f"{where} with non-existent fields: [{', '.join(missing)}]; it has [{', '.join(map(str, stream.fields))}]"
     if grouping.kind in ("fields", "partial_key") and not grouping.fields:
         yield f"{where} by {grouping.kind}, but names no field"
     for field in _repeated(grouping.fields):
@@ -189,4 +200,7 @@ def _size(plan: LogicalPlan) -> Iterator[str]:
 
 
 def _repeated(values: Iterable[T]) -> list[T]:
-    return [value for value, times in Counter(values).items() if times > 1]
+    # By their texts: what an author wrote in place of a name may have no hash.
+    named = [(repr(value), value) for value in values]
+    times = Counter(text for text, _ in named)
+    return [value for text, value in dict(named).items() if times[text] > 1]

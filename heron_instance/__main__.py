@@ -28,7 +28,8 @@ def main() -> int:
     args = parser.parse_args()
     try:
         definition = Definition.read(args.definition)
-        plan = definition.rescaled(loader.load(definition.location).plan(definition.config))
+        with leash.in_user_code():
+            plan = definition.rescaled(loader.load(definition.location).plan(definition.config))
         _compare(definition, plan.digests(), plan.digest())
         addresses = Addresses(args.control, args.data, args.metrics)
         process = InstanceProcess(definition, plan, args.task, args.container, addresses)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +10,7 @@ import typer
 from rich.table import Table
 
 from ardea import config, loader
-from ardea.cli import console
+from ardea.cli import console, submission
 from ardea.cli.console import Output
 from ardea.plan import LogicalPlan
 from scheduler.difference import Difference
@@ -22,12 +20,12 @@ from scheduler.update import Change
 def asked(parallelism: list[str] | None, settings: list[str] | None, *, moving: bool) -> Change:
     """What the options mean, but for a new version."""
     tasks = dict(map(_count, parallelism or ()))
-    return Change(parallelism=tasks, overrides=config.parse(settings or ()), moves_keys=moving)
+    return Change(parallelism=tasks, overrides=submission.checked(config.parse(settings or ())), moves_keys=moving)
 
 
 def build(target: str, overrides: Mapping[str, Any]) -> LogicalPlan:
-    """What an author's file builds; whatever it prints while it is imported is no data of ours."""
-    with contextlib.redirect_stdout(sys.stderr):
+    """What an author's file builds."""
+    with submission.authors_prints():
         return loader.load(target).plan(overrides)
 
 

@@ -31,6 +31,7 @@ from scheduler.kubernetes.describe import pod_rows, process_rows
 from scheduler.kubernetes.topologies import find as find_root
 from scheduler.kubernetes.topologies import pods_of
 from scheduler.kubernetes.waiting import refusals
+from scheduler.packing.amounts import format_bytes
 from scheduler.processes import ProcessRow, processes
 
 
@@ -178,7 +179,7 @@ def _kept(keeper: dict[str, Any] | None) -> str | None:
 
 def _tasks(status: Status, processes: list[ProcessRow]) -> Table:
     numbers = ("Emitted", "Executed", "Acked", "Failed", "Pending")
-    names = ("Task", "Container", "Pid", "State", "Process", "Life", "Restarts")
+    names = ("Task", "Container", "Pid", "State", "Process", "Life", "Restarts", "CPU s", "Memory")
     table = Table(*names, *numbers, box=None, pad_edge=False)
     counted = {each.process: each.totals for each in status.processes if each.component}
     running = {each.name: each for each in processes}
@@ -190,6 +191,7 @@ def _tasks(status: Status, processes: list[ProcessRow]) -> Table:
         else:
             where = (str(process.container), str(process.pid or "-"))
             how = (process.state, life, str(process.restarts))
+        used = (f"{totals.cpu_seconds:,.1f}", format_bytes(totals.resident_memory_bytes))
         counts = (totals.emitted, totals.executed, totals.acked, totals.failed, totals.pending)
-        table.add_row(task, *where, told.state, *how, *(f"{count:,}" for count in counts))
+        table.add_row(task, *where, told.state, *how, *used, *(f"{count:,}" for count in counts))
     return table

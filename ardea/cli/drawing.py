@@ -7,15 +7,16 @@ from typing import Any
 
 from rich.table import Table
 
-from ardea.cli import console
+from ardea.cli import console, submission
 from ardea.cli.console import Output
 from ardea.loader import load
 
 
 def draw(target: str, config: Mapping[str, Any], output: Output) -> None:
     """Prints the plan of ``FILE[:Class]`` with a submitter's configuration; of Trident, each component's operations."""
-    topology = load(target)
-    plan = topology.plan(config)
+    with submission.authors_prints():
+        topology = load(target)
+        plan = topology.plan(config)
     operations: Mapping[str, Sequence[str]] = getattr(topology, "operations", {})
     rows: list[dict[str, Any]] = [
         {

@@ -46,7 +46,13 @@ def overrides(
 ) -> dict[str, Any]:
     """The configuration that the options make, which wins over the topology's."""
     given = {"topology.name": name, "topology.stmgrs": containers, METRICS_KEY: metrics_port}
-    return config.parse(settings or ()) | {key: value for key, value in given.items() if value is not None}
+    return checked(config.parse(settings or ()) | {key: value for key, value in given.items() if value is not None})
+
+
+def checked(given: dict[str, Any]) -> dict[str, Any]:
+    """The same; what is wrong with it is said before the author's file is looked at, which is not at fault."""
+    config.validate(given, "the command line")
+    return given
 
 
 @contextlib.contextmanager

@@ -23,6 +23,7 @@ from ardea.plan.definition import Definition
 from ardea.state.topologies import status as status_of
 from scheduler.control import Status
 from scheduler.home import Home
+from scheduler.packing.amounts import format_bytes
 
 INTERVAL = 2.0
 WINDOW = 5.0
@@ -34,7 +35,8 @@ class Row(msgspec.Struct, frozen=True):
 
     Rates are a second, latencies seconds; ``capacity`` and ``back_pressure`` are shares of the time (0 to 1) in which
     the executor worked, or was held back, and ``initiates`` that in which the task held spouts back, because too much
-    waited for it: ``initiated_seconds`` in all.  Of a component: those of the task that has most of each.
+    waited for it: ``initiated_seconds`` in all.  Of a component: those of the task that has most of each.  ``cpu``: in
+    cores.
     """
 
     component: str
@@ -53,6 +55,7 @@ class Row(msgspec.Struct, frozen=True):
     pending: int
     exceptions: int
     resident_memory_bytes: int
+    cpu: float
 
 
 class Window:
@@ -118,6 +121,7 @@ class Window:
             pending=lately.pending,
             exceptions=lately.exceptions,
             resident_memory_bytes=lately.resident_memory_bytes,
+            cpu=rate(lately.cpu_seconds),
         )
 
 
@@ -185,7 +189,7 @@ def _table(status: Status, rows: Sequence[Row]) -> Table:
     for column in ("Component", "Task", "Container"):
         table.add_column(column)
     numbers = "Emitted/s", "Executed/s", "Acked/s", "Failed/s", "Latency", "p99", "Capacity", "Held back", "Holds back"
-    for column in (*numbers, "Pending"):
+    for column in (*numbers, "Pending", "CPU", "Memory"):
         table.add_column(column, justify="right")
     for row in rows:
         whole = row.task is None
@@ -194,5 +198,7 @@ def _table(status: Status, rows: Sequence[Row]) -> Table:
         shares = (f"{100 * share:.0f} %" for share in (row.capacity, row.back_pressure))
         names = (row.component, "", "") if whole else ("", row.task or "", str(row.container))
         holds = f"{100 * row.initiates:.0f} % ({seconds(row.initiated_seconds)})" if row.initiated_seconds else "-"
-        table.add_row(*names, *rates, *times, *shares, holds, f"{row.pending:,}", style="bold" if whole else None)
+        used = f"{100 * row.cpu:.0f} %", format_bytes(row.resident_memory_bytes)
+        style = "bold" if whole else None
+        table.add_row(*names, *rates, *times, *shares, holds, f"{row.pending:,}", *used, style=style)
     return table

@@ -100,9 +100,11 @@ def test_a_name_that_is_no_topology(write):
 
 
 def test_a_missing_file(tmp_path):
-    for target in (tmp_path / "none.py", f"{tmp_path / 'none.py'}:Words", tmp_path):
+    for target in (tmp_path / "none.py", f"{tmp_path / 'none.py'}:Words"):
         with pytest.raises(NotFound, match="there is no topology file"):
             load(str(target))
+    with pytest.raises(NotFound, match="is a folder"):
+        load(str(tmp_path))
 
 
 def test_a_file_that_raises_shows_the_cause_and_the_authors_lines_only(write):
@@ -159,6 +161,19 @@ def test_a_file_named_like_a_module_is_refused(write):
     error = failure(write(GOOD, "json.py"))
     assert "cannot be imported as 'json'" in error.message
     assert error.hint == "Give the file another name."
+
+
+def test_a_file_with_a_dot_in_its_name_is_refused(write):
+    error = failure(write(GOOD, "words.v2.py"))
+    assert "words.v2.py cannot be imported: 'words.v2' has a dot in it" in error.message
+    assert error.hint == "Give the file another name."
+
+
+def test_a_recursion_without_end_is_told_briefly(write):
+    lines = failure(write("def again():\n    again()\n\nagain()\n")).message.splitlines()
+    assert lines[0].startswith("RecursionError")
+    assert lines[-2].startswith("  ... and ")
+    assert len(lines) < 50
 
 
 def test_a_file_of_a_package_imports_its_siblings(write):

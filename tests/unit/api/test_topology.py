@@ -235,6 +235,19 @@ def test_several_specs_of_one_class_and_explicit_names():
     assert [i.component for i in plan["count"].inputs] == ["config", "b"]
 
 
+def test_a_name_is_a_text():
+    class Numbered(Topology):
+        lines = Lines.spec(name=5)
+        count = Count.spec(inputs=[lines], name=["count"])
+
+    with pytest.raises(TopologyError) as refused:
+        Numbered.plan()
+    assert refused.value.problems == (
+        "Component: [lines]: 5 is no name; give it a text",
+        "Component: [count]: ['count'] is no name; give it a text",
+    )
+
+
 def test_builder_takes_components_that_are_called_like_attributes():
     builder = TopologyBuilder("odd")
     builder.add_spout("plan", Lines)

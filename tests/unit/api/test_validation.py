@@ -70,6 +70,14 @@ class Reserved(Count):
     outputs = (Stream(["z"], name="__z"),)
 
 
+class NumberedStream(Count):
+    outputs = (Stream(["z"], name=5),)
+
+
+class Unhashable(Count):
+    outputs = (Stream([["a"]], name="s"),)
+
+
 class BareText(Count):
     outputs = "word"
 
@@ -143,9 +151,12 @@ WRONG = {
     "Component: [c]: outputs are a list of field names and Streams, not ('word', 5)": also("c", Numbers),
     "Component: [c] stream: [s]: '' is no field name": also("c", Empty),
     "__c is not a valid component id: names that begin with '__' are reserved": also("__c", Count),
-    "'a/b' is not a valid component id: it has 1 to 128 characters, none of them '/', '\\', ':', ',' or white space": (
-        also("a/b", Count)
-    ),
+    "'a/b' is not a valid component id: it has 1 to 128 bytes in UTF-8, of printable characters but '/', '\\', ':', ','"
+    " and white space, and does not begin with '.'": also("a/b", Count),
+    "Component: [c]: 5 is not a valid stream id: it is a text that can be printed": also("c", NumberedStream),
+    "Component: [b] subscribes from stream: [default] of component [lines] by fields: ['line'] is no field name; give"
+    " each as an argument of its own": reading(Grouping.fields(["line"])),
+    "Component: [c] stream: [s]: ['a'] is no field name": also("c", Unhashable),
 }
 
 
@@ -160,6 +171,19 @@ def test_duplicates_of_streams_and_fields():
         "Component: [c] stream: [default]: duplicate field 'a'",
         "Component: [c] stream: [s]: duplicate field 'y'",
     ]
+
+
+@pytest.mark.parametrize("name", ["a\0b", "\x1b[31mred", "\ud800", "\u200b", "鳥" * 43, "..", ".hidden"])
+def test_a_name_fits_into_the_name_of_a_file_and_onto_a_terminal(name):
+    [problem] = problems(also(name, Count))
+    assert problem.startswith(f"{name!r} is not a valid component id")
+
+
+@pytest.mark.parametrize("name", ["鳥" * 42, "été", "🐦", "a.b", "$x-1"])
+def test_a_name_may_be_of_any_script(name):
+    builder = TopologyBuilder("t")
+    builder.add_bolt(name, Count, inputs=[builder.add_spout("lines", Lines)])
+    assert name in {component.name for component in builder.plan()}
 
 
 @pytest.mark.parametrize("name", ["a.b", "a/b", "", "a b", "a:b", "x" * 129])

@@ -90,9 +90,10 @@ def test_a_dry_run_prints_the_plan_as_a_table_and_as_json(tmp_path):
     assert not (tmp_path / "none").exists()
 
 
-def test_what_the_file_prints_stays_out_of_the_data(file):
-    path = file(GOOD + "class T(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s])\n")
-    run = ardea("run", path, "--dry-run", "-o", "json")
+@pytest.mark.parametrize(("verb", "option"), [("run", "--dry-run"), ("describe", "--plan")])
+def test_what_the_file_prints_stays_out_of_the_data(file, tmp_path, verb, option):
+    path = file(GOOD + f"class T(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s])\n# for {verb}\n")
+    run = ardea(verb, path, option, "-o", "json", "--state", tmp_path / "none")
     assert json.loads(run.stdout)["topology"] == "T"
     assert "imported" in run.stderr
 
@@ -119,13 +120,15 @@ def test_what_the_file_prints_stays_out_of_the_data(file):
         ),
         (
             GOOD + "class T(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s])\n",
-            ["--set", "topology.max.spout.pending=many"], ExitCode.INVALID, "not 'many'",
+            ["--set", "topology.max.spout.pending=many"], ExitCode.INVALID, "the command line: 'topology.max.spout.",
         ),
         (
             GOOD + "class T(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s])\n",
             ["--logs", "bb"], ExitCode.INVALID, "did you mean 'b'?",
         ),
         (GOOD, ["--logs", "b", "-o", "json"], ExitCode.INVALID, "choose one of them"),
+        (GOOD, ["--set", "topology.stmgrs=0"], ExitCode.INVALID, "hint: `ardea config` prints every key"),
+        (GOOD, ["--name", ""], ExitCode.INVALID, "the command line: 'topology.name' takes a text, not ''"),
         (GOOD, ["--containers", "0"], ExitCode.USAGE, "Invalid value"),
         (GOOD, ["--unknown"], ExitCode.USAGE, "No such option"),
     ],

@@ -41,6 +41,21 @@ def test_rates_latencies_and_shares_are_those_of_the_time_between():
     assert task.latency == pytest.approx(0.002)
 
 
+def test_cpu_and_memory_are_those_of_the_processes():
+    window = Window({"numbers"})
+    window.observe(0.0, [process("add", 0, cpu_seconds=50.0), process("add", 1, cpu_seconds=1.0)])
+    window.observe(
+        2.0,
+        [
+            process("add", 0, cpu_seconds=51.0, resident_memory_bytes=50_000_000),
+            process("add", 1, cpu_seconds=2.5, resident_memory_bytes=30_000_000),
+        ],
+    )
+    component, first, second = window.rows()
+    assert (first.cpu, second.cpu, component.cpu) == (0.5, 0.75, 1.25)
+    assert (first.resident_memory_bytes, component.resident_memory_bytes) == (50_000_000, 80_000_000)
+
+
 def test_a_bolts_latency_is_that_of_process():
     window = Window({"numbers"})
     window.observe(0.0, [process("add", 0)])
