@@ -14,7 +14,7 @@ import os
 import shutil
 from pathlib import Path
 
-from ardea.errors import ClusterError, NotFound, StateError
+from ardea.errors import ClusterError, NotFound, StateError, UserError
 from ardea.state import StateManager, open_state, paths
 from ardea.state.address import SCHEME
 from ardea.state.disk import explain
@@ -27,9 +27,18 @@ class Home:
     """One state directory; nothing is touched before it is needed."""
 
     def __init__(self, address: Path | str = DEFAULT, *, files: Path | str = DEFAULT) -> None:
-        """``address``: the directory, or where a ZooKeeper is; then ``files`` is the directory.  ``~`` is expanded."""
+        """``address``: the directory, or where a ZooKeeper is; then ``files`` is the directory.  ``~`` is expanded.
+
+        Raises:
+            UserError: it is no directory's name, or that of a file.
+        """
         remote = str(address).lower().startswith(f"{SCHEME}://")
+        hint = f"--state (or ARDEA_STATE) takes a directory, made if it is missing, or {SCHEME}://HOST:PORT/ROOT"
+        if not str(address).strip():
+            raise UserError("the state directory has no name", hint=hint)
         self.root = Path(files if remote else address).expanduser().absolute()
+        if self.root.is_file():
+            raise UserError(f"the state directory {self.root} is a file", hint=hint)
         self.address = str(address) if remote else str(self.root)
         self.state_url = self.address if remote else str(self.root / "state")
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ardea.errors import ClusterError, NotFound
+from ardea.errors import ClusterError, NotFound, UserError
 from ardea.plan import ContainerPlan, InstancePlan, PackingPlan, Resource
 from scheduler.capacity import PROCESS_BYTES, Machine, check, check_ports
 from scheduler.home import Home, hold, is_held
@@ -104,3 +104,11 @@ def test_runs_are_found_by_id_and_by_name(tmp_path):
     assert home.find("a").name == "a-00000002"
     with pytest.raises(NotFound, match="knows a, a-b"):
         home.find("c")
+
+
+def test_what_is_no_state_directory_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="has no name"):
+        Home("")
+    with pytest.raises(UserError, match=r"the state directory .*/file is a file"):
+        Home(tmp_path / "file")
