@@ -23,7 +23,8 @@ def look(pid: int) -> Look | None:
     # The name, in parentheses, may hold anything; the fields are numbered from 3 behind it (proc_pid_stat(5)).
     fields = text[text.rindex(b")") + 2 :].split()
     cpu = (int(fields[14 - 3]) + int(fields[15 - 3])) / _TICK
-    return Look(resident=int(fields[24 - 3]) * _PAGE, cpu=cpu, stopped=fields[0] in (b"T", b"t"))
+    state = fields[0]
+    return Look(int(fields[24 - 3]) * _PAGE, cpu, stopped=state in (b"T", b"t"), ready=state in (b"R", b"D"))
 
 
 def arm_leash(fd: int, group: int) -> None:

@@ -42,11 +42,15 @@ class Phase(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the kernel says of a process: resident bytes, CPU seconds so far, stopped by a signal or debugger."""
+    """What the kernel says of a process: resident bytes, CPU seconds so far, stopped by a signal or debugger.
+
+    ``ready``: it would work if it got a core, or what it reads from a disk.
+    """
 
     resident: int
     cpu: float
     stopped: bool
+    ready: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,7 +354,7 @@ class Machine:
             since, cpu = process.window
             if now - since < self.policy.silence / 2:
                 return []
-            if process.look.cpu - cpu < IDLE * (now - since):
+            if process.look.cpu - cpu < IDLE * (now - since) and not process.look.ready:
                 return self._kill(process, f"{said}: it is idle")
             process.window = (now, process.look.cpu)
         if not process.beaten:

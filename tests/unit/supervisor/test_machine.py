@@ -352,6 +352,16 @@ def test_silent_user_code_that_is_idle_or_stopped_is_killed(cpu, stopped, why):
     assert why in machine.processes["a"].killed
 
 
+def test_who_gets_no_core_or_waits_for_a_disk_is_not_idle():
+    machine = running()
+    machine.handle(Beat("a", in_user_code=True), 0)
+    found = []
+    for now in range(1, 25):
+        found += machine.handle(Observed("a", Look(0, 0.0, stopped=False, ready=now < 20)), now)
+        found += machine.handle(Tick(), now)
+    assert found == [ReportStuck("a", 10), Kill("a", KILL)]
+
+
 def test_user_code_that_stops_working_later_is_killed_later():
     machine = running()
     machine.handle(Beat("a", in_user_code=True), 0)
