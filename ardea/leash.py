@@ -44,19 +44,19 @@ def beat(in_user_code: bool, *, same_call: bool = False) -> None:
 
 
 @contextlib.contextmanager
-def in_user_code(every: float = 1.0) -> Iterator[None]:
-    """Beats in the meantime, ``every`` so many seconds: for calls of the user's code while no I/O loop runs.
+def beating(*, in_user_code: bool, every: float = 1.0) -> Iterator[None]:
+    """Beats in the meantime, once in ``every`` so many seconds: for what takes long while no I/O loop runs.
 
-    So an import that waits for something is not taken for a process that hangs, but named when it takes long.
+    An import of the user's that waits for something is so not taken for a process that hangs, but named in time.
     """
     over = threading.Event()
 
-    def beating() -> None:
+    def again() -> None:
         while not over.wait(every):
-            beat(in_user_code=True, same_call=True)
+            beat(in_user_code, same_call=True)
 
-    beat(in_user_code=True)
-    thread = threading.Thread(target=beating, name="beats", daemon=True)
+    beat(in_user_code)
+    thread = threading.Thread(target=again, name="beats", daemon=True)
     thread.start()
     try:
         yield

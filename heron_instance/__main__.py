@@ -28,7 +28,7 @@ def main() -> int:
     args = parser.parse_args()
     try:
         definition = Definition.read(args.definition)
-        with leash.in_user_code():
+        with leash.beating(in_user_code=True):
             plan = definition.rescaled(loader.load(definition.location).plan(definition.config))
         _compare(definition, plan.digests(), plan.digest())
         addresses = Addresses(args.control, args.data, args.metrics)

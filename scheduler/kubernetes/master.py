@@ -6,10 +6,7 @@ Exit codes, which are those of its Job's container: 0 SUCCEEDED or killed, 78 FA
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 from ardea import leash, logs
@@ -28,7 +25,7 @@ from topology_master.process import MasterProcess, read_token
 def run(definition: Definition, folder: Path, metrics: str, host: str, keys: Path | None) -> ExitCode:
     """The whole life of one master; a topology that has ended needs none."""
     code = ExitCode.TEMPORARY
-    with _beating():
+    with leash.beating(in_user_code=False):
         cluster = Cluster.connect()
         place = Place(cluster, definition)
         root = place.root() if place.wanted() else None
@@ -39,7 +36,7 @@ def run(definition: Definition, folder: Path, metrics: str, host: str, keys: Pat
         code = _act(process, folder, cluster, Blueprint.read(root))
     if code != ExitCode.OK and place.wanted():
         return code
-    with _beating():
+    with leash.beating(in_user_code=False):
         verdict = place.conclude()
     if verdict is None:
         return ExitCode.TEMPORARY
@@ -62,24 +59,6 @@ def _act(process: MasterProcess, folder: Path, cluster: Cluster, blueprint: Blue
             return process.run()
         finally:
             keeper.stop()
-
-
-@contextlib.contextmanager
-def _beating() -> Iterator[None]:
-    """Before and after the master's own loop: each call has a deadline, and together they may take long."""
-    over = threading.Event()
-
-    def beat() -> None:
-        while not over.wait(1.0):
-            leash.beat(in_user_code=False)
-
-    thread = threading.Thread(target=beat, name="beat", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
 
 
 def main() -> int:

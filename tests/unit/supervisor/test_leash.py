@@ -21,7 +21,7 @@ def beats(monkeypatch):
 @pytest.mark.timeout(30)
 def test_a_call_of_user_code_beats_as_long_as_it_lasts(beats):
     """An import that waits for something says all the time that it is one call, and nothing once it is over."""
-    with leash.in_user_code(every=0.001):
+    with leash.beating(in_user_code=True, every=0.001):
         said = b""
         while len(said) < 4:
             said += os.read(beats, 4 - len(said))
@@ -32,6 +32,6 @@ def test_a_call_of_user_code_beats_as_long_as_it_lasts(beats):
             os.read(beats, 4096)
         except BlockingIOError:
             break
-    with pytest.raises(ZeroDivisionError), leash.in_user_code(every=60.0):
+    with pytest.raises(ZeroDivisionError), leash.beating(in_user_code=True, every=60.0):
         _ = 1 / 0
     assert os.read(beats, 10) == b"u"

@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ardea import Bolt
+from ardea import Bolt, Spout
 from ardea.testing import RowsSpout
 
 AB = RowsSpout.of(["word"], [["A" if i % 2 == 0 else "B"] for i in range(10)])
 """Heron's ABSpout: A and B in turn, ten of them."""
+
+
+class Endless(Spout):
+    """One tracked number after the other."""
+
+    outputs = ["n"]
+
+    def initialize(self, config, context):
+        self.n = 0
+
+    def next_tuple(self):
+        self.n += 1
+        self.emit([self.n], tup_id=self.n)
 
 
 class Identity(Bolt):

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from ardea import Bolt, Grouping, Spout, Topology
+from ardea import Bolt, Grouping, Topology
 from ardea.testing import Cluster
+from tests.unit.topologies.parts import Endless
 
 SECONDS = 35
 """More than the timeout."""
 QUICK = 1e-6
 """Seconds a row: a spout could emit the default of all its pending in 20 ms."""
-
-
-class Endless(Spout):
-    outputs = ["n"]
-
-    def initialize(self, config, context):
-        self.n = 0
-
-    def next_tuple(self):
-        self.n += 1
-        self.emit([self.n], tup_id=self.n)
 
 
 class Passes(Bolt):

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ardea import Bolt, Spout, Topology
+from ardea import Bolt, Topology
 from ardea.testing import Cluster
-
-
-class Endless(Spout):
-    outputs = ["n"]
-
-    def initialize(self, config, context):
-        self.n = 0
-
-    def next_tuple(self):
-        self.n += 1
-        self.emit([self.n], tup_id=self.n)
+from tests.unit.topologies.parts import Endless
 
 
 class Sees(Bolt):
