@@ -192,6 +192,7 @@ class SpoutExecutor(Settling):
         if not self.initialized:
             if self.active:
                 self.set_active(active=True)
+                self.report()  # ahead of all that it emits
             return now + 1.0
         if self.markers.closed:
             return now + 1.0

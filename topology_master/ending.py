@@ -127,6 +127,11 @@ class Ending:
             )
 
     @property
+    def begun(self) -> bool:
+        """Whether any spout has reported: none emits before it has."""
+        return any(told.version for task, told in self.tasks.items() if not self._upstream[task])
+
+    @property
     def quiet(self) -> bool:
         """Whether every task rests, every spout is done, and each rest has been seen by all that it feeds.
 

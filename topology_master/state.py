@@ -346,7 +346,7 @@ class Master:
         elif ending.all_ended:
             succeeded, reason = ending.verdict()
             self._finish(RunState.SUCCEEDED if succeeded else RunState.FAILED, reason)
-        elif self._drain is not None and (ending.quiet or now >= self._drain_until):
+        elif self._drain is not None and (ending.quiet or now >= self._drain_until or not self._begun):
             left = sum(told.open for told in ending.tasks.values())
             self._finish(RunState.KILLED, f"{left:,} tuples were still open" if left else "")
         elif self._drain is None and self.active and not self.updates.switching and ending.quiet:
@@ -378,6 +378,11 @@ class Master:
         state: RunState, reason: str, drain: float | None, ending: Ending, switch: Switch | None
     ) -> ExecutionState:
         return ExecutionState(state, reason, ending.facts(state, drain), None if state.final else switch)
+
+    @property
+    def _begun(self) -> bool:
+        """Whether there may be tuples: a spout has reported, or a former master may have heard of one."""
+        return self.term > 1 or self.ending.begun
 
     @property
     def over(self) -> bool:

@@ -62,6 +62,7 @@ class Domain:
         self._timing = timing
         self._home = root / HOUSEKEEPING / name
         self._journal = self._home / "journal"
+        self._stored = False  # under the present lock: then the domain has a node
 
     @property
     def in_doubt(self) -> bool:
@@ -86,6 +87,7 @@ class Domain:
             fd = self._acquire(wait)
         except OSError as error:
             raise explain(error, f"lock the state of {self._name}", self._root, "nothing was changed") from error
+        self._stored = False
         try:
             self._recover()
             try:
@@ -93,7 +95,8 @@ class Domain:
             except StateError:
                 self._retire()
                 raise
-            self._retire()
+            if not self._stored:
+                self._retire()
         finally:
             os.close(fd)
 
@@ -120,6 +123,7 @@ class Domain:
         except OSError as error:
             outcome = "the change may or may not be in force: read it again before relying on it"
             raise explain(error, f"complete a write to the state of {self._name}", self._root, outcome) from error
+        self._stored = any(change.contents is not None for change in changes)
 
     def _acquire(self, wait: bool) -> int:
         path = self._home / "lock"
@@ -172,10 +176,12 @@ class Domain:
                 self._disk.remove(target)
             elif (staged := self._home / str(number)).exists():  # else moved before the crash
                 self._disk.rename(staged, target)
+        emptied = {target.parent for number, target in moves if number is None}
         for directory in sorted({target.parent for _, target in moves}):
             if directory.is_dir():
                 self._disk.sync_directory(directory)
-                self._prune(directory)
+                if directory in emptied:
+                    self._prune(directory)
 
     def _prune(self, directory: Path) -> None:
         """Removes empty folders; those of a kind (and the home, which holds the lock) stay."""
@@ -207,9 +213,9 @@ class Domain:
 
     def _sweep(self) -> None:
         """Removes what a dead or refused writer staged."""
-        for file in list(self._home.iterdir()):
-            if not file.name.startswith(_LASTING):
-                self._disk.remove(file)
+        for name in os.listdir(self._home):  # noqa: PTH208 -- as each write does: paths would cost more than the disk
+            if not name.startswith(_LASTING):
+                self._disk.remove(self._home / name)
 
     def _retire(self) -> None:
         """Removes the home of a domain without nodes, so that nothing is left of a topology that is gone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from operator import add
 from typing import Any
 
 from ardea.trident.operations import Aggregator, Collector, CombinerAggregator, Filter
@@ -17,9 +18,7 @@ class Count(CombinerAggregator):
         """One."""
         return 1
 
-    def combine(self, left: int, right: int) -> int:
-        """The sum."""
-        return left + right
+    combine = staticmethod(add)
 
     def zero(self) -> int:
         """None at all."""
@@ -37,9 +36,7 @@ class Sum(CombinerAggregator):
         """The value."""
         return tup[0]
 
-    def combine(self, left: Any, right: Any) -> Any:
-        """The sum."""
-        return left + right
+    combine = staticmethod(add)
 
     def zero(self) -> int:
         """The empty sum."""
@@ -61,7 +58,7 @@ class _Extreme(CombinerAggregator):
         """The value."""
         return tup[0]
 
-    def combine(self, left: Any, right: Any) -> Any:
+    def combine(self, left: Any, right: Any, /) -> Any:
         """The better of two; None is no value."""
         if left is None or right is None:
             return right if left is None else left

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import repeat
-from operator import is_not
+from operator import is_not, itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from ardea.errors import StateError, UserError
@@ -50,6 +50,9 @@ class OpaqueValue(NamedTuple):
     def update(self, txid: int, value: Any) -> OpaqueValue:
         """With the value that ``txid`` gives it."""
         return OpaqueValue(txid, value, self.get(txid))
+
+
+_TXID, _CURRENT = itemgetter(0), itemgetter(1)
 
 
 class NonTransactionalMap(MapState):
@@ -188,9 +191,7 @@ class OpaqueMap(_Versioned):
     def _change(self, keys: Sequence[Key], parts: Sequence[Any], change: Change) -> list[Any]:
         """Begins with the values before this transaction, or with what it has made of them."""
         txid, written, stored = self.txid, self._written, self._stored(keys)
-        before = seen = [
-            None if each is None else each.current if each.txid < txid else each.get(txid) for each in stored
-        ]
+        before = seen = _before(txid, stored)
         if written:
             seen = [None if each is None else self._seen(key, each) for key, each in zip(keys, stored, strict=True)]
         values = change(parts, seen)
@@ -272,6 +273,12 @@ class SnapshottableMap(Snapshottable):
     def close(self) -> None:
         """The map's."""
         self._delegate.close()
+
+
+def _before(txid: int, stored: Sequence[Any]) -> list[Any]:
+    if all(map(is_not, stored, repeat(None))) and max(map(_TXID, stored), default=0) < txid:  # mostly, and much faster
+        return list(map(_CURRENT, stored))
+    return [None if each is None else each.get(txid) for each in stored]
 
 
 def _updated(updates: Sequence[Update], seen: Sequence[Any]) -> list[Any]:

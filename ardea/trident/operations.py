@@ -70,7 +70,7 @@ class CombinerAggregator:
         """The value of a single tuple."""
         raise NotImplementedError
 
-    def combine(self, left: Any, right: Any) -> Any:
+    def combine(self, left: Any, right: Any, /) -> Any:
         """The value of both together."""
         raise NotImplementedError
 

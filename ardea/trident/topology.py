@@ -26,6 +26,8 @@ from ardea.trident.tuples import Fields, names_of, projection, select
 
 TRACKED: Mapping[str, Any] = {"topology.reliability.mode": "ATLEAST_ONCE", "topology.acker.executors": 1}
 """Batches are tracked, whatever a topology's author or submitter chose."""
+ROWS_AT_ONCE = 10_000
+"""More than the engine's default: rows wait for the end of their batch anyway."""
 
 
 class TridentTopology:
@@ -209,7 +211,8 @@ class TridentTopology:
         specs, operations = compile_graph(self.graph, self._states)
         body: dict[str, Any] = {f"component_{number}": spec for number, spec in enumerate(specs)}
         body["operations"] = operations
-        built = type(self.name, (_Compiled,), {"config": {"topology.name": self.name, **self._config}, **body})
+        config = {"topology.name": self.name, "topology.executor.batch.rows": ROWS_AT_ONCE, **self._config}
+        built = type(self.name, (_Compiled,), {"config": config, **body})
         built.__module__ = Topology.__module__  # as what TopologyBuilder builds: the loader takes it for the author's
         return built
 

@@ -233,9 +233,18 @@ def test_a_submitter_that_does_not_wait_says_so(ardea, deadline):
 
 
 def test_a_state_directory_that_cannot_be_written_is_named(ardea, tmp_path: Path):
-    (tmp_path / "state").write_text("a file")
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "local").write_text("a file where the folders of topologies belong")
     told = ardea("submit", "local", topology("Never"))
     assert told.returncode == ExitCode.FAILED
     assert str(tmp_path / "state") in told.stderr
     assert "nothing was started" in told.stderr
+    assert "Traceback" not in told.stderr
+
+
+def test_a_state_directory_that_is_a_file_is_refused(ardea, tmp_path: Path):
+    (tmp_path / "state").write_text("a file")
+    told = ardea("submit", "local", topology("Never"))
+    assert told.returncode == ExitCode.INVALID
+    assert f"the state directory {tmp_path / 'state'} is a file" in told.stderr
     assert "Traceback" not in told.stderr

@@ -280,3 +280,22 @@ def test_drain(wait):
         if wait is None:
             assert cluster.reason == ""
             assert set(cluster.record.acked["spout"]) == {row.tup_id for row in cluster.record.emitted["spout"]}
+
+
+@pytest.mark.parametrize("frozen", [1, 2])
+def test_what_has_not_begun_is_not_waited_for(frozen):
+    """As while a long import runs; but one spout that has begun is enough to wait for."""
+
+    class Starting(Topology):
+        spout = RowsSpout.of(["row"], [["a"]]).spec(par=2)
+        sink = CollectBolt.spec(inputs=[spout])
+
+    with Cluster(Starting, containers=2, cost={"sink": 5.0}) as cluster:
+        for task in range(frozen):
+            cluster.freeze(f"spout-{task}", 9.0)
+        cluster.advance(4)
+        cluster.drain()
+        cluster.advance(0.5)
+        assert (cluster.state == "KILLED") is (frozen == 2)
+        cluster.run_until(lambda: cluster.over, 60)
+        assert cluster.state == "KILLED"
