@@ -421,7 +421,7 @@ sys.stdin.read()
 
 
 @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGTERM])
-def test_a_lease_goes_with_its_process_and_not_with_its_children(state, run_python, poll_until, sign):
+def test_a_lease_goes_with_its_process_and_not_with_its_children(state, run_python, poll_until, leaks, sign):
     path, seen = "/tmasters/wc-1", []
     holder: subprocess.Popen[str] = run_python(HOLDER, state.root)
     child = int(holder.stdout.readline())
@@ -439,3 +439,4 @@ def test_a_lease_goes_with_its_process_and_not_with_its_children(state, run_pyth
         assert state.lease(path, b"mine").held
     finally:
         os.kill(child, signal.SIGKILL)
+        poll_until(state, lambda: child not in leaks.processes())
