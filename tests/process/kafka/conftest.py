@@ -8,8 +8,10 @@ import subprocess
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 
 from ardea.testing.kit import LocalTopology
 from tests.process.waiting import eventually
@@ -198,3 +200,18 @@ def running(tmp_path: Path, broker: Broker) -> Running:
 def logs(topology: LocalTopology, task: str) -> str:
     """What a task has logged."""
     return "".join(path.read_text() for path in topology.folder.glob(f"container-*/logs/{task}.log*"))
+
+
+def lag(topology: LocalTopology) -> float | None:
+    """Records between what is committed and the end, of all partitions that its containers tell of; None: of none."""
+    found = []
+    for port in topology.folder.glob("container-*/metrics.port"):
+        with urlopen(f"http://127.0.0.1:{port.read_text().strip()}/metrics", timeout=10) as answer:
+            families = text_string_to_metric_families(answer.read().decode())
+        found += [
+            sample.value
+            for family in families
+            for sample in family.samples
+            if sample.name == "ardea_user_value" and sample.labels["metric"].startswith("kafka-lag/")
+        ]
+    return sum(found) if found else None

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from tests.process.engine.running import size
-from tests.process.kafka.conftest import logs
+from tests.process.kafka.conftest import lag, logs
 
 HELD = """
 import threading
@@ -46,9 +46,11 @@ def test_a_paused_spout_keeps_its_partitions(broker, running, tmp_path):
         over = time.monotonic() + size(14, 600)
         topology.until(lambda: time.monotonic() > over, "the pause is over", 700)
         assert broker.read(out) == []
+        assert lag(topology) == 1000
         gate.unlink()
         topology.until(lambda: len(broker.read(out)) >= 1000, "all is written")
         topology.until(lambda: sum(broker.committed("Made.lines", source).values()) == 1000, "all is committed")
+        topology.until(lambda: lag(topology) == 0, "nothing lags behind")
         said = logs(topology, "lines-0")
     assert Counter(broker.read(out)) == Counter(b"%d" % number for number in range(1000))
     assert said.count("reads") == 2, "each partition was begun once"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 BODY = """
 from pathlib import Path
 
@@ -17,6 +19,26 @@ class Made(Topology):
     watch = Watch.spec(inputs=[lines])
     out = KafkaSink("{out}", lambda tup: Record(tup["line"])).spec(inputs=[watch], config={{"kafka.linger.ms": 4000}})
 """
+
+
+FULL = """
+class Made(Topology):
+    lines = KafkaSpout("{source}", ["line"], lambda message: [message.value()], end="latest").spec()
+    out = KafkaSink("{out}", lambda tup: Record(tup["line"])).spec(
+        inputs=[lines], config={{"kafka.queue.buffering.max.messages": 10, "kafka.linger.ms": 50}}
+    )
+"""
+
+
+def test_a_sink_whose_client_has_no_room_waits_for_it(broker, running):
+    """For ten records where hundreds come at once."""
+    source, out = broker.topic(2), broker.topic()
+    values = [b"%d" % number for number in range(2000)]
+    broker.write(source, values)
+    with running(FULL.format(source=source, out=out)) as topology:
+        outcome = topology.finish()
+    assert (outcome.state, outcome.components["lines"].failed, outcome.errors) == ("SUCCEEDED", 0, [])
+    assert Counter(broker.read(out)) == Counter(values)
 
 
 def test_records_that_wait_in_a_sink_that_dies_are_written_by_its_next_life(broker, running, tmp_path):
