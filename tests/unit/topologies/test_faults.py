@@ -15,7 +15,7 @@ from ardea import Bolt, Grouping, Topology
 from ardea.testing import Cluster, CollectBolt, RowsSpout
 
 ROWS = 60
-SEEDS = 80
+SEEDS = 50
 
 
 class Split(Bolt):

@@ -18,7 +18,7 @@ from ardea.testing import Cluster, CollectBolt, RowsSpout
 from .test_faults import schedule
 
 ROWS = 400
-SEEDS = 30
+SEEDS = 20
 
 
 @pytest.fixture(autouse=True)
