@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-TOGETHER = {"cli", "kafka", "spark", "supervisor", "trident"}
-"""Folders whose tests may run two at a time; those that measure time say ``alone``."""
+TOGETHER = {"cli", "kafka", "kubernetes", "spark", "supervisor", "trident"}
+"""Folders whose tests may run two at a time; those that measure time, or take a node away, say ``alone``."""
+IN_TURN = {"kubernetes"}
+"""Folders whose tests run beside others, but not beside one another: they share what is costly to make."""
 
 
 def pytest_sessionstart() -> None:
@@ -20,6 +22,10 @@ def pytest_sessionstart() -> None:
 def pytest_collection_modifyitems(items) -> None:
     """``make test`` runs the tests of TOGETHER first."""
     for item in items:
-        if item.path.is_relative_to(HERE):
-            together = item.path.relative_to(HERE).parts[0] in TOGETHER and item.get_closest_marker("alone") is None
-            item.add_marker("together" if together else "alone")
+        if not item.path.is_relative_to(HERE):
+            continue
+        folder = item.path.relative_to(HERE).parts[0]
+        together = folder in TOGETHER and item.get_closest_marker("alone") is None
+        item.add_marker("together" if together else "alone")
+        if folder in IN_TURN:
+            item.add_marker(pytest.mark.xdist_group(folder))
