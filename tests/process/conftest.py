@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-TOGETHER = {"cli", "kafka", "kubernetes", "spark", "supervisor", "trident"}
-"""Folders whose tests may run two at a time; those that measure time, or take a node away, say ``alone``."""
-IN_TURN = {"kubernetes"}
-"""Folders whose tests run beside others, but not beside one another: they share what is costly to make."""
+TOGETHER = {"cli", "kafka", "spark", "supervisor", "trident"}
+"""Folders whose tests may run two at a time; those that measure time say ``alone``."""
+IN_TURN = {"kafka"}
+"""Folders whose tests run beside others, but not beside one another: they share a broker, and some kill it."""
 
 
 def pytest_sessionstart() -> None:
