@@ -8,8 +8,6 @@ import pytest
 HERE = Path(__file__).parent
 TOGETHER = {"cli", "kafka", "spark", "supervisor", "trident"}
 """Folders whose tests may run two at a time; those that measure time say ``alone``."""
-IN_TURN = {"kafka"}
-"""Folders whose tests run beside others, but not beside one another: they share a broker, and some kill it."""
 
 
 def pytest_sessionstart() -> None:
@@ -27,5 +25,3 @@ def pytest_collection_modifyitems(items) -> None:
         folder = item.path.relative_to(HERE).parts[0]
         together = folder in TOGETHER and item.get_closest_marker("alone") is None
         item.add_marker("together" if together else "alone")
-        if folder in IN_TURN:
-            item.add_marker(pytest.mark.xdist_group(folder))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
 import os
 import subprocess
@@ -34,6 +35,14 @@ def pytest_collection_modifyitems(items) -> None:
             if SERVERS not in os.environ:
                 reason = f"no Kafka broker: {SERVERS} is not set; `eval $(scripts/kafka.sh up)` starts one and sets it"
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(autouse=True)
+def in_turn(request) -> Iterator[None]:
+    """Two of these tests may run at a time, but whoever kills the broker has it alone."""
+    with Path(__file__).open() as shared:
+        fcntl.flock(shared, fcntl.LOCK_EX if "mortal" in request.fixturenames else fcntl.LOCK_SH)
+        yield
 
 
 class Broker:
