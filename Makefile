@@ -23,7 +23,7 @@ run: .venv/.installed ## count the words of Python's own sources in two containe
 
 test: .venv/.installed .venv/.system style types layers generated unit ## lint, types, layers, and every test
 	@$(call phase,tests of real processes two at a time,$(PYTEST) tests/process -m together --numprocesses 2 --durations=10)
-	@$(call phase,tests of real processes one at a time,$(PYTEST) tests/process -m alone --durations=10)
+	@$(call phase,tests of real processes one at a time,$(PYTEST) tests/process -m "not together" --durations=10)
 
 check: .venv/.installed style types layers generated unit ## the quick part of the tests, under three minutes
 

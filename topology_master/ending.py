@@ -44,12 +44,13 @@ class Ending:
     """Collects reports; says when the end can be declared, and when everything has ended.
 
     ``facts`` are those of the former master.  ``unsaved``: the present ones differ from what was saved.
+    ``begun``: a spout has reported, though an update may have moved it since; none emits before it has.
     """
 
     def __init__(self, plan: PhysicalPlan, facts: EndFacts) -> None:
         self.phase = Phase.RUNNING
         self.failure = ""
-        self.unsaved = False
+        self.unsaved = self.begun = False
         self.tasks = {task: Told() for task in plan.tasks}
         self._managers = dict(facts.managers)
         self._removed = facts.removed
@@ -92,6 +93,7 @@ class Ending:
         told = self.tasks.get(report.task)
         if told is None or (report.life, report.version) <= (told.life, told.version):
             return False
+        self.begun = self.begun or not self._upstream[report.task]
         ending = self.phase is Phase.ENDING
         if report.life > told.life:
             if told.life and ending:
@@ -125,11 +127,6 @@ class Ending:
                 f"the stream manager of container {container} died after the end was declared, "
                 "before the tasks that it holds and feeds had ended"
             )
-
-    @property
-    def begun(self) -> bool:
-        """Whether any spout has reported: none emits before it has."""
-        return any(told.version for task, told in self.tasks.items() if not self._upstream[task])
 
     @property
     def quiet(self) -> bool:

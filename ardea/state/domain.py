@@ -213,9 +213,9 @@ class Domain:
 
     def _sweep(self) -> None:
         """Removes what a dead or refused writer staged."""
-        for name in os.listdir(self._home):  # noqa: PTH208 -- as each write does: paths would cost more than the disk
-            if not name.startswith(_LASTING):
-                self._disk.remove(self._home / name)
+        for file in list(self._home.iterdir()):
+            if not file.name.startswith(_LASTING):
+                self._disk.remove(file)
 
     def _retire(self) -> None:
         """Removes the home of a domain without nodes, so that nothing is left of a topology that is gone."""

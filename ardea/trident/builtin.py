@@ -18,7 +18,7 @@ class Count(CombinerAggregator):
         """One."""
         return 1
 
-    combine = staticmethod(add)
+    combine = staticmethod(add)  # without Python code: it runs for each key of each batch
 
     def zero(self) -> int:
         """None at all."""

@@ -52,9 +52,6 @@ class OpaqueValue(NamedTuple):
         return OpaqueValue(txid, value, self.get(txid))
 
 
-_TXID, _CURRENT = itemgetter(0), itemgetter(1)
-
-
 class NonTransactionalMap(MapState):
     """Values as they are: a transaction that comes again counts again."""
 
@@ -273,6 +270,9 @@ class SnapshottableMap(Snapshottable):
     def close(self) -> None:
         """The map's."""
         self._delegate.close()
+
+
+_TXID, _CURRENT = itemgetter(0), itemgetter(1)
 
 
 def _before(txid: int, stored: Sequence[Any]) -> list[Any]:

@@ -23,5 +23,5 @@ def pytest_collection_modifyitems(items) -> None:
         if not item.path.is_relative_to(HERE):
             continue
         folder = item.path.relative_to(HERE).parts[0]
-        together = folder in TOGETHER and item.get_closest_marker("alone") is None
-        item.add_marker("together" if together else "alone")
+        if folder in TOGETHER and item.get_closest_marker("alone") is None:
+            item.add_marker("together")

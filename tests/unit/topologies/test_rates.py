@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from ardea import Bolt, Grouping, Spout, Topology
+from ardea import Bolt, Grouping, Topology
 from ardea.testing import Cluster
-
-
-class Endless(Spout):
-    outputs = ["n"]
-
-    def initialize(self, config, context):
-        self.n = 0
-
-    def next_tuple(self):
-        self.n += 1
-        self.emit([self.n % 1000], tup_id=self.n)
+from tests.unit.topologies.parts import Endless
 
 
 class Sees(Bolt):

@@ -89,3 +89,16 @@ def test_a_loss_that_this_master_sees_is_judged_by_what_it_has_heard(plan):
 
 def test_a_master_that_finds_all_ended_need_not_ask(plan):
     assert successor(plan, former(plan, *plan.component_tasks)).all_ended
+
+
+def test_a_spout_has_begun_also_when_an_update_has_moved_it_since(plan):
+    ending = Ending(plan, EndFacts())
+    ending.reported(told(plan, "sink", state=ACTIVE))
+    assert not ending.begun
+    moving = next(name for name in ("spout", "count") if plan.tasks[plan.component_tasks[name][0]].container == 2)
+    ending.reported(told(plan, moving, state=ACTIVE))
+    assert ending.begun
+    logical = Chain.plan({"topology.stmgrs": 1})
+    ending.replanned(PhysicalPlan.of(logical, packing_for(logical.config).pack(logical), 2))
+    assert not ending.tasks[plan.component_tasks[moving][0]].version
+    assert ending.begun
