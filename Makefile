@@ -8,6 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
+PAIR := --numprocesses 2 --dist worksteal
 
 # $(call phase,NAME,COMMAND) runs one phase and says how long it took.
 phase = printf '\n== %s\n' '$(1)'; began=$$(date +%s); $(2) && echo "== $(1): ok after $$(($$(date +%s) - began)) s"
@@ -22,8 +23,8 @@ run: .venv/.installed ## count the words of Python's own sources in two containe
 	$(BIN)/ardea run examples/word_count.py --containers 2 --logs report
 
 test: .venv/.installed .venv/.system style types layers generated unit ## lint, types, layers, and every test
-	@$(call phase,tests of real processes two at a time,$(PYTEST) tests/process -m together --numprocesses 2 --durations=10)
-	@$(call phase,tests of real processes one at a time,$(PYTEST) tests/process -m "not together" --durations=10)
+	@$(call phase,tests of real processes two at a time,$(PYTEST) tests/process -m "not alone" $(PAIR) --durations=10)
+	@$(call phase,tests of real processes one at a time,$(PYTEST) tests/process -m alone --durations=10)
 
 check: .venv/.installed style types layers generated unit ## the quick part of the tests, under three minutes
 

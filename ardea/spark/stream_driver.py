@@ -179,8 +179,7 @@ class StreamDriver(Driver):
                     remove(f"{self.uri}/{batch.run}")
                 except OSError as error:
                     self.logger.warning("%s/%s stays behind: %s", self.uri, batch.run, error)
-        if removed:
-            self._sweep_marks()
+        self._sweep_marks()  # also of what went earlier: who had read the index before may write a mark behind it
 
     def ended(self) -> None:
         """All that the query gave is published."""

@@ -9,7 +9,7 @@ import pytest
 from tests.process.engine.running import SOAK, Running, size
 from tests.process.prometheus import Prometheus, local
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.alone]
 
 MIB = 1 << 20
 

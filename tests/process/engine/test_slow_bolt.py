@@ -8,7 +8,7 @@ import pytest
 
 from tests.process.engine.running import Running, size
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.alone]
 
 SECONDS = size(90, 600)
 WARM = min(SECONDS / 3, 60)

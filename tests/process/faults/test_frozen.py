@@ -10,7 +10,7 @@ import scheduler.local
 from ardea.supervision.records import read_exits
 from tests.process.faults.counted import Counted
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.alone]
 
 SILENCE = 3.0
 FOR_EVER = 3600.0

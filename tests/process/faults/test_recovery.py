@@ -15,7 +15,7 @@ import pytest
 from tests.process.engine.running import size
 from tests.process.faults.counted import Counted
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.alone]
 
 TASKS = ("first-0", "first-1", "second-0", "second-1")
 ASKED = {"instance": 2.0, "stream manager": 3.0, "master": 0.2}

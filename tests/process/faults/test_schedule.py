@@ -9,7 +9,7 @@ from tests.process.engine.running import size
 from tests.process.faults.counted import QUIET, Counted
 from tests.process.waiting import alive
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.alone]
 
 SEED = 30
 FAULTS = size(40, 200)

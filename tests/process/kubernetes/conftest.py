@@ -10,12 +10,20 @@ from contextlib import contextmanager
 import pytest
 
 from tests.process.engine.running import SOAK
-from tests.process.kubernetes.releases import RELEASE, ROOT, installed, namespace, run
+from tests.process.kubernetes.releases import RELEASE, ROOT, install, namespace, remaining, run
 from tests.process.kubernetes.running import SMALL, first_node
+from tests.process.waiting import eventually
 
 BUILT = "ardea:dev"
 collect_ignore = [] if SOAK else ["test_contract.py", "test_neighbours.py"]
 """What takes minutes, and more of the machine than it leaves to others."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_remains() -> Iterator[None]:
+    yield
+    if os.environ.get("KUBECONFIG"):
+        eventually(lambda: not remaining(), 180, lambda: f"the namespaces of this run are gone: {remaining()}")
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +57,8 @@ def servers(image: list[str]) -> Iterator[str]:
     Its state outlives its pod.
     """
     first = f"zookeeper.nodeSelector.kubernetes\\.io/hostname={first_node()}"
-    with namespace() as space, installed(space, *image, first, "zookeeper.persistence.enabled=true"):
+    with namespace() as space:
+        install(space, *image, first, "zookeeper.persistence.enabled=true")
         yield f"{RELEASE}-zookeeper.{space}.svc:2181"
 
 
@@ -71,5 +80,5 @@ def other_space(image: list[str], servers: str) -> Iterator[str]:
 def _space(image: list[str], servers: str) -> Iterator[str]:
     with namespace() as name:
         external = ("zookeeper.enabled=false", f"externalZookeeper.servers[0]={servers}")
-        with installed(name, *image, *external, f"externalZookeeper.root=/{name}", *SMALL):
-            yield name
+        install(name, *image, *external, f"externalZookeeper.root=/{name}", *SMALL)
+        yield name

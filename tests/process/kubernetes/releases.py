@@ -53,9 +53,21 @@ def helm(*arguments: str | Path, seconds: float = 300) -> str:
     return run(["helm", *arguments], seconds=seconds).stdout
 
 
+_deleted: set[str] = set()
+
+
+def remaining() -> set[str]:
+    """Namespaces of this run that were deleted and are not gone."""
+    there = {namespace["metadata"]["name"] for namespace in read("namespaces")["items"]}
+    return _deleted & there
+
+
 @contextmanager
 def namespace() -> Iterator[str]:
-    """A fresh one in which Pod Security `restricted` is enforced; deleted afterwards, with all that is in it."""
+    """A fresh one in which Pod Security `restricted` is enforced; deleted afterwards, with all that is in it.
+
+    That takes a while, for which nobody waits before the end of the run: see ``remaining``.
+    """
     name = f"ardea-{uuid.uuid4().hex[:8]}"
     levels = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
     thing = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": levels}}
@@ -63,21 +75,17 @@ def namespace() -> Iterator[str]:
     try:
         yield name
     finally:
-        kubectl("delete", "namespace", name, "--timeout=120s")
+        kubectl("delete", "namespace", name, "--wait=false")
+        _deleted.add(name)
 
 
-@contextmanager
-def installed(space: str, *settings: str, timeout: str = "180s") -> Iterator[None]:
-    """The chart as release `ardea`, ready, with `--set SETTINGS`; uninstalled afterwards.
+def install(space: str, *settings: str) -> None:
+    """The chart as release `ardea`, ready, with `--set SETTINGS`; it goes with its namespace.
 
     ZooKeeper's state is not kept unless a setting says so: a cluster for tests may have few volumes.
     """
     chosen = [f"--set={setting}" for setting in ("zookeeper.persistence.enabled=false", *settings)]
-    helm("install", RELEASE, CHART, f"--namespace={space}", "--wait", f"--timeout={timeout}", *chosen)
-    try:
-        yield
-    finally:
-        helm("uninstall", RELEASE, f"--namespace={space}", "--wait", "--ignore-not-found")
+    helm("install", RELEASE, CHART, f"--namespace={space}", "--wait", "--timeout=180s", *chosen)
 
 
 def objects(space: str) -> set[str]:

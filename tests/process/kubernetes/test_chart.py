@@ -13,7 +13,7 @@ from tests.process.kubernetes.releases import (
     CommandError,
     evict,
     helm,
-    installed,
+    install,
     kubectl,
     namespace,
     needs_cluster,
@@ -33,6 +33,10 @@ def zookeeper(space: str, server: int, *command: str) -> str:
     return kubectl("exec", pod, f"--namespace={space}", "--", "zkCli.sh", "-server", "localhost:2181", *command)
 
 
+def uninstall(space: str) -> None:
+    helm("uninstall", RELEASE, f"--namespace={space}", "--wait")
+
+
 def ready(space: str) -> int:
     return read("statefulset", SERVER, f"--namespace={space}")["status"].get("readyReplicas", 0)
 
@@ -49,30 +53,33 @@ def is_ready(pod: dict[str, Any]) -> bool:
 
 def test_install_upgrade_and_uninstall_leave_nothing_behind():
     with namespace() as space:
-        with installed(space, "zookeeper.persistence.enabled=true"):
-            assert ready(space) == 1, "helm install --wait returned before ZooKeeper was ready"
-            pods = read("pods", f"--namespace={space}")["items"]
-            assert [pod["metadata"]["name"] for pod in pods] == [f"{SERVER}-0"], "nothing else runs before a submit"
-            zookeeper(space, 0, "create", "/kept", "by-the-claim")
-            first = read("pod", f"{SERVER}-0", f"--namespace={space}")["metadata"]["uid"]
+        install(space, "zookeeper.persistence.enabled=true")
+        assert ready(space) == 1, "helm install --wait returned before ZooKeeper was ready"
+        pods = read("pods", f"--namespace={space}")["items"]
+        assert [pod["metadata"]["name"] for pod in pods] == [f"{SERVER}-0"], "nothing else runs before a submit"
+        zookeeper(space, 0, "create", "/kept", "by-the-claim")
+        first = read("pod", f"{SERVER}-0", f"--namespace={space}")["metadata"]["uid"]
 
-            changes = ["--set=zookeeper.extraConfig.globalOutstandingLimit=2000", "--set=topology.masterReplicas=1"]
-            helm("upgrade", RELEASE, CHART, f"--namespace={space}", "--reuse-values", "--wait", *changes)
+        changes = ["--set=zookeeper.extraConfig.globalOutstandingLimit=2000", "--set=topology.masterReplicas=1"]
+        helm("upgrade", RELEASE, CHART, f"--namespace={space}", "--reuse-values", "--wait", *changes)
 
-            assert read("pod", f"{SERVER}-0", f"--namespace={space}")["metadata"]["uid"] != first
-            assert "by-the-claim" in zookeeper(space, 0, "get", "/kept")
-            defaults = read("configmap", "--selector=ardea.dev/role=defaults", f"--namespace={space}")["items"]
-            assert [json.loads(d["data"]["defaults.json"])["masterReplicas"] for d in defaults] == [1]
+        assert read("pod", f"{SERVER}-0", f"--namespace={space}")["metadata"]["uid"] != first
+        assert "by-the-claim" in zookeeper(space, 0, "get", "/kept")
+        defaults = read("configmap", "--selector=ardea.dev/role=defaults", f"--namespace={space}")["items"]
+        assert [json.loads(d["data"]["defaults.json"])["masterReplicas"] for d in defaults] == [1]
 
-            with pytest.raises(CommandError, match="an upgrade cannot change it"):
-                helm("upgrade", RELEASE, CHART, f"--namespace={space}", "--reuse-values", "--set=zookeeper.servers=3")
-            assert ready(space) == 1
+        with pytest.raises(CommandError, match="an upgrade cannot change it"):
+            helm("upgrade", RELEASE, CHART, f"--namespace={space}", "--reuse-values", "--set=zookeeper.servers=3")
+        assert ready(space) == 1
+
+        uninstall(space)
         # Pods and claims follow what owned them.
         eventually(lambda: not objects(space), 60, lambda: f"nothing remains of {objects(space)}")
 
 
 def test_three_servers_outlive_any_one_and_no_drain_takes_two():
-    with namespace() as space, installed(space, "zookeeper.servers=3"):
+    with namespace() as space:
+        install(space, "zookeeper.servers=3")
         assert ready(space) == 3
         zookeeper(space, 0, "create", "/written", "on-one")
         evict(space, f"{SERVER}-2")
@@ -93,10 +100,11 @@ def read_from(space: str, server: int) -> str:
 
 def test_helm_test_submits_a_topology_and_goes_with_the_release(image):
     with namespace() as space:
-        with installed(space, *image):
-            said = helm("test", RELEASE, f"--namespace={space}", "--logs", "--timeout=300s")
-            assert "Phase:          Succeeded" in said
-            assert "SUCCEEDED" in said, "the log of the test's pod"
-            kept = read("pod", f"{RELEASE}-test", f"--namespace={space}")
-            assert kept["status"]["phase"] == "Succeeded", "it stays, for its log"
+        install(space, *image)
+        said = helm("test", RELEASE, f"--namespace={space}", "--logs", "--timeout=300s")
+        assert "Phase:          Succeeded" in said
+        assert "SUCCEEDED" in said, "the log of the test's pod"
+        kept = read("pod", f"{RELEASE}-test", f"--namespace={space}")
+        assert kept["status"]["phase"] == "Succeeded", "it stays, for its log"
+        uninstall(space)
         eventually(lambda: not objects(space), 60, lambda: f"nothing remains of {objects(space)}")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.process.kubernetes.releases import CHART, helm, installed, namespace, needs_cluster, run
+from tests.process.kubernetes.releases import CHART, helm, install, namespace, needs_cluster, run
 from tests.process.monitoring import OBSERVED, answers_everything, rules
 from tests.process.prometheus import Job, Prometheus
 
@@ -30,7 +30,8 @@ pytestmark = [
 
 
 def test_prometheus_discovers_and_scrapes_what_dashboards_and_alerts_ask(image, tmp_path):
-    with namespace() as space, installed(space, *image):
+    with namespace() as space:
+        install(space, *image)
         run([BIN / "ardea", "submit", "kubernetes", OBSERVED, "-n", space], seconds=120)
         with api_server() as address:
             job = operators_job(pod_monitor(space), space, address)

@@ -13,6 +13,7 @@ from tests.process.waiting import eventually
 
 pytestmark = [
     needs_cluster,
+    pytest.mark.alone,
     pytest.mark.soak,
     pytest.mark.timeout(1200),
 ]

@@ -18,6 +18,7 @@ from tests.process.waiting import eventually
 COMMAND = os.environ.get("ARDEA_KUBE_NODE_COMMAND")
 pytestmark = [
     needs_cluster,
+    pytest.mark.alone,
     pytest.mark.skipif(
         not COMMAND,
         reason="ARDEA_KUBE_NODE_COMMAND is unset: nobody here can take nodes down (it is given: down|cut|up N)",

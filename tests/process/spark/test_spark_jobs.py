@@ -13,7 +13,7 @@ import pytest
 
 from ardea.spark.index import IndexReader
 from ardea.state.records import RunState
-from tests.process.engine.running import Running
+from tests.process.engine.running import Running, size
 from tests.process.waiting import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
@@ -156,7 +156,8 @@ def test_another_run_takes_over_where_the_author_allows_it(tmp_path, name):
         assert totals.acked == len(ALL)
 
 
-@pytest.mark.parametrize("name", ["Gated", "Deterministic", "AllOrNothing"])
+@pytest.mark.soak
+@pytest.mark.parametrize("name", size(["Gated"], ["Gated", "Deterministic", "AllOrNothing"]))
 def test_a_driver_that_dies_before_it_has_published_begins_anew(tmp_path, name):
     with running(name, tmp_path, spark_test_gate=str(tmp_path / "gate")) as topology:
         staged = topology.folder / "spark" / "rows"

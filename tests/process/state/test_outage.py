@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import statistics
+import time
+
 import pytest
 
 from tests.process.engine.running import Running
 from tests.process.state.ensemble import Ensemble
 
-pytestmark = [pytest.mark.zookeeper, pytest.mark.cluster]
+pytestmark = [pytest.mark.zookeeper, pytest.mark.cluster, pytest.mark.alone]
 
 PENDING = 500
-VICTIMS = ("through-0", "numbers-1", "container-1/stream-manager", "container-2/metrics-manager")
+BOLTS = ("through-0", "through-1")
+VICTIMS = (*BOLTS, "numbers-1", "container-1/stream-manager", "container-2/metrics-manager")
+SOON = 2.0
+"""Seconds, of the median."""
 
 
 def test_what_dies_while_zookeeper_is_gone_comes_back_and_nothing_is_missing(root, tmp_path):
@@ -25,10 +31,16 @@ def test_what_dies_while_zookeeper_is_gone_comes_back_and_nothing_is_missing(roo
         for server in ensemble.servers:
             server.kill()
         former = topology.kill("topology-master")
+        took = []
         for victim in VICTIMS:
+            since = time.monotonic()
             life = topology.kill(victim)
+            if victim in BOLTS:
+                took.append(began(topology, victim, since) - since)
             topology.returned(victim, life)
             flows(topology)
+        print(f"kill -9 of a bolt: its next life processed a row after {took} s")
+        assert statistics.median(took) < SOON
         assert topology.run.status.term == before
         ensemble.start()
         topology.until(lambda: topology.run.status.term > before, "a master acts", 60.0)
@@ -46,6 +58,12 @@ def test_what_dies_while_zookeeper_is_gone_comes_back_and_nothing_is_missing(roo
     assert arrived["ends"] == {str(n): spout["end"] for n, spout in enumerate(topology.left("numbers"))}
     assert all(spout["acked"] == spout["end"] for spout in topology.left("numbers"))
     assert (outcome.components["numbers"].given_up, outcome.components["numbers"].timed_out) == (0, 0)
+
+
+def began(topology: Running, bolt: str, since: float) -> float:
+    """Waits until a later life than those up to ``since`` has processed a row; returns when it did."""
+    file = topology.out / f"began-{bolt.rpartition('-')[2]}"
+    return topology.until(lambda: (at := float(file.read_text() or 0)) > since and at, f"{bolt} works again")
 
 
 def flows(topology: Running) -> None:

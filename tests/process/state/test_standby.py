@@ -10,7 +10,7 @@ from ardea.state.records import MasterLocation
 from tests.process.waiting import eventually
 from topology_master.standby import Standby
 
-pytestmark = pytest.mark.zookeeper
+pytestmark = [pytest.mark.zookeeper, pytest.mark.alone]
 
 ID = "wc-00000001"
 MASTER = paths.master(ID)

@@ -10,7 +10,7 @@ import pytest
 from tests.process.engine.running import Running, size
 from tests.process.state.ensemble import Ensemble, Server
 
-pytestmark = [pytest.mark.zookeeper, pytest.mark.cluster]
+pytestmark = [pytest.mark.zookeeper, pytest.mark.cluster, pytest.mark.alone]
 
 
 OUTAGE = 15.0

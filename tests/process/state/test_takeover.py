@@ -15,7 +15,7 @@ from ardea.state.records import MasterLocation
 from tests.process.engine.running import Running
 from tests.process.state.ensemble import CLOSE_SESSION, Server
 
-pytestmark = [pytest.mark.zookeeper, pytest.mark.cluster]
+pytestmark = [pytest.mark.zookeeper, pytest.mark.cluster, pytest.mark.alone]
 
 SESSION = 8.0
 AFTER_IT = 5.0

@@ -11,7 +11,7 @@ from scheduler.tenure import FORGOTTEN
 from tests.process.engine.running import Running
 from tests.process.state.test_zookeeper import expire
 
-pytestmark = [pytest.mark.zookeeper, pytest.mark.cluster]
+pytestmark = [pytest.mark.zookeeper, pytest.mark.cluster, pytest.mark.alone]
 
 
 @pytest.fixture

@@ -16,24 +16,29 @@ def free_port() -> int:
 
 
 class Server:
-    """A process that listens."""
+    """A process that answers the line ``asked`` with ``ready``: Redis listens before it has read what it wrote."""
 
-    def __init__(self, command: list[str], port: int) -> None:
+    def __init__(self, command: list[str], port: int, asked: bytes, ready: bytes) -> None:
         self._command, self.port = command, port
+        self._asked, self._ready = asked, ready
         self.start()
 
     def start(self) -> None:
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         self.process = subprocess.Popen(self._command, **quiet)
-        eventually(self._listens, what=f"{self._command[0]} listens")
+        eventually(self._answers, what=f"{self._command[0]} answers")
 
     def kill(self) -> None:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(10)
 
-    def _listens(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=5) as probe:
+                probe.sendall(self._asked + b"\r\n")
+                return probe.recv(64).startswith(self._ready)
+        except OSError:
+            return False
 
 
 def redis_server(folder: Path) -> Server:
@@ -41,9 +46,10 @@ def redis_server(folder: Path) -> Server:
     port = free_port()
     options = {"port": port, "bind": "127.0.0.1", "dir": folder, "appendonly": "yes", "appendfsync": "always"}
     flags = [str(part) for name, value in (options | {"save": ""}).items() for part in (f"--{name}", value)]
-    return Server(["redis-server", *flags], port)
+    return Server(["redis-server", *flags], port, b"PING", b"+PONG")
 
 
 def memcached() -> Server:
     port = free_port()
-    return Server(["memcached", "-l", "127.0.0.1", "-p", str(port), "-U", "0", "-M", "-u", "nobody"], port)
+    command = ["memcached", "-l", "127.0.0.1", "-p", str(port), "-U", "0", "-M", "-u", "nobody"]
+    return Server(command, port, b"version", b"VERSION")

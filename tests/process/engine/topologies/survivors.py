@@ -46,9 +46,17 @@ class Numbers(LeavingSpout):
 
 
 class Pass(LeavingBolt):
+    """The file ``began-INDEX`` has when its present life processed its first row."""
+
     outputs = ["source", "number"]
 
+    def begin(self):
+        self.rows = 0
+
     def process(self, tup):
+        if not self.rows:
+            (Path(self.config["test.out"]) / f"began-{self.index}").write_text(str(time.monotonic()))
+        self.rows += 1
         self.emit(list(tup.values))
 
 
