@@ -59,10 +59,15 @@ class DrpcClient:
             raise DrpcError(DrpcErrorType.SERVER_TIMEOUT, f"no answer within {timeout} s") from None
         except (OSError, HTTPException) as error:
             raise DrpcError(DrpcErrorType.SERVER_SHUTDOWN, f"{self._host} does not answer: {error}") from error
-        document = json.loads(body)
-        if status == 200:
-            return list(document)
-        raise DrpcError(DrpcErrorType(document["type"]), document["error"])
+        try:
+            document = json.loads(body)
+            if status == 200:
+                return list(document)
+            type_, reason = DrpcErrorType(document["type"]), document["error"]
+        except (ValueError, KeyError, TypeError):
+            said = body[:200].decode(errors="replace")
+            type_, reason = DrpcErrorType.INTERNAL_ERROR, f"{self._host} is no endpoint: status {status}, {said!r}"
+        raise DrpcError(type_, reason)
 
 
 def post(host: str, path: str, body: str, timeout: float | None, token: str = "") -> tuple[int, bytes]:

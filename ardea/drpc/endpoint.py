@@ -76,6 +76,8 @@ class Endpoint:
         self._socket.close()
 
     async def _call(self, http: HttpRequest) -> Response:
+        if http.method == "HEAD":  # which comes with every GET
+            return Response(status_code=405)
         function = http.path_params["function"]
         if function != self._requests.function:
             message = f"there is no function {function} here, only {self._requests.function}"
@@ -85,19 +87,19 @@ class Endpoint:
         )
         try:
             request = self._requests.submit(args)
-            answer = asyncio.wrap_future(request.answer)
-            try:
-                text = await asyncio.wait_for(answer, self._timeout)
-            except TimeoutError:
-                raise self._requests.timed_out(request, self._timeout) from None
+            # Nobody cancels what the topology may be about to settle.
+            done, _ = await asyncio.wait([asyncio.wrap_future(request.answer)], timeout=self._timeout)
+            if not done:
+                raise self._requests.timed_out(request, self._timeout)
+            text = done.pop().result()
         except DrpcError as error:
-            return _refusal(STATUS[error.type], error.type, error.message)
+            return _refusal(STATUS[error.type], error.type, error.reason)
         return Response(text, media_type="application/json")
 
     async def _answer(self, http: HttpRequest) -> Response:
-        if not secrets.compare_digest(http.headers.get("x-token", ""), self.token):
+        if not secrets.compare_digest(http.headers.get("x-token", "").encode(), self.token.encode()):
             return _refusal(403, DrpcErrorType.INTERNAL_ERROR, "wrong token")
-        wanted = self._requests.answer(http.path_params["id"], (await http.body()).decode())
+        wanted = self._requests.answer(http.path_params["id"], (await http.body()).decode(errors="replace"))
         return Response(status_code=200 if wanted else 410)
 
 

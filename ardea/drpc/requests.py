@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import json
 import secrets
@@ -33,11 +34,11 @@ class DrpcErrorType(enum.StrEnum):
 
 
 class DrpcError(ArdeaError):
-    """A request without an answer; ``type`` says why.  Requests are not repeated: who asks may ask again."""
+    """A request without an answer; ``type`` and ``reason`` say why.  It is not repeated: who asks may ask again."""
 
     def __init__(self, type: DrpcErrorType, message: str) -> None:  # noqa: A002 -- Storm's name
         super().__init__(f"{type}: {message}")
-        self.type = type
+        self.type, self.reason = type, message
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,9 +101,11 @@ class Requests:
         return self._settle(request_id, lambda answer: answer.set_exception(DrpcError(type, message)))
 
     def timed_out(self, request: Request, seconds: float) -> DrpcError:
-        """Gives the request up; the error to raise."""
+        """Gives the request up, and its place in the queue; the error to raise."""
         with self._lock:
             self._open.pop(request.id, None)
+            with contextlib.suppress(ValueError):
+                self._waiting.remove(request)
         return DrpcError(DrpcErrorType.SERVER_TIMEOUT, f"{self.function} gave no answer within {seconds:g} s")
 
     def close(self) -> None:

@@ -259,6 +259,10 @@ class SnapshottableMap(Snapshottable):
         """Updates it."""
         return self._delegate.multi_update([self.KEY], [update])[0]
 
+    def set(self, value: Any) -> None:
+        """Sets it, as the map's ``multi_put``."""
+        self._delegate.multi_put([self.KEY], [value])
+
     def begin_commit(self, txid: int) -> None:
         """The map's."""
         self._delegate.begin_commit(txid)

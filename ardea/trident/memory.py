@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
 
 from ardea.errors import StateError
-from ardea.trident.maps import OpaqueMap
-from ardea.trident.state import BackingMap, Key, StateFactory
+from ardea.trident.maps import NonTransactionalMap, OpaqueMap, OpaqueValue, TransactionalMap, TransactionalValue
+from ardea.trident.state import BackingMap, Key, MapState, StateFactory
 
 
 class MemoryMap(BackingMap):
@@ -49,27 +49,38 @@ class LRUMemoryMap(MemoryMap):
             self.values.popitem(last=False)
 
 
-class _Lossy(OpaqueMap):
+class _Lossy(MapState):
     """Says once that it has lost what a former life of its task held."""
 
-    def __init__(self, backing: BackingMap, partition: int) -> None:
-        super().__init__(backing)
-        self._partition, self._new = partition, True
+    partition = 0
+    _new = True
 
     def begin_commit(self, txid: int) -> None:
         """The first one of a life should be the first of all."""
         new, self._new = self._new, False
         if new and txid > 1:
             raise StateError(
-                f"the state in memory was lost: partition {self._partition} begins empty at transaction {txid}, which"
+                f"the state in memory was lost: partition {self.partition} begins empty at transaction {txid}, which"
                 " comes again; what was counted before is gone",
                 hint="use a state that outlives its task, or another stream name to begin anew",
             )
         super().begin_commit(txid)
 
 
+class _Opaque(_Lossy, OpaqueMap):
+    pass
+
+
+class _Transactional(_Lossy, TransactionalMap):
+    pass
+
+
+class _NonTransactional(_Lossy, NonTransactionalMap):
+    pass
+
+
 class MemoryMapState(StateFactory):
-    """Opaque values in memory.  Each life of a task begins with an empty partition, and says so.
+    """Values in memory, opaque unless told otherwise.  Each life of a task begins with an empty partition, and says so.
 
     ``values()`` are those of the partitions that were made in this process, for tests on simulated time.
     """
@@ -78,15 +89,37 @@ class MemoryMapState(StateFactory):
 
     def __init__(self) -> None:
         self._partitions: dict[int, MemoryMap] = {}
+        self._state: Callable[[BackingMap], _Lossy] = _Opaque
 
-    def make_state(self, config: Mapping[str, Any], partition_index: int, num_partitions: int) -> OpaqueMap:  # noqa: ARG002
+    @classmethod
+    def opaque(cls, *capacity: int) -> Self:
+        """For every repeatable source."""
+        return cls(*capacity)
+
+    @classmethod
+    def transactional(cls, *capacity: int) -> Self:
+        """For sources whose transactions always have the same tuples."""
+        return cls(*capacity)._of("transactional", _Transactional)
+
+    @classmethod
+    def non_transactional(cls, *capacity: int) -> Self:
+        """A transaction that comes again counts again."""
+        return cls(*capacity)._of("non-transactional", _NonTransactional)
+
+    def make_state(self, config: Mapping[str, Any], partition_index: int, num_partitions: int) -> MapState:  # noqa: ARG002
         """An empty partition."""
-        backing = self._partitions[partition_index] = self._empty()
-        return _Lossy(backing, partition_index)
+        self._partitions[partition_index] = backing = self._empty()
+        state = self._state(backing)
+        state.partition = partition_index
+        return state
 
     def values(self) -> dict[Key, Any]:
         """Key -> present value."""
-        return {key: value.current for part in self._partitions.values() for key, value in part.values.items()}
+        return {key: _present(stored) for part in self._partitions.values() for key, stored in part.values.items()}
+
+    def _of(self, kind: str, state: Callable[[BackingMap], _Lossy]) -> Self:
+        self.kind, self._state = kind, state
+        return self
 
     def _empty(self) -> MemoryMap:
         return MemoryMap()
@@ -101,3 +134,9 @@ class LRUMemoryMapState(MemoryMapState):
 
     def _empty(self) -> MemoryMap:
         return LRUMemoryMap(self._capacity)
+
+
+def _present(stored: Any) -> Any:
+    if isinstance(stored, OpaqueValue):
+        return stored.current
+    return stored.value if isinstance(stored, TransactionalValue) else stored

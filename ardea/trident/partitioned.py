@@ -141,11 +141,14 @@ class _Emitter(Emitter[list[str]]):
         self._store.put(f"{POSITIONS}/{attempt.txid}/{self._index}", self._known[attempt.txid])
 
     def success(self, txid: int) -> None:
-        """What is committed stays until the next one is: each has the positions of all partitions of this task."""
+        """Each has the positions of all partitions of this task; that of the transaction before stays, too.
+
+        An opaque batch begins there, should the coordinator repeat what is committed because its record was damaged.
+        """
         self._emitted = {emitted for emitted in self._emitted if emitted >= txid}
         if txid not in self._known:
             return
-        for old in [known for known in self._known if known < txid]:
+        for old in sorted(known for known in self._known if known < txid)[:-1]:
             del self._known[old]
             self._store.delete(f"{POSITIONS}/{old}/{self._index}")
 

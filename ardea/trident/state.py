@@ -68,6 +68,10 @@ class Snapshottable(State, ABC):
     def update(self, update: Update) -> Any:
         """Updates it; returns the new value."""
 
+    def set(self, value: Any) -> None:
+        """Sets it whatever there was."""
+        self.update(_constant(value))
+
 
 class BackingMap(ABC):
     """What keeps the values of one partition; Storm's ``IBackingMap``."""

@@ -67,7 +67,7 @@ class TridentTopology:
         """A stream whose batches are requests, one each, with the field ``args``; its last operation gives the answer.
 
         Args:
-            function: its name, unique in the topology.
+            function: its name, unique in the topology, without a slash.
             local: the way to ask it in ``ardea.testing``; None: it is served over HTTP (docs/drpc.md).
             host: the interface; ``0.0.0.0`` for all.
             port: 0: a free one, which the log and the state manager name.
@@ -75,6 +75,8 @@ class TridentTopology:
         nodes = [node for node in self.graph.nodes if isinstance(node, DrpcNode)]
         if any(node.place.function == function for node in nodes):
             raise TopologyError([f"there are two DRPC streams {function!r}"])
+        if not function or "/" in function:
+            raise TopologyError([f"new_drpc_stream() takes a name without a slash, not {function!r}"])
         fields = (ARGS, RETURN)
         place = Place(function, local, host, port)
         source = DrpcNode(self.graph.next_index, fields, (), None, None, f"requests of {function}", place)
@@ -184,11 +186,13 @@ class TridentTopology:
     def _meeting(
         self, streams: Sequence[Stream], fields: tuple[str, ...], make: Callable[[], Processor], label: str
     ) -> Stream:
-        # Each stream by a node of its own: the same one may come twice, and repartitions end before it.
-        parents = tuple(stream._then(stream.fields, Pass, "pass")._node for stream in streams)
-        node = ProcessorNode(self.graph.next_index, fields, parents, streams[0]._name, None, label, make)
+        # Each stream by a node of its own, without a name: the same one may come twice, and repartitions end before it.
+        entries = [Stream(self, stream._node, None) for stream in streams]
+        parents = tuple(entry._then(entry.fields, Pass, "pass")._node for entry in entries)
+        name = "-".join(stream._name for stream in streams if stream._name is not None) or None
+        node = ProcessorNode(self.graph.next_index, fields, parents, name, None, label, make)
         self.graph.add(node)
-        return Stream(self, node, streams[0]._name)
+        return Stream(self, node, name)
 
     def set_config(self, config: Mapping[str, Any]) -> None:
         """Adds to the topology's configuration; later calls win."""

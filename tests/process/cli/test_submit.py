@@ -125,27 +125,27 @@ def test_debug_shows_what_a_component_emits(submit, ardea):
     assert ardea("kill", "Never").returncode == 0
 
 
-@pytest.mark.parametrize("container", [0, 1, None])
-def test_a_restart_brings_every_process_back_and_data_flows_on(submit, ardea, deadline, container):
-    """Each has its next life, the others keep theirs; what was open is replayed, nothing is given up."""
+def test_a_restart_brings_every_process_back_and_data_flows_on(submit, ardea, deadline):
+    """Of a container, then of all: each has its next life, the others keep theirs; what was open is replayed."""
     submit("Never", "--containers", 2)
     deadline(lambda: acked(ardea, "Never"), "tuples are acked")
-    before = describe(ardea, "Never")
-    only = () if container is None else ("--container", container)
-    restarted = ardea("restart", "Never", *only)
-    assert restarted.returncode == 0, restarted.stderr
-    after = describe(ardea, "Never")
-    assert (after["id"], after["state"]) == (before["id"], "RUNNING")
-    assert after["kept_by"] == before["kept_by"]
-    former = {(p["container"], p["name"]): p for p in before["processes"]}
-    for process in after["processes"]:
-        once = former[process["container"], process["name"]]
-        again = process["container"] is not None and container in (None, process["container"])
-        assert process["life"] == once["life"] + again
-        assert process["state"] == "running"
-        assert process["crash_loop"] == ""
-    first = acked(ardea, "Never")
-    deadline(lambda: acked(ardea, "Never") > first, "data flows on")
+    for container in (0, 1, None):
+        before = describe(ardea, "Never")
+        only = () if container is None else ("--container", container)
+        restarted = ardea("restart", "Never", *only)
+        assert restarted.returncode == 0, restarted.stderr
+        after = describe(ardea, "Never")
+        assert (after["id"], after["state"]) == (before["id"], "RUNNING")
+        assert after["kept_by"] == before["kept_by"]
+        former = {(p["container"], p["name"]): p for p in before["processes"]}
+        for process in after["processes"]:
+            once = former[process["container"], process["name"]]
+            again = process["container"] is not None and container in (None, process["container"])
+            assert process["life"] == once["life"] + again
+            assert process["state"] == "running"
+            assert process["crash_loop"] == ""
+        first = acked(ardea, "Never")
+        deadline(lambda first=first: acked(ardea, "Never") > first, "data flows on")
     assert describe(ardea, "Never")["status"]["given_up"] == 0
     unknown = ardea("restart", "Never", "--container", 7)
     assert (unknown.returncode, "it has 0, 1, 2" in unknown.stderr) == (ExitCode.NOT_FOUND, True)

@@ -85,10 +85,10 @@ Made = topology.build()
 """
 
 
-def test_an_opaque_spout_counts_what_comes_after_its_start_once(broker, running, tmp_path):
-    """From the end of what is there; a partition that appears is read from its first record."""
-    source, counts = broker.topic(2), tmp_path / "counts.sqlite"
-    broker.write(source, [b"early"] * 50)
+def test_an_opaque_spout_counts_what_comes_after_its_start_once(mortal, running, tmp_path):
+    """From the end of what is there; a partition that appears is read from its first record.  Tasks and broker die."""
+    source, counts = mortal.topic(2), tmp_path / "counts.sqlite"
+    mortal.write(source, [b"early"] * 50)
     words = [b"word %d" % (number % 7) for number in range(6000)]
     state = SqliteState.opaque(counts)
 
@@ -99,12 +99,14 @@ def test_an_opaque_spout_counts_what_comes_after_its_start_once(broker, running,
             return {}  # not there yet, or being made
 
     with running(OPAQUE.format(source=source, counts=counts)) as topology:
-        broker.write(source, [b"first"] * 2)
-        topology.until(lambda: counted() or broker.write(source, [b"first"] * 2), "it has begun", 60)
-        broker.grow(source, 3)
-        broker.write(source, words)
+        mortal.write(source, [b"first"] * 2)
+        topology.until(lambda: counted() or mortal.write(source, [b"first"] * 2), "it has begun", 60)
+        mortal.grow(source, 3)
+        mortal.write(source, words)
         for task in ("spout-words-0", "b-0-0", "$spoutcoord-spout-words-0"):
             topology.faults.kill(task)
+        mortal.stop()
+        mortal.start()
         topology.until(lambda: sum(counted().values()) - counted().get(b"first", 0) >= len(words), "all is counted", 60)
     found = counted()
     found.pop(b"first")

@@ -1,22 +1,38 @@
-"""Backing maps on real servers: their contract, and transactions through dying servers and tasks that come late."""
+"""Backing maps on real servers: their contract, Storm's tables, how often a batch asks them, and transactions
+through dying servers and tasks that come late.
+"""
 
 from __future__ import annotations
 
 import signal
 import subprocess
 import sys
+from collections import Counter
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
+from redis import Redis
 
 from ardea.errors import FailedException, StateError
+from ardea.testing import Cluster
 from ardea.testing.backing import check_backing_map
-from ardea.trident import LRUMemoryMapState, MemcachedState, MemoryMap, RedisState, SqliteState
+from ardea.trident import (
+    Count,
+    FixedBatchSpout,
+    LRUMemoryMapState,
+    MemcachedState,
+    MemoryMap,
+    RedisState,
+    SqliteState,
+    TridentTopology,
+)
 from ardea.trident.maps import CachedMap
 from ardea.trident.memcached import MemcachedMap
 from ardea.trident.memory import LRUMemoryMap
 from tests.process.waiting import eventually
+from tests.unit.trident import test_maps
 
 from .servers import memcached, redis_server
 
@@ -133,6 +149,102 @@ def test_grouped_and_ungrouped(factory, backend):
         single.commit(txid)
     assert single.get() == 10
     single.close()
+
+
+TABLES = {
+    "opaque": ["test_opaque_map", "test_a_removal_is_repeated_from_what_was_there", "test_a_snapshot_is_one_key"],
+    "transactional": ["test_transactional_map", "test_the_published_transactional_example"],
+}
+"""Storm's, and the published ones, of unit tests that look for a ``MemoryMap``."""
+
+
+@pytest.mark.parametrize(("kind", "table"), [(kind, table) for kind in TABLES for table in TABLES[kind]])
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_storms_tables(factory, monkeypatch, backend, kind, table):
+    opened = []
+
+    def backing():
+        opened.append(factory(backend, kind).open(0))
+        return opened[-1]
+
+    monkeypatch.setattr(test_maps, "MemoryMap", backing)
+    getattr(test_maps, table)()
+    [one] = opened
+    one.close()
+
+
+SENTENCES = [
+    "the cow jumped over the moon",
+    "the man went to the store and bought some candy",
+    "four score and seven years ago",
+    "how many apples can you eat",
+]
+
+
+def test_the_published_memcached_example(memory):
+    """An analysis of Trident's states has it, to show that the author has nothing else to do."""
+    spout = FixedBatchSpout(["sentence"], [[sentence] for sentence in SENTENCES * 10], 3)
+    server = f"127.0.0.1:{memory.port}"
+    topology = TridentTopology("words")
+    (
+        topology.new_stream("spout1", spout)
+        .each("sentence", lambda tup: tup[0].split(), "word")
+        .group_by("word")
+        .persistent_aggregate(MemcachedState.opaque(server, "published"), Count(), "count")
+        .parallelism_hint(6)
+    )
+    assert topology.plan()["b-0"].tasks == 6
+    with Cluster(topology, containers=2) as cluster:
+        cluster.run_until(lambda: cluster.over)
+        assert cluster.state == "SUCCEEDED"
+    plain = Counter(word for sentence in SENTENCES * 10 for word in sentence.split())
+    found = MemcachedState.opaque(server, "published").get([(word,) for word in plain])
+    assert dict(zip(plain, found, strict=True)) == plain
+
+
+MANY = [f"word{number}" for number in range(500)]
+"""The keys of a batch; each batch asks for each once."""
+
+
+def test_a_batch_asks_redis_twice(factory, redis):
+    """As the server sees it: what a script does within it costs no way there and back."""
+    state = factory("redis").make_state({}, 0, 1)
+    add(state, 1, MANY)  # the first one takes the partition over, and brings the script
+    with Redis(port=redis.port) as client, client.monitor() as monitor:
+        assert add(state, 2, MANY) == [2] * len(MANY)
+        state._backing._client.echo("over")
+        seen = takewhile(lambda each: each["command"] != "ECHO over", monitor.listen())
+        asked = [each["command"].split()[0] for each in seen if each["client_type"] != "lua"]
+    assert asked == ["HMGET", "EVALSHA"]
+    state.close()
+
+
+def test_a_batch_asks_memcached_once_and_tells_it_each_value(factory, memory):
+    """Reads are one command; a comparison and a value are a command each, and two are the record's."""
+    state = factory("memcached").make_state({}, 0, 1)
+    add(state, 1, MANY)
+    client = state._backing._client
+    sent, before = Sent(client), client.stats()
+    assert add(state, 2, MANY) == [2] * len(MANY)
+    asked, after = Counter(sent.commands), client.stats()
+    assert asked == {"stats": 1, "gets": 2, "cas": len(MANY) + 1}
+    grown = {name: after[name] - before[name] for name in (b"cmd_get", b"cmd_set", b"cas_hits", b"cas_misses")}
+    assert grown == {b"cmd_get": len(MANY) + 1, b"cmd_set": len(MANY) + 1, b"cas_hits": len(MANY) + 1, b"cas_misses": 0}
+    state.close()
+
+
+class Sent:
+    """Sees what a client of Memcached sends; ``commands``: their names."""
+
+    def __init__(self, client):
+        self.commands, self._socket, client.sock = [], client.sock, self
+
+    def sendall(self, data):
+        self.commands.append(data.split()[0].decode())
+        self._socket.sendall(data)
+
+    def __getattr__(self, name):
+        return getattr(self._socket, name)
 
 
 def test_what_redis_has_acknowledged_outlives_it(tmp_path):

@@ -12,6 +12,7 @@ import random
 import re
 import signal
 import sqlite3
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable
@@ -318,6 +319,15 @@ class Fire:
             return [error for error in (status.errors if status else ()) if "the state in memory was lost" in error]
 
         assert victim in self.topology.until(told, "the loss is told", 60)[0]
+        assert "the state in memory was lost" in self.described()
+
+    def described(self) -> str:
+        """What the verb prints; the topology goes on meanwhile."""
+        state = str(self._folder / "ardea")
+        command = [sys.executable, "-P", "-m", "ardea.cli", "describe", "Fire", "--state", state]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as verb:
+            self.topology.until(lambda: verb.poll() is not None, "the verb has ended", 60)
+            return verb.communicate()[0]
 
     def committed(self, kind: str) -> int:
         """The first transaction that is not known to be committed."""

@@ -18,6 +18,7 @@ from scheduler.schedulers import installed
 
 ROOT = Path(__file__).parents[3]
 WORD_COUNT = str(ROOT / "examples" / "word_count.py")
+TRIDENT = str(ROOT / "examples" / "trident_word_count.py")
 
 GOOD = """
 from ardea import Bolt, Grouping, Spout, Topology
@@ -88,6 +89,26 @@ def test_a_dry_run_prints_the_plan_as_a_table_and_as_json(tmp_path):
     }  # fmt: skip
     assert "WordCount" in ardea("run", WORD_COUNT, "--dry-run").stdout
     assert not (tmp_path / "none").exists()
+
+
+def test_the_plan_of_a_trident_topology_shows_its_components():
+    """What the coordinators are, what each group does, and how rows, reports and commits reach it."""
+    document = json.loads(ardea("describe", TRIDENT, "--plan", "-o", "json").stdout)
+    found = {row["component"]: row for row in document["components"]}
+    assert document["topology"] == "TridentWordCount"
+    assert {"$mastercoord-bg0", "$spoutcoord-spout-files", "spout-files"} < found.keys()
+    (state,) = [row for row in found.values() if "persist state1" in row["operations"]]
+    (split,) = [row for row in found.values() if "each line -> word" in row["operations"]]
+    assert (state["kind"], state["tasks"], split["tasks"]) == ("bolt", 2, 1)
+    assert (state["component"].startswith("b-"), split["component"].startswith("b-")) == (True, True)
+    assert state["inputs"]["$mastercoord-bg0:$commit"] == "all"
+    assert state["inputs"][f"{split['component']}:$coord-bg0"] == "direct"
+    assert "fields(word)" in {
+        way for source, way in state["inputs"].items() if source.startswith(f"{split['component']}:s")
+    }
+    text = ardea("describe", TRIDENT, "--plan").stdout
+    assert all(name in text for name in found)
+    assert "persist state1" in text
 
 
 @pytest.mark.parametrize(("verb", "option"), [("run", "--dry-run"), ("describe", "--plan")])

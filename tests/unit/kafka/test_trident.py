@@ -7,6 +7,8 @@ import math
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ardea.errors import FailedException, UserError
 from ardea.kafka.client import Quiet
@@ -15,6 +17,7 @@ from ardea.kafka.marks import Place
 from ardea.kafka.survey import Span
 from ardea.kafka.trident import KafkaTridentSpout
 from ardea.trident import Attempt
+from tests.unit.trident.parts import Emissions
 
 PLACE = Place("t", 0)
 
@@ -40,6 +43,32 @@ class Log:
     def _check(self, place, begin):
         if begin < self.first:
             raise Deleted(place, begin, self.span(place))
+
+
+class Logs:
+    """Partitions of one topic; no two of their records are equal."""
+
+    def __init__(self) -> None:
+        self.parts = [Log(0, 4)]
+
+    def span(self, place):
+        return self.parts[place.partition].span(place)
+
+    def new(self, place, *args):
+        records, behind = self.parts[place.partition].new(place, *args)
+        return self._own(place, records), behind
+
+    def again(self, place, *args):
+        records = self.parts[place.partition].again(place, *args)
+        return None if records is None else self._own(place, records)
+
+    def everything(self):
+        """What of them becomes rows."""
+        return [1000 * at + n for at, part in enumerate(self.parts) for n in range(part.end) if n % 5]
+
+    def _own(self, place, records):
+        numbers = [1000 * place.partition + record.value() for record in records]
+        return [SimpleNamespace(value=lambda n=number: n) for number in numbers]
 
 
 def spout(log, *, opaque=False, **options):
@@ -71,6 +100,42 @@ def test_batches_follow_one_another_and_come_again_as_they_were():
     assert emitted(made.emit_new, Attempt(1, 0), "t/0", None) == ([1, 2], [0, 3])
     assert emitted(made.emit_new, Attempt(2, 0), "t/0", [0, 3]) == ([3, 4], [3, 6])
     assert emitted(made.emit_again, Attempt(1, 1), "t/0", [0, 3]) == ([1, 2], None)
+
+
+events = st.lists(st.sampled_from(["again", "next", "life", "more", "part", "silent", "back"]), max_size=30)
+
+
+@settings(max_examples=150)
+@given(opaque=st.booleans(), events=events)
+def test_every_record_is_in_one_batch(opaque, events):
+    """Same transaction, same records, unless it is opaque; committed batches are disjoint, nothing is left out.
+
+    Through new attempts, new lives, new partitions, and one that is silent for a while.
+    """
+    logs = Logs()
+    made = spout(logs, opaque=opaque)
+    made.partitions = lambda: [f"t/{number}" for number in range(len(logs.parts))]
+    emissions, seen, committed = Emissions(made), {}, []
+    for event in [*events, "back", *["next"] * 30]:
+        logs.parts[0].silent = {"silent": True, "back": False}.get(event, logs.parts[0].silent)
+        if event == "more":
+            logs.parts[-1].end += 2
+        if event == "part" and len(logs.parts) < 4:
+            logs.parts.append(Log(0, 5))
+        if event == "life":
+            emissions.new_life()
+        try:
+            rows = emissions.emit()
+        except FailedException:
+            assert not opaque
+            assert logs.parts[0].silent, "only a transactional batch waits, for what is silent"
+            continue
+        if not opaque:
+            assert rows == seen.setdefault(emissions.txid, rows)
+        if event == "next":
+            committed += rows
+            emissions.commit()
+    assert sorted(committed) == logs.everything()
 
 
 def test_a_stream_begins_at_its_start_and_a_later_partition_at_its_first_record():

@@ -6,6 +6,8 @@ from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ardea import UserError
 from ardea.errors import FailedException
@@ -89,6 +91,30 @@ def test_each_micro_batch_is_one_transaction_and_comes_again_as_it_was(stream):
         assert [stream.emitted(txid) for txid in (1, 2, 3)] == [[0, 1, 2], [], [10, 11, 12]]
         stream.begin()
         assert [stream.transaction(txid) for txid in (1, 2, 3)] == [[0, 1], [1, 1], [1, 2]]
+
+
+@settings(max_examples=30)
+@given(events=st.lists(st.sampled_from(["again", "next", "life", "publish", "removed"]), max_size=20))
+def test_every_row_is_in_one_batch(tmp_path_factory, events):
+    """Same transaction, same rows; committed batches are disjoint, nothing is left out: through attempts and lives."""
+    stream, seen, committed, txid = Stream(tmp_path_factory.mktemp("stream")), {}, [], 1
+    for event in [*events, *["next"] * 21]:
+        if event == "publish":
+            stream.publish(partitions=1 + stream.index.next_batch % 3)
+        if event == "life":
+            stream.begin()
+        if event == "removed" and stream.acked()[:1] == [*stream.index.known.batches][:1] != []:
+            stream.index.remove_first()
+        stream.transaction(txid)
+        rows = stream.emitted(txid, first=True)
+        assert rows == seen.setdefault(txid, rows)
+        if event == "next":
+            committed += rows
+            stream.coordinator.success(txid)
+            txid += 1
+    published = range(stream.index.next_batch)
+    stream.index.close()
+    assert committed == [10 * number + place for number in published for place in range(1 + number % 3)]
 
 
 def test_what_is_committed_may_be_removed(stream):

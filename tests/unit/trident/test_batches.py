@@ -57,9 +57,11 @@ def test_a_batch_is_finished_by_the_last_report():
     assert task.verdicts == {"first": "acked", "second": "acked"}
 
 
+@pytest.mark.parametrize("commits", [False, True])
 @pytest.mark.parametrize("count", [2, 4])
-def test_a_missing_row_fails_the_batch_at_once(count):
-    task = Task()
+def test_a_missing_row_fails_the_batch_at_once(count, commits):
+    """Where it is committed too; there Storm notices it in the commit phase."""
+    task = Task(commits=commits)
     task.rows(7, 0, 1, 3)
     task.report(7, 0, 2, 0, "first")
     task.report(7, 0, 1, count, "second")

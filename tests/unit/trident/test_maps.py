@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 from ardea.errors import StateError, UserError
 from ardea.trident import (
     CachedMap,
+    LRUMemoryMapState,
     MemoryMap,
+    MemoryMapState,
     NonTransactionalMap,
     OpaqueMap,
     OpaqueValue,
+    Snapshottable,
     SnapshottableMap,
     TransactionalMap,
     TransactionalValue,
@@ -146,6 +149,48 @@ def test_a_snapshot_is_one_key():
         state.commit(1)
 
 
+@pytest.mark.parametrize(
+    ("kind", "again"), [(NonTransactionalMap, (8, 7)), (TransactionalMap, (8, 8)), (OpaqueMap, (None, 7))]
+)
+def test_a_snapshot_can_be_set(kind, again):
+    """Within a transaction, which comes again as it does for any key: ``again``, before and behind another value."""
+    state = SnapshottableMap(kind(MemoryMap()))
+    state.begin_commit(1)
+    state.set(5)
+    assert (state.get(), state.update(add(1))) == (5, 6)
+    state.set(8)
+    assert state.get() == 8
+    state.commit(1)
+    state.begin_commit(1)
+    before = state.get()
+    state.set(7)
+    assert (before, state.get()) == again
+    state.commit(1)
+    state.begin_commit(2)
+    assert state.get() == again[1]
+    state.set(None)
+    assert state.get() is None
+
+
+class Single(Snapshottable):
+    """The author's own, with the two methods that it must have."""
+
+    value = 3
+
+    def get(self):
+        return self.value
+
+    def update(self, update):
+        self.value = update(self.value)
+        return self.value
+
+
+def test_whatever_can_be_updated_can_be_set():
+    state = Single()
+    state.set(9)
+    assert state.get() == 9
+
+
 class Durable(MemoryMap):
     """Knows what a transaction wrote, as a database does."""
 
@@ -218,3 +263,20 @@ def test_each_transaction_counts_once(history, opaque, cached):
         truth.update(final)
     state.begin_commit(len(history) + 1)
     assert [get(state, (word,)) or 0 for word in "abcd"] == [truth[word] for word in "abcd"]
+
+
+@pytest.mark.parametrize(("made", "room"), [(MemoryMapState, ()), (LRUMemoryMapState, (10,))])
+@pytest.mark.parametrize(("kind", "counted"), [("opaque", 7), ("transactional", 3), ("non_transactional", 8)])
+def test_memory_in_all_three_kinds(made, room, kind, counted):
+    """2, then 1 in an attempt that was not the last and 5 in the one that was; another life says that it lost them."""
+    factory = getattr(made, kind)(*room)
+    assert factory.kind == kind.replace("_", "-")
+    state = factory.make_state({}, 0, 1)
+    for txid, number in ((1, 2), (2, 1), (2, 5)):
+        state.begin_commit(txid)
+        state.multi_update([("a",)], [lambda stored, number=number: (stored or 0) + number])
+        if number != 1:
+            state.commit(txid)
+    assert factory.values() == {("a",): counted}
+    with pytest.raises(StateError, match="partition 0 begins empty at transaction 3"):
+        factory.make_state({}, 0, 1).begin_commit(3)

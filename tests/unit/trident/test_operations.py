@@ -344,3 +344,22 @@ def test_tuples():
     assert projection("ab", "")((1, 2)) == ()
     with pytest.raises(KeyError, match="no field 'x'"):
         abc["x"]
+
+
+def test_appended_fields_stand_behind_those_of_the_input():
+    """The rest of Storm's TridentTupleViewTest: chains of appends, a projection in another order, and one more."""
+    seen = []
+
+    def look(tup):
+        seen.append({name: tup[name] for name in tup.fields})
+
+    def complete(stream):
+        five = stream.each("a", lambda _: [(4, 5)], ["d", "e"])
+        five.each("a", lambda _: [7], "g").peek(look)
+        six = stream.each("a", lambda _: [4], "d").each("a", lambda _: [(5, 6)], ["e", "f"])
+        return six.project(["a", "f", "b"]).each("a", lambda _: [8], "c").peek(look)
+
+    assert Rows([[1, 2, 3]], fields=["a", "b", "c"]).run(complete) == [(1, 6, 2, 8)]
+    six, four = sorted(seen, key=len, reverse=True)
+    assert list(six.items()) == [("a", 1), ("b", 2), ("c", 3), ("d", 4), ("e", 5), ("g", 7)]
+    assert list(four.items()) == [("a", 1), ("f", 6), ("b", 2), ("c", 8)]

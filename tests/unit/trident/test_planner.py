@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 
 from ardea import CustomStreamGrouping, Spout, TopologyError
+from ardea.errors import UserError
+from ardea.testing import Cluster
 from ardea.trident import (
     Count,
     DirectorySpout,
@@ -93,6 +99,47 @@ def test_names_are_the_same_on_every_build():
     names = [c.name for c in plans[0]]
     assert {name.rpartition("-")[2] for name in names if name.startswith("b-")} == {"abc", "def", "ghi"}
     assert {plan.digest() for plan in plans} == {plans[0].digest()}
+
+
+def test_what_streams_meet_in_has_the_names_of_all():
+    topology = TridentTopology("meeting")
+    one, two = (topology.new_stream(name, spout("a")).name(name).map(lambda tup: tup) for name in ("one", "two"))
+    topology.merge([one, two]).shuffle().map(lambda tup: tup)
+    names = [c.name for c in topology.plan() if c.name.startswith("b-")]
+    assert names == ["b-0-one-two", "b-1-one-two-one-two"]
+
+
+SEVERAL = """
+from ardea.trident import Count, FixedBatchSpout, MapGet, MemoryMapState, TridentTopology
+topology = TridentTopology("several")
+one, two = (topology.new_stream(name, FixedBatchSpout(["a", "b"], [], 1)).name(name) for name in ("one", "two"))
+merged = topology.merge([one.shuffle(), two.partition_by("a")])
+counts = merged.group_by(["a", "b"]).persistent_aggregate(MemoryMapState(), Count(), "n")
+joined = topology.join([one, two], ["a", "a"], ["a", "b", "c"])
+joined.state_query(counts, ["a", "b"], MapGet(), "n").partition_by("n").name("last").peek(print)
+for name in "xyz":
+    joined.shuffle().name(name).peek(print)
+plan = topology.plan()
+print([(c.name, c.tasks, [s for s in c.streams], [(i.component, i.stream) for i in c.inputs]) for c in plan])
+print(plan.digest())
+"""
+
+
+def test_names_are_the_same_in_every_process():
+    """Whatever PYTHONHASHSEED is: who merged groups in the order of a set would number them by chance."""
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", SEVERAL],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    (output,) = outputs
+    assert "spout-one" in output
+    assert "-last" in output
 
 
 def test_one_topology_can_be_built_twice():
@@ -278,3 +325,26 @@ def test_a_state_can_have_a_number_of_partitions_of_its_own():
     assert {c.name: c.tasks for c in build()}["b-1"] == 3
     with pytest.raises(TopologyError, match="b-1 is to have 2 and 3 partitions"):
         build(2)
+
+
+@pytest.mark.parametrize("partitions", [2, 3])
+def test_an_identity_partition_needs_equally_many_tasks(tmp_path, partitions):
+    """A state with a number of its own is the one that does not get the number of those before it."""
+
+    class Forgetting(StateUpdater):
+        def update_state(self, state, tuples, collector):
+            pass
+
+    state = MemoryMapState()
+    state.partitions = partitions
+    (tmp_path / "x").write_text("a\n")
+    topology = TridentTopology("identity")
+    lines = topology.new_stream("lines", DirectorySpout.transactional(tmp_path, pattern="x")).parallelism_hint(2)
+    lines.identity_partition().partition_persist(state, "line", Forgetting())
+    with Cluster(topology) as cluster:
+        cluster.run_until(lambda: cluster.over)
+        message = "Can only do an identity grouping when source and target have same number of tasks"
+        fits = partitions == 2
+        assert cluster.state == ("SUCCEEDED" if fits else "FAILED")
+        assert (f"{message}: spout-lines has 2, its reader 3" in cluster.reason) != fits
+        assert all(type(error) is UserError for _, error in cluster.record.errors)

@@ -12,7 +12,7 @@ from ardea import FailedException
 from ardea.errors import StateError
 from ardea.state import FileState
 from ardea.testing import Cluster
-from ardea.trident import Attempt, DirectorySpout
+from ardea.trident import Attempt, BatchSpout, DirectorySpout, components, coordinators
 from ardea.trident.partitioned import stored_positions
 from ardea.trident.store import MemoryStore, StateManagerStore, StreamStore
 
@@ -110,6 +110,46 @@ def test_a_node_that_cannot_be_read_now_is_not_missing(tmp_path, monkeypatch):
     store.close()
 
 
+class Numbers(BatchSpout):
+    """One of the author's own, of so many batches."""
+
+    outputs = ["line"]
+
+    def __init__(self, batches):
+        self.batches = batches
+
+    def emit_batch(self, batch_id, collector):
+        collector.emit(["a"])
+
+    def is_ready(self, batch_id):
+        return batch_id <= self.batches
+
+    def finished(self, batch_id):
+        return not self.is_ready(batch_id)
+
+
+@pytest.mark.parametrize(("kind", "each"), [(None, 1), ("transactional", 1 + 1 + 2), ("opaque", 1 + 1 + 2)])
+def test_a_batch_costs_few_writes(tmp_path, kind, each):
+    """One for the coordinator; with partitions, one for the metadata and one for each of the two tasks.
+
+    Before the first batch, two for the coordinator's new life and one for each task that takes over its part.
+    """
+    costs = {}
+    for size in (3, 30):
+        folder = tmp_path / str(size)
+        write_files(folder / "in", [["a"] * size * 3] * 2)
+        topology, _ = counting(folder, kind, spout=None if kind else Numbers(size))
+        built = topology.build()
+        cluster = run_through(built)
+        memory = next(c.cls for c in built.plan() if c.name == "$mastercoord-bg0").memory
+        committed = len([step for step in cluster.record.acked["$mastercoord-bg0"] if step.phase == "$commit"])
+        assert committed >= size
+        costs[committed] = memory.writes
+    (few, first), (many, second) = sorted(costs.items())
+    assert second - first <= (many - few) * each
+    assert first <= few * each + 2 + 1 + 2
+
+
 @pytest.mark.parametrize("damaged", [0, 1])
 def test_a_damaged_record_of_the_coordinator_repeats_a_transaction(tmp_path, damaged):
     """Whichever of the two nodes is lost, the next run goes on and counts what is new, exactly."""
@@ -124,6 +164,39 @@ def test_a_damaged_record_of_the_coordinator_repeats_a_transaction(tmp_path, dam
     plain.update("ad")
     run_through(built)
     assert counted(counts) == plain
+
+
+@pytest.mark.parametrize(
+    ("kind", "node"),
+    [
+        (kind, node)
+        for kind in ("transactional", "opaque")
+        for node in ("meta/2", "positions/2/0", "coordinator/0", "coordinator/1")
+    ],
+)
+def test_a_topology_starts_over_a_damaged_node(tmp_path, monkeypatch, kind, node, caplog):
+    """It counts as missing: without its last position a file goes on at the one before; nothing else does harm."""
+
+    def open_files(context, memory, stream, part=None):
+        return StreamStore(StateManagerStore(FileState(tmp_path / "state")), "words", stream, part)
+
+    for module in (components, coordinators):
+        monkeypatch.setattr(module, "open_store", open_files)
+    first = ["a b", "c", "a b", "c"]
+    plain = write_files(tmp_path / "in", [first, ["a", "d"]])
+    run_through(counting(tmp_path, kind)[0])
+    stored = tmp_path / "state" / "trident" / "words" / "files"
+    (stored / f"{node}.node").write_bytes(b"\xff no node")
+    with (tmp_path / "in" / "1.txt").open("a") as file:
+        file.write("e\n")
+    plain.update("e")
+    if node.startswith("positions"):
+        plain.update(first[3].split())
+    topology, counts = counting(tmp_path, kind)
+    cluster = run_through(topology)
+    assert (cluster.state, cluster.record.errors) == ("SUCCEEDED", [])
+    assert counted(counts) == plain
+    assert f"/trident/words/files/{node} cannot be read and counts as missing" in caplog.text
 
 
 def test_a_state_that_is_ahead_of_its_topology_says_so(tmp_path):
@@ -145,7 +218,7 @@ def test_a_transactional_batch_is_repeated_exactly_in_a_new_life_too(tmp_path, s
     again = spout.emitter({}, Context(), store)
     assert [emit(again, txid, 1, ["0.txt"]) for txid in (2, 3, 4)] == [["c"], ["d"], []]
     again.success(3)
-    assert store.transactions("positions") == [3, 4]
+    assert store.transactions("positions") == [2, 3, 4]
 
 
 def test_an_opaque_batch_begins_where_the_committed_one_ended(tmp_path, store):
@@ -195,11 +268,11 @@ def test_an_emitter_that_was_replaced_writes_nothing(tmp_path, store, kind):
     now = spout.emitter({}, Context(), StreamStore(tree, "topology", "stream", part))
     assert emit(now, 2, 1, ["0.txt"]) == ["b"]
     now.commit(Attempt(2, 1))
-    former._known[2] = frozen
+    former._known[2] = former._known[3] = frozen
     for write in (
         lambda: former.commit(Attempt(2, 0)),
         lambda: late.delete("positions/2/0"),
-        lambda: former.success(2),
+        lambda: former.success(3),
     ):
         with pytest.raises(FailedException, match="another process has taken"):
             write()

@@ -8,12 +8,14 @@ import pytest
 
 from ardea import FailedException
 from ardea.testing import Cluster
-from ardea.trident import Count, FixedBatchSpout, MemoryMapState, OpaqueMap, TridentTopology
+from ardea.trident import Count, DirectorySpout, FixedBatchSpout, MemoryMapState, OpaqueMap, TridentTopology
 from ardea.trident.components import Reporting, SpoutExecutor
 from ardea.trident.coordinators import MasterBatchCoordinator, SpoutCoordinator
 from ardea.trident.spout import Attempt
+from ardea.trident.store import MemoryStore
+from ardea.trident.transactions import LIVES
 
-from .parts import AT_ONCE
+from .parts import AT_ONCE, write_files
 
 SENTENCES = [["the cow"], ["the man"], ["a moon"], ["the moon"]]
 
@@ -78,6 +80,76 @@ def test_batches_side_by_side_commit_one_behind_the_other(trace):
     assert [step for step in trace if step in (("$batch", 2), ("$commit", 1))] == [("$batch", 2), ("$commit", 1)]
     assert [txid for what, txid in trace if what == "commit"] == [1] * 6 + [2] * 6
     assert trace.index(("$commit", 2)) > max(n for n, step in enumerate(trace) if step == ("commit", 1))
+
+
+@pytest.fixture
+def writes(trace, monkeypatch):
+    """What is stored stands in the trace too, as (path, value)."""
+    put = MemoryStore.put
+
+    def noting(self, path, value, owner=None):
+        put(self, path, value, owner)
+        if "/owners/" not in path:
+            trace.append((path.partition("/files/")[2], value))
+
+    monkeypatch.setattr(MemoryStore, "put", noting)
+    return trace
+
+
+def stored_way_of(txid, position):
+    """Of a batch of the one line of the one file: metadata and position before rows leave, the commit before news."""
+    before, commit = way_of(txid)[:4], way_of(txid)[5:-1]
+    return [
+        before[0],
+        (f"meta/{txid}", ["0.txt"]),
+        before[1],
+        (f"positions/{txid}/0", {"0.txt": position}),
+        *before[2:],
+        ("$commit", txid),
+        *commit,
+        (f"coordinator/{(txid + 1) % 2}", [txid + 1, 1]),
+        ("$success", txid),
+    ]
+
+
+def run_files(folder, kills=()):
+    """``kills``: the coordinator dies when so many batches were committed."""
+    topology = TridentTopology("words")
+    lines = topology.new_stream("files", DirectorySpout.transactional(folder, lines=1))
+    words = lines.each("line", lambda tup: tup[0].split(), "word").group_by("word")
+    words.persistent_aggregate(MemoryMapState(), Count(), "count").parallelism_hint(6)
+    with Cluster(topology, config=AT_ONCE) as cluster:
+        for committed in kills:
+            cluster.run_until(lambda: len(cluster.record.tuples("$mastercoord-bg0", "$success")) >= committed)  # noqa: B023
+            cluster.kill("$mastercoord-bg0-0")
+        cluster.run_until(lambda: cluster.over)
+        return cluster.record
+
+
+def test_each_step_is_stored_before_it_is_told(tmp_path, writes):
+    """So that no process, whenever it dies, is ahead of what its next life knows."""
+    write_files(tmp_path, [["a b", "a c"]])
+    run_files(tmp_path)
+    begin = writes.index(("$batch", 1))
+    assert ("coordinator/1", [1, 1]) in writes[:begin], "the number of this life, which attempts begin with"
+    assert writes[begin:] == [*stored_way_of(1, [0, 4]), *stored_way_of(2, [4, 8])]
+
+
+def test_a_life_is_stored_before_its_attempts_begin(tmp_path, writes):
+    """Storm forgets the attempt on its way, and those of the next life are not above it."""
+    write_files(tmp_path, [["a b", "a c"] * 9])
+    record = run_files(tmp_path, kills=(3, 6))
+    begun = iter(record.tuples("$mastercoord-bg0", "$batch"))
+    lives, seen = 0, set()
+    for what, value in writes:
+        if what.startswith("coordinator/"):
+            lives = value[1]
+        elif what == "$batch":
+            txid, attempt, *_ = next(begun)
+            assert (txid, attempt // LIVES) == (value, lives - 1)
+            seen.add(lives)
+    assert list(begun) == []
+    assert seen == {1, 2, 3}
 
 
 @pytest.mark.parametrize(("attempt", "verdict"), [(4, "acked"), (5, "committed"), (6, "failed")])
