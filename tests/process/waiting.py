@@ -13,13 +13,19 @@ _NOTHING = threading.Event()
 
 
 def eventually(condition: Callable[[], T], seconds: float = 10.0, what: str | Callable[[], str] = "") -> T:
-    """The first truthy result of ``condition``; AssertionError after ``seconds``, saying ``what`` was awaited."""
-    deadline = time.monotonic() + seconds
+    """The first truthy result of ``condition``; AssertionError after ``seconds``, saying ``what`` was awaited.
+
+    One that takes long, as a command does, is asked half of the time: what is awaited needs the cores, too.
+    """
+    asked = time.monotonic()
+    deadline = asked + seconds
     while not (result := condition()):
-        if time.monotonic() >= deadline:
+        now = time.monotonic()
+        if now >= deadline:
             detail = what() if callable(what) else what
             raise AssertionError(f"not within {seconds:g} s: {detail or condition}; last result: {result!r}")
-        _NOTHING.wait(0.01)
+        _NOTHING.wait(min(max(0.01, now - asked), 1.0))
+        asked = time.monotonic()
     return result
 
 
