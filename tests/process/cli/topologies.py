@@ -105,6 +105,13 @@ class Huge(Numbers):
         self.finish()
 
 
+class Unhurried(Bolt):
+    """Always has something to do, and leaves the cores to others."""
+
+    def process(self, tup):
+        time.sleep(0.005)
+
+
 class Sum(Topology):
     numbers = Numbers.spec(par=2)
     add = Add.spec(inputs={numbers: Grouping.GLOBAL})
@@ -113,7 +120,7 @@ class Sum(Topology):
 
 class Never(Topology):
     numbers = Endless.spec(config={"topology.max.spout.pending": 100})
-    ignore = Ignore.spec(inputs=[numbers], par=2)
+    ignore = Unhurried.spec(inputs=[numbers], par=2)
 
 
 class Steady(Topology):

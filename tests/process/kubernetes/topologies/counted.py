@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 
 from ardea import Bolt, Grouping, Spout, Topology
 
@@ -73,13 +74,14 @@ class Pass(Bolt):
 
 
 class Written(Bolt):
-    """A number is with the collector before it is acked."""
+    """A number is with the collector before it is acked; tuples wait for it, and the cores do not."""
 
     def initialize(self, config, context):
         self.collector = Collector()
 
     def process(self, tup):
         self.collector.ask(f"number {tup[0]}")
+        time.sleep(0.003)
 
 
 class Counted(Topology):
