@@ -13,5 +13,5 @@ def pytest_sessionstart() -> None:
 
 
 def pytest_collection_modifyitems(items) -> None:
-    """Those on the cluster come first: they mostly wait, and what runs beside them has the cores meanwhile."""
+    """Those on the cluster come first: of two processes one has them all, and builds their image once."""
     items.sort(key=lambda item: not item.path.is_relative_to(HERE / "kubernetes"))

@@ -97,6 +97,7 @@ def test_a_spout_has_begun_also_when_an_update_has_moved_it_since(plan):
     assert not ending.begun
     moving = next(name for name in ("spout", "count") if plan.tasks[plan.component_tasks[name][0]].container == 2)
     ending.reported(told(plan, moving, state=ACTIVE))
+    ending.reported(told(plan, "sink", state=ACTIVE, version=2))
     assert ending.begun
     logical = Chain.plan({"topology.stmgrs": 1})
     ending.replanned(PhysicalPlan.of(logical, packing_for(logical.config).pack(logical), 2))
