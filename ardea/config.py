@@ -292,6 +292,9 @@ class Settings:
     kubernetes_priority_class: str | None = _key(
         "heron.kubernetes.priority.class", "text", "topology", None, "The PriorityClass of all pods."
     )
+    kubernetes_nodes_grow: bool = _key(
+        "heron.kubernetes.nodes.grow", "bool", "topology", False, "Whether to submit what fits no node that is there."
+    )
     kubernetes_cpu_limits: bool = _key(
         "heron.kubernetes.cpu.limits", "bool", "topology", False, "Whether a task gets no more CPU than it asks for."
     )

@@ -64,7 +64,7 @@ def _nodes(cluster: Cluster) -> tuple[str, bool, str]:
     try:
         nodes = cluster.list("Node")
     except ClusterError:
-        return "nodes", True, "may not be listed, so that submit cannot warn of containers that fit none"
+        return "nodes", True, "may not be listed, so that submit cannot refuse a container that fits none"
     found = room.largest(nodes)
     return "nodes", found != room.NONE, found
 

@@ -1,6 +1,7 @@
 """Whether the nodes of the cluster are large enough for the pods of a topology, even when they are empty.
 
-A warning, no refusal: a cluster may bring larger nodes when they are asked for.
+A topology that has a pod for no node is refused before anything of it is made, unless its author says that the cluster
+brings larger nodes when they are asked for.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ardea.errors import ClusterError
+from ardea.errors import ClusterError, UserError
 from scheduler.kubernetes import pods
 from scheduler.kubernetes.blueprint import Blueprint
 from scheduler.kubernetes.client import Manifest, Objects
 
 CPU, MEMORY, DISK = "cpu", "memory", "ephemeral-storage"
 _KEEPS_AWAY = ("NoSchedule", "NoExecute")
+_COMES_AND_GOES = "node.kubernetes.io/"
+_GROWS = "heron.kubernetes.nodes.grow=true goes on, for a cluster that brings larger nodes when they are asked for"
 
 NONE = "none takes pods"
 
@@ -23,21 +26,28 @@ Amounts = Counter[str]
 """Thousandths of a core, and bytes, by the names that Kubernetes gives them."""
 
 
-def shortage(cluster: Objects, blueprint: Blueprint) -> list[str]:
-    """At most one sentence for people.  Nothing is said if whoever asks may not list nodes."""
+def require(cluster: Objects, blueprint: Blueprint) -> None:
+    """Whoever may not list nodes hears nothing.
+
+    Raises:
+        UserError: a pod of the topology fits no node.
+    """
+    if blueprint.settings.kubernetes_nodes_grow:
+        return
     try:
         nodes = cluster.list("Node")
     except ClusterError:
-        return []
+        return
     wanted = pods.jobs(blueprint, {"metadata": {"uid": ""}})
-    return warning(nodes, [(job["metadata"]["name"], job["spec"]["template"]["spec"]) for job in wanted])
+    if said := shortage(nodes, [(job["metadata"]["name"], job["spec"]["template"]["spec"]) for job in wanted]):
+        raise UserError(said, hint=_GROWS)
 
 
-def warning(nodes: Iterable[Manifest], wanted: Iterable[tuple[str, Manifest]]) -> list[str]:
-    """Pure.  ``wanted``: the name of a Job, and the spec of its pod."""
+def shortage(nodes: Iterable[Manifest], wanted: Iterable[tuple[str, Manifest]]) -> str:
+    """Pure.  ``wanted``: the name of a Job, and the spec of its pod.  Empty: each fits a node."""
     nodes = list(nodes)
     misfits = [(name, pod) for name, pod in wanted if not any(fits(pod, node) for node in nodes)]
-    return [_said(nodes, misfits)] if misfits else []
+    return _said(nodes, misfits) if misfits else ""
 
 
 def _said(nodes: list[Manifest], misfits: list[tuple[str, Manifest]]) -> str:
@@ -64,7 +74,7 @@ def _said(nodes: list[Manifest], misfits: list[tuple[str, Manifest]]) -> str:
 
 def largest(nodes: Iterable[Manifest]) -> str:
     """For people: how many nodes take pods that tolerate nothing, and what the largest has."""
-    open_ = [allocatable(node) for node in nodes if admits(node, {})]
+    open_ = [allocatable(node) for node in nodes if admits(node, {}) and not any(map(_passing, _taints(node)))]
     if not open_:
         return NONE
     most = max(open_, key=lambda has: (has[MEMORY], has[CPU]))
@@ -77,12 +87,12 @@ def fits(pod: Manifest, node: Manifest) -> bool:
 
 
 def admits(node: Manifest, pod: Manifest) -> bool:
-    """Whether the node takes this pod, whatever its size: labels, taints, cordon."""
-    labels, spec = node["metadata"].get("labels") or {}, node.get("spec", {})
+    """Whether the node takes this pod, whatever its size, once it takes any: its labels and the taints that last."""
+    labels = node["metadata"].get("labels") or {}
     if not pod.get("nodeSelector", {}).items() <= labels.items():
         return False
-    taints = [taint for taint in spec.get("taints") or () if taint["effect"] in _KEEPS_AWAY]
-    return all(any(_tolerates(each, taint) for each in pod.get("tolerations", ())) for taint in taints)
+    lasting = [taint for taint in _taints(node) if not _passing(taint)]
+    return all(any(_tolerates(each, taint) for each in pod.get("tolerations", ())) for taint in lasting)
 
 
 def requests(pod: Manifest) -> Amounts:
@@ -110,6 +120,15 @@ def _amounts(found: Mapping[str, str]) -> Amounts:
     return Amounts(
         {w: int(parse_quantity(found[w]) * thousandths.get(w, 1)) for w in (CPU, MEMORY, DISK) if w in found}
     )
+
+
+def _taints(node: Manifest) -> list[Manifest]:
+    return [taint for taint in node.get("spec", {}).get("taints") or () if taint["effect"] in _KEEPS_AWAY]
+
+
+def _passing(taint: Manifest) -> bool:
+    """Of Kubernetes itself: a cordon, a node that is not ready or short of something."""
+    return bool(taint["key"].startswith(_COMES_AND_GOES))
 
 
 def _excess(asked: Amounts, has: Amounts) -> float:

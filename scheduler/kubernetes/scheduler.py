@@ -92,10 +92,9 @@ class Jobs(Deployment):
         """See :class:`Deployment`."""
         return self._prepared.manifests()
 
-    def submit(self, say: Callable[[str], None]) -> None:
+    def submit(self, say: Callable[[str], None]) -> None:  # noqa: ARG002
         """See :class:`Deployment`."""
-        for sentence in room.shortage(self._cluster, self._prepared.blueprint):
-            say(sentence)
+        room.require(self._cluster, self._prepared.blueprint)
         self._root = submit(self._cluster, self._prepared)
 
     def wait(self, patience: float | None, *, ended: bool, show: Callable[[str, str], None]) -> Verdict:

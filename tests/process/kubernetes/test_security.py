@@ -173,3 +173,12 @@ def test_what_a_quota_refuses_at_once_leaves_nothing():
         assert "exceeded quota: small, requested: count/jobs.batch=1" in said
         assert "kubectl describe quota" in said
         eventually(lambda: objects(space) == before, 60, lambda: f"nothing is left: {objects(space) - before}")
+
+
+def test_what_fits_no_node_is_refused_before_anything_is_made(space):
+    before = objects(space)
+    huge = ("--set", "topology.stmgr.ram=17592186044416")
+    said = ardea("submit", "kubernetes", QUIET, *huge, space=space, code=6).stderr
+    assert "no node is large enough for the pod of" in said
+    assert "heron.kubernetes.nodes.grow=true" in said
+    assert objects(space) == before

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kubernetes import client
 
-from ardea.errors import ClusterError
+from ardea.errors import ClusterError, UserError
 from scheduler.kubernetes import doctor, pods, room
 from scheduler.kubernetes.blueprint import Defaults
 
@@ -41,14 +41,14 @@ def pod(*containers, **spec):
 
 def test_nothing_is_said_if_one_node_is_large_enough():
     nodes = [node(memory="1Gi"), node("node-2", memory="4Gi")]
-    assert room.warning(nodes, [("a", pod(container(memory="3Gi")))]) == []
-    assert room.warning(nodes, []) == []
+    assert room.shortage(nodes, [("a", pod(container(memory="3Gi")))]) == ""
+    assert room.shortage(nodes, []) == ""
 
 
 def test_one_sentence_says_what_is_asked_for_and_what_there_is():
     nodes = [node(cpu="8", memory="7900Mi"), node("node-2", cpu="2", memory="3Gi")]
     jobs = [("words-container-1", pod(container(memory="9Gi"))), ("words-container-2", pod(container(memory="12Gi")))]
-    (said,) = room.warning(nodes, jobs)
+    said = room.shortage(nodes, jobs)
     assert said == (
         "no node is large enough for the pod of words-container-2 (count-1) (like 1 more), even when it is empty, so "
         "it cannot be scheduled: it asks for 12.00 GiB of memory, and node-1, which comes closest, has 7.71 GiB of "
@@ -58,14 +58,14 @@ def test_one_sentence_says_what_is_asked_for_and_what_there_is():
 
 
 def test_all_that_is_short_is_named():
-    (said,) = room.warning([node(cpu="1500m")], [("a", pod(container(cpu="2"), container(cpu="250m", memory="9Gi")))])
+    said = room.shortage([node(cpu="1500m")], [("a", pod(container(cpu="2"), container(cpu="250m", memory="9Gi")))])
     assert "it asks for 2.25 CPU, 10.00 GiB of memory, and node-1, which comes closest, has 1.5 CPU, 8.00 GiB" in said
 
 
 def test_a_node_has_to_be_large_enough_in_every_respect():
     """Neither of these is, although both amounts exist."""
     nodes = [node(cpu="16", memory="2Gi"), node("node-2", cpu="1", memory="64Gi")]
-    (said,) = room.warning(nodes, [("a", pod(container(cpu="8", memory="4Gi")))])
+    said = room.shortage(nodes, [("a", pod(container(cpu="8", memory="4Gi")))])
     assert "it asks for 4.00 GiB of memory, and node-1, which comes closest, has 2.00 GiB of memory" in said
 
 
@@ -73,11 +73,11 @@ def test_nodes_that_do_not_take_the_pod_do_not_count():
     small, tainted = node(memory="1Gi"), {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
     large = node("node-2", memory="64Gi", labels={"disk": "ssd"}, taints=[tainted])
     wanted = [container(memory="8Gi")]
-    (said,) = room.warning([small, large], [("a", pod(*wanted))])
+    said = room.shortage([small, large], [("a", pod(*wanted))])
     assert "node-1, which comes closest, has 1.00 GiB" in said
     tolerations = [client.V1Toleration(key="gpu", operator="Exists")]
-    assert room.warning([small, large], [("a", pod(*wanted, tolerations=tolerations))]) == []
-    (said,) = room.warning([small, large], [("a", pod(*wanted, node_selector={"disk": "ssd"}))])
+    assert room.shortage([small, large], [("a", pod(*wanted, tolerations=tolerations))]) == ""
+    said = room.shortage([small, large], [("a", pod(*wanted, node_selector={"disk": "ssd"}))])
     assert said.startswith(
         "no node takes the pod of a, so it cannot be scheduled: none has the label disk=ssd and only taints that it"
     )
@@ -100,9 +100,11 @@ def test_a_taint_is_tolerated_as_kubernetes_has_it(toleration, admitted):
     assert room.admits(tainted, pod(tolerations=[client.V1Toleration(**toleration)])) is admitted
 
 
-def test_a_soft_taint_keeps_nobody_away_and_a_cordon_does():
+def test_a_soft_taint_keeps_nobody_away_and_a_cordon_not_for_ever():
     assert room.admits(node(taints=[{"key": "a", "effect": "PreferNoSchedule"}]), pod())
-    assert not room.admits(node(taints=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}]), pod())
+    cordoned = node(taints=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}])
+    assert room.admits(cordoned, pod())
+    assert room.largest([cordoned]) == room.NONE
 
 
 def test_sidecars_count_beside_the_containers_and_init_containers_before_them():
@@ -118,9 +120,9 @@ amounts = st.integers(1, 64)
 
 
 @given(asked=st.tuples(amounts, amounts), nodes=st.lists(st.tuples(amounts, amounts), min_size=1, max_size=5))
-def test_it_warns_exactly_if_no_node_fits(asked, nodes):
+def test_something_is_short_exactly_if_no_node_fits(asked, nodes):
     there = [node(f"n{number}", cpu=str(cpu), memory=f"{ram}Gi") for number, (cpu, ram) in enumerate(nodes)]
-    said = room.warning(there, [("a", pod(container(cpu=str(asked[0]), memory=f"{asked[1]}Gi")))])
+    said = room.shortage(there, [("a", pod(container(cpu=str(asked[0]), memory=f"{asked[1]}Gi")))])
     assert bool(said) is not any(asked[0] <= cpu and asked[1] <= ram for cpu, ram in nodes)
 
 
@@ -155,22 +157,29 @@ class Cluster:
         return self.nodes
 
 
-def test_the_pods_of_a_topology_are_what_is_compared(prepared):
+def test_a_topology_with_a_pod_for_no_node_is_refused(prepared):
     blueprint = prepared().blueprint
     asked = max(room.requests(job["spec"]["template"]["spec"])["memory"] for job in pods.jobs(blueprint, OWNER))
-    assert room.shortage(Cluster([node(memory=str(asked))]), blueprint) == []
-    (said,) = room.shortage(Cluster([node(memory=str(asked - 1))]), blueprint)
-    assert said.startswith("no node is large enough for the pod of sums-container-")
+    room.require(Cluster([node(memory=str(asked))]), blueprint)
+    with pytest.raises(UserError, match=r"^no node is large enough for the pod of sums-container-") as refused:
+        room.require(Cluster([node(memory=str(asked - 1))]), blueprint)
+    assert "heron.kubernetes.nodes.grow=true" in refused.value.hint
+
+
+def test_nodes_may_come_when_they_are_asked_for(prepared):
+    blueprint = prepared({"heron.kubernetes.nodes.grow": True}).blueprint
+    room.require(Cluster([node(memory="1Mi")]), blueprint)
+    room.require(Cluster([]), blueprint)
 
 
 def test_who_may_not_list_nodes_hears_nothing(prepared):
-    assert room.shortage(Cluster(None), prepared().blueprint) == []
+    room.require(Cluster(None), prepared().blueprint)
 
 
 @pytest.mark.parametrize(
     ("nodes", "row"),
     [
-        (None, ("nodes", True, "may not be listed, so that submit cannot warn of containers that fit none")),
+        (None, ("nodes", True, "may not be listed, so that submit cannot refuse a container that fits none")),
         ([], ("nodes", False, "none takes pods")),
         (
             [node(), node("big", cpu="7910m", memory="15Gi"), node("no", taints=[{"key": "x", "effect": "NoExecute"}])],
