@@ -108,7 +108,7 @@ class BoltCollector(Protocol):
         """See :meth:`Bolt.emit`."""
         ...
 
-    def emit_rows(self, rows: Sequence[Values], stream: str) -> Mapping[int, int]:
+    def emit_rows(self, rows: Sequence[Values], stream: str, head: tuple[Any, ...]) -> Mapping[int, int]:
         """See :meth:`Bolt.emit_rows`."""
         ...
 
@@ -392,14 +392,18 @@ class Bolt(Component):
         """
         return self._collector.emit(values, stream, anchors, direct_task, need_task_ids)
 
-    def emit_rows(self, rows: Sequence[Values], stream: str = DEFAULT_STREAM) -> Mapping[int, int]:
+    def emit_rows(
+        self, rows: Sequence[Values], stream: str = DEFAULT_STREAM, head: tuple[Any, ...] = ()
+    ) -> Mapping[int, int]:
         """Emits rows that join no tree, routed at once; returns task -> how many it gets, without those that get none.
+
+        ``head``: the first values of each of them, which ``rows`` leave out, and which travel once.
 
         Raises:
             UserError: undeclared or direct stream, or wrong thread.
             EncodingError: as for :meth:`Spout.emit`.
         """
-        return self._collector.emit_rows(rows, stream)
+        return self._collector.emit_rows(rows, stream, head)
 
     def emit_batch(self, batch: Any, stream: str = DEFAULT_STREAM, anchors: Any = None) -> None:
         """Emits the rows of an Arrow record batch, which travels as columns.

@@ -17,6 +17,7 @@ from ardea.errors import EncodingError, FailedException, ProtocolError, UserErro
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.arrow import decode_batch, rows_of
 from ardea.protocol.columns import ColumnRows
+from ardea.protocol.headed import HeadedRows
 from ardea.protocol.wire_pb2 import ARROW, MARKER, ROWS, Header
 from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, ColumnBatch, Tuple, TupleBatch
 from heron_instance.acking import Acking, closed
@@ -175,6 +176,7 @@ class BoltExecutor(Executor):
             self._anchoring.mixed = True
         buffer = self.outlet.buffer(stream)
         self._anchoring.mark(buffer)
+        buffer.unfold()
         tasks: list[int] | None = None
         if direct_task is not None:
             tasks = list(self.outlet.emit_direct(buffer, values, direct_task, mark))
@@ -189,16 +191,17 @@ class BoltExecutor(Executor):
             self.overflow()
         return tasks if need_task_ids else None
 
-    def emit_rows(self, rows: Sequence[Sequence[Any]], stream: str) -> Mapping[int, int]:
+    def emit_rows(self, rows: Sequence[Sequence[Any]], stream: str, head: tuple[Any, ...]) -> Mapping[int, int]:
         """Untracked rows, routed at once; see :meth:`ardea.Bolt.emit_rows`."""
         self.check_thread()
         if self._hooks is not None:  # which are told row by row
             emit = self.bolt.emit
-            return Counter(t for row in rows for t in emit(row, stream, anchors=(), need_task_ids=True) or ())
+            whole = HeadedRows(head, rows)
+            return Counter(t for row in whole for t in emit(row, stream, anchors=(), need_task_ids=True) or ())
         buffer = self.outlet.buffer(stream)
         self.outlet.check(buffer)
         self._anchoring.mark(buffer)
-        counts = self.outlet.emit_routed(buffer, rows, UNANCHORED)
+        counts = self.outlet.emit_routed(buffer, HeadedRows(head, rows) if head else rows, UNANCHORED)
         if len(buffer.rows) >= self.outlet.row_limit:
             self.overflow()
         return counts
@@ -281,7 +284,7 @@ class BoltExecutor(Executor):
     def read(self, header: Header, frames: Sequence[bytes], source: str, stream: StreamPlan) -> InputBatch:
         """What has arrived; raises ProtocolError for bytes that are not rows of the stream."""
         if header.codec != ARROW:
-            rows = self.codec.decode(frames[0], len(stream.fields))
+            rows: Sequence[tuple[Any, ...]] = self.codec.decode_headed(header.head, frames[0], len(stream.fields))
         else:
             try:
                 rows = rows_of(self.decode_columns(frames[0], stream))
@@ -466,7 +469,7 @@ class _Collector:
     """What the base class's methods reach when the author overrides them."""
 
     emit: Callable[..., list[int] | None]
-    emit_rows: Callable[[Sequence[Sequence[Any]], str], Mapping[int, int]]
+    emit_rows: Callable[[Sequence[Sequence[Any]], str, tuple[Any, ...]], Mapping[int, int]]
     emit_batch: Callable[[Any, str, Any], None]
     ack: Callable[[Tuple], None]
     fail: Callable[[Tuple], None]

@@ -11,6 +11,7 @@ import numpy as np
 
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.columns import ColumnRows
+from ardea.protocol.headed import HeadedRows
 from heron_instance.inlet import Int
 from heron_instance.routing import Router
 
@@ -34,12 +35,16 @@ class StreamBuffer:
     ``parcels`` (task -> row numbers) those of the rows in ``parcelled``, which were emitted many at once.  ``origin``
     says of ``columns`` what marks say of rows: a spout's :class:`ColumnTrees` or a bolt's :class:`Joins`; None: no row
     has a tree.
+
+    ``head`` are values in front of those of each row; ``rows`` lack them.
     """
 
     number: int
     plan: StreamPlan
     consumers: list[Consumer]
     rows: Rows = field(default_factory=list)
+    head: tuple[Any, ...] = ()
+    encoded_head: bytes = b""
     marks: list[Any] = field(default_factory=list)
     plain: bool = False  # what are_plain says of the rows
     columns: ColumnRows | None = None
@@ -62,6 +67,20 @@ class StreamBuffer:
         self.parcels.clear()
         self.parcelled.clear()
         self.columns = self.origin = None
+        self.head, self.encoded_head = (), b""
+
+    def unfold(self) -> None:
+        """Each row holds all of its values again: others follow, without this head."""
+        if self.head:
+            self.rows[:] = HeadedRows(self.head, self.rows)
+            self.head, self.encoded_head = (), b""
+
+    @property
+    def whole(self) -> Sequence[Sequence[Any]]:
+        """The rows with all of their values."""
+        if self.columns is not None:
+            return self.columns
+        return HeadedRows(self.head, self.rows) if self.head else self.rows
 
     def destinations(self) -> list[tuple[int, Int | None]]:
         """(task, rows) pairs in row order; None: all rows.
@@ -70,7 +89,7 @@ class StreamBuffer:
             EncodingError: a value cannot be part of a key.
         """
         out: list[tuple[int, Int | None]] = []
-        rows: Sequence[Sequence[Any]] = self.rows if self.columns is None else self.columns
+        rows = self.whole
         if not rows:
             return out
         places: Int | None = None

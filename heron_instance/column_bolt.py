@@ -69,7 +69,7 @@ class ColumnBoltExecutor(BoltExecutor):
         if header.codec == ARROW:
             columns, misfits = fitted(self.decode_columns(frames[0], stream), stream.fields, self._types)
         else:
-            rows = self.codec.decode(frames[0], len(stream.fields))
+            rows = self.codec.decode_headed(header.head, frames[0], len(stream.fields))
             columns, misfits = columns_of(rows, stream.fields, self._types)
         batch = ColumnInput(header, frames, ColumnRows(columns), source, stream)
         return self._without(batch, misfits) if misfits else batch

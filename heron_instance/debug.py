@@ -17,10 +17,13 @@ class Emitted(Protocol):
     """Rows of one stream that are about to leave (:class:`heron_instance.outlet.StreamBuffer`)."""
 
     plan: Any
-    rows: list[Any]
     columns: Any
 
     def __len__(self) -> int: ...
+    @property
+    def whole(self) -> Sequence[Any]:
+        """With all of their values."""
+        ...
 
 
 class EmitLog:
@@ -71,5 +74,5 @@ def _row(buffer: Emitted, index: int) -> Sequence[Any]:
     """Rows of an Arrow batch may not have been read."""
     if buffer.columns is not None:
         return [column[index].as_py() for column in buffer.columns.batch.columns]
-    row: Sequence[Any] = buffer.rows[index]
+    row: Sequence[Any] = buffer.whole[index]
     return row if isinstance(row, (list, tuple)) else [row]

@@ -20,6 +20,7 @@ from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.protocol.arrow import arrow, encode_batch
 from ardea.protocol.columns import ColumnRows
 from ardea.protocol.flow import START_ROWS
+from ardea.protocol.headed import HeadedRows
 from ardea.protocol.ids import U64
 from ardea.protocol.values import RowCodec, are_plain
 from ardea.protocol.wire_pb2 import ARROW, MANY, ONE, ROWS, Header
@@ -32,6 +33,7 @@ from heron_instance.trees import Trees
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_HEAD_BYTES = 256
 _ODD = np.uint64(1)  # no edge is zero: it would leave its tree unchanged
 
 
@@ -198,6 +200,10 @@ class Outlet:
 
     def emit_routed(self, buffer: StreamBuffer, rows: Sequence[Sequence[Any]], mark: Any) -> dict[int, int]:
         """Routes many rows at once; how many each task gets."""
+        head: tuple[Any, ...] = ()
+        body, encoded = rows, b""
+        if isinstance(rows, HeadedRows) and (encoded := self._encoded_head(rows.head)):
+            head, body = rows.head, rows.body
         first, count = len(buffer.rows), len(rows)
         counts: dict[int, int] = {}
         for consumer in buffer.consumers:
@@ -207,10 +213,25 @@ class Outlet:
                 task = consumer.targets[place]
                 counts[task] = counts.get(task, 0) + len(picked)
                 buffer.parcels.setdefault(task, []).append(picked + first)
-        buffer.rows.extend(rows)
+        if first == 0:
+            buffer.head, buffer.encoded_head = head, encoded
+        elif buffer.encoded_head != encoded:
+            buffer.unfold()
+            body = rows
+        buffer.rows.extend(body)
         buffer.marks.extend([mark] * count)
         buffer.parcelled.append(range(first, first + count))
         return counts
+
+    def _encoded_head(self, head: tuple[Any, ...]) -> bytes:
+        """Empty: these values stand in each row, as those that cannot be sent or are too large for a header do."""
+        if len(self.buffers) == 1:
+            return b""  # an emit may append to the rows of an only stream without a look at their head
+        try:
+            encoded = self.codec.encode([head])
+        except EncodingError:
+            return b""
+        return encoded if len(encoded) <= _HEAD_BYTES else b""
 
     def emit_columns(self, stream: str, batch: Any, origin: Any, leave: Callable[[], None]) -> None:
         """A record batch that :meth:`check_columns` has seen; nothing else waits, and ``leave`` flushes it at once."""
@@ -295,7 +316,7 @@ class Outlet:
         """(task, buffer, rows): runs of one stream each, for each task in the order of emission."""
         parcels: dict[int, list[tuple[StreamBuffer, Int | None]]] = {}
         for buffer in used:
-            fields = len(buffer.plan.fields)
+            fields = len(buffer.plan.fields) - len(buffer.head)
             if buffer.columns is None:
                 buffer.plain = are_plain(buffer.rows, fields)
                 if not buffer.plain and not well_formed(buffer.rows, fields):
@@ -387,6 +408,8 @@ class Outlet:
         header.epoch = self._epoch
         if buffer.columns is not None:
             header.codec = ARROW
+        else:
+            header.head = buffer.encoded_head
         frames = [batch.values]
         if trees is not None:
             edges = self._random(batch.count) | _ODD
@@ -421,6 +444,7 @@ class Outlet:
         """Takes out rows that cannot be sent, so that one bad value does not fail its neighbours."""
         where = f"component {self.task.component}, stream {buffer.plan.name}"
         routers = [c.router for c in buffer.consumers if c.router is not None]
+        buffer.unfold()
         if buffer.columns is not None:
             found = columns_why_not(buffer.columns.batch, where, routers, self._max_tuple)
         else:

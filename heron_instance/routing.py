@@ -20,6 +20,7 @@ from ardea.errors import EncodingError, TopologyError
 from ardea.plan.logical import GroupingPlan
 from ardea.protocol.column_keys import ColumnKeys
 from ardea.protocol.columns import ColumnRows
+from ardea.protocol.headed import HeadedRows
 from ardea.protocol.ids import U64
 from ardea.protocol.keys import KeyCache, encode_key, partition
 
@@ -311,8 +312,11 @@ class _Keys(Generic[T]):
         self._origin = origin
 
     def of(self, rows: Sequence[Row]) -> list[T]:
+        select, values = self._select, rows
+        if isinstance(rows, HeadedRows) and (ahead := len(rows.head)) <= min(self._fields.values()):
+            select, values = itemgetter(*(index - ahead for index in self._fields.values())), rows.body
         try:
-            return self._cache.find_all(lambda: map(self._select, rows))
+            return self._cache.find_all(lambda: map(select, values))
         except EncodingError as error:
             raise self._located(rows, error) from error
 

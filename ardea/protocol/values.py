@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ardea.errors import EncodingError, ProtocolError
+from ardea.protocol.headed import HeadedRows
 from ardea.protocol.keys import MAX_DEPTH
 from ardea.protocol.scalars import type_name, unwrap
 
@@ -82,6 +83,21 @@ class RowCodec:
                 f"{len(buffer)} bytes are not rows: {error}",
                 hint="Run the same version of Ardea in every container.",
             ) from error
+
+    def decode_headed(
+        self, head: bytes, buffer: bytes | bytearray | memoryview, fields: int
+    ) -> list[tuple[Any, ...]] | HeadedRows:
+        """The rows behind a head that :meth:`encode` was given as a row of its own; ``fields``: with it.
+
+        Raises:
+            ProtocolError: as for :meth:`decode`.
+        """
+        if not head:
+            return self.decode(buffer, fields)
+        heads = self.decode(head)
+        if len(heads) != 1 or len(heads[0]) > fields:
+            raise ProtocolError("MALFORMED_ROWS", f"{len(head)} bytes are not the head of rows of {fields} values")
+        return HeadedRows(heads[0], self.decode(buffer, fields - len(heads[0])))
 
     def explain(self, rows: Sequence[Row]) -> Refusal:
         """The first value for which :meth:`encode` refused these rows.

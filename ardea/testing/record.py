@@ -80,9 +80,7 @@ def _in_order(outlet: Outlet, *, ids: bool) -> Iterator[tuple[Sequence[Any], str
         spans.append((buffer, start, ends.get(id(buffer), len(buffer))))
         ends[id(buffer)] = start
     for buffer, start, end in reversed(spans):
-        rows, marks = (
-            (buffer.rows, buffer.marks) if buffer.columns is None else (buffer.columns, _marks(buffer, ids=ids))
-        )
+        rows, marks = buffer.whole, buffer.marks if buffer.columns is None else _marks(buffer, ids=ids)
         for place in range(start, end):
             mark = marks[place] if place < len(marks) else None  # a bolt's may come with the flush
             yield rows[place], buffer.plan.name, mark

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from ardea.component import Bolt
 from ardea.context import TopologyContext
 from ardea.errors import FailedException, UserError
 from ardea.metrics import AssignableMetric
+from ardea.protocol.headed import HeadedRows
 from ardea.trident.batches import BatchTracker, TrackedBatch
 from ardea.trident.coordinators import BATCH, SUCCESS, USES_STATE
 from ardea.trident.graph import Node, ProcessorNode
@@ -26,9 +27,8 @@ from ardea.trident.store import MemoryStore, StreamStore, open_store, temporary
 from ardea.trident.tuples import Row, Rows
 from ardea.tuples import Tuple, TupleBatch
 
-SKIP = len(HEAD)
 HEAD_OF = itemgetter(0, 1)
-BODY_OF = itemgetter(slice(SKIP, None))
+BODY_OF = itemgetter(slice(len(HEAD), None))
 AT_ONCE = 1000
 """Rows of a spout that are sent together."""
 Way = Callable[[BatchRun, Rows], None]
@@ -67,8 +67,7 @@ class Reporting(Bolt):
 
     def send(self, batch: TrackedBatch, stream: str, rows: Rows) -> None:
         """Emits rows, untracked: the counts are what finds a loss."""
-        head = (batch.run.txid, batch.run.attempt)
-        batch.sent.update(self.emit_rows([head + row for row in rows], stream))
+        batch.sent.update(self.emit_rows(rows, stream, head=(batch.run.txid, batch.run.attempt)))
 
     def report(self, group: str, batch: TrackedBatch, anchor: Any) -> None:
         """Tells every task how many rows of the batch it was sent."""
@@ -241,17 +240,13 @@ class SubtopologyBolt(Reporting):
             self._one_by_one(rows, lambda tup: commit(tup.values[0], tup.values[1], tup))
 
     def _rows(self, group: str, ways: Sequence[Way], task: int, values: Sequence[Row]) -> None:
-        parts = [values]
-        if not all(_constant(list(map(itemgetter(place), values))) for place in range(SKIP)):
-            parts = [list(part) for _, part in groupby(values, HEAD_OF)]
         tracker, wrong = self._trackers[group], None
-        for part in parts:
-            batch = tracker.batch(*HEAD_OF(part[0]))
+        for head, body in _parts(values):
+            batch = tracker.batch(*head)
             if batch is None or batch.failed:
                 continue
-            batch.received[task] += len(part)
+            batch.received[task] += len(body)
             self._present = batch
-            body = list(map(BODY_OF, part))
             try:
                 for execute in ways:
                     execute(batch.run, body)
@@ -314,8 +309,13 @@ class SubtopologyBolt(Reporting):
             self.report(group, batch, tup)
 
 
-def _constant(column: Sequence[Any]) -> bool:
-    return column.count(column[0]) == len(column)
+def _parts(rows: Sequence[Row]) -> Iterator[tuple[Row, Rows]]:
+    """Head and rows of each batch: one, unless those of several have left together."""
+    if isinstance(rows, HeadedRows):
+        yield rows.head, cast("Rows", rows.body)  # as they were decoded
+        return
+    for head, part in groupby(rows, HEAD_OF):
+        yield head, list(map(BODY_OF, part))
 
 
 def _tasks(context: TopologyContext, components: Sequence[str]) -> frozenset[int]:

@@ -26,6 +26,10 @@ class Buffer:
     def __len__(self) -> int:
         return len(self.rows if self.columns is None else self.columns)
 
+    @property
+    def whole(self) -> list[Any]:
+        return self.rows
+
 
 class Clock:
     def __init__(self) -> None:
