@@ -169,7 +169,8 @@ def test_what_a_quota_refuses_at_once_leaves_nothing():
         kubectl("create", "quota", "small", "--hard=count/jobs.batch=1", f"--namespace={space}")
         before = objects(space)
         options = ("--image", "none", "--state", "zookeeper://nowhere/ardea")
-        said = ardea("submit", "kubernetes", QUIET, *options, space=space, code=1).stderr
+        anywhere = ("--set", "heron.kubernetes.nodes.grow=true")
+        said = ardea("submit", "kubernetes", QUIET, *options, *anywhere, space=space, code=1).stderr
         assert "exceeded quota: small, requested: count/jobs.batch=1" in said
         assert "kubectl describe quota" in said
         eventually(lambda: objects(space) == before, 60, lambda: f"nothing is left: {objects(space) - before}")
