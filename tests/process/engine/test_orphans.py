@@ -44,7 +44,9 @@ class Command:
         self.supervisor = int(read_status(self.folder)["pid"])
         self.everybody = [self.supervisor, *self.pids().values()]
         assert len(self.everybody) == PROCESSES
-        assert len(unix_sockets(self.folder)) == SOCKETS
+        eventually(
+            lambda: len(unix_sockets(self.folder)) == SOCKETS, 30, lambda: f"all listen: {unix_sockets(self.folder)}"
+        )
 
     def pids(self, container: str = "*") -> dict[str, int]:
         """Of the processes of containers, and of their supervisors, as supervisors wrote them down."""
