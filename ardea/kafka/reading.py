@@ -127,7 +127,7 @@ class RecordSpout(Spout):
     # --- records ----------------------------------------------------------------------------------------------
 
     def _by_place(self, messages: list[Any]) -> Iterator[tuple[Place, list[Any]]]:
-        """Runs of one partition.  Each question that each message is asked costs as much as a tenth of reading it."""
+        """Runs of one partition.  Asking each message for its topic, too, is left out where there is only one."""
         kind, (first, *others) = self._lib.Message, self._topics or {""}
         for partition, run in groupby(messages, kind.partition):
             if not others:
