@@ -23,10 +23,11 @@ from ardea.plan.wire import packing_from_bytes
 from ardea.protocol.ids import admission_of, incarnation
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import EXIT, Header, Order, Plan
+from ardea.protocol.wire_pb2 import EXIT, LEAVE, Header, Order, Plan
 from ardea.state import Sight, open_state
 from ardea.state.records import MasterLocation
 from ardea.transport import Bound, Dialled, Door, Keyring, Poller, context, holder, peer_number
+from stream_manager.departure import Departure
 from stream_manager.gauges import Gauges
 from stream_manager.registration import Registrar
 from stream_manager.state import LINGER, STORED, StreamManager
@@ -123,6 +124,7 @@ class StreamManagerProcess:
             self.life,
             (place.host, self._ports[Lane.DATA], self._ports[Lane.CONTROL]),
         )
+        self._departure = Departure(place.folder, place.container, self.registrar)
         if known is not None:
             self.registrar.admission = known.admission
             self._planned(Plan.FromString(known.plan))
@@ -151,6 +153,7 @@ class StreamManagerProcess:
                 self._lag.observe(now - next_second)
                 next_second = now + self.settings.metrics_interval
                 leash.beat(in_user_code=False)
+                self._departure.look()
                 if self.manager is not None:
                     self.gauges.read(self.manager, now)
                 self._metrics.send([self.registry.snapshot()])
@@ -197,7 +200,6 @@ class StreamManagerProcess:
         self._exit_by = time.monotonic() + LINGER
 
     def _from_master(self, message: Plan | Order) -> None:
-
         if isinstance(message, Plan):
             if self.manager is None or message.epoch >= self.manager.greeting.epoch:
                 self._remember(message)  # first: no instance may work by a plan that its manager could forget
@@ -205,6 +207,8 @@ class StreamManagerProcess:
         elif message.kind == EXIT:
             self.registrar.confirm()
             self._exit(message)
+        elif message.kind == LEAVE:
+            self._departure.ordered(message)
         elif self.manager is not None:
             self.manager.ordered(message)
 

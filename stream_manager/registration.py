@@ -13,6 +13,7 @@ from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import (
     ADMITTED,
     HELLO,
+    LEAVING,
     ORDER,
     PLAN,
     REFUSED,
@@ -81,6 +82,7 @@ class Registrar:
         self._outbox: ControlOutbox | None = None
         self._term = 0
         self._reports: dict[int, TaskReport] = {}
+        self.departs = False
         self._next_look = self._next_beat = 0.0
         self._epoch, self._digest = definition.epoch, definition.shape.digest
 
@@ -95,6 +97,17 @@ class Registrar:
         self._reports[report.task] = report
         if self._outbox is not None:
             self._outbox.newest(("report", report.task), Header(kind=REPORT), [report.SerializeToString()])
+
+    def depart(self) -> None:
+        """Asks for the order to leave; each new master is asked, too."""
+        self.departs = True
+        if self._outbox is not None:
+            self._outbox.newest("leaving", Header(kind=LEAVING), [])
+
+    @property
+    def alone(self) -> bool:
+        """Whether there is no master that answers."""
+        return self._link is None or not self._link.up
 
     def tick(self, now: float) -> float:
         """Looks for the master until there is one, then beats; returns when to be called again."""
@@ -156,6 +169,8 @@ class Registrar:
         self._outbox.newest("register", Header(kind=REGISTER), [registration.SerializeToString()])
         for report in self._reports.values():
             self.report(report)
+        if self.departs:
+            self.depart()
 
     def _transmit(self, _link: Link, _lane: Lane, message: Message) -> None:
         assert self._dialled is not None

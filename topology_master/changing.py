@@ -8,7 +8,7 @@ Draining --all rest--> the plan is written --> Switching --all work by it--> the
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from ardea.plan.logical import LogicalPlan
@@ -68,6 +68,14 @@ class Difference:
                 if t not in stays or stays[t].container != task.container or task.container in replaced
             ),
         )
+
+    @classmethod
+    def without(cls, plan: PhysicalPlan, containers: Collection[int]) -> Difference:
+        """What has to rest before these containers are ended and come back."""
+        leaving = frozenset(task.task for number in containers for task in plan.tasks_in(number))
+        there = frozenset(plan.tasks[task].component for task in leaving)
+        waits = _with_upstream(plan.logical, there)
+        return cls(there, there, waits, frozenset(c.name for c in plan.logical.spouts if c.name in waits), leaving)
 
 
 class Draining:

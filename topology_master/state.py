@@ -29,6 +29,8 @@ from ardea.protocol.wire_pb2 import (
     HEARTBEAT,
     HELLO,
     HOLD,
+    LEAVE,
+    LEAVING,
     ORDER,
     PLAN,
     REFUSED,
@@ -47,6 +49,7 @@ from ardea.protocol.wire_pb2 import (
     TaskReport,
 )
 from ardea.state.records import ExecutionState, RunState, Switch
+from topology_master.departures import Departures
 from topology_master.ending import Ending, Phase
 from topology_master.updates import Updates, Wish, plan_of
 
@@ -109,6 +112,7 @@ class Master:
         self.state = found.state
         self.reason = found.reason
         self.updates = Updates(self, definition, former, found.switch, now)
+        self.departures = Departures(self)
         self._switch = found.switch
         self._store = store
         self._holders = dict(store.holders())
@@ -151,8 +155,17 @@ class Master:
             # One that has moved may still report from where it was.
             if place is not None and place.container == container and self.ending.reported(report):
                 self._consider(now)
+        elif header.kind == LEAVING:
+            self._leaving(container, now)
         elif header.kind == HEARTBEAT:
             return
+
+    def _leaving(self, container: int, now: float) -> None:
+        """Where the spouts rest anyway, or nothing is to be kept, nobody waits."""
+        if self.updates.running or self._drain is not None or self.ending.phase is not Phase.RUNNING:
+            self.leave([container])
+        else:
+            self.departures.asked(container, self.plan, self.ending, now)
 
     def _met(self, number: int, header: Header, hello: Hello, now: float) -> None:
         digest = self.definition.shape.digest
@@ -198,6 +211,8 @@ class Master:
 
     def _register(self, number: int, known: Container, registration: Registration, now: float) -> None:
         address = registration.address
+        if self._holders.get(number, known.holder) != known.holder:
+            self.departures.replaced(number, self.plan, now)
         known.admission = self._store.admit(number, known.holder, address.host, address.data_port)
         self._holders[number], self._heard[number] = known.holder, now
         moved = self._planned and known.address != address
@@ -251,6 +266,9 @@ class Master:
             return
         self._write(self.state, drain=wait)
         self._drain_until = now + wait
+        if self.departures.running:
+            self.departures.cancelled()
+            self.resume()
         if DRAIN not in self._orders:
             self._order(DRAIN)
         self._consider(now)
@@ -275,6 +293,8 @@ class Master:
         if self.ending.phase is not Phase.RUNNING or self._drain is not None:
             ends = f"the topology is ending: it is {self.state}" + (", and is drained" if not self.over else "")
         self.updates.wished(wish, self.ending, now, ends=ends)
+        if self.updates.running:
+            self.departures.cancelled()
 
     def hold(self, spouts: Sequence[str], leaving: Sequence[int], *, settle: bool) -> int:
         """See :class:`topology_master.updates.Topology`."""
@@ -286,6 +306,11 @@ class Master:
         """See :class:`topology_master.updates.Topology`."""
         self._orders.pop(HOLD, None)
         self._order(RESUME)
+
+    def leave(self, containers: Sequence[int]) -> None:
+        """See :class:`topology_master.departures.Topology`."""
+        self._order(LEAVE, containers=containers)
+        del self._orders[LEAVE]  # it is for those who have asked, and they ask again
 
     def switch(self, wanted: Definition, former: Definition | None, switch: Switch) -> None:
         """See :class:`topology_master.updates.Topology`."""
@@ -314,6 +339,7 @@ class Master:
         components: Sequence[str] = (),
         leaving: Sequence[int] = (),
         settle: bool = False,
+        containers: Sequence[int] = (),
     ) -> None:
         self._version += 1
         order = self._orders[kind] = Order(
@@ -325,6 +351,7 @@ class Master:
             components=components,
             leaving=leaving,
             settle=settle,
+            containers=containers,
         )
         for container in self._members:
             if container.registered:
@@ -349,7 +376,7 @@ class Master:
         elif self._drain is not None and (ending.quiet or now >= self._drain_until or not self._begun):
             left = sum(told.open for told in ending.tasks.values())
             self._finish(RunState.KILLED, f"{left:,} tuples were still open" if left else "")
-        elif self._drain is None and self.active and not self.updates.switching and ending.quiet:
+        elif self._drain is None and self.active and not self._waits and ending.quiet:
             # Written down before the first end marker: a new master continues from it.
             self._write(RunState.ENDING)
             self.updates.ended("the topology has ended")
@@ -359,6 +386,7 @@ class Master:
             if ending.unsaved:
                 self._write(self.state)
             self.updates.look(ending, now)
+            self.departures.look(ending, self.plan, now)
 
     def _finish(self, state: RunState, reason: str) -> None:
         if self.ending.phase is Phase.OVER:
@@ -378,6 +406,11 @@ class Master:
         state: RunState, reason: str, drain: float | None, ending: Ending, switch: Switch | None
     ) -> ExecutionState:
         return ExecutionState(state, reason, ending.facts(state, drain), None if state.final else switch)
+
+    @property
+    def _waits(self) -> bool:
+        """Whether somebody's new life is to come, which would have to hear of the end."""
+        return self.updates.switching or self.departures.running
 
     @property
     def _begun(self) -> bool:
@@ -405,9 +438,10 @@ class Master:
                     container.link.heartbeat()
         if self.over:
             return self._next_heartbeat
-        if now >= min(self._drain_until, self.updates.due):
+        if now >= min(self._drain_until, self.updates.due, self.departures.due):
             self._consider(now)
-        return min(self._next_heartbeat, max(now, self._drain_until), max(now, self.updates.due))
+        due = min(self._drain_until, self.updates.due, self.departures.due)
+        return min(self._next_heartbeat, max(now, due))
 
     @property
     def _members(self) -> list[Container]:

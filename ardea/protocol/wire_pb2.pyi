@@ -30,6 +30,7 @@ class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ASK: _ClassVar[Kind]
     ANSWER: _ClassVar[Kind]
     SUMMARY: _ClassVar[Kind]
+    LEAVING: _ClassVar[Kind]
 
 class Codec(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -60,6 +61,7 @@ class OrderKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DEBUG: _ClassVar[OrderKind]
     HOLD: _ClassVar[OrderKind]
     RESUME: _ClassVar[OrderKind]
+    LEAVE: _ClassVar[OrderKind]
 KIND_UNSET: Kind
 HELLO: Kind
 REFUSED: Kind
@@ -81,6 +83,7 @@ ADMITTED: Kind
 ASK: Kind
 ANSWER: Kind
 SUMMARY: Kind
+LEAVING: Kind
 MSGPACK: Codec
 ARROW: Codec
 UNTRACKED: Ids
@@ -99,6 +102,7 @@ DRAIN: OrderKind
 DEBUG: OrderKind
 HOLD: OrderKind
 RESUME: OrderKind
+LEAVE: OrderKind
 
 class Credit(_message.Message):
     __slots__ = ("task", "task_life", "container", "container_life", "rows", "bytes", "window_rows", "window_bytes", "high_rows", "pace")
@@ -369,7 +373,7 @@ class TaskReport(_message.Message):
     def __init__(self, task: _Optional[int] = ..., life: _Optional[int] = ..., state: _Optional[_Union[TaskState, str]] = ..., round: _Optional[int] = ..., seen: _Optional[_Mapping[int, int]] = ..., given_up: _Optional[int] = ..., version: _Optional[int] = ..., failure: _Optional[str] = ..., error: _Optional[str] = ..., open: _Optional[int] = ..., waiting: _Optional[int] = ..., epoch: _Optional[int] = ..., hold: _Optional[int] = ...) -> None: ...
 
 class Order(_message.Message):
-    __slots__ = ("kind", "term", "version", "target", "seconds", "components", "leaving", "settle")
+    __slots__ = ("kind", "term", "version", "target", "seconds", "components", "leaving", "settle", "containers")
     KIND_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -378,6 +382,7 @@ class Order(_message.Message):
     COMPONENTS_FIELD_NUMBER: _ClassVar[int]
     LEAVING_FIELD_NUMBER: _ClassVar[int]
     SETTLE_FIELD_NUMBER: _ClassVar[int]
+    CONTAINERS_FIELD_NUMBER: _ClassVar[int]
     kind: OrderKind
     term: int
     version: int
@@ -386,7 +391,8 @@ class Order(_message.Message):
     components: _containers.RepeatedScalarFieldContainer[str]
     leaving: _containers.RepeatedScalarFieldContainer[int]
     settle: bool
-    def __init__(self, kind: _Optional[_Union[OrderKind, str]] = ..., term: _Optional[int] = ..., version: _Optional[int] = ..., target: _Optional[str] = ..., seconds: _Optional[int] = ..., components: _Optional[_Iterable[str]] = ..., leaving: _Optional[_Iterable[int]] = ..., settle: bool = ...) -> None: ...
+    containers: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, kind: _Optional[_Union[OrderKind, str]] = ..., term: _Optional[int] = ..., version: _Optional[int] = ..., target: _Optional[str] = ..., seconds: _Optional[int] = ..., components: _Optional[_Iterable[str]] = ..., leaving: _Optional[_Iterable[int]] = ..., settle: bool = ..., containers: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Registration(_message.Message):
     __slots__ = ("topology", "digest", "container", "holder", "address", "tasks")

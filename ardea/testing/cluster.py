@@ -19,7 +19,7 @@ from ardea.supervision.spec import Policy
 from ardea.testing.audit import Audit
 from ardea.testing.clock import Timeline
 from ardea.testing.components import Buildable
-from ardea.testing.containers import container_name, container_number
+from ardea.testing.containers import REMOVED, container_name, container_number
 from ardea.testing.instance import SimulatedInstance
 from ardea.testing.network import Network
 from ardea.testing.record import Record
@@ -33,8 +33,6 @@ from topology_master.updates import Progress, Wish
 C = TypeVar("C", bound=Component)
 NOTHING: Mapping[str, Any] = {}
 FIRST = "topology 0"
-REMOVED = 20.0
-"""Seconds after which its machine removes a container that has been replaced, as kubelet does when it is back."""
 Fault = tuple[float, Callable[["Cluster"], object]]
 
 
@@ -236,23 +234,13 @@ class Cluster:
 
     def updated(self, wish: Wish, timeout: float = 300.0) -> Progress:
         """Asks again and again, as the verb does, until the update is done or refused."""
-        progress: Progress | None = None
-
-        def over() -> bool:
-            nonlocal progress
-            progress = self.update(wish)
-            return progress is not None and progress.step in ("done", "refused")
-
         end = self.time + timeout
-        while not over():
+        while (progress := self.update(wish)) is None or progress.running:
             if self._store.state.final:
                 return Progress(wish.id, "refused", reason=f"the topology is {self.state}")
             if self.time >= end:
-                raise TimeoutError(
-                    f"the update is not over after {timeout:g} simulated seconds: {progress}; {self.describe()}"
-                )
+                raise TimeoutError(f"no end after {timeout:g} simulated seconds: {progress}; {self.describe()}")
             self.advance(0.1)
-        assert progress is not None
         return progress
 
     def _follow_soon(self) -> None:
@@ -312,6 +300,18 @@ class Cluster:
         if process is not None:
             process.kill()
             self._restart(name)
+
+    def evict(self, number: int, grace: float = 20.0) -> None:
+        """Ends a container as Kubernetes ends a pod: when the master lets it leave, or the grace is over."""
+        holder, process = self._world.supervisors.holder(number), self._world.processes.get(manager_name(number))
+
+        def end() -> None:
+            if self._world.supervisors.holder(number) == holder:
+                self.kill(container_name(number))
+
+        if isinstance(process, SimulatedManager):
+            process.depart(end)
+        self.at(self.time + grace, lambda _: end())
 
     def life(self, name: str) -> int:
         """How often that process has been started."""

@@ -6,6 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 PREFIX = "container-"
+REMOVED = 20.0
+"""Seconds after which its machine removes a container that has been replaced, as kubelet does when it is back."""
 
 
 def container_name(container: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import cast
 
 import msgspec
@@ -14,7 +14,7 @@ from ardea.plan.wire import packing_from_bytes
 from ardea.protocol.ids import incarnation
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import EXIT, Header, Order, Plan
+from ardea.protocol.wire_pb2 import EXIT, LEAVE, Header, Order, Plan
 from ardea.state import Fenced, Unavailable
 from ardea.state.records import MasterLocation
 from ardea.testing.audit import InvariantError
@@ -75,6 +75,8 @@ class SimulatedManager:
         self._mail: deque[tuple[Process, Lane, Message]] = deque()
         self._round = Alarm(world.timeline, self._run)
         self._exit_by = math.inf
+        self._left: Callable[[], None] | None = None
+        self._may_leave = False
         self._watch = Watch(world.store, self.name, world.network, world.timeline)
         self.registrar = Registrar(
             self._find_master,
@@ -97,6 +99,12 @@ class SimulatedManager:
             self._mail.append((sender, lane, message))
         elif self._master is not None and self._master.holder == sender.holder:
             self._master.mail.append(message)
+        self._round.set(self.world.timeline.now)
+
+    def depart(self, left: Callable[[], None]) -> None:
+        """Its pod is about to be ended; ``left`` is called when it may be."""
+        self._left, self._may_leave = left, False
+        self.registrar.depart()
         self._round.set(self.world.timeline.now)
 
     def freeze(self, until: float) -> None:
@@ -122,12 +130,17 @@ class SimulatedManager:
                     known = Remembered(self.registrar.admission, order.SerializeToString())
                     self.world.scratch[self.holder] = msgspec.msgpack.encode(known)
                     self._planned(order)
+            elif order.kind == LEAVE:
+                self._may_leave = self._may_leave or self.container in order.containers
             elif self.manager is not None:
                 self.manager.ordered(order)
                 if order.kind == EXIT:
                     self.registrar.confirm()
                     self._exit_by = now + LINGER
         due = self.registrar.tick(now)
+        if self._left is not None and (self._may_leave or self.registrar.alone):
+            self.world.timeline.at(now, self._left)
+            self._left = None
         if self.manager is None and self._exit_by < math.inf:
             self._end()
             return

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from ardea.config import Settings
@@ -12,6 +14,8 @@ from ardea.plan.resource import MIB, Resource
 from ardea.state.address import CREDENTIAL
 from scheduler.kubernetes import access, layout, names, processes
 from scheduler.kubernetes.blueprint import BUNDLE, DEFINITION, PODS, Blueprint, Extras
+from stream_manager.departure import LEAVING, LEFT
+from topology_master.departures import RESERVE
 
 Manifest = dict[str, Any]
 LOST_NODE_SECS = 5
@@ -19,6 +23,7 @@ LOST_NODE_SECS = 5
 MASTER_NEEDS = Resource(cpu=0.1, ram=256 * MIB, disk=256 * MIB)
 EXIT_PERMANENT = 78
 _NEVER = 2147483647
+_LOOK = 0.2
 _SECURITY: Manifest = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
@@ -252,11 +257,20 @@ def _instance(
     more: Manifest = {
         "env": [{"name": "HOME", "value": layout.TEMPORARY}, *given],
         "volumeMounts": [{**_home(), "readOnly": True}, own, *map(_mount, extras.volumes), *state],
+        "lifecycle": {"preStop": {"exec": {"command": ["sh", "-c", _wait_for_rest(blueprint, number, folder)]}}},
     }
     if extras.env_from:
         more["envFrom"] = [_env_from(source) for source in extras.env_from]
     made = _container(blueprint, number, name, needs, more)
     return {**made, "command": processes.supervisor(blueprint.id, number, name, led=True)}
+
+
+def _wait_for_rest(blueprint: Blueprint, number: int, folder: Path) -> str:
+    """Lets the stream manager know, and waits until nothing is on its way to the container any more."""
+    left = layout.process_folder(blueprint.id, number, layout.STREAM_MANAGER) / LEFT
+    looks = max(1, round((blueprint.settings.kubernetes_grace - RESERVE) / _LOOK))
+    look = f"[ -e {shlex.quote(str(left))} ] && exit; sleep {_LOOK}"
+    return f"touch {shlex.quote(str(folder / LEAVING))}; for _ in $(seq {looks}); do {look}; done"
 
 
 def _resources(needs: Resource, settings: Settings) -> Manifest:

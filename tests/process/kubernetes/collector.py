@@ -2,7 +2,7 @@
 
 A request is a line, and so is its answer: ``number N`` keeps a number, ``keep N`` the spout's low-water mark, ``low``
 asks for it; ``end N``: whether to stop, and where, if so (never below N); ``enough`` says so; ``missing`` lists what
-has not come below the end; ``seen`` how many have.
+has not come below the end; ``seen`` how many have, and ``again`` how often one came that had come before.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import socketserver
 import threading
 
 numbers: set[int] = set()
-state = {"low": 0, "enough": 0, "end": None}
+state = {"low": 0, "enough": 0, "end": None, "again": 0}
 lock = threading.Lock()
 
 
 def answer(request):
     word, _, argument = request.partition(" ")
     if word == "number":
+        state["again"] += int(argument) in numbers
         numbers.add(int(argument))
     elif word == "keep":
         state["low"] = max(state["low"], int(argument))
@@ -33,6 +34,8 @@ def answer(request):
         return sorted(set(range(state["end"] or 0)) - numbers)[:10]
     elif word == "seen":
         return len(numbers)
+    elif word == "again":
+        return state["again"]
     return "ok"
 
 

@@ -169,19 +169,33 @@ def test_a_task_that_takes_too_much_memory_dies_alone(space, image_name):
 def test_a_pod_lost_again_and_again_is_whole_each_time(space, image_name, servers):
     with counted(space, image_name) as topology:
         for number in range(size(6, 10)):
-            pod = pod_of(space, 2)
-            since, gone = time.monotonic(), pod["metadata"]["uid"]
-            if number % 2:
-                evict(space, pod["metadata"]["name"])
-            else:
-                kubectl("delete", "pod", pod["metadata"]["name"], f"--namespace={space}", "--wait=false")
-            eventually(
-                lambda gone=gone: pod_of(space, 2)["metadata"]["uid"] != gone, WHOLE_WITHIN, "another pod is there"
-            )
-            topology.whole(since)
+            topology.whole(replaced(space, 2, evicted=number % 2 == 1))
         for _ in range(ROUNDS):
             lose_zookeeper(servers, topology)
         topology.finish()
+
+
+@pytest.mark.soak
+def test_a_pod_that_is_ended_is_emptied_first(space, image_name):
+    """At most once, so that whatever was lost is missing at the end."""
+    with counted(space, image_name, TOPOLOGIES / "untracked.py") as topology:
+        containers = {number: json.dumps(pod_of(space, number)["spec"]["containers"]) for number in (1, 2)}
+        (without,) = (number for number, inside in containers.items() if "numbers-0" not in inside)
+        for number in range(size(2, 10)):
+            topology.whole(replaced(space, without, evicted=number % 2 == 1))
+        assert topology.ask("again") == "0"
+        topology.finish()
+
+
+def replaced(space, container, *, evicted):
+    """When its pod was told to end (``time.monotonic()``); another one is there."""
+    gone, since = pod_of(space, container)["metadata"], time.monotonic()
+    if evicted:
+        evict(space, gone["name"])
+    else:
+        kubectl("delete", "pod", gone["name"], f"--namespace={space}", "--wait=false")
+    eventually(lambda: pod_of(space, container)["metadata"]["uid"] != gone["uid"], WHOLE_WITHIN, "another pod is there")
+    return since
 
 
 def lose_zookeeper(servers, topology):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
 
 import pytest
 
@@ -126,6 +128,24 @@ def test_all_that_a_container_asks_for_is_what_was_packed(prepared):
     asked = asked[1:]  # prepare has ended before the others begin
     assert sum(int(each["memory"]) for each in asked) == plan.required.ram
     assert sum(int(each["cpu"][:-1]) for each in asked) == round(plan.required.cpu * 1000)
+
+
+def test_a_task_that_is_to_end_waits_until_nothing_is_on_its_way_to_its_pod(prepared, tmp_path):
+    """For twenty seconds of its thirty; ten are for its end."""
+    for job in jobs(prepared)[2:]:
+        for container in pod(job)["containers"]:
+            shell, option, script = container["lifecycle"]["preStop"]["exec"]["command"]
+            assert (shell, option) == ("sh", "-c")
+            assert "seq 100" in script
+            assert f"/{container['name']}/leaving;" in script
+            assert "/stream-manager/left ]" in script
+            folder = tmp_path / job["metadata"]["name"]
+            for name in (container["name"], "stream-manager"):
+                (folder / name).mkdir(parents=True, exist_ok=True)
+            (folder / "stream-manager" / "left").touch()
+            where = re.search(r"(\S+)/stream-manager/left", script)[1]
+            subprocess.run([shell, option, script.replace(where, str(folder))], check=True, timeout=5)
+            assert (folder / container["name"] / "leaving").exists()
 
 
 def test_lost_nodes_are_left_after_five_seconds(prepared):

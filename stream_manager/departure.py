@@ -1,0 +1,34 @@
+"""A pod that is about to be ended: each of its containers leaves a file, and waits for one of the manager's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ardea.protocol.wire_pb2 import Order
+from stream_manager.registration import Registrar
+
+LEAVING, LEFT = "leaving", "left"
+"""Files in the folder of a container's process, and in the manager's, beside it."""
+
+
+class Departure:
+    """Asks the master, and says when nothing is on its way to this container any more."""
+
+    def __init__(self, folder: Path, container: int, registrar: Registrar) -> None:
+        """``folder``: the manager's own."""
+        self._folder, self._container, self._registrar = folder, container, registrar
+
+    def look(self) -> None:
+        """Each second.  Where no master answers, there is nobody to wait for."""
+        if not self._registrar.departs and any(self._folder.parent.glob(f"*/{LEAVING}")):
+            self._registrar.depart()
+        if self._registrar.departs and self._registrar.alone:
+            self._leave()
+
+    def ordered(self, order: Order) -> None:
+        """Others have left, or this one may."""
+        if self._registrar.departs and self._container in order.containers:
+            self._leave()
+
+    def _leave(self) -> None:
+        (self._folder / LEFT).touch()

@@ -1,0 +1,137 @@
+"""A container that is ended in peace is emptied first: nothing is lost, and nothing is sent again."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pytest
+
+from ardea import Bolt, Grouping, Spout, Topology
+from ardea.testing import Cluster, CollectBolt
+
+ROWS = 300
+MODES = {"tracked": {}, "at most once": {"topology.reliability.mode": "ATMOST_ONCE"}}
+
+
+class Taking(Spout):
+    """Takes rows out of a queue that gives each of them once: one that it has not got rid of would be gone with it."""
+
+    outputs = ["line"]
+    queue = deque()
+
+    def next_tuple(self):
+        if self.queue:
+            n = self.queue.popleft()
+            self.emit([f"{n} a{n}"], tup_id=n)
+        else:
+            self.finish()
+
+
+class Split(Bolt):
+    outputs = ["word"]
+
+    def process(self, tup):
+        for word in tup[0].split():
+            self.emit([word])
+
+
+class Words(Topology):
+    lines = Taking.spec(par=2)
+    split = Split.spec(inputs=[lines], par=3)
+    count = CollectBolt.spec(inputs={split: Grouping.fields("word")}, par=3)
+    config = {"topology.message.timeout.secs": 30, "topology.max.spout.pending": 20}
+
+
+WORDS = sorted(word for n in range(ROWS) for word in (f"{n}", f"a{n}"))
+COST = {"lines": 0.02, "split": 0.01, "count": 0.01}
+
+
+def words(cluster):
+    return sorted(word for (word,) in cluster.record.inputs("count"))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("container", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(5))
+def test_nothing_is_lost_and_nothing_comes_again(mode, container, seed):
+    Taking.queue = deque(range(ROWS))
+    with Cluster(Words, containers=3, seed=seed, cost=COST, config=MODES[mode]) as cluster:
+        cluster.at(1.0 + seed / 7, lambda c: c.evict(container))
+        cluster.run_until(lambda: cluster.over, 300)
+        assert (cluster.state, cluster.reason) == ("SUCCEEDED", "")
+        assert words(cluster) == WORDS
+        assert cluster.record.failed.get("lines", []) == []
+        assert cluster.life(f"manager-{container}") == 2
+
+
+def run_with(*faults, seconds=300, cost=COST, **options):
+    """What Kubernetes or a fault does, and when; a cluster that has ended."""
+    Taking.queue = deque(range(ROWS))
+    cluster = Cluster(Words, containers=3, cost=cost, faults=faults, **options)
+    cluster.run_until(lambda: cluster.over, seconds)
+    assert (cluster.state, cluster.reason) == ("SUCCEEDED", "")
+    return cluster
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_whole_node_may_be_drained(mode):
+    both = [(1.0, lambda c: c.evict(1)), (1.1, lambda c: c.evict(3))]
+    with run_with(*both, config=MODES[mode]) as cluster:
+        assert words(cluster) == WORDS
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_one_after_the_other(mode):
+    """The second asks while the first is away."""
+    both = [(1.0, lambda c: c.evict(1)), (1.6, lambda c: c.evict(2)), (8.0, lambda c: c.evict(1))]
+    with run_with(*both, config=MODES[mode]) as cluster:
+        assert words(cluster) == WORDS
+        assert cluster.life("manager-1") == 3
+
+
+@pytest.mark.parametrize("after", [0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0, 8.0])
+def test_a_master_that_dies_meanwhile_holds_nobody_for_ever(after):
+    """The next one is asked again; without one nobody waits."""
+    with run_with((1.0, lambda c: c.evict(2)), (1.0 + after, lambda c: c.kill("master"))) as cluster:
+        assert set(words(cluster)) == set(WORDS)
+
+
+@pytest.mark.parametrize("victim", ["container-2", "manager-2", "split-2", "container-1"])
+@pytest.mark.parametrize("after", [0.02, 0.1, 0.4, 2.0])
+def test_whatever_dies_meanwhile(victim, after):
+    """Whoever is lost in between costs what it costs without."""
+    Taking.queue = deque(range(ROWS))
+    with Cluster(Words, containers=3, cost=COST) as cluster:
+        cluster.at(1.0, lambda c: c.evict(2))
+        cluster.at(1.0 + after, lambda c: c.kill(victim))
+        cluster.run_until(lambda: cluster.over, 600)
+        assert cluster.state == "SUCCEEDED"
+
+
+def test_nobody_waits_longer_than_the_grace_for_a_bolt_that_does_not_rest():
+    """It is ended as if nobody had asked, and what was lost comes again."""
+    with run_with((1.0, lambda c: c.evict(3)), cost={**COST, "split": 2.0}, seconds=3000) as cluster:
+        assert set(words(cluster)) == set(WORDS)
+
+
+def test_an_update_goes_first():
+    """Whoever is about to leave is lost to it, as if its node had died."""
+    Taking.queue = deque(range(ROWS))
+    with Cluster(Words, containers=3, cost=COST) as cluster:
+        cluster.advance(1.0)
+        cluster.evict(3)
+        cluster.advance(0.01)
+        assert cluster.updated(cluster.wish(parallelism={"split": 4})).step == "done"
+        cluster.run_until(lambda: cluster.over, 300)
+        assert set(words(cluster)) == set(WORDS)
+
+
+def test_who_is_ended_while_the_topology_drains_is_not_waited_for():
+    Taking.queue = deque(range(ROWS))
+    with Cluster(Words, containers=3, cost=COST) as cluster:
+        cluster.advance(1.0)
+        cluster.evict(2)
+        cluster.advance(0.01)
+        cluster.drain(60.0)
+        cluster.run_until(lambda: cluster.over, 120)
+        assert cluster.state == "KILLED"
