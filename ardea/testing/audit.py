@@ -76,7 +76,7 @@ class Audit:
 
     def gateway(self, who: str, gateway: Gateway) -> None:
         """After a round of an instance's gateway."""
-        self._channel(f"{who}'s output", gateway.channel)
+        self._channel(who, "out", gateway.channel)
         self._link(who, gateway.link)
 
     def instance(self, who: str, held: int, limit: int, burst: int) -> None:
@@ -96,7 +96,7 @@ class Audit:
         """After a round of a stream manager."""
         held = 0
         for task, channel in manager.channels.items():
-            self._channel(f"{who}'s channel to task {task}", channel)
+            self._channel(who, task, channel)
             held += channel.held_bytes
         room = sum(source.window.limit_bytes + 2 * self._largest for source in manager.sources.values())
         if held > room:
@@ -105,14 +105,18 @@ class Audit:
             self._link(who, link)
 
     @staticmethod
-    def _channel(what: str, channel: Channel[Any]) -> None:
+    def _channel(who: str, to: int | str, channel: Channel[Any]) -> None:
         if channel.consumed_rows > channel.sent_rows or channel.consumed_bytes > channel.sent_bytes:
-            raise InvariantError(f"{what}: more was consumed than sent: {channel}")
+            raise InvariantError(f"{who}, channel {to}: more was consumed than sent: {channel}")
         if len(channel.held) > COUNTED:
             return
-        rows, size = sum(held[1] for held in channel.held), sum(held[2] for held in channel.held)
+        rows = size = 0
+        for held in channel.held:
+            rows, size = rows + held[1], size + held[2]
         if (rows, size) != (channel.held_rows, channel.held_bytes):
-            raise InvariantError(f"{what} holds {rows} rows of {size} bytes and counts otherwise: {channel}")
+            raise InvariantError(
+                f"{who}, channel {to}, holds {rows} rows of {size} bytes and counts otherwise: {channel}"
+            )
 
     @staticmethod
     def _link(who: str, link: Link) -> None:
