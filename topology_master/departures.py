@@ -2,13 +2,14 @@
 
 Pure, as the master is.  A new master resumes the spouts, and hears of those who still want to leave as they register.
 
-    asked --all that reaches them rests, or it takes too long--> LEAVE --their tasks report again--> the spouts go on
+    asked --all that reaches them rests, or it takes too long--> away --their tasks report again--> the spouts go on
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from ardea.config import Settings
@@ -35,15 +36,26 @@ class Topology(Protocol):
         """Lets these containers end."""
 
 
+@dataclass(frozen=True, slots=True)
+class Away:
+    """A container that was let go: ``lives`` are those that its tasks had."""
+
+    until: float
+    lives: Mapping[int, int]
+
+    def back(self, ending: Ending) -> bool:
+        """Whether all its tasks have reported from their next lives."""
+        return all(ending.tasks[task].life > life for task, life in self.lives.items() if task in ending.tasks)
+
+
 class Departures:
     """Those who leave, together: whoever asks while others are awaited joins them."""
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
         self._asked: set[int] = set()
-        self._away: dict[int, Mapping[int, int]] = {}  # container -> the lives that its tasks had
+        self._away: dict[int, Away] = {}
         self._draining: Draining | None = None
-        self._back_by = math.inf
 
     @property
     def running(self) -> bool:
@@ -53,7 +65,8 @@ class Departures:
     @property
     def due(self) -> float:
         """When to look again at the latest."""
-        return self._back_by if self._draining is None else min(self._back_by, self._draining.due)
+        waits = [self._draining.due] if self._draining is not None else []
+        return min([*waits, *(away.until for away in self._away.values())], default=math.inf)
 
     def asked(self, container: int, plan: PhysicalPlan, ending: Ending, now: float) -> None:
         """A container wants to leave; it may say so again."""
@@ -71,28 +84,30 @@ class Departures:
             self._drain(plan, now)
 
     def cancelled(self) -> None:
-        """Somebody else says what the spouts do: nobody is waited for any more."""
+        """An update says what the spouts do: whoever has asked goes now, and nobody is waited for any more."""
         if self._asked:
             self._topology.leave(sorted(self._asked))
+        self.forgotten()
+
+    def forgotten(self) -> None:
+        """The topology is ended: whoever has asked ends with it."""
         self._asked.clear()
         self._away.clear()
-        self._draining, self._back_by = None, math.inf
+        self._draining = None
 
     def look(self, ending: Ending, plan: PhysicalPlan, now: float) -> None:
         """After each report, and when it is due."""
         if self._draining is not None and self._draining.look(ending, now) in (Advice.GO_ON, Advice.REFUSE):
             self._topology.leave(sorted(self._asked))
             for number in self._asked:
-                self._away[number] = {t.task: ending.tasks[t.task].life for t in plan.tasks_in(number)}
+                lives = {t.task: ending.tasks[t.task].life for t in plan.tasks_in(number)}
+                self._away[number] = Away(now + BACK_WITHIN, lives)
             self._asked.clear()
-            self._draining, self._back_by = None, now + BACK_WITHIN
-        if now >= self._back_by:
-            self._away.clear()
-        for number, lives in list(self._away.items()):
-            if all(ending.tasks[task].life > life for task, life in lives.items() if task in ending.tasks):
-                del self._away[number]
-        if not self.running and (self._back_by < math.inf):
-            self._back_by = math.inf
+            self._draining = None
+        over = [number for number, away in self._away.items() if now >= away.until or away.back(ending)]
+        for number in over:
+            del self._away[number]
+        if over and not self.running:
             self._topology.resume()
 
     def _drain(self, plan: PhysicalPlan, now: float) -> None:

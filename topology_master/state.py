@@ -161,10 +161,10 @@ class Master:
             return
 
     def _leaving(self, container: int, now: float) -> None:
-        """Where the spouts rest anyway, or nothing is to be kept, nobody waits."""
-        if self.updates.running or self._drain is not None or self.ending.phase is not Phase.RUNNING:
+        """An update's own pods go at once; where the topology ends, they all go with it."""
+        if self.updates.running:
             self.leave([container])
-        else:
+        elif self._drain is None and self.ending.phase is Phase.RUNNING:
             self.departures.asked(container, self.plan, self.ending, now)
 
     def _met(self, number: int, header: Header, hello: Hello, now: float) -> None:
@@ -267,7 +267,7 @@ class Master:
         self._write(self.state, drain=wait)
         self._drain_until = now + wait
         if self.departures.running:
-            self.departures.cancelled()
+            self.departures.forgotten()
             self.resume()
         if DRAIN not in self._orders:
             self._order(DRAIN)

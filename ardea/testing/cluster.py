@@ -20,6 +20,7 @@ from ardea.testing.audit import Audit
 from ardea.testing.clock import Timeline
 from ardea.testing.components import Buildable
 from ardea.testing.containers import REMOVED, container_name, container_number
+from ardea.testing.eviction import Eviction
 from ardea.testing.instance import SimulatedInstance
 from ardea.testing.network import Network
 from ardea.testing.record import Record
@@ -303,15 +304,7 @@ class Cluster:
 
     def evict(self, number: int, grace: float = 20.0) -> None:
         """Ends a container as Kubernetes ends a pod: when the master lets it leave, or the grace is over."""
-        holder, process = self._world.supervisors.holder(number), self._world.processes.get(manager_name(number))
-
-        def end() -> None:
-            if self._world.supervisors.holder(number) == holder:
-                self.kill(container_name(number))
-
-        if isinstance(process, SimulatedManager):
-            process.depart(end)
-        self.at(self.time + grace, lambda _: end())
+        Eviction(self._world, number, self.time + grace, lambda: self.kill(container_name(number))).look()
 
     def life(self, name: str) -> int:
         """How often that process has been started."""

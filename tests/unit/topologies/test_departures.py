@@ -42,6 +42,8 @@ class Words(Topology):
     config = {"topology.message.timeout.secs": 30, "topology.max.spout.pending": 20}
 
 
+SOON = 18.0
+"""Seconds: whoever is asked for a departure would answer after 20 at the latest."""
 WORDS = sorted(word for n in range(ROWS) for word in (f"{n}", f"a{n}"))
 COST = {"lines": 0.02, "split": 0.01, "count": 0.01}
 
@@ -99,13 +101,8 @@ def test_a_master_that_dies_meanwhile_holds_nobody_for_ever(after):
 @pytest.mark.parametrize("victim", ["container-2", "manager-2", "split-2", "container-1"])
 @pytest.mark.parametrize("after", [0.02, 0.1, 0.4, 2.0])
 def test_whatever_dies_meanwhile(victim, after):
-    """Whoever is lost in between costs what it costs without."""
-    Taking.queue = deque(range(ROWS))
-    with Cluster(Words, containers=3, cost=COST) as cluster:
-        cluster.at(1.0, lambda c: c.evict(2))
-        cluster.at(1.0 + after, lambda c: c.kill(victim))
-        cluster.run_until(lambda: cluster.over, 600)
-        assert cluster.state == "SUCCEEDED"
+    """Whoever is lost in between costs what it costs without: nobody is waited for who is back already."""
+    run_with((1.0, lambda c: c.evict(2)), (1.0 + after, lambda c: c.kill(victim)), seconds=SOON).close()
 
 
 def test_nobody_waits_longer_than_the_grace_for_a_bolt_that_does_not_rest():
@@ -114,24 +111,51 @@ def test_nobody_waits_longer_than_the_grace_for_a_bolt_that_does_not_rest():
         assert set(words(cluster)) == set(WORDS)
 
 
-def test_an_update_goes_first():
-    """Whoever is about to leave is lost to it, as if its node had died."""
+@pytest.mark.parametrize("first", ["evict", "update"])
+def test_an_update_goes_first(first):
+    """Whoever is about to leave is lost to it at once, as if its node had died."""
     Taking.queue = deque(range(ROWS))
     with Cluster(Words, containers=3, cost=COST) as cluster:
         cluster.advance(1.0)
-        cluster.evict(3)
-        cluster.advance(0.01)
-        assert cluster.updated(cluster.wish(parallelism={"split": 4})).step == "done"
-        cluster.run_until(lambda: cluster.over, 300)
+        if first == "evict":
+            cluster.evict(3)
+            cluster.advance(0.01)
+        wish = cluster.wish(parallelism={"split": 4})
+        assert cluster.update(wish).running
+        if first == "update":
+            cluster.evict(3)
+        assert cluster.updated(wish).step == "done"
+        assert cluster.life("manager-3") == 2
+        cluster.run_until(lambda: cluster.over, SOON)
         assert set(words(cluster)) == set(WORDS)
 
 
-def test_who_is_ended_while_the_topology_drains_is_not_waited_for():
+@pytest.mark.parametrize("first", ["evict", "kill"])
+def test_who_is_ended_while_the_topology_drains_ends_with_it(first):
     Taking.queue = deque(range(ROWS))
     with Cluster(Words, containers=3, cost=COST) as cluster:
         cluster.advance(1.0)
-        cluster.evict(2)
+        acts = {"evict": lambda: cluster.evict(2), "kill": lambda: cluster.drain(60.0)}
+        acts.pop(first)()
         cluster.advance(0.01)
-        cluster.drain(60.0)
-        cluster.run_until(lambda: cluster.over, 120)
-        assert cluster.state == "KILLED"
+        (then,) = acts.values()
+        then()
+        cluster.run_until(lambda: cluster.over, 5)
+        assert (cluster.state, cluster.reason) == ("KILLED", "")
+
+
+@pytest.fixture(scope="module")
+def declared():
+    """When the end is declared of a topology that nobody disturbs, in simulated seconds."""
+    Taking.queue = deque(range(ROWS))
+    with Cluster(Words, containers=3, cost=COST) as cluster:
+        cluster.run_until(lambda: cluster.state == "ENDING", 300)
+        return cluster.time
+
+
+@pytest.mark.parametrize("before", [0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001, -0.00005, -0.0001, -0.0002, -0.0004])
+@pytest.mark.parametrize("container", [1, 2, 3])
+def test_the_end_and_a_departure_at_the_same_moment(declared, container, before):
+    """Either the end waits until the container is back, or the container until the topology has ended."""
+    with run_with((declared - before, lambda c: c.evict(container))) as cluster:
+        assert words(cluster) == WORDS
