@@ -9,6 +9,8 @@ from stream_manager.registration import Registrar
 
 LEAVING, LEFT = "leaving", "left"
 """Files in the folder of a container's process, and in the manager's, beside it."""
+LOOK = 1.0
+"""Seconds between two looks for the first."""
 
 
 class Departure:
@@ -17,13 +19,18 @@ class Departure:
     def __init__(self, folder: Path, container: int, registrar: Registrar) -> None:
         """``folder``: the manager's own."""
         self._folder, self._container, self._registrar = folder, container, registrar
+        self._next = 0.0
 
-    def look(self) -> None:
-        """Each second.  Where no master answers, there is nobody to wait for."""
+    def look(self, now: float) -> float:
+        """Each second; returns when to be called again.  Where no master answers, there is nobody to wait for."""
+        if now < self._next:
+            return self._next
+        self._next = now + LOOK
         if not self._registrar.departs and any(self._folder.parent.glob(f"*/{LEAVING}")):
             self._registrar.depart()
         if self._registrar.departs and self._registrar.alone:
             self._leave()
+        return self._next
 
     def ordered(self, order: Order) -> None:
         """Others have left, or this one may."""

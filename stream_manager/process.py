@@ -153,11 +153,10 @@ class StreamManagerProcess:
                 self._lag.observe(now - next_second)
                 next_second = now + self.settings.metrics_interval
                 leash.beat(in_user_code=False)
-                self._departure.look()
                 if self.manager is not None:
                     self.gauges.read(self.manager, now)
                 self._metrics.send([self.registry.snapshot()])
-            due = min(due, next_second)
+            due = min(due, next_second, self._departure.look(now))
         self._close()
         return self.exit_code
 

@@ -1,4 +1,4 @@
-"""Containers whose pods are about to be ended: what is on its way to them is processed first (docs/failures.md).
+"""Containers whose pods are about to be ended: what is on its way to them is processed first (docs/kubernetes.md).
 
 Pure, as the master is.  A new master resumes the spouts, and hears of those who still want to leave as they register.
 

@@ -6,9 +6,7 @@ from collections.abc import Callable
 
 from ardea.testing.servers import SimulatedManager
 from ardea.testing.world import World, manager_name
-
-LOOK = 1.0
-"""Seconds between two looks of a stream manager at whether its pod is about to be ended."""
+from stream_manager.departure import LOOK
 
 
 class Eviction:

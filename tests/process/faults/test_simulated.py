@@ -86,7 +86,7 @@ def failure(seed, containers, schedule):
 
 
 def rarely_collected():
-    """Each run leaves a cluster that refers to itself; to look for it a thousand times a run costs an eighth."""
+    """Each run leaves a cluster that refers to itself; to look for it twenty times a run costs an eighth."""
     gc.freeze()
     gc.set_threshold(100_000)
 

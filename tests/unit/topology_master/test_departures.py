@@ -84,12 +84,13 @@ class Board:
     def look(self):
         self.departures.look(self.ending, PLAN, self.now)
 
-    def report(self, task, *, rests=False, open_=0, obeys=False):
+    def report(self, task, *, rests=False, open_=0, waiting=0, obeys=False):
         spout = PLAN.tasks[task].component in SPOUTS
         self.versions[task] += 1
         report = TaskReport(
             task=task, life=self.lives[task], version=self.versions[task], state=RESTING if rests else ACTIVE,
-            round=1, open=open_ if spout else 0, epoch=1, hold=self.number if obeys and self.held else 0,
+            round=1, open=open_ if spout else 0, waiting=waiting if spout else 0, epoch=1,
+            hold=self.number if obeys and self.held else 0,
         )  # fmt: skip
         upstream = {t for e in LOGICAL[PLAN.tasks[task].component].inputs for t in PLAN.component_tasks[e.component]}
         report.seen.update(dict.fromkeys(upstream, 1) if rests else {})
@@ -144,11 +145,16 @@ def test_open_trees_keep_it(board):
     assert board.left == [LAST]
 
 
-def test_a_spout_that_leaves_takes_no_row_with_it_that_is_to_be_sent_again(board):
-    board.ask(container_of("left"))
-    (task,) = PLAN.component_tasks["left"]
+@pytest.mark.parametrize(("leaves", "goes"), [("left", False), ("last", True)])
+def test_a_spout_that_leaves_takes_no_row_with_it_that_is_to_be_sent_again(board, leaves, goes):
+    """One that stays sends it again afterwards."""
+    container = container_of(leaves)
+    board.ask(container)
+    for task in PLAN.tasks:
+        board.report(task, rests=True, open_=1, waiting=1, obeys=True)
+    assert board.left == ([container] if goes else [])
     board.rest()
-    assert board.left == [PLAN.tasks[task].container]
+    assert board.left == [container]
 
 
 def test_whoever_does_not_come_back_is_not_waited_for_for_ever(board):

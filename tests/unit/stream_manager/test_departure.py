@@ -1,0 +1,55 @@
+"""The files through which a pod that is about to be ended asks its stream manager, and is answered."""
+
+from __future__ import annotations
+
+import pytest
+
+from ardea.protocol.wire_pb2 import LEAVE, Order
+from stream_manager.departure import LEAVING, LEFT, LOOK, Departure
+
+
+class Asks:
+    """A registrar that notes whether the master was asked."""
+
+    departs = alone = False
+
+    def depart(self):
+        self.departs = True
+
+
+@pytest.fixture
+def registrar():
+    return Asks()
+
+
+@pytest.fixture
+def departure(tmp_path, registrar):
+    for process in ("stream-manager", "count-0"):
+        (tmp_path / process).mkdir()
+    return Departure(tmp_path / "stream-manager", 2, registrar)
+
+
+def left(tmp_path):
+    return (tmp_path / "stream-manager" / LEFT).exists()
+
+
+def test_it_asks_within_a_second_and_leaves_when_it_is_told_to(tmp_path, departure, registrar):
+    assert departure.look(10.0) == 10.0 + LOOK
+    (tmp_path / "count-0" / LEAVING).touch()
+    departure.look(10.5)
+    assert not registrar.departs
+    departure.look(11.0)
+    assert registrar.departs
+    departure.ordered(Order(kind=LEAVE, containers=[1, 3]))
+    assert not left(tmp_path)
+    departure.ordered(Order(kind=LEAVE, containers=[2]))
+    assert left(tmp_path)
+
+
+def test_it_does_not_wait_where_no_master_answers(tmp_path, departure, registrar):
+    registrar.alone = True
+    departure.look(10.0)
+    assert not left(tmp_path)
+    (tmp_path / "count-0" / LEAVING).touch()
+    departure.look(11.0)
+    assert left(tmp_path)
