@@ -34,6 +34,9 @@ RUN case " $EXTRAS " in *" spark "*) \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends default-jre-headless >/dev/null \
  && rm -rf /var/lib/apt/lists/* ;; \
     esac
+# With `spark.master: k8s://...` Spark starts its executors in pods of this image, by this word.
+RUN printf '#!/bin/sh\nexec /opt/ardea/bin/python -P -m ardea.spark.executor\n' > /usr/local/bin/executor \
+ && chmod 755 /usr/local/bin/executor
 RUN useradd --uid 10001 --create-home --shell /usr/sbin/nologin ardea
 COPY --from=dependencies /opt/ardea /opt/ardea
 COPY --from=code /staged/opt/ardea /opt/ardea

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,13 @@ _DEFAULTS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
 }
+_POD_TEMPLATE = "spark.kubernetes.executor.podTemplateFile"
+_OF_THE_POD = {
+    "spark.kubernetes.container.image": "ARDEA_IMAGE",
+    "spark.kubernetes.driver.pod.name": "POD_NAME",  # executors' pods go with it
+    "spark.kubernetes.namespace": "POD_NAMESPACE",
+}
+"""What a driver in a pod knows: executors run its own image, beside it."""
 _LOOPBACK = "127.0.0.1"
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _JAVA = "An error occurred while calling "
@@ -35,8 +42,8 @@ _DYING = 0.5
 """Seconds that a JVM may take to end after its connections have."""
 
 
-def require_java() -> None:
-    """Checks that Spark will find a Java that it can run on.
+def require_java() -> str:
+    """The Java that Spark will find.
 
     Raises:
         UserError: there is none, or it is too old.
@@ -51,6 +58,7 @@ def require_java() -> None:
     if version is None or int(version[1]) < JAVA:
         found = f"is Java {version[1]}" if version else f"does not tell its version: {told.strip()[:200]!r}"
         raise UserError(f"Spark needs Java {JAVA} or newer, and {java} {found}", hint=_INSTALL_JAVA)
+    return java
 
 
 def spark_settings(job: SparkJob, config: Mapping[str, Any], scratch: Path) -> dict[str, str]:
@@ -73,6 +81,9 @@ def spark_settings(job: SparkJob, config: Mapping[str, Any], scratch: Path) -> d
         # Executors import what this process can, where their machines have it in the same place.
         defaults["spark.executorEnv.PYTHONPATH"] = _import_path()
         host = defaults["spark.driver.host"] = own_host()
+    if str(config.get(MASTER, LOCAL)).startswith("k8s://"):
+        defaults[_POD_TEMPLATE] = str(Path(__file__).with_name("executor.yaml"))
+        defaults |= {key: os.environ[name] for key, name in _OF_THE_POD.items() if name in os.environ}
     defaults["spark.driver.bindAddress"] = str(config.get("spark.driver.host", host))
     given = {key: _text(value) for key, value in config.items() if key.startswith("spark.")}
     if refused := sorted(given.keys() & fixed.keys()):
@@ -113,6 +124,13 @@ def open_session(name: str, settings: Mapping[str, str]) -> Any:
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def carry(function: Callable[..., Any]) -> None:
+    """Lets UDFs of the author's file travel whole, as a script's do: executors elsewhere do not have the file."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[function.__module__])  # type: ignore[no-untyped-call]
 
 
 def end_jvm() -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ardea.errors import ArdeaError, UserError
 from ardea.spark import session
-from ardea.spark.job import SparkJob
+from ardea.spark.job import SparkJob, is_local
 from ardea.spark.schema import Column
 from ardea.spark.stage import STAGED, Run, stager
 
@@ -92,6 +92,8 @@ class Work(threading.Thread):
         try:
             spark = session.open_session(self._app, self._settings)
             self._watch = StageWatch(spark)
+            if not is_local(self._settings):
+                session.carry(self._job.function)
             self.work(frame_of(self._job, spark))
             self._done.set()
         except BaseException as error:  # the executor's thread raises it

@@ -197,7 +197,7 @@ def _container(blueprint: Blueprint, number: int, name: str, needs: Resource, mo
         "securityContext": _SECURITY,
         "terminationMessagePolicy": "FallbackToLogsOnError",
         **more,
-        "env": [*_downward(), {"name": "ARDEA_STATE", "value": blueprint.definition.state}, *more.get("env", ())],
+        "env": [*_environment(blueprint), *more.get("env", ())],
         "volumeMounts": [
             *more.get("volumeMounts", ()),
             {"name": "tmp", "mountPath": layout.TEMPORARY, "subPath": name},
@@ -283,9 +283,19 @@ def _resources(needs: Resource, settings: Settings) -> Manifest:
     }
 
 
-def _downward() -> list[Manifest]:
-    fields = {"POD_UID": "metadata.uid", "POD_NAME": "metadata.name", "POD_IP": "status.podIP"}
-    return [{"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()]
+def _environment(blueprint: Blueprint) -> list[Manifest]:
+    """Of every container: what its pod is, and where the topology's state lies."""
+    fields = {
+        "POD_UID": "metadata.uid",
+        "POD_NAME": "metadata.name",
+        "POD_NAMESPACE": "metadata.namespace",
+        "POD_IP": "status.podIP",
+    }
+    told = {"ARDEA_IMAGE": blueprint.pods.image, "ARDEA_STATE": blueprint.definition.state}
+    return [
+        *({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()),
+        *({"name": name, "value": value} for name, value in told.items()),
+    ]
 
 
 def _credential(blueprint: Blueprint) -> Manifest:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -53,6 +55,52 @@ def test_another_master_reaches_the_driver_and_imports_what_it_does(tmp_path, mo
     assert spark_settings(JOB, {}, tmp_path)["spark.driver.host"] == "127.0.0.1"
     with pytest.raises(ConfigError, match=r"spark\.local\.dir"):
         spark_settings(JOB, {"spark.local.dir": "/x"}, tmp_path)
+
+
+def test_executors_in_pods_run_the_drivers_image_beside_it_and_go_with_it(tmp_path, monkeypatch):
+    pod = {"ARDEA_IMAGE": "ardea:spark", "POD_NAME": "orders-1-x", "POD_NAMESPACE": "streams", "POD_IP": "10.1.2.3"}
+    for name, value in pod.items():
+        monkeypatch.setenv(name, value)
+    settings = spark_settings(JOB, {"spark.master": "k8s://https://kubernetes.default.svc"}, tmp_path)
+    assert settings["spark.kubernetes.container.image"] == "ardea:spark"
+    assert settings["spark.kubernetes.driver.pod.name"] == "orders-1-x"
+    assert settings["spark.kubernetes.namespace"] == "streams"
+    assert "runAsNonRoot" in Path(settings["spark.kubernetes.executor.podTemplateFile"]).read_text()
+    given = {"spark.master": "k8s://x", "spark.kubernetes.container.image": "mine:1"}
+    assert spark_settings(JOB, given, tmp_path)["spark.kubernetes.container.image"] == "mine:1"
+    elsewhere = spark_settings(JOB, {"spark.master": "spark://head:7077"}, tmp_path)
+    assert not [key for key in elsewhere if key.startswith("spark.kubernetes")]
+
+
+def test_a_driver_outside_the_cluster_is_in_no_pod(tmp_path, monkeypatch):
+    for name in ("ARDEA_IMAGE", "POD_NAME", "POD_NAMESPACE"):
+        monkeypatch.delenv(name, raising=False)
+    settings = spark_settings(JOB, {"spark.master": "k8s://https://10.0.0.1:6443"}, tmp_path)
+    kept = [key for key in settings if key.startswith("spark.kubernetes")]
+    assert kept == ["spark.kubernetes.executor.podTemplateFile"]
+
+
+AUTHORED = """
+RATE = 3
+
+def rated(n):
+    return n * RATE
+
+def orders(spark): ...
+"""
+
+
+def test_udfs_of_the_authors_file_travel_whole(tmp_path):
+    """As those of a script do: the reader has no such module."""
+    (tmp_path / "authored.py").write_text(AUTHORED)
+    write = (
+        "import sys, authored; from ardea.spark.session import carry; from pyspark import cloudpickle;"
+        "carry(authored.orders); sys.stdout.buffer.write(cloudpickle.dumps(authored.rated))"
+    )
+    path = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    pickled = subprocess.run([sys.executable, "-c", write], env=path, stdout=subprocess.PIPE, check=True, timeout=60)
+    assert "authored" not in sys.modules
+    assert pickle.loads(pickled.stdout)(14) == 42
 
 
 def java(folder: Path, version: str) -> None:
