@@ -132,6 +132,10 @@ class BoltCollector(Protocol):
         """See :meth:`Bolt.fail_batch`."""
         ...
 
+    def reset_timeout(self, tup: Tuple) -> None:
+        """See :meth:`Bolt.reset_timeout`."""
+        ...
+
 
 class _NotRunning:
     """The collector of a component that no engine runs."""
@@ -438,6 +442,13 @@ class Bolt(Component):
     def fail(self, tup: Tuple) -> None:
         """The trees of the tuple fail at once."""
         self._collector.fail(tup)
+
+    def reset_timeout(self, tup: Tuple) -> None:
+        """The trees of a tuple that is held have ``topology.message.timeout.secs`` again from now on.
+
+        It goes with the next flush.  Of a tuple that is acked or failed, or not tracked, nothing happens.
+        """
+        self._collector.reset_timeout(tup)
 
 
 def install(component: Component, name: str, collector: SpoutCollector | BoltCollector) -> None:

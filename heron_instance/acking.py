@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -29,11 +29,12 @@ class Acking:
         self._explicit: list[tuple[InputBatch, int | Int]] = []
         self._failed: dict[tuple[InputBatch, int], None] = {}  # in order, each once
         self._failed_rows: list[tuple[InputBatch, Int]] = []
+        self._prolonged: dict[tuple[InputBatch, int], None] = {}
 
     @property
     def waiting(self) -> bool:
         """Whether anything is to be said."""
-        return bool(self._acked or self._explicit or self._failed or self._failed_rows)
+        return bool(self._acked or self._explicit or self._failed or self._failed_rows or self._prolonged)
 
     # --- the author's calls -----------------------------------------------------------------------------------
 
@@ -62,6 +63,13 @@ class Acking:
             self._instruments.double_acks.value += 1
             return False
         return True
+
+    def reset_timeout(self, tup: Tuple) -> None:
+        """The trees of a tuple have their whole time again; of one that is settled or untracked, nothing happens."""
+        self._check_thread()
+        batch, index = tup._batch, tup._index
+        if isinstance(batch, InputBatch) and batch.tracked and not settled(batch, index):
+            self._prolonged[batch, index] = None
 
     def ack_batch(self, columns: ColumnBatch, rows: Any) -> None:
         """Explicit acks of many."""
@@ -159,23 +167,30 @@ class Acking:
         roots, xors = NO_IDS, NO_IDS
         if columns:
             roots, xors = fold(np.concatenate([c[0] for c in columns]), np.concatenate([c[1] for c in columns]))
-        failed = self._failed_roots()
+        failed = self._roots_of([*self._failed_rows, *_each(self._failed)])
+        prolonged = self._roots_of(_each(self._prolonged))
         self._acked.clear()
         self._explicit.clear()
         self._failed.clear()
         self._failed_rows.clear()
+        self._prolonged.clear()
         frames: dict[int, list[bytes]] = {}
         for spout, part in by_task(roots):
-            frames[spout] = [roots[part].tobytes(), xors[part].tobytes(), b"", b""]
-        for spout, part in by_task(failed):
-            frames.setdefault(spout, [b"", b"", b"", b""])[2] = failed[part].tobytes()
+            frames[spout] = [roots[part].tobytes(), xors[part].tobytes(), b"", b"", b""]
+        for place, named in ((2, failed), (4, prolonged)):
+            for spout, part in by_task(named):
+                frames.setdefault(spout, [b""] * 5)[place] = named[part].tobytes()
         for spout, columns_of in frames.items():
             yield OutMessage(Header(kind=ACKS, target=spout), columns_of, 0, sum(map(len, columns_of)))
 
-    def _failed_roots(self) -> U64:
-        rows = [*self._failed_rows, *((batch, np.array([index], dtype=np.intp)) for batch, index in self._failed)]
+    @staticmethod
+    def _roots_of(rows: list[tuple[InputBatch, Int]]) -> U64:
         parts = [batch.roots_of(numbers)[0] for batch, numbers in rows if batch.tracked]
         return distinct(np.sort(np.concatenate(parts))) if parts else NO_IDS
+
+
+def _each(rows: Iterable[tuple[InputBatch, int]]) -> list[tuple[InputBatch, Int]]:
+    return [(batch, np.array([index], dtype=np.intp)) for batch, index in rows]
 
 
 def settled(batch: Any, index: int) -> bool:

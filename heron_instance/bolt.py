@@ -149,7 +149,14 @@ class BoltExecutor(Executor):
         """Puts the bolt to work with this emit; a class with an ``emit`` of its own reaches it through the base's."""
         acking = self.acking
         collector = _Collector(
-            emit, self.emit_rows, emit_batch, acking.ack, acking.fail, acking.ack_batch, acking.fail_batch
+            emit,
+            self.emit_rows,
+            emit_batch,
+            acking.ack,
+            acking.fail,
+            acking.ack_batch,
+            acking.fail_batch,
+            acking.reset_timeout,
         )
         install(self.bolt, self.env.task.component, collector)
         if not overrides(type(self.bolt), "emit"):
@@ -475,3 +482,4 @@ class _Collector:
     fail: Callable[[Tuple], None]
     ack_batch: Callable[[ColumnBatch, Any], None]
     fail_batch: Callable[[ColumnBatch, Any], None]
+    reset_timeout: Callable[[Tuple], None]

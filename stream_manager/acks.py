@@ -29,33 +29,35 @@ class PendingAcks:
     xors: list[U64] = field(default_factory=list)
     failed: list[U64] = field(default_factory=list)
     lost: list[U64] = field(default_factory=list)
+    prolonged: list[U64] = field(default_factory=list)
 
     def add(self, columns: Sequence[U64]) -> None:
-        """(roots, xors, failed, lost) of one message."""
-        for column_list, values in zip((self.roots, self.xors, self.failed, self.lost), columns, strict=True):
+        """(roots, xors, failed, lost, prolonged) of one message."""
+        mine = (self.roots, self.xors, self.failed, self.lost, self.prolonged)
+        for column_list, values in zip(mine, columns, strict=True):
             if len(values):
                 column_list.append(values)
-        if len(self.roots) > COMPACT_AFTER or len(self.failed) + len(self.lost) > COMPACT_AFTER:
-            self._keep(*self.folded())
+        settled = len(self.failed) + len(self.lost) + len(self.prolonged)
+        if len(self.roots) > COMPACT_AFTER or settled > COMPACT_AFTER:
+            self._keep(self.folded())
 
-    def take(self) -> tuple[U64, U64, U64, U64]:
+    def take(self) -> tuple[U64, ...]:
         """The columns of the next message, of at most 4096 entries each, so that no message outgrows the room."""
         columns = self.folded()
-        self._keep(*(c[ENTRIES_A_MESSAGE:] for c in columns))
-        roots, xors, failed, lost = (c[:ENTRIES_A_MESSAGE] for c in columns)
-        return roots, xors, failed, lost
+        self._keep(tuple(c[ENTRIES_A_MESSAGE:] for c in columns))
+        return tuple(c[:ENTRIES_A_MESSAGE] for c in columns)
 
     def __len__(self) -> int:
         """Entries; not folded yet, a root may have several."""
-        return sum(map(len, (*self.roots, *self.failed, *self.lost)))
+        return sum(map(len, (*self.roots, *self.failed, *self.lost, *self.prolonged)))
 
-    def _keep(self, *columns: U64) -> None:
-        self.roots, self.xors, self.failed, self.lost = ([c] if len(c) else [] for c in columns)
+    def _keep(self, columns: tuple[U64, ...]) -> None:
+        self.roots, self.xors, self.failed, self.lost, self.prolonged = ([c] if len(c) else [] for c in columns)
 
-    def folded(self) -> tuple[U64, U64, U64, U64]:
+    def folded(self) -> tuple[U64, ...]:
         """One entry a root in each column."""
-        roots, xors = fold(_join(self.roots), _join(self.xors))
-        return roots, xors, distinct(np.sort(_join(self.failed))), distinct(np.sort(_join(self.lost)))
+        named = (self.failed, self.lost, self.prolonged)
+        return *fold(_join(self.roots), _join(self.xors)), *(distinct(np.sort(_join(roots))) for roots in named)
 
 
 class ControlOutbox:
@@ -92,7 +94,7 @@ class ControlOutbox:
             self._link.send(Lane.CONTROL, header, frames, sum(map(len, frames)))
         for spout, pending in list(self._acks.items()):
             if now - pending.since > self._timeout:
-                roots, _, failed, lost = pending.folded()
+                roots, _, failed, lost, _ = pending.folded()
                 self.dropped += len(roots) + len(failed) + len(lost)
                 del self._acks[spout]
                 continue

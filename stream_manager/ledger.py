@@ -107,6 +107,13 @@ class Ledger:
         """Settles trees of which a part was dropped; returns those that were open."""
         return self._settle(roots, "lost")
 
+    def prolong(self, roots: U64, now: float) -> None:
+        """The time of trees that are open begins anew."""
+        roots = distinct(roots)
+        slots = slots_of(roots)
+        slots = slots[self._open(roots, slots)]
+        self._deadline[slots] = now + self.timeout  # later than before: the next scan may be early, never late
+
     def lose_all(self) -> U64:
         """Settles every open tree as lost."""
         slots = np.flatnonzero(self._owner & OPEN)

@@ -142,13 +142,13 @@ class Members:
         """Reports roots failed or lost to the managers of their spouts."""
         roots = distinct(roots)
         for spout, part in by_task(roots):
-            columns = [b"", b"", b"", b""]
+            columns = [b"", b"", b"", b"", b""]
             columns[2 if verdict == FAILED else 3] = roots[part].tobytes()
             self._acks(spout, columns)
 
     def _acks(self, spout: int, frames: Sequence[bytes]) -> None:
         if spout in self.instances:
-            self.verdicts.acks(spout, frames)
+            self.verdicts.acks(spout, frames, self._now)
         elif spout in self.plan.tasks:
             peer = self.peers.get(self.plan.tasks[spout].container)
             if peer is not None:

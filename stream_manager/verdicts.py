@@ -80,11 +80,13 @@ class Verdicts:
         judge = self._judges[task]
         judge.add(ACKED, judge.ledger.init(roots, xors, now))
 
-    def acks(self, task: int, frames: Sequence[bytes]) -> None:
-        """The columns of an ACKS message: roots, xors, failed, lost."""
+    def acks(self, task: int, frames: Sequence[bytes], now: float) -> None:
+        """The columns of an ACKS message: roots, xors, failed, lost, prolonged."""
         judge = self._judges.get(task)
         if judge is None:
             return
+        if frames[4]:
+            judge.ledger.prolong(column(frames[4]), now)
         judge.add(FAILED, judge.ledger.fail(column(frames[2])) if frames[2] else NO_IDS)
         judge.add(LOST, judge.ledger.lose(column(frames[3])) if frames[3] else NO_IDS)
         judge.add(ACKED, judge.ledger.ack(column(frames[0]), column(frames[1])) if frames[0] else NO_IDS)

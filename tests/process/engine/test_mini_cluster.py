@@ -8,7 +8,7 @@ from tests.process.engine.running import Running
 
 pytestmark = pytest.mark.cluster
 
-TIMEOUT = 3.0
+TIMEOUT = 4.0
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +50,12 @@ def test_what_is_not_acked_times_out_exactly_once_a_time(ended, left):
             assert TIMEOUT <= seconds < 3 * TIMEOUT
     feeder = ended[1].components["feeder"]
     assert (feeder.acked, feeder.timed_out, feeder.failed, feeder.given_up) == (3, 2, 0, 0)
+
+
+def test_what_is_held_does_not_time_out_while_its_timeout_is_reset(left):
+    """The first is held for six seconds of four, and acked with the fifth; the second is neither."""
+    [verdicts] = left("slowly")
+    assert sorted(verdicts) == [["ack", 1], ["ack", 3], ["ack", 4], ["ack", 5], ["fail", 2]]
 
 
 def test_ticks_reach_the_bolt_while_it_has_input_to_expect(left):

@@ -126,6 +126,19 @@ class LedgerMachine(RuleBasedStateMachine):
         self.judged("acked", complete, returned)
 
     @rule(data=st.data())
+    def prolong(self, data):
+        """Of any trees ever: the time of those that are open begins anew."""
+        if not self.trees:
+            return
+        picked = data.draw(st.lists(st.sampled_from(self.trees), max_size=4, unique_by=lambda tree: tree.root))
+        self.ledger.prolong(np.sort(column(tree.root for tree in picked)), self.now)
+        for tree in picked:
+            if self.is_open(tree):
+                tree.deadline = self.now + TIMEOUT
+            else:
+                self.counts["late"] += 1
+
+    @rule(data=st.data())
     def ack(self, data):
         """Acks of any tree ever, in any order, some twice in one column, some folded before they are sent."""
         pool = [(tree, edge) for tree in self.trees for edge in range(len(tree.acks))]
@@ -267,6 +280,15 @@ def test_a_younger_tree_does_not_delay_an_older_one():
     assert ledger.expire(10.0).tolist() == roots_of([0]).tolist()
     assert ledger.next_deadline == 15.0
     assert ledger.expire(15.0).tolist() == roots_of([1]).tolist()
+
+
+def test_a_tree_that_is_prolonged_has_its_whole_time_again_and_no_other_has():
+    ledger = Ledger(TASK, 10.0)
+    ledger.init(roots_of([0, 1]), column([1, 1]), 0.0)
+    ledger.prolong(roots_of([0]), 9.0)
+    assert ledger.expire(10.0).tolist() == roots_of([1]).tolist()
+    assert ledger.expire(18.9).tolist() == []
+    assert ledger.expire(19.0).tolist() == roots_of([0]).tolist()
 
 
 def test_without_timeouts_nothing_ever_expires():

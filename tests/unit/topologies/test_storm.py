@@ -84,6 +84,46 @@ def test_a_timeout_fails_exactly_the_tree_that_was_not_acked(containers):
         assert cluster.record.failed["spout"] == []
 
 
+class Resets(Bolt):
+    """The first tuple is held, its time begins anew at each of the next three, the fifth acks it; the second lost."""
+
+    auto_ack = False
+
+    def initialize(self, config, context):
+        self.got = []
+
+    def process(self, tup):
+        self.got.append(tup)
+        if len(self.got) in (2, 3, 4):
+            self.reset_timeout(self.got[0])
+        if len(self.got) > 2:
+            self.ack(tup)
+        if len(self.got) == 5:
+            self.ack(self.got[0])
+
+
+@containers
+def test_a_tuple_whose_timeout_is_reset_does_not_time_out(containers):
+    class Reset(Topology):
+        spout = FeederSpout.of("word").spec()
+        bolt = Resets.spec(inputs=[spout])
+        config = {"topology.message.timeout.secs": 10, "topology.max.tuple.replays": 0}
+
+    with Cluster(Reset, containers=containers) as cluster:
+        cluster.advance(1)
+        feeder = cluster.task("spout-0", FeederSpout)
+        for number in (1, 2, 3, 4):
+            feeder.feed(["a"], tup_id=number)
+            cluster.advance(6)
+        assert cluster.record.timed_out["spout"] == [2]
+        assert cluster.record.acked["spout"] == [3, 4], "at +24 s the first is open"
+        feeder.feed(["a"], tup_id=5)
+        cluster.advance(1)
+        assert sorted(cluster.record.acked["spout"]) == [1, 3, 4, 5]
+        assert cluster.record.timed_out["spout"] == [2]
+        assert cluster.record.failed["spout"] == []
+
+
 def test_timeouts_are_exact():
     """A tree times out a moment after its ten seconds, not at a turn of some wheel."""
 

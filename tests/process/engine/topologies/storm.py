@@ -10,7 +10,7 @@ from leaving import LeavingBolt, LeavingSpout
 
 from ardea import CountMetric, GlobalStreamId, Grouping, Stream, TaskHook, Topology
 
-TIMEOUT = 3.0
+TIMEOUT, GAP = 4.0, 1.5
 
 
 class Fixed(LeavingSpout):
@@ -139,6 +139,55 @@ class AckEveryOther(LeavingBolt):
 
     def end_of_input(self):
         self.leave(self.ticks)
+
+
+class Slowly(LeavingSpout):
+    """Five tuples, one every ``GAP`` seconds; leaves their verdicts in order."""
+
+    outputs = ["number"]
+
+    def begin(self):
+        self.emitted = 0
+        self.due = time.monotonic()
+        self.verdicts = []
+
+    def next_tuple(self):
+        if len(self.verdicts) == 5:
+            self.finish()
+        if self.emitted == 5 or time.monotonic() < self.due:
+            return
+        self.emitted += 1
+        self.due = time.monotonic() + GAP
+        self.emit([self.emitted], tup_id=self.emitted)
+
+    def ack(self, tup_id):
+        self.verdicts.append(["ack", tup_id])
+
+    def fail(self, tup_id):
+        self.verdicts.append(["fail", tup_id])
+        return True
+
+    def close(self):
+        self.leave(self.verdicts)
+
+
+class Patient(LeavingBolt):
+    """Holds the first tuple, whose time begins anew with each of the next three; the second is lost."""
+
+    auto_ack = False
+
+    def begin(self):
+        self.first = None
+
+    def process(self, tup):
+        if tup["number"] == 1:
+            self.first = tup
+        elif tup["number"] < 5:
+            self.reset_timeout(self.first)
+        else:
+            self.ack(self.first)
+        if tup["number"] > 2:
+            self.ack(tup)
 
 
 class Hook(TaskHook):
@@ -319,6 +368,9 @@ class MiniCluster(Topology):
 
     feeder = Feeder.spec()
     every_other = AckEveryOther.spec(inputs=[feeder], config={"topology.tick.tuple.freq.secs": 0.2})
+
+    slowly = Slowly.spec()
+    patient = Patient.spec(inputs=[slowly])
 
     hooked = Hooked.spec(inputs={words: Grouping.GLOBAL})
     hook_rows = Rows.spec(inputs=[hooked])
