@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 from ardea import Bolt, ConfigError, Grouping, Spout, Topology
@@ -156,6 +157,13 @@ class BadValue(Topology):
 class BadSize(Topology):
     numbers = Huge.spec()
     ignore = Ignore.spec(inputs=[numbers])
+
+
+class Shifting(Topology):
+    """No two processes build the same."""
+
+    numbers = Numbers.spec()
+    ignore = Ignore.spec(inputs=[numbers], config={"my.process": os.getpid()})
 
 
 class Many(Topology):

@@ -33,6 +33,20 @@ def test_words_are_counted_by_key_and_globally(left):
     assert left("aggregator") == [[1, 2, 3, 4]]
 
 
+def test_equal_bytes_of_four_tasks_meet_in_one_of_six(left):
+    assert sorted(left("tally")) == [[], [], [], [], [], list(range(1, 25))]
+
+
+@pytest.mark.parametrize("grouping", ["partial", "near", "idlest"])
+def test_each_word_goes_to_one_task(left, grouping):
+    assert sorted(word for task in left(grouping) for [word] in task) == ["bob", "joey", "nathan", "nathan"]
+
+
+def test_a_grouping_of_the_authors_own_chooses_its_tasks(left):
+    words = [["nathan"], ["bob"], ["joey"], ["nathan"]]
+    assert left("first") == [words, words, []]
+
+
 def test_six_tasks_of_three_executors_each_get_the_tuple(left):
     tasks = left("everyone")
     assert [task["index"] for task in tasks] == [0, 1, 2, 3, 4, 5]

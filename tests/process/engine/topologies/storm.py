@@ -8,7 +8,7 @@ from collections import Counter
 
 from leaving import LeavingBolt, LeavingSpout
 
-from ardea import CountMetric, GlobalStreamId, Grouping, Stream, TaskHook, Topology
+from ardea import CountMetric, CustomStreamGrouping, GlobalStreamId, Grouping, Stream, TaskHook, Topology
 
 TIMEOUT, GAP = 4.0, 1.5
 
@@ -139,6 +139,37 @@ class AckEveryOther(LeavingBolt):
 
     def end_of_input(self):
         self.leave(self.ticks)
+
+
+class Alike(Fixed):
+    """Equal bytes, of which no two are the same object."""
+
+    def begin(self):
+        self.left = [bytes([1, 2, 3]) for _ in range(6)]
+
+
+class Tally(LeavingBolt):
+    """How many have come so far, at each."""
+
+    def begin(self):
+        self.counts = []
+
+    def process(self, tup):
+        assert tup["word"] == b"\x01\x02\x03"
+        self.counts.append(len(self.counts) + 1)
+
+    def end_of_input(self):
+        self.leave(self.counts)
+
+
+class FirstTwo(CustomStreamGrouping):
+    """NGrouping."""
+
+    def prepare(self, context, component, stream, target_tasks):
+        self.tasks = target_tasks[:2]
+
+    def choose_tasks(self, values):
+        return self.tasks
 
 
 class Slowly(LeavingSpout):
@@ -360,6 +391,14 @@ class MiniCluster(Topology):
     counter = WordCounter.spec(inputs={words: Grouping.fields("word")}, par=4)
     overall = GlobalCounter.spec(inputs={words: Grouping.GLOBAL})
     aggregator = GlobalCounter.spec(inputs={counter: Grouping.GLOBAL})
+
+    alike = Alike.spec(par=4)
+    tally = Tally.spec(inputs={alike: Grouping.fields("word")}, par=6)
+
+    partial = Rows.spec(inputs={words: Grouping.partial_key("word")}, par=2)
+    near = Rows.spec(inputs={words: Grouping.LOCAL_OR_SHUFFLE}, par=2)
+    idlest = Rows.spec(inputs={words: Grouping.LOAD_AWARE}, par=2)
+    first = Rows.spec(inputs={words: Grouping.custom(FirstTwo)}, par=3)
 
     one = One.spec()
     everyone = TaskIndexes.spec(
