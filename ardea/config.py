@@ -69,6 +69,14 @@ class Settings:
         "Topology masters: one acts, the others stand by and take over when it is gone.",
     )
 
+    initial_status: Literal["ACTIVE", "INACTIVE"] = _key(
+        "topology.initial.status",
+        "status",
+        "topology",
+        "ACTIVE",
+        "INACTIVE: nothing is initialised before `ardea activate`, as with `ardea submit --deploy-deactivated`.",
+    )
+
     # Reliability.
     reliability_mode: Literal["ATLEAST_ONCE", "ATMOST_ONCE"] = _key(
         "topology.reliability.mode",

@@ -65,6 +65,7 @@ TYPES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "slots": ("", units.slots),
     "mode": ("", _mode),
     "sorting": ("", units.choice("RAM_FIRST", "CPU_FIRST")),
+    "status": ("", units.choice("ACTIVE", "INACTIVE")),
     "cores by component": ("cores", units.mapping(units.positive, "split:2,count:0.5")),
     "bytes by component": ("bytes", units.mapping(units.size, "split:256MB,count:1GiB")),
     "texts by name": ("", units.pairs),

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from ardea import __version__, loader
+from ardea.config import Settings
 from ardea.errors import UserError
 from ardea.plan import LogicalPlan, PackingPlan
 from ardea.plan.definition import Definition
@@ -59,6 +60,7 @@ class Submission:
             config=dict(overrides),
             shape=shape_of(plan),
             packing=packing_to_bytes(packing),
+            active=Settings.of(plan.config).initial_status == "ACTIVE",
         )
         check_size(definition, packing)
         return cls(plan, packing, definition, topology.__qualname__)

@@ -455,7 +455,9 @@ class Master:
 
     @property
     def silent_tasks(self) -> list[str]:
-        """Tasks that have not reported yet."""
+        """Tasks that have not reported yet; nobody waits for those of a topology that was never active."""
+        if not self.active and not any(told.version for told in self.ending.tasks.values()):
+            return []
         return [self.plan.tasks[t].name for t, told in self.ending.tasks.items() if not told.version]
 
 

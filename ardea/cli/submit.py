@@ -20,6 +20,7 @@ from scheduler.kubernetes.yaml import as_yaml
 from scheduler.schedulers import Deployment, Scheduler, Verdict
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be started; start nothing.")]
+Deactivated = Annotated[bool, typer.Option("--deploy-deactivated", help="Initialise nothing before `ardea activate`.")]
 Wait = Annotated[
     bool | None,
     typer.Option("--wait/--no-wait", help="Until it has ended; until it is accepted.  Default: until it runs."),
@@ -65,6 +66,7 @@ def submit(
     containers: submission.Containers = None,
     name: submission.Name = None,
     settings: submission.Settings = None,
+    deactivated: Deactivated = False,
     dry_run: DryRun = False,
     wait: Wait = None,
     wait_secs: WaitSecs = None,
@@ -72,6 +74,8 @@ def submit(
 ) -> None:
     """Starts a topology by the scheduler ``kind``, which ``own`` are the options of."""
     overrides = submission.overrides(settings, name=name, containers=containers)
+    if deactivated:
+        overrides["topology.initial.status"] = "INACTIVE"
     with kind(**own) as scheduler:
         with submission.authors_prints():
             deployment = scheduler.prepare(target, overrides)

@@ -87,6 +87,15 @@ def test_the_life_of_a_submitted_topology(submit, ardea, state, deadline):
     assert ardea("kill", "Never").returncode == ExitCode.NOT_FOUND
 
 
+def test_what_is_submitted_inactive_begins_when_it_is_activated(submit, ardea, deadline):
+    assert submit("Sum", "--containers", 2, "--deploy-deactivated")["state"] == "RUNNING"
+    assert listed(ardea) == {"Sum": "PAUSED"}
+    assert "the sum" not in ardea("logs", "Sum", "add:0").stdout
+    assert ardea("activate", "Sum").returncode == 0
+    deadline(lambda: listed(ardea) == {"Sum": "SUCCEEDED"}, "it has ended")
+    assert "the sum is 3998000" in ardea("logs", "Sum", "add:0").stdout
+
+
 def test_top_tells_what_each_component_and_task_does(submit, ardea, deadline):
     submit("Never")
 
