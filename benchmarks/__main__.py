@@ -28,6 +28,7 @@ class What(enum.StrEnum):
     WORDS = "words"
     SENTENCES = "sentences"
     IDLE = "idle"
+    START = "start"
     SWEEP = "sweep"
     TRIDENT = "trident"
     KAFKA = "kafka"
@@ -61,7 +62,9 @@ def main(
     baseline: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="A program to alternate with.")
     ] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds against the baseline, of spark, kafka and pressure.")] = 3,
+    rounds: Annotated[
+        int, typer.Option(min=1, help="Rounds against the baseline, of start, spark, kafka and pressure.")
+    ] = 3,
     rows: Annotated[int, typer.Option(min=1, help="Rows of columns and spark.")] = 10_000_000,
     state: Annotated[
         str | None, typer.Option(help="State manager of trident, as zookeeper://HOST:PORT/PATH; by default files.")
@@ -77,6 +80,9 @@ def main(
         return
     if what is What.SPARK:
         _spark(rows, rounds, output)
+        return
+    if what is What.START:
+        _start(containers, rounds, output)
         return
     case = Case(
         workload="sentences" if what is What.SENTENCES else "words",
@@ -145,6 +151,16 @@ def _spark(rows: int, count: int, output: Output) -> None:
         )
 
     _print(lambda: rounds(rows, count), line, output)
+
+
+def _start(containers: int, count: int, output: Output) -> None:
+    from benchmarks.start import StartResult, rounds
+
+    def line(each: StartResult) -> str:
+        of = "1 container" if each.containers == 1 else f"{each.containers} containers"
+        return f"`ardea run`: the last of {each.tasks} tasks in {of} began after {each.seconds:.2f} s"
+
+    _print(lambda: rounds(containers, count), line, output)
 
 
 def _cpu(per_million: float | None, what: str) -> str:
