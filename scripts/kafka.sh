@@ -5,7 +5,7 @@
 #   kill   ends it as a crash does
 #   down   ends it and removes what it kept
 #
-# PORT (29092) takes clients without a password, PORT + 2 those with one (user ardea, password heron).  Needs Java 17 and,
+# PORT (29092) takes clients without a password, PORT + 2 those with one (user ardea, password heron), over TLS.  Needs Java 17 and,
 # the first time, Maven, which fetches the jars into KAFKA_CACHE.  What it keeps is in KAFKA_DATA.
 set -eu
 
@@ -14,6 +14,7 @@ cache=${KAFKA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ardea-kafka}
 data=${KAFKA_DATA:-${TMPDIR:-/tmp}/kafka-$port}
 self=$(cd "$(dirname "$0")" && pwd)/$(basename "$0")
 version=3.9.1
+keys=ardea-tests
 
 fetch() {
     command -v mvn >/dev/null || {
@@ -32,17 +33,27 @@ POM
     mvn -q -B -f "$cache/pom.xml" dependency:copy-dependencies -DoutputDirectory="$cache/lib" >&2
 }
 
+# A certificate that signs itself: clients take it as their authority.
+certify() {
+    store="-alias broker -keystore $data/broker.p12 -storetype PKCS12 -storepass $keys"
+    keytool -genkeypair $store -keyalg EC -groupname secp256r1 -dname CN=127.0.0.1 -ext san=ip:127.0.0.1 -validity 3650
+    keytool -exportcert -rfc $store >"$data/ca.pem"
+}
+
 settings() {
     cat <<SETTINGS
 process.roles=broker,controller
 node.id=1
 controller.quorum.voters=1@127.0.0.1:$((port + 1))
-listeners=PLAINTEXT://127.0.0.1:$port,CONTROLLER://127.0.0.1:$((port + 1)),SASL_PLAINTEXT://127.0.0.1:$((port + 2))
-advertised.listeners=PLAINTEXT://127.0.0.1:$port,SASL_PLAINTEXT://127.0.0.1:$((port + 2))
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT
+listeners=PLAINTEXT://127.0.0.1:$port,CONTROLLER://127.0.0.1:$((port + 1)),SASL_SSL://127.0.0.1:$((port + 2))
+advertised.listeners=PLAINTEXT://127.0.0.1:$port,SASL_SSL://127.0.0.1:$((port + 2))
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_SSL:SASL_SSL
 controller.listener.names=CONTROLLER
 sasl.enabled.mechanisms=PLAIN
-listener.name.sasl_plaintext.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_ardea="heron";
+listener.name.sasl_ssl.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_ardea="heron";
+ssl.keystore.location=$data/broker.p12
+ssl.keystore.type=PKCS12
+ssl.keystore.password=$keys
 log.dirs=$data/log
 log.cleaner.backoff.ms=200
 log.initial.task.delay.ms=500
@@ -60,6 +71,7 @@ SETTINGS
 up() {
     [ -d "$cache/lib" ] || fetch
     mkdir -p "$data"
+    [ -f "$data/ca.pem" ] || certify 2>"$data/keytool.log"
     settings >"$data/server.properties"
     flags="-Xmx400m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     [ -f "$data/log/meta.properties" ] ||
@@ -73,6 +85,7 @@ up() {
         if grep -q 'Kafka Server started' "$data/kafka.log"; then
             echo "export KAFKA_BOOTSTRAP_SERVERS=127.0.0.1:$port"
             echo "export ARDEA_KAFKA_SASL_BOOTSTRAP_SERVERS=127.0.0.1:$((port + 2))"
+            echo "export ARDEA_KAFKA_CA=$data/ca.pem"
             again="KAFKA_CACHE=$cache KAFKA_DATA=$data $self"
             echo "export ARDEA_KAFKA_STOP='$again kill $port' ARDEA_KAFKA_START='$again up $port'"
             return

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.process.kafka.conftest import SASL_SERVERS, logs
+from tests.process.kafka.conftest import CA, SASL_SERVERS, logs
 
 BOUNDED = """
 class Made(Topology):
@@ -115,11 +115,12 @@ def test_records_too_large_for_the_broker_or_for_no_topic_fail_their_tuples_and_
 
 @pytest.fixture
 def sasl() -> dict[str, str]:
-    if SASL_SERVERS not in os.environ:
-        pytest.skip(f"{SASL_SERVERS} does not name a listener that takes SASL/PLAIN")
+    if not {SASL_SERVERS, CA} <= os.environ.keys():
+        pytest.skip(f"{SASL_SERVERS} and {CA} do not name a listener that takes SASL/PLAIN over TLS, and its authority")
     return {
         "kafka_bootstrap_servers": os.environ[SASL_SERVERS],
-        "kafka_security_protocol": "SASL_PLAINTEXT",
+        "kafka_security_protocol": "SASL_SSL",
+        "kafka_ssl_ca_location": os.environ[CA],
         "kafka_sasl_mechanism": "PLAIN",
         "kafka_sasl_username": "ardea",
     }
@@ -144,6 +145,14 @@ def test_a_password_from_a_file_is_right_and_stands_nowhere_else(broker, running
         ends(topology)
     assert broker.read(out) == [b"secretly"]
     assert holders(tmp_path, b'heron"') + holders(tmp_path, b"heron\n") == [file]
+
+
+def test_a_broker_whose_certificate_nobody_known_has_signed_is_not_believed(broker, running, sasl, monkeypatch):
+    source = broker.topic()
+    monkeypatch.setenv("KAFKA_TEST_PASSWORD", "heron")
+    trusted = {key: value for key, value in sasl.items() if key != "kafka_ssl_ca_location"}
+    with running(bounded(source, source), **trusted, kafka_sasl_password="env:KAFKA_TEST_PASSWORD") as topology:
+        topology.until(lambda: "certificate verify failed" in logs(topology, "lines-0"), "the log says so")
 
 
 def holders(folder: Path, text: bytes) -> list[Path]:
