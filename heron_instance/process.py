@@ -377,7 +377,7 @@ def _bytes(queue: BoundedQueue[Any]) -> int:
 
 
 def _capacity(queue: BoundedQueue[Any]) -> int:
-    return queue.capacity
+    return queue.capacity_bytes
 
 
 def _nothing() -> None:

@@ -100,7 +100,12 @@ SERIES: dict[str, Series] = {
             "Time that emits waited inside one call for credit; a part of the busy time.",
         ),
         _gauge(_T, "ardea_queue_depth", "Messages in a queue between gateway and executor.", "queue"),
-        _gauge(_T, "ardea_queue_capacity", "Messages which that queue may hold at present.", "queue"),
+        _gauge(
+            _T,
+            "ardea_queue_capacity",
+            "Bytes which that queue may hold at present: it follows what its reader can take.",
+            "queue",
+        ),
         _gauge(_T, "ardea_queue_bytes", "Bytes in that queue.", "queue"),
         _gauge(_T, "ardea_instance_held_bytes", "Encoded rows that wait for credit in an instance."),
         _counter(_T, "ardea_user_exceptions_total", "Exceptions raised by user code, by type.", "exception"),

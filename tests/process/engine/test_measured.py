@@ -53,6 +53,8 @@ def watch(topology: Running, server: Prometheus) -> None:
         query = f"histogram_quantile({q}, sum by (le) (rate({histogram}_bucket[5s])))"
         [value] = wait(query, lambda answer: answer and not math.isnan(next(iter(answer.values())))).values()
         assert 0 < value < 10
+    capacity = "max(ardea_queue_capacity{{queue='data_in', component='{}'}})".format
+    assert wait(f"{capacity('count')} > {capacity('lines')}", bool), "a queue follows what its reader can take"
     assert wait("sum(ardea_stmgr_links{state='up'})", lambda answer: answer.get(()) == 2)
     assert set(wait("up", lambda answer: len(answer) or None).values()) == {1}
 
