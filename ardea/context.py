@@ -209,6 +209,11 @@ class TopologyContext:
         return self.component_output_fields(self._task.component, stream)
 
     @property
+    def this_output_fields_for_streams(self) -> dict[str, tuple[str, ...]]:
+        """The fields of each of the component's streams."""
+        return {stream: self.this_output_fields(stream) for stream in self.this_streams}
+
+    @property
     def this_input_fields(self) -> dict[StreamId, tuple[str, ...]]:
         """(component, stream) -> fields, for all that the component reads."""
         return {source: self.component_output_fields(*source) for source in self.this_sources}

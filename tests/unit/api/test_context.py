@@ -55,6 +55,8 @@ def test_this_streams_and_fields():
     assert context(3).this_streams == ("default", "errors")
     assert context(3).this_output_fields("errors") == ("text",)
     assert context(5).this_output_fields() == ("word", "length")
+    assert {"default", "errors"} <= context(3).this_output_fields_for_streams.keys() == set(context(3).this_streams)
+    assert context(3).this_output_fields_for_streams["errors"] == ("text",)
     assert context(5).this_input_fields == {("lines", "default"): ("line",), ("lines", "errors"): ("text",)}
 
 
