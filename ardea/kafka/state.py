@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from ardea.config import Settings
 from ardea.errors import FailedException
 from ardea.kafka import control
 from ardea.kafka.client import PRODUCER, Connection, kafka, kafka_admin, properties
+from ardea.kafka.marks import Place
 from ardea.kafka.record import Record
 from ardea.kafka.source import refuse
 from ardea.kafka.survey import PATIENCE
@@ -60,6 +62,7 @@ class TopicState(State):
         self._defaults = PRODUCER | {"transaction.timeout.ms": int(Settings.of(config).message_timeout * 1000)}
         logger = logging.getLogger(f"{name}-{partition}")
         self._connection = Connection(properties(config), logger, self.clock)
+        self._admin = self._connection.open("AdminClient")
         self._make_control()
         self._producer: Any = None
         self._begun = False
@@ -189,9 +192,8 @@ class TopicState(State):
     # --- the control topic ------------------------------------------------------------------------------------
 
     def _make_control(self) -> None:
-        admin = self._connection.open("AdminClient")
         new = kafka_admin().NewTopic(self._control, 1, config={"cleanup.policy": "compact"})
-        for done in admin.create_topics([new], request_timeout=PATIENCE).values():
+        for done in self._admin.create_topics([new], request_timeout=PATIENCE).values():
             try:
                 done.result()
             except self._lib.KafkaException as error:
@@ -203,28 +205,44 @@ class TopicState(State):
                     ) from error
 
     def _read_control(self) -> dict[int, control.Committed]:
-        """All of it, up to where it ends now."""
+        """All of it, up to where it ends now, also behind transactions of others that are open: ours may be there."""
         fixed = {"group.id": self._name, "enable.partition.eof": True, "isolation.level": "read_committed"}
         consumer = self._connection.open("Consumer", {}, {**fixed, "enable.auto.commit": False})
         records = []
         try:
-            topic = consumer.list_topics(self._control, PATIENCE).topics[self._control]
-            left = set(topic.partitions)
+            numbers = consumer.list_topics(self._control, PATIENCE).topics[self._control].partitions
+            left = {number: self._control_end(number) for number in numbers}
             beginning = self._lib.OFFSET_BEGINNING
             consumer.assign([self._lib.TopicPartition(self._control, number, beginning) for number in left])
             deadline = self.clock() + BEGIN
             while left:
                 if self.clock() > deadline:
-                    raise FailedException(f"the control topic {self._control} cannot be read now")
+                    ends = ", ".join(f"offset {end} of {Place(self._control, number)}" for number, end in left.items())
+                    raise FailedException(
+                        f"state {self._name} waits to read the control topic up to {ends}: no broker sends it, or"
+                        " another writer's transaction is open before it, which ends after its transaction.timeout.ms"
+                    )
                 for message in consumer.consume(1000, ROUND):
+                    position = message.offset()
                     if message.error() is None:
                         records.append((message.key(), message.value()))
-                    elif message.error().code() == self._lib.KafkaError._PARTITION_EOF:
-                        left.discard(message.partition())
+                        position += 1
+                    elif message.error().code() != self._lib.KafkaError._PARTITION_EOF:
+                        continue
+                    if position >= left.get(message.partition(), math.inf):
+                        del left[message.partition()]
                 self._connection.check()
         finally:
             consumer.close()
         return control.decode(self._name, records)
+
+    def _control_end(self, number: int) -> int:
+        """Where a partition of it ends, whatever is open there; what readers see as its end may be before that."""
+        point, latest = self._lib.TopicPartition(self._control, number), kafka_admin().OffsetSpec.latest()
+        asked = self._admin.list_offsets(
+            {point: latest}, isolation_level=self._lib.IsolationLevel.READ_UNCOMMITTED, request_timeout=PATIENCE
+        )
+        return int(asked[point].result().offset)
 
 
 class KafkaWriter(StateUpdater):

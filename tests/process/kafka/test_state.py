@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from ardea.errors import FailedException, UserError
 from ardea.kafka import KafkaState, Record
 from ardea.kafka.control import decode
+from ardea.kafka.state import TopicState
 
 
 @pytest.fixture
@@ -58,6 +61,27 @@ def test_a_zombie_that_wakes_up_writes_nothing(broker, make):
     written(heir, make.topic, 2, "two")
     with pytest.raises(FailedException, match="another task has taken over"):
         zombie.commit(2)
+    assert sorted(broker.read(make.topic)) == [b"one", b"two"]
+
+
+def test_what_is_committed_behind_an_open_transaction_of_another_is_waited_for_and_never_forgotten(
+    broker, make, monkeypatch
+):
+    first = make()
+    stranger = broker.producer(**{"transactional.id": f"{make.name}-stranger"})
+    stranger.init_transactions(30)
+    stranger.begin_transaction()
+    stranger.produce(make.control, b"held open", b"stranger")
+    assert stranger.flush(30) == 0
+    written(first, make.topic, 1, "one")
+    with monkeypatch.context() as patch:
+        patch.setattr(TopicState, "clock", staticmethod(itertools.count(step=10).__next__))
+        with pytest.raises(FailedException, match=rf"waits to read the control topic up to offset 3 of {make.control}"):
+            make()
+    stranger.abort_transaction(30)
+    heir = make()
+    written(heir, make.topic, 1, "one")
+    written(heir, make.topic, 2, "two")
     assert sorted(broker.read(make.topic)) == [b"one", b"two"]
 
 
