@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ardea.config import Settings
@@ -70,7 +70,8 @@ class TopicState(State):
         self._txid = 0
         self._refused: list[Any] = []
         self._last = 0
-        self._open()
+        with suppress(FailedException), self._said():  # a task that fails as it begins would end the topology
+            self._open()
 
     def begin_commit(self, txid: int) -> None:
         """Begins a transaction of Kafka's, unless this one was committed before.
