@@ -15,14 +15,15 @@ from ardea.kafka.survey import Span, Survey
 
 
 class Steps(NamedTuple):
-    """``line``: what to commit before anybody reads; ``gained``, ``lost``: partitions to begin with, and to leave."""
+    """``line``: what to commit before anybody reads; partitions to begin with, to leave to others, and deleted ones."""
 
     line: Mapping[Place, int]
     gained: Mapping[Place, Marks]
     lost: Sequence[Place]
+    gone: Sequence[Place]
 
 
-NOTHING = Steps({}, {}, ())
+NOTHING = Steps({}, {}, (), ())
 
 
 class Assignment:
@@ -39,6 +40,7 @@ class Assignment:
         self.index, self.tasks = index, tasks
         self.begun = False
         self._bounded: frozenset[Place] | None = None
+        self._missed: set[Place] = set()  # of this task's, those that the last survey did not find
 
     def needs(self, places: Sequence[Place]) -> Sequence[Place]:
         """The partitions whose spans the next survey has to find."""
@@ -60,7 +62,7 @@ class Assignment:
             if self._source.end is not None:
                 self._check_end(survey)
             if not beginning.drawn(survey.stored, self._run):
-                return Steps(self._line(survey), {}, ()) if self.index == 0 else NOTHING
+                return Steps(self._line(survey), {}, (), ()) if self.index == 0 else NOTHING
             self.begun = True
         places = survey.places
         if self._source.end is not None:
@@ -70,7 +72,12 @@ class Assignment:
         known, mine = set(known), set(share(places, self.index, self.tasks))
         # A partition that appeared between two steps of the survey has no span yet: next time.
         gained = {place: self._marks(place, survey) for place in sorted(mine - known) if place in survey.spans}
-        return Steps({}, gained, sorted(known - mine))
+        missed = known.difference(survey.places)
+        gone, self._missed = (
+            missed & self._missed,
+            missed,
+        )  # a broker that has just begun may not know of all topics yet
+        return Steps({}, gained, sorted(known - mine - missed), sorted(gone))
 
     def _line(self, survey: Survey) -> dict[Place, int]:
         source = self._source

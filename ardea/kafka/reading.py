@@ -258,17 +258,33 @@ class RecordSpout(Spout):
         point = self._lib.TopicPartition(*place)
         span = Span(*self._consumer.get_watermark_offsets(point, timeout=PATIENCE))
         what = f"offset {marks.position} of {place} is to be read next, but there are only {span.first} to {span.end}"
-        if self.source.deleted == "fail":
-            raise UserError(
-                f"{what}: records were deleted before they were read",
-                hint="Give deleted='earliest' or 'latest' to go on without them.",
-            )
+        self._allow(what)
         begin = span.first if self.source.deleted == "earliest" else span.end
         skipped = max(0, begin - marks.position)  # none, if a new topic of the same name is shorter
         self._skipped.incr(skipped)
         self.logger.error("%s: %d were skipped, and reading goes on at %d", what, skipped, begin)
         self._leave(place)
         self._begin(place, Marks(begin, end=marks.end))
+
+    def _vanished(self, place: Place) -> None:
+        """It was deleted with its topic."""
+        marks = self._marks[place]
+        end = self._spans[place].end if marks.end is None else marks.end
+        unread = max(0, end - marks.position)
+        what = f"{place} is not there any more; it was read up to offset {marks.position} of {end}"
+        if unread:
+            self._allow(what)
+        self._skipped.incr(unread)
+        self.logger.warning("%s: %d were skipped, and the others are read on", what, unread)
+        self._drop(place)
+
+    def _allow(self, what: str) -> None:
+        """Raises UserError, unless the author goes on without records."""
+        if self.source.deleted == "fail":
+            raise UserError(
+                f"{what}: records were deleted before they were read",
+                hint="Give deleted='earliest' or 'latest' to go on without them.",
+            )
 
     # --- partitions -------------------------------------------------------------------------------------------
 
@@ -312,15 +328,15 @@ class RecordSpout(Spout):
             self._send_commit(dict(steps.line))
         for place in steps.lost:
             self._commit()
-            self._leave(place)
-            del self._marks[place]
-            self._lags[place].update(0)
+            self._drop(place)
+        for place in steps.gone:
+            self._vanished(place)
         for place, marks in steps.gained.items():
             if marks.exhausted and marks.position > survey.spans[place].end:
                 self._deleted(place, marks)  # nobody would ask for such an offset, and be told so
             else:
                 self._begin(place, marks)
-        self._spans = survey.spans
+        self._spans.update(survey.spans)
         self._measure()
 
     def _begin(self, place: Place, marks: Marks) -> None:
@@ -339,6 +355,12 @@ class RecordSpout(Spout):
         if place in self._reading:
             self._reading.remove(place)
             self._consumer.incremental_unassign([self._lib.TopicPartition(*place)])
+
+    def _drop(self, place: Place) -> None:
+        """It is another task's, or nobody's."""
+        self._leave(place)
+        del self._marks[place], self._spans[place]
+        self._lags[place].update(0)
 
     # --- commits ----------------------------------------------------------------------------------------------
 

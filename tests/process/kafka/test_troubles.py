@@ -56,6 +56,18 @@ def test_deleted_records_are_skipped_if_the_author_says_so_and_the_log_says_how_
     assert broker.read(out) == [str(number).encode() for number in [0, 1, 2, 5, 6, 7, 8, 9]]
 
 
+def test_a_topic_that_is_deleted_before_it_is_read_to_its_end_fails_the_topology(broker, running):
+    source, out = broker.topic(), broker.topic()
+    broker.write(source, ["one"])
+    body = bounded(source, out).replace(f'"{source}"', f're.compile("{source}")')
+    with running("import re\n" + body.replace('"latest"', f'{{("{source}", 0): 9}}')) as topology:
+        topology.until(lambda: broker.read(out) == [b"one"], "it is read")
+        for done in broker.admin.delete_topics([source]).values():
+            done.result(30)
+        outcome = ends(topology, "FAILED")
+    assert f"{source}[0] is not there any more; it was read up to offset 1 of 9" in outcome.reason
+
+
 # --- records that cannot be emitted ---------------------------------------------------------------------------
 
 

@@ -17,7 +17,7 @@ from ardea.kafka.source import Source, key_and_value
 from ardea.kafka.survey import Span, Survey
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-ONE, TWO = Place("t", 0), Place("t", 1)
+ONE, TWO, OTHER = Place("t", 0), Place("t", 1), Place("u", 0)
 
 
 def source(start="committed", otherwise="earliest", end=None) -> Source:
@@ -47,7 +47,7 @@ def test_where_a_topology_begins():
 def test_others_wait_for_the_line_and_a_former_runs_does_not_count():
     task = Assignment(source("latest"), "run-2", 1, 2)
     before = survey({TWO: (0, 7)}, {TWO: Stored(3, mark_of("run-1"))})
-    assert task.decide(before, ()) == ({}, {}, ())
+    assert task.decide(before, ()) == ({}, {}, (), ())
     assert not task.begun
 
 
@@ -79,6 +79,22 @@ def test_a_bounded_spout_has_ends_ignores_later_partitions_and_demands_its_topic
         Assignment(source(end="latest"), "run-1", 0, 1).decide(survey({}, missing=("t",)), ())
     with pytest.raises(UserError, match=r"there is no t\[1\]"):
         Assignment(source(end={TWO: 3}), "run-1", 0, 1).decide(survey({ONE: (5, 20)}), ())
+
+
+def test_a_partition_is_left_to_others_when_they_are_more_and_is_gone_when_two_surveys_do_not_find_it():
+    places = {ONE: (0, 9), TWO: (0, 9), OTHER: (0, 9)}
+    found = survey(places, {place: Stored(0, mark_of("run-1")) for place in places})
+    without = survey({ONE: (0, 9)}, {ONE: Stored(0, mark_of("run-1"))})
+    kept = Assignment(source(), "run-1", 0, 2)
+    [left] = kept.decide(found, [ONE, TWO]).lost
+    assert kept.decide(found, [place for place in (ONE, TWO) if place != left]).lost == []
+    assert Assignment(source(), "run-1", 1, 2).decide(found, ()).gained.keys() >= {left}
+    task = Assignment(source(), "run-1", 0, 1)
+    assert task.decide(found, places) == ({}, {}, [], [])
+    assert task.decide(without, places) == ({}, {}, [], []), "a broker that has just begun may not know of it"
+    assert task.decide(found, places) == ({}, {}, [], [])
+    assert task.decide(without, places) == ({}, {}, [], [])
+    assert task.decide(without, places) == ({}, {}, [], [TWO, OTHER])
 
 
 class Lives(RuleBasedStateMachine):

@@ -13,7 +13,7 @@ from ardea.errors import UserError
 from ardea.kafka import reading
 from ardea.kafka.beginning import Stored, mark_of
 from ardea.kafka.marks import Place
-from ardea.kafka.reading import COMMIT, RecordSpout
+from ardea.kafka.reading import COMMIT, REFRESH, RecordSpout
 from ardea.kafka.source import Source, key_and_value
 from ardea.kafka.survey import Span, Survey
 
@@ -72,8 +72,8 @@ class Task(RecordSpout):
         self.clock = lambda: self.now
         places = tuple(Place("t", number) for number in sorted(ends))
         stored = {place: Stored(committed, mark_of(RUN)) for place in places}
-        survey = Survey(places, (), stored, {place: Span(0, ends[place.partition]) for place in places}, {})
-        surveyor = SimpleNamespace(answer=lambda: survey, ask=lambda *_: None)
+        self.survey = Survey(places, (), stored, {place: Span(0, ends[place.partition]) for place in places}, {})
+        surveyor = SimpleNamespace(answer=lambda: self.survey, ask=lambda *_: None)
         consumer = SimpleNamespace(
             consume=lambda count, _: [messages.pop(0) for _ in messages[:count]],
             incremental_assign=lambda _: None,
@@ -106,6 +106,14 @@ class Task(RecordSpout):
 
     def finish(self):
         self.finished = True
+
+    def look(self, *there: int) -> None:
+        """A survey that finds these partitions."""
+        places = tuple(Place("t", number) for number in there)
+        spans = {place: span for place, span in self.survey.spans.items() if place in places}
+        self.survey = self.survey._replace(places=places, spans=spans)
+        self.now += REFRESH
+        self.idle()
 
     def committed(self) -> dict[int, int]:
         """Where the group is when all that is due is done."""
@@ -140,6 +148,27 @@ def test_a_bounded_spout_does_not_take_a_shorter_topic_of_the_same_name_for_read
     task = Task([], monkeypatch, {0: 3}, committed=100, end=end, deleted="latest")
     task.next_tuple()
     assert (task.emitted, task.committed(), task.finished) == ([], {0: 3}, True)
+
+
+@pytest.mark.parametrize("end", ["latest", None], ids=["bounded", "endless"])
+def test_a_topic_that_is_deleted_while_it_is_read_is_not_taken_for_read(monkeypatch, caplog, end):
+    def task(deleted):
+        made = Task([*records(2), *records(3, partition=1)], monkeypatch, {0: 5, 1: 3}, end=end, deleted=deleted)
+        made.next_tuple()
+        made.look(1)
+        assert not made.finished
+        return made
+
+    with pytest.raises(UserError, match=r"t\[0\] is not there any more; it was read up to offset 2 of 5: records were"):
+        task("fail").look(1)
+    made = task("earliest")
+    made.look(1)
+    assert "t[0] is not there any more; it was read up to offset 2 of 5: 3 were skipped" in caplog.text
+    assert (made._skipped.value, made.finished) == (3, end == "latest")
+    made.look()
+    assert "t[1] is not there" not in caplog.text
+    made.look()
+    assert "t[1] is not there any more; it was read up to offset 3 of 3: 0 were skipped" in caplog.text
 
 
 def by_kind(messages):
