@@ -146,9 +146,12 @@ class KafkaTridentSpout(PartitionedSpout):
         begin, end = position
         try:
             messages = self._fetcher.again(place, begin, end, PATIENCE)
+            if messages is None and (span := self._asked(lambda: self._fetcher.span(place))).end < end:
+                raise Deleted(place, end - 1, span)
         except Deleted as gone:
-            begin = min(end, max(begin, self._instead(gone)))
-            messages = self._fetcher.again(place, begin, end, PATIENCE)
+            first = min(end, max(begin, self._instead(gone)))
+            # Where a topic ends before what was read of it, it was made anew: what is there are other records.
+            messages = [] if gone.span.end < end else self._fetcher.again(place, first, end, PATIENCE)
         if messages is None:
             what = f"transaction {attempt.txid}: {begin} to {end} of {place} cannot be read now; the batch comes again"
             self._connection.quiet.say(logging.WARNING, place, what)

@@ -38,10 +38,12 @@ class Log:
 
     def again(self, place, begin, end, patience):
         self._check(place, begin)
-        return None if self.silent else [SimpleNamespace(value=lambda n=number: n) for number in range(begin, end)]
+        if self.silent or end > self.end:
+            return None
+        return [SimpleNamespace(value=lambda n=number: n) for number in range(begin, end)]
 
     def _check(self, place, begin):
-        if begin < self.first:
+        if not self.first <= begin <= self.end:
             raise Deleted(place, begin, self.span(place))
 
 
@@ -186,3 +188,18 @@ def test_a_partition_that_ends_before_its_position_is_not_taken_for_read(end, ca
         assert emitted(again.emit_new, Attempt(7, 0), "t/0", [90, 100]) == ([1, 2], [0, 3])
         assert "goes on at 0" in caplog.text
         assert emitted(spout(Log(), end=end, deleted="latest").emit_new, Attempt(7, 0), "t/0", [9, 99])[1] == [10, 10]
+
+
+@pytest.mark.parametrize("begin", [90, 5], ids=["behind", "across"])
+def test_nothing_is_left_of_a_batch_that_comes_again_when_its_topic_was_made_anew_and_is_shorter(begin, caplog):
+    """What stands at its offsets now are other records; they are in the batches that follow."""
+    made = spout(Log(end=10))
+    with pytest.raises(FailedException):
+        emitted(made.emit_again, Attempt(7, 1), "t/0", [begin, 100])
+    with pytest.raises(UserError, match=r"of t\[0\] is wanted, but there are only 0 to 10: records were deleted"):
+        made.submitted[0]()
+    for deleted, goes_on in (("earliest", 0), ("latest", 10)):
+        made = spout(Log(end=10), deleted=deleted)
+        assert emitted(made.emit_again, Attempt(7, 1), "t/0", [begin, 100]) == ([], None)
+        assert f"goes on at {goes_on}" in caplog.text
+        assert emitted(made.emit_new, Attempt(8, 0), "t/0", [begin, 100])[1][0] == goes_on
