@@ -23,7 +23,7 @@ from ardea.errors import ConfigError
 from ardea.plan.resource import GIB, MIB
 
 RESERVED = ("topology.", "heron.")
-_SECRET = re.compile(r"kafka\..*(pas+w|secret|key\.pem|oauthbearer\.config|jaas\.config).*")  # misspelt, too
+_SECRET = re.compile(r"kafka\..*(pas+(w|phrase)|secret|key\.pem|oauthbearer\.config|jaas\.config).*")  # misspelt, too
 
 
 ALIASES = {

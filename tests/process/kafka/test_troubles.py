@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -144,6 +146,8 @@ def test_a_wrong_password_fails_the_topology_and_stands_nowhere(broker, running,
     settings = {**sasl, "kafka_sasl_password": "env:KAFKA_TEST_PASSWORD"}
     with running(bounded(source, source), **settings) as topology:
         outcome = ends(topology, "FAILED")
+        told = describe(topology), describe(topology, "-o", "json")
+    assert all("Kafka refuses ardea at" in each and "osprey-4711" not in each for each in told), told
     assert f"Kafka refuses ardea at {os.environ[SASL_SERVERS]} (mechanism PLAIN)" in outcome.reason
     assert holders(tmp_path, b"osprey-4711") == []
 
@@ -165,6 +169,23 @@ def test_a_broker_whose_certificate_nobody_known_has_signed_is_not_believed(brok
     trusted = {key: value for key, value in sasl.items() if key != "kafka_ssl_ca_location"}
     with running(bounded(source, source), **trusted, kafka_sasl_password="env:KAFKA_TEST_PASSWORD") as topology:
         topology.until(lambda: "certificate verify failed" in logs(topology, "lines-0"), "the log says so")
+
+
+def describe(topology, *options: str) -> str:
+    """What the verb prints."""
+    state = topology.folder.parents[1]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "ardea.cli",
+        "describe",
+        topology.folder.name,
+        "--state",
+        str(state),
+        *options,
+    ]
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60).stdout
 
 
 def holders(folder: Path, text: bytes) -> list[Path]:

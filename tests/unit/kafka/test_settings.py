@@ -51,6 +51,7 @@ SECRETS = [
     "sasl.password",
     "sasl.pasword",
     "ssl.key.password",
+    "sasl.oauthbearer.assertion.private.key.passphrase",
     "ssl.keystore.password",
     "ssl.key.pem",
     "sasl.oauthbearer.client.secret",
