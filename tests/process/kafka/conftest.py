@@ -26,6 +26,29 @@ HEAD = """
 from ardea import Bolt, Grouping, Topology
 from ardea.kafka import KafkaSink, KafkaSpout, KafkaState, KafkaTridentSpout, KafkaWriter, Record
 """
+HELD = """
+import threading
+from pathlib import Path
+
+class Hold(Bolt):
+    outputs = ["line"]
+    def process(self, tup):
+        while Path("{gate}").exists():
+            Path("{gate}.held").touch()
+            threading.Event().wait(0.05)
+        self.emit([tup["line"]])
+
+class Made(Topology):
+    lines = KafkaSpout("{source}", ["line"], lambda message: [message.value()]).spec()
+    hold = Hold.spec(inputs=[lines])
+    out = KafkaSink("{out}", lambda tup: Record(tup["line"])).spec(inputs=[hold])
+    config = {{
+        "topology.enable.message.timeouts": False,
+        "topology.max.spout.pending": 100,
+        "kafka.session.timeout.ms": 6000,
+        "kafka.max.poll.interval.ms": 6000,
+    }}
+"""
 
 
 def pytest_collection_modifyitems(items) -> None:

@@ -8,30 +8,7 @@ from collections import Counter
 import pytest
 
 from tests.process.engine.running import size
-from tests.process.kafka.conftest import lag, logs
-
-HELD = """
-import threading
-from pathlib import Path
-
-class Hold(Bolt):
-    outputs = ["line"]
-    def process(self, tup):
-        while Path("{gate}").exists():
-            threading.Event().wait(0.05)
-        self.emit([tup["line"]])
-
-class Made(Topology):
-    lines = KafkaSpout("{source}", ["line"], lambda message: [message.value()]).spec()
-    hold = Hold.spec(inputs=[lines])
-    out = KafkaSink("{out}", lambda tup: Record(tup["line"])).spec(inputs=[hold])
-    config = {{
-        "topology.enable.message.timeouts": False,
-        "topology.max.spout.pending": 100,
-        "kafka.session.timeout.ms": 6000,
-        "kafka.max.poll.interval.ms": 6000,
-    }}
-"""
+from tests.process.kafka.conftest import HELD, lag, logs
 
 
 @pytest.mark.soak

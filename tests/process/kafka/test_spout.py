@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tests.process.kafka.conftest import logs
+from tests.process.kafka.conftest import HELD, lag, logs
 
 THROUGH = """
 class Made(Topology):
@@ -38,7 +38,7 @@ def test_a_bounded_spout_reads_all_once_and_the_next_run_what_is_new(broker, run
     assert Counter(broker.read(out)) == Counter(values(5000) + values(100, "new"))
 
 
-def test_tasks_killed_between_poll_and_ack_pass_nothing_over_and_go_on_where_they_were(broker, running):
+def test_tasks_killed_again_and_again_pass_nothing_over_and_go_on_where_they_were(broker, running):
     source, out = broker.topic(4), broker.topic(1)
     broker.write(source, values(2000))
     with running(through(source, out, par=2)) as topology:
@@ -52,6 +52,26 @@ def test_tasks_killed_between_poll_and_ack_pass_nothing_over_and_go_on_where_the
         topology.until(lambda: len(set(broker.read(out))) == 6000, "all is written")
         said = logs(topology, "lines-0") + logs(topology, "lines-1")
     assert said.count("from offset 0\n") == 4, "each partition was begun once"
+
+
+def test_a_task_killed_between_poll_and_ack_begins_again_at_what_is_committed(broker, running, tmp_path):
+    """The bolt that holds the records dies with it: only the topic has them."""
+    source, out, gate = broker.topic(2), broker.topic(1), tmp_path / "gate"
+    broker.write(source, values(200))
+    with running(HELD.format(source=source, out=out, gate=gate)) as topology:
+        committed = {0: 100, 1: 100}
+        topology.until(lambda: broker.committed("Made.lines", source) == committed, "all is committed")
+        gate.touch()
+        broker.write(source, values(200, "held"))
+        topology.until((tmp_path / "gate.held").exists, "a record is held")
+        topology.until(lambda: lag(topology) == 200, "they are known, and none is taken for done")
+        topology.faults.kill("lines-0")
+        topology.faults.kill("hold-0")
+        begun = [f"reads {source}[{number}] from offset 100\n" for number in committed]
+        topology.until(lambda: all(line in logs(topology, "lines-0") for line in begun), "it has begun again")
+        assert broker.committed("Made.lines", source) == committed
+        gate.unlink()
+        topology.until(lambda: set(broker.read(out)) == {*values(200), *values(200, "held")}, "all is written")
 
 
 def test_the_broker_is_killed_and_comes_back(mortal, running):
