@@ -13,7 +13,8 @@ from ardea.errors import UserError
 from ardea.kafka import reading
 from ardea.kafka.beginning import Stored, mark_of
 from ardea.kafka.marks import Place
-from ardea.kafka.reading import COMMIT, REFRESH, RecordSpout
+from ardea.kafka.reading import COMMIT, KEEP, RecordSpout
+from ardea.kafka.sharing import share
 from ardea.kafka.source import Source, key_and_value
 from ardea.kafka.survey import Span, Survey
 
@@ -68,6 +69,7 @@ class Task(RecordSpout):
         self.emitted: list[tuple[list[Any], list[Any]]] = []
         self.commits: list[dict[int, int]] = []
         self.finished = False
+        self.ends = ends
         self.now = 0.0
         self.clock = lambda: self.now
         places = tuple(Place("t", number) for number in sorted(ends))
@@ -108,11 +110,13 @@ class Task(RecordSpout):
         self.finished = True
 
     def look(self, *there: int) -> None:
-        """A survey that finds these partitions."""
+        """A survey that finds these partitions, and what was committed."""
         places = tuple(Place("t", number) for number in there)
-        spans = {place: span for place, span in self.survey.spans.items() if place in places}
-        self.survey = self.survey._replace(places=places, spans=spans)
-        self.now += REFRESH
+        spans = {place: Span(0, self.ends[place.partition]) for place in places}
+        committed = {Place("t", number): offset for commit in self.commits for number, offset in commit.items()}
+        stored = {place: Stored(offset, mark_of(RUN)) for place, offset in committed.items()}
+        self.survey = self.survey._replace(places=places, spans=spans, stored=self.survey.stored | stored)
+        self.now += KEEP
         self.idle()
 
     def committed(self) -> dict[int, int]:
@@ -148,6 +152,37 @@ def test_a_bounded_spout_does_not_take_a_shorter_topic_of_the_same_name_for_read
     task = Task([], monkeypatch, {0: 3}, committed=100, end=end, deleted="latest")
     task.next_tuple()
     assert (task.emitted, task.committed(), task.finished) == ([], {0: 3}, True)
+
+
+def test_with_more_tasks_a_partition_is_left_to_another_and_with_fewer_it_comes_back_where_it_was_committed(
+    monkeypatch,
+):
+    def tasks(count):
+        every = list(range(count))
+        task.update(SimpleNamespace(this_component_id="lines", this_task_index=0, component_tasks=lambda _: every))
+        task.look(0, 1)
+
+    def emitted():
+        read, task.emitted = [tup_id for ids, _ in task.emitted for tup_id in ids], []
+        return read
+
+    waiting = [*records(3), *records(3, partition=1)]
+    task = Task(waiting, monkeypatch, {0: 9, 1: 9})
+    task.next_tuple()
+    [kept] = share([Place("t", 0), Place("t", 1)], 0, 2)
+    left = Place("t", 1 - kept.partition)
+    task.ack_batch([tup_id for tup_id in emitted() if tup_id[0] == left][:2])
+    tasks(2)
+    assert task.commits == [{left.partition: 2}], "as it was left"
+    task.ack_batch([(left, 2)])
+    waiting += [Message(3, partition=number) for number in (0, 1)]  # the client had it at hand
+    task.next_tuple()
+    assert emitted() == [(kept, 3)]
+    assert task.committed() == {left.partition: 2}, "it is no longer for this task to say"
+    tasks(1)
+    waiting += [Message(offset, partition=left.partition) for offset in (2, 3)]
+    task.next_tuple()
+    assert emitted() == [(left, 2), (left, 3)]
 
 
 @pytest.mark.parametrize("end", ["latest", None], ids=["bounded", "endless"])
