@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections import Counter
 
 from tests.process.kafka.conftest import HELD, lag, logs
@@ -72,6 +74,43 @@ def test_a_task_killed_between_poll_and_ack_begins_again_at_what_is_committed(br
         assert broker.committed("Made.lines", source) == committed
         gate.unlink()
         topology.until(lambda: set(broker.read(out)) == {*values(200), *values(200, "held")}, "all is written")
+
+
+def test_partitions_are_shared_anew_when_tasks_come_and_go(broker, running):
+    source, out = broker.topic(4), broker.topic(1)
+    written = set()
+    with running(through(source, out)) as topology:
+        for tasks in (1, 3, 2):
+            if tasks > 1:
+                scale(topology, f"lines:{tasks}")
+            new = values(400, f"with {tasks}:")
+            broker.write(source, new)
+            written.update(new)
+            topology.until(lambda: set(broker.read(out)) == written, "all is written")
+            if tasks == 3:
+                topology.until(
+                    lambda: read(topology, source, 1) and read(topology, source, 2), "they have their shares"
+                )
+                assert read(topology, source, 1).isdisjoint(read(topology, source, 2))
+        topology.until(lambda: sum(broker.committed("Made.lines", source).values()) == 1200, "all is committed")
+
+
+def read(topology, source: str, task: int) -> set[int]:
+    """The partitions that a task of the spout has begun with."""
+    return {number for number in range(4) if f"reads {source}[{number}]" in logs(topology, f"lines-{task}")}
+
+
+def scale(topology, component: str) -> None:
+    """The verb; the topology goes on meanwhile."""
+    state = topology.folder.parents[1]
+    command = [sys.executable, "-P", "-m", "ardea.cli", "update", topology.folder.name, "--state", str(state)]
+    verb = subprocess.Popen([*command, "--component-parallelism", component])
+    try:
+        topology.until(lambda: verb.poll() is not None, f"{component} is there", 90)
+        assert verb.returncode == 0
+    finally:
+        verb.kill()
+        verb.wait()
 
 
 def test_the_broker_is_killed_and_comes_back(mortal, running):
