@@ -73,10 +73,8 @@ class Assignment:
         # A partition that appeared between two steps of the survey has no span yet: next time.
         gained = {place: self._marks(place, survey) for place in sorted(mine - known) if place in survey.spans}
         missed = known.difference(survey.places)
-        gone, self._missed = (
-            missed & self._missed,
-            missed,
-        )  # a broker that has just begun may not know of all topics yet
+        gone = missed & self._missed  # at the second look: a broker that has just begun may not know all topics yet
+        self._missed = missed
         return Steps({}, gained, sorted(known - mine - missed), sorted(gone))
 
     def _line(self, survey: Survey) -> dict[Place, int]:
