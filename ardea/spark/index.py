@@ -127,17 +127,17 @@ class IndexReader:
         self.batches: dict[int, MicroBatch] = {}
 
     def poll(self) -> bool:
-        """Reads what is new; True if there was anything.  Of an index that was begun anew, nothing former stays."""
+        """Reads what is new; True if there was anything.  An index that was begun anew is new: nothing former stays."""
         if not self._present.look():
             return False
-        if self._file != self._present.number:
+        if anew := self._file != self._present.number:
             self._reset()
         text = self._present.read(self._offset)
         whole = text[: text.rfind(b"\n") + 1]
         self._offset += len(whole)
         for line in whole.splitlines():
             self._take(_decoder.decode(line))
-        return bool(whole)
+        return anew or bool(whole)
 
     def _take(self, line: Line) -> None:
         match line:

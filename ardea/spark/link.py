@@ -51,6 +51,8 @@ class Link(threading.Thread):
         self._closed = False
         self.own = Access(f"{host}:{self._socket.getsockname()[1]}", secrets.token_hex(16))
         self.driver: Access | None = None
+        self._answers = 0
+        self._answered = threading.Condition()
         self.start()
 
     def run(self) -> None:
@@ -58,16 +60,25 @@ class Link(threading.Thread):
         while not self._closed:
             if (driver := self._accept()) is None:
                 continue
-            self.driver = driver
             try:
                 self._mirror(driver)
             except OSError:
-                self.driver = None
+                with self._answered:
+                    self.driver = None
+                    self._answered.notify_all()
         self._socket.close()
+
+    def settle(self) -> None:
+        """Waits until what the driver has published by now is mirrored, or the driver is away."""
+        with self._answered:
+            enough = self._answers + 2  # what is under way may have been said before
+            self._answered.wait_for(lambda: self._answers >= enough or self.driver is None or self._closed)
 
     def close(self) -> None:
         """Ends soon."""
-        self._closed = True
+        with self._answered:
+            self._closed = True
+            self._answered.notify_all()
         self.join(_WITHIN)
 
     def _accept(self) -> Access | None:
@@ -82,7 +93,10 @@ class Link(threading.Thread):
         return told.driver if secrets.compare_digest(told.token, self.own.token) else None
 
     def _mirror(self, driver: Access) -> None:
-        """Until the driver does not answer.  An index that was begun anew is a new file."""
+        """Until the driver does not answer.  An index that was begun anew is a new file.
+
+        Nothing is asked of a driver before its index is there: what it does not have is no news then.
+        """
         path = self._folder / INDEX
         known, size = "", 0
         while not self._closed:
@@ -97,6 +111,10 @@ class Link(threading.Thread):
                 new.write_bytes(text)
                 new.replace(path)
                 known, size = name, len(text)
+            with self._answered:
+                self.driver = driver
+                self._answers += 1
+                self._answered.notify_all()
 
 
 class Acknowledger(threading.Thread):

@@ -99,9 +99,16 @@ class SharedFiles:
 class FetchedFiles:
     """Files that are fetched into ``scratch``, by a thread, one ahead; each is removed once it is mapped."""
 
-    def __init__(self, scratch: Path, pieces: Pieces, patience: int | None) -> None:
-        """``patience``: connections that may be lost one after the other, for one file; None: any number."""
-        self._scratch, self._pieces, self._patience = scratch, pieces, patience
+    def __init__(self, scratch: Path, pieces: Pieces, patience: int | None, settle: Callable[[], None]) -> None:
+        """Nothing is fetched yet.
+
+        Args:
+            scratch: a folder of this task's own.
+            pieces: what the files are made of.
+            patience: connections that may be lost one after the other, for one file; None: any number.
+            settle: called before an error is told: waits until the index is known that the driver has by then.
+        """
+        self._scratch, self._pieces, self._patience, self._settle = scratch, pieces, patience, settle
         self._thread = ThreadPoolExecutor(1, "fetch")
         self._fetched: dict[str, Future[Path | None]] = {}
         self._lost = 0
@@ -129,6 +136,13 @@ class FetchedFiles:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _fetch(self, file: StagedFile) -> Path | None:
+        try:
+            return self._compared(file)
+        except ClusterError:
+            self._settle()  # the driver removes files behind the index: it may not be wanted any more
+            raise
+
+    def _compared(self, file: StagedFile) -> Path | None:
         path = self._scratch / file.path.replace("/", "-")
         digest = xxhash.xxh3_64()
         try:

@@ -156,15 +156,19 @@ class StagedSpout(Spout):
             self._link = link = Link(own_host(), self._folder)
             place = self.job.place(config)
             if place is None or place == SERVE:
-                self._files = FetchedFiles(self._folder, served_pieces(lambda: link.driver), None)
+                self._files = FetchedFiles(self._folder, served_pieces(lambda: link.driver), None, link.settle)
             else:
                 uri = self.job.uri(place, context.this_component_id, context)
-                self._files = FetchedFiles(self._folder, uri_pieces(uri), ATTEMPTS)
+                self._files = FetchedFiles(self._folder, uri_pieces(uri), ATTEMPTS, link.settle)
         self._index = IndexReader(self._folder)
+        self._follow(progress, context)
+
+    def _follow(self, progress: Path, context: TopologyContext) -> None:
         self._progress = Progress(progress)
         self._begun: dict[int, Partition] = {}
+        self._dropped: dict[int, int] = {}  # begun, and not readable at the time -> the batch to go on with
         self._batches: Batches | None = None
-        self._partition = -1
+        self._partition, self._next = -1, 0
         self.update(context)
 
     def update(self, context: TopologyContext) -> None:
@@ -179,6 +183,7 @@ class StagedSpout(Spout):
         while (batches := self._batches or self._next_partition()) is not None:
             if (numbered := self._read(batches)) is not None:
                 number, batch = numbered
+                self._next = number + 1
                 ids = ids_of(self._partition, number, batch.num_rows)
                 self._progress.emitted(ids)
                 self.emit_batch(batch, ids)
@@ -220,10 +225,20 @@ class StagedSpout(Spout):
         except StopIteration:
             self._batches = None
         except ClusterError:
-            if self._index.complete is not None or (self._link is None and self._folder.exists()):
+            away, begun = self._driver_is_away(), self._begun[self._partition]
+            self._batches = None
+            self._dropped[self._partition] = self._next
+            self._look()
+            same = self._index.partitions.get(self._partition) == begun
+            if same and (self._index.complete is not None or not away):
                 raise
-            self._batches = None  # the job has failed, and the driver has removed everything: it says why
+            # The job has failed, and the driver, who has removed everything, says why; or the partition is taken up
+            # again with the next news of the index, which comes with each driver; or it was acked and removed.
         return None
+
+    def _driver_is_away(self) -> bool:
+        """Or has given up; only then a file may be missing."""
+        return not self._folder.exists() if self._link is None else self._link.driver is None
 
     def _next_partition(self) -> Batches | None:
         self._look()
@@ -232,7 +247,9 @@ class StagedSpout(Spout):
         partition = self._waiting.popleft()
         self._begun[partition.number] = partition
         self._partition = partition.number
-        self._batches = batches_of(self._files, partition, self._progress.mark(partition.number))
+        mark = self._progress.mark(partition.number)
+        self._next = self._dropped.pop(partition.number, mark)
+        self._batches = batches_of(self._files, partition, self._next)
         return self._batches
 
     def _look(self) -> None:
@@ -261,5 +278,5 @@ class StagedSpout(Spout):
         return deque(
             partition
             for number, partition in self._index.partitions.items()
-            if number % self._tasks == self._place and number not in self._begun
+            if number in self._dropped or (number % self._tasks == self._place and number not in self._begun)
         )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ardea.context import TopologyContext
-from ardea.errors import ClusterError, TopologyError, UserError
+from ardea.errors import TopologyError, UserError
 from ardea.spark.driver import Driver
 from ardea.spark.index import Partition
 from ardea.spark.link import Acknowledger
@@ -110,19 +110,6 @@ class StreamedSpout(StagedSpout):
         if self._acknowledger is not None and self._progress.mark(partition.number) == partition.batches:
             self._acknowledger.tell(partition.number, partition.batches)
 
-    def _read(self, batches: Batches) -> Any:
-        try:
-            return super()._read(batches)
-        except ClusterError:
-            # A former life had it acked, and the driver has removed it since this one began it.
-            self._index.poll()
-            if self._index.head is None or self._partition >= self._index.head.partitions:
-                raise
-            self._check_run()
-            self._waiting = self._mine()
-            self._batches = None
-            return None
-
     def _check_run(self) -> None:
         """Forgets what is removed."""
         head = self._index.head
@@ -136,4 +123,5 @@ class StreamedSpout(StagedSpout):
         self._stream = head.stream
         for number in [number for number in self._begun if number < head.partitions]:
             del self._begun[number]
+            self._dropped.pop(number, None)
             self._progress.forget(number)

@@ -11,10 +11,9 @@ from typing import Any
 from ardea.component import Bolt, Inputs, Spec, Spout
 from ardea.context import TopologyContext
 from ardea.errors import TopologyError, UserError
-from ardea.spark.index import IndexReader, IndexWriter, Partition
+from ardea.spark.index import IndexReader, IndexWriter
 from ardea.spark.job import PROGRESS, container_folder
-from ardea.spark.progress import Progress
-from ardea.spark.reading import Batches, SharedFiles
+from ardea.spark.reading import SharedFiles
 from ardea.spark.schema import Column, parse_schema
 from ardea.spark.spout import FILE_BYTES, StagedSpout
 from ardea.spark.stage import Run, write_partition
@@ -81,12 +80,8 @@ class TableSpout(StagedSpout):
         self._files = SharedFiles(self._folder)
         self._index = IndexReader(self._folder)
         self._index.poll()
-        self._progress = Progress(progress)
-        self._begun: dict[int, Partition] = {}
-        self._batches: Batches | None = None
-        self._partition = -1
         self._stream: str | None = None
-        self.update(context)
+        self._follow(progress, context)
 
     def next_tuple(self) -> None:
         """A batch, if one is there."""
@@ -103,6 +98,10 @@ class TableSpout(StagedSpout):
     def _may_begin(self) -> bool:
         """What Spark has committed is whole."""
         return True
+
+    def _driver_is_away(self) -> bool:
+        """There is none."""
+        return False
 
     def _check_run(self) -> None:
         head = self._index.head

@@ -52,7 +52,7 @@ def read(files, partition, first=0):
 @contextlib.contextmanager
 def fetching(scratch, pieces, patience=None):
     scratch.mkdir(exist_ok=True)
-    files = FetchedFiles(scratch, pieces, patience)
+    files = FetchedFiles(scratch, pieces, patience, lambda: None)
     yield files
     files.close()
 

@@ -25,6 +25,7 @@ def test_readers_follow(folder):
     reader = IndexReader(folder)
     assert not reader.poll()
     with IndexWriter(folder) as writer:
+        assert reader.poll()
         assert not reader.poll()
         assert writer.publish(partition(4))
         assert reader.poll()
@@ -35,6 +36,10 @@ def test_readers_follow(folder):
     assert list(reader.partitions) == [4, 1]
     assert reader.complete is not None
     assert (reader.complete.partitions, reader.complete.rows) == (2, 8)
+    with IndexWriter(folder) as writer:
+        writer.restart()
+        assert reader.poll()  # that there is nothing any more is news
+        assert (reader.partitions, reader.complete) == ({}, None)
 
 
 def test_the_first_report_wins(folder):

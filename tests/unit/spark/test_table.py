@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 
 from ardea import Grouping, Topology, TopologyError, UserError
+from ardea.errors import ClusterError
 from ardea.spark import ArdeaSink, ArdeaSpout, table
-from ardea.spark.index import IndexWriter
+from ardea.spark.index import IndexWriter, StreamIndexWriter
 from ardea.spark.reading import SharedFiles, batches_of
 from ardea.spark.schema import parse_schema
+from ardea.spark.stage import Run, write_partition
+from ardea.spark.storage import Folder
 from ardea.spark.table import arrow_schema, hold, published, read_schema, write_schema
 from ardea.testing import RowsSpout, run
 from tests.unit.spark.test_spout import Task
@@ -118,6 +123,46 @@ def test_a_spout_compares_columns_and_ends(tmp_path, monkeypatch):
     assert task.finished
     task = Task(ArdeaSpout(str(folder), "n bigint", follow=True))
     task.exhaust()
+    assert not task.finished
+
+
+@pytest.fixture
+def commit(tmp_path, monkeypatch):
+    """Commits two files of one row each, as Spark does; the rows are the commit's number times ten, and one more."""
+    monkeypatch.setenv("ARDEA_FOLDER", str(tmp_path / "container-1"))
+    folder = tmp_path / "in"
+    write_schema(folder, parse_schema("n bigint"))
+    with StreamIndexWriter(folder) as index:
+
+        def commit():
+            number = index.next_batch
+            run = Run(Folder(str(folder)), f"run-{number}", 1, frozenset())
+            (folder / run.name).mkdir()
+            rows = [pa.record_batch({"n": pa.array([number * 10 + more], pa.int64())}) for more in (0, 1)]
+            index.publish_batch(run.name, [write_partition(run, 0, 0, rows, tmp_path)])
+
+        yield SimpleNamespace(commit=commit, folder=folder, index=index)
+
+
+def test_a_spout_that_follows_reads_what_is_committed_later(commit):
+    commit.commit()
+    once, task = (Task(ArdeaSpout(str(commit.folder), "n bigint", follow=follow)) for follow in (False, True))
+    assert task.exhaust() == [0, 1]
+    commit.commit()
+    commit.commit()
+    assert task.exhaust() == [0, 1, 10, 11, 20, 21]
+    assert not task.finished
+    assert once.exhaust() == [0, 1]
+    assert once.finished
+
+
+def test_a_folder_that_is_removed_under_a_spout_is_no_end(commit):
+    commit.commit()
+    task = Task(ArdeaSpout(str(commit.folder), "n bigint"))
+    task.task.next_tuple()
+    shutil.rmtree(commit.folder)
+    with pytest.raises(ClusterError, match="is gone"):
+        task.exhaust()
     assert not task.finished
 
 
