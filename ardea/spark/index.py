@@ -41,6 +41,11 @@ class Partition(msgspec.Struct, frozen=True, tag="partition"):
         """Of all its files."""
         return sum(file.batches for file in self.files)
 
+    @property
+    def source(self) -> str:
+        """The path of its first file, which no other run or attempt has; empty if it has no rows."""
+        return self.files[0].path if self.files else ""
+
 
 class Complete(msgspec.Struct, frozen=True, tag="complete"):
     """The last line: there is no other partition.  A stream may go on in another run of the topology."""

@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import secrets
 from pathlib import Path
+from typing import NamedTuple
+
+from ardea.spark.index import Partition
 
 BATCH_BITS, ROW_BITS = 32, 20
 MAX_ROWS = 1 << ROW_BITS
@@ -15,6 +18,13 @@ def ids_of(partition: int, batch: int, rows: int) -> range:
     """The ``tup_id`` of each row of a batch: its position (partition, batch, row) in one number."""
     first = ((partition << BATCH_BITS) | batch) << ROW_BITS
     return range(first, first + rows)
+
+
+class Mark(NamedTuple):
+    """The first batch that is not completely acked, and the ``source`` of the partition, where that was known."""
+
+    batch: int = 0
+    source: str = ""
 
 
 class Progress:
@@ -28,12 +38,21 @@ class Progress:
         self._open: dict[int, int] = {}  # partition and batch -> rows without ack
         self._done: dict[int, set[int]] = {}  # partition -> acked batches above its mark
         self._marks: dict[int, int] = {}
+        self._sources: dict[int, str] = {}
+
+    def begin(self, partition: Partition) -> Mark:
+        """Where it was left, maybe as it came of another run; from now on its mark names this one."""
+        number = partition.number
+        left = read_mark(self._folder, number)
+        self._marks.setdefault(number, left.batch)
+        self._done.setdefault(number, set())
+        self._sources[number] = partition.source
+        if partition.source and not left.source:
+            self._write(number)  # some of its rows may have been seen before the first batch is acked
+        return left
 
     def mark(self, partition: int) -> int:
-        """The batch to begin with."""
-        if partition not in self._marks:
-            self._marks[partition] = read_mark(self._folder, partition)
-            self._done[partition] = set()
+        """Of one that is begun: the first batch that is not completely acked."""
         return self._marks[partition]
 
     def emitted(self, ids: range) -> None:
@@ -58,6 +77,7 @@ class Progress:
         """It has been acked, and removed from the index."""
         self._marks.pop(partition, None)
         self._done.pop(partition, None)
+        self._sources.pop(partition, None)
         self._open = {key: rows for key, rows in self._open.items() if key >> BATCH_BITS != partition}
         (self._folder / str(partition)).unlink(missing_ok=True)
 
@@ -69,20 +89,24 @@ class Progress:
             mark += 1
         if mark != self._marks[partition]:
             self._marks[partition] = mark
-            with contextlib.suppress(FileNotFoundError):  # the driver has removed the folder: the topology ends
-                write_mark(self._folder, partition, mark)
+            self._write(partition)
+
+    def _write(self, partition: int) -> None:
+        with contextlib.suppress(FileNotFoundError):  # the driver has removed the folder: the topology ends
+            write_mark(self._folder, partition, self._marks[partition], self._sources[partition])
 
 
-def read_mark(folder: Path, partition: int) -> int:
-    """The first batch of the partition that is not completely acked, as far as that is known there."""
+def read_mark(folder: Path, partition: int) -> Mark:
+    """As far as it is known there."""
     try:
-        return int((folder / str(partition)).read_text())
+        batch, _, source = (folder / str(partition)).read_text().partition(" ")
     except FileNotFoundError:
-        return 0
+        return Mark()
+    return Mark(int(batch), source)
 
 
-def write_mark(folder: Path, partition: int, mark: int) -> None:
+def write_mark(folder: Path, partition: int, batch: int, source: str = "") -> None:
     """Keeps it there, as a whole or not at all; the tasks of a Trident spout write at the same time."""
     new = folder / f".{partition}-{secrets.token_hex(4)}"
-    new.write_text(str(mark))
+    new.write_text(f"{batch} {source}".rstrip())
     new.replace(folder / str(partition))

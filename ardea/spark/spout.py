@@ -247,8 +247,10 @@ class StagedSpout(Spout):
         partition = self._waiting.popleft()
         self._begun[partition.number] = partition
         self._partition = partition.number
-        mark = self._progress.mark(partition.number)
-        self._next = self._dropped.pop(partition.number, mark)
+        mark = self._progress.begin(partition)
+        if mark.source not in ("", partition.source):
+            self._other_run(partition.number)
+        self._next = self._dropped.pop(partition.number, mark.batch)
         self._batches = batches_of(self._files, partition, self._next)
         return self._batches
 
@@ -264,15 +266,18 @@ class StagedSpout(Spout):
 
     def _check_run(self) -> None:
         """A driver that comes back without its folder, on another machine, begins another run."""
-        if self.job.deterministic:
-            return
         for number, begun in self._begun.items():
-            if self._index.partitions.get(number, begun) != begun:
-                raise UserError(
-                    f"the Spark driver was lost with what it had staged, and partition {number} comes of another run, "
-                    "which may give other rows: the topology ends",
-                    hint="Say deterministic=True if it cannot, or let storage= name a place that outlives a machine.",
-                )
+            if self._index.partitions.get(number, begun if self._index.complete is None else None) != begun:
+                self._other_run(number)
+
+    def _other_run(self, partition: int) -> None:
+        """It is not what this task, or a former life of it, has begun: ends the topology unless that is no matter."""
+        if not self.job.deterministic:
+            raise UserError(
+                f"the Spark driver was lost with what it had staged, and partition {partition} comes of another run, "
+                "which may give other rows: the topology ends",
+                hint="Say deterministic=True if it cannot, or let storage= name a place that outlives a machine.",
+            )
 
     def _mine(self) -> deque[Partition]:
         return deque(

@@ -88,7 +88,7 @@ class Publisher:
         removed = []
         with self._changed:
             while (oldest := next(iter(self.index.known.batches.values()), None)) is not None and all(
-                read_mark(marks, partition.number) >= partition.batches for partition in oldest.partitions
+                read_mark(marks, partition.number).batch >= partition.batches for partition in oldest.partitions
             ):
                 removed.append(self.index.remove_first())
             self._changed.notify_all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from ardea.context import TopologyContext
 from ardea.errors import TopologyError, UserError
@@ -116,12 +116,16 @@ class StreamedSpout(StagedSpout):
         if head is None:
             return
         if self._stream not in (None, head.stream):
-            raise UserError(
-                "the Spark driver was lost with what it had published, and began the stream anew: the topology ends",
-                hint="Let storage= name a folder that outlives a machine.",
-            )
+            self._other_run(head.partitions)
         self._stream = head.stream
         for number in [number for number in self._begun if number < head.partitions]:
             del self._begun[number]
             self._dropped.pop(number, None)
             self._progress.forget(number)
+
+    def _other_run(self, partition: int) -> NoReturn:  # noqa: ARG002 -- all are others
+        """As for a batch job."""
+        raise UserError(
+            "the Spark driver was lost with what it had published, and began the stream anew: the topology ends",
+            hint="Let storage= name a folder that outlives a machine.",
+        )

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
 from ardea.component import Bolt, Inputs, Spec, Spout
 from ardea.context import TopologyContext
@@ -106,8 +106,12 @@ class TableSpout(StagedSpout):
     def _check_run(self) -> None:
         head = self._index.head
         if head is not None and self._stream not in (None, head.stream):
-            raise UserError(f"{self.table} was overwritten while it was read; the topology ends")
+            self._other_run(0)
         self._stream = self._stream if head is None else head.stream
+
+    def _other_run(self, partition: int) -> NoReturn:  # noqa: ARG002 -- all are others
+        """Another stream, that is."""
+        raise UserError(f"{self.table} was overwritten while it was read; the topology ends")
 
 
 class ArdeaSink:

@@ -187,3 +187,56 @@ def test_rows_of_another_run_do_not_follow(driver, reading):
     meets(task, second)
     with pytest.raises(UserError, match="partition 0 comes of another run"):
         steps(task, lambda: task.finished)
+
+
+def test_nor_does_a_run_that_ends_without_the_partition(driver, reading):
+    first = driver("run-a")
+    first.publish(0, 1)
+    task = reading(SparkSpout(load, "n bigint", storage="serve"), first)
+    steps(task, lambda: len(task.ids) == 3)
+    loses_all(first, task)
+    second = driver("run-b")
+    meets(task, second)
+    second.index.complete()
+    with pytest.raises(UserError, match="partition 0 comes of another run"):
+        steps(task, lambda: task.finished)
+
+
+@pytest.mark.parametrize("acked", [True, False])
+@pytest.mark.parametrize("deterministic", [False, True])
+def test_a_new_life_knows_which_run_its_former_one_read(driver, reading, deterministic, acked):
+    spout = SparkSpout(load, "n bigint", storage="serve", deterministic=deterministic)
+    first = driver("run-a")
+    first.publish(0)
+    former = reading(spout, first)
+    steps(former, lambda: len(former.ids) == 1)
+    if acked:
+        former.task.ack_batch(former.ids[0])
+    former.task.close()
+    first.lose()
+    second = driver("run-b")
+    second.publish(0)
+    second.index.complete()
+    task = reading(spout, second)
+    if not deterministic:
+        with pytest.raises(UserError, match="partition 0 comes of another run"):
+            steps(task, lambda: task.finished)
+    else:
+        steps(task, lambda: task.finished)
+        assert task.rows == thousands(0)[10 * acked :]
+
+
+def test_a_new_life_knows_which_stream_its_former_one_read(driver, reading):
+    """Its mark would tell the driver that a micro-batch is acked which nobody has read."""
+    spout = SparkStreamSpout(load, "n bigint", storage="serve")
+    first, second = (driver(run, StreamIndexWriter) for run in ("run-a", "run-b"))
+    for each in (first, second):
+        each.index.publish_batch(each.run, [each.written(0)])
+    former = reading(spout, first)
+    steps(former, lambda: len(former.ids) == 2)
+    for ids in former.ids:
+        former.task.ack_batch(ids)
+    former.task.close()
+    task = reading(spout, second)
+    with pytest.raises(UserError, match="began the stream anew"):
+        steps(task, lambda: False)

@@ -9,7 +9,12 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ardea.spark.index import Partition, StagedFile
 from ardea.spark.progress import MAX_ROWS, Progress, ids_of, read_mark, write_mark
+
+
+def partition(number, run="run-1"):
+    return Partition(number, 0, (StagedFile(f"{run}/{number}", 1, "", 1, 1),))
 
 
 @given(st.data(), st.lists(st.lists(st.integers(1, 4), max_size=4), min_size=1, max_size=3))
@@ -18,6 +23,7 @@ def test_the_mark_is_the_first_batch_with_a_gap(data, partitions):
         progress = Progress(Path(folder))
         batches = {(p, b): ids_of(p, b, rows) for p, sizes in enumerate(partitions) for b, rows in enumerate(sizes)}
         for p in range(len(partitions)):
+            assert progress.begin(partition(p)) == (0, "")
             assert progress.mark(p) == 0
         for ids in batches.values():
             progress.emitted(ids)
@@ -30,14 +36,14 @@ def test_the_mark_is_the_first_batch_with_a_gap(data, partitions):
         for p, sizes in enumerate(partitions):
             expected = next((b for b in range(len(sizes)) if (p, b) not in whole), len(sizes))
             assert progress.mark(p) == expected
-            assert Progress(Path(folder)).mark(p) == expected
+            assert Progress(Path(folder)).begin(partition(p, "run-2")) == (expected, f"run-1/{p}")
 
 
 def test_late_acks_of_a_forgotten_partition_are_ignored(tmp_path):
     progress = Progress(tmp_path)
-    ids = {partition: ids_of(partition, 0, 5) for partition in (3, 4)}
-    for partition, rows in ids.items():
-        progress.mark(partition)
+    ids = {number: ids_of(number, 0, 5) for number in (3, 4)}
+    for number, rows in ids.items():
+        progress.begin(partition(number))
         progress.emitted(rows)
     progress.forget(3)
     assert progress.acked(ids[3][0], 5) is None
@@ -50,13 +56,13 @@ def test_several_processes_may_write_one_mark(tmp_path, monkeypatch):
     def another_one_first(path, target):
         monkeypatch.setattr(Path, "replace", replace)
         write_mark(tmp_path, 7, 2)
-        assert read_mark(tmp_path, 7) == 2
+        assert read_mark(tmp_path, 7) == (2, "")
         return replace(path, target)
 
     monkeypatch.setattr(Path, "replace", another_one_first)
     write_mark(tmp_path, 7, 2)
     assert [path.name for path in tmp_path.iterdir()] == ["7"]
-    assert read_mark(tmp_path, 7) == 2
+    assert read_mark(tmp_path, 7) == (2, "")
 
 
 @given(st.sets(st.tuples(st.integers(0, 1 << 20), st.integers(0, (1 << 32) - 1)), min_size=2, max_size=5))

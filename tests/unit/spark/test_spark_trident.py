@@ -68,7 +68,9 @@ class Stream:
     def acked(self):
         batches = self.index.known.batches.values()
         progress = self.folder / "progress"
-        return [b.number for b in batches if all(read_mark(progress, p.number) == p.batches for p in b.partitions)]
+        return [
+            b.number for b in batches if all(read_mark(progress, p.number).batch == p.batches for p in b.partitions)
+        ]
 
 
 @pytest.fixture

@@ -156,6 +156,17 @@ def test_a_spout_that_follows_reads_what_is_committed_later(commit):
     assert once.finished
 
 
+def test_a_new_life_does_not_go_on_in_what_has_overwritten_the_folder(commit):
+    commit.commit()
+    former = Task(ArdeaSpout(str(commit.folder), "n bigint", follow=True))
+    former.exhaust()
+    former.task.ack_batch(former.ids[0])
+    commit.index.replace_all("run-x", [])
+    commit.commit()
+    with pytest.raises(UserError, match="was overwritten while it was read"):
+        Task(ArdeaSpout(str(commit.folder), "n bigint", follow=True)).exhaust()
+
+
 def test_a_folder_that_is_removed_under_a_spout_is_no_end(commit):
     commit.commit()
     task = Task(ArdeaSpout(str(commit.folder), "n bigint"))
