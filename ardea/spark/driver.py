@@ -18,7 +18,7 @@ from ardea.metrics import JOB_TASKS, JOB_TASKS_DONE, AssignableMetric
 from ardea.spark import session
 from ardea.spark.access import Access
 from ardea.spark.index import IndexWriter, Reports
-from ardea.spark.job import DRIVER, PROGRESS, SERVE, SparkJob, own_host
+from ardea.spark.job import DRIVER, PROGRESS, SERVE, SparkJob, driver_host
 from ardea.spark.link import tell
 from ardea.spark.stage import Run
 from ardea.spark.storage import Folder, Served, Storage, Uri, file_system, remove
@@ -94,7 +94,7 @@ class Driver(Bolt):
         """Opens the folder to other machines."""
         from ardea.spark.depot import Depot  # a web server, which no other task of the topology needs
 
-        host = config.get("spark.driver.host", own_host())
+        host = config.get("spark.driver.host", driver_host(config))
         self._depot = Depot(self.folder, host, config.get("spark.driver.bindAddress", host))
         place = self.job.place(config)
         if place is None or place == SERVE:

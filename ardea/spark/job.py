@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +22,8 @@ PROGRESS = "progress"
 SERVE = "serve"
 MASTER = "spark.master"
 LOCAL = "local[*]"
+_ANYWHERE = "192.0.2.1"
+"""An address that no machine has (RFC 5737): what leads to it leads to any other network."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,23 @@ def is_local(config: Mapping[str, Any]) -> bool:
 def own_host() -> str:
     """How this process is reached: by the pod's address on Kubernetes, elsewhere from this machine only."""
     return os.environ.get("POD_IP", "127.0.0.1")
+
+
+def driver_host(config: Mapping[str, Any]) -> str:
+    """How Spark's executors reach the driver: at the address from which this machine reaches the master's.
+
+    That is 127.0.0.1 for a master on loopback.  ``yarn`` names no machine: any other one then.
+    """
+    if is_local(config) or "POD_IP" in os.environ:
+        return own_host()
+    _, named, rest = str(config[MASTER]).rpartition("://")
+    master = re.split("[:,/]", rest)[0] if named else _ANYWHERE
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((master, 9))  # sends nothing, but finds the route
+        except OSError:
+            return own_host()  # Spark says that there is no such machine
+        return str(probe.getsockname()[0])
 
 
 def container_folder(component: str) -> Path:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ardea.errors import ConfigError, UserError
-from ardea.spark.job import LOCAL, MASTER, SparkJob, is_local, own_host
+from ardea.spark.job import LOCAL, MASTER, SparkJob, driver_host, is_local
 
 JAVA = 17
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
@@ -80,7 +80,7 @@ def spark_settings(job: SparkJob, config: Mapping[str, Any], scratch: Path) -> d
     else:
         # Executors import what this process can, where their machines have it in the same place.
         defaults["spark.executorEnv.PYTHONPATH"] = _import_path()
-        host = defaults["spark.driver.host"] = own_host()
+        host = defaults["spark.driver.host"] = driver_host(config)
     if str(config.get(MASTER, LOCAL)).startswith("k8s://"):
         defaults[_POD_TEMPLATE] = str(Path(__file__).with_name("executor.yaml"))
         defaults |= {key: os.environ[name] for key, name in _OF_THE_POD.items() if name in os.environ}

@@ -6,6 +6,7 @@ import dataclasses
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,51 @@ def test_another_master_reaches_the_driver_and_imports_what_it_does(tmp_path, mo
     assert spark_settings(JOB, {}, tmp_path)["spark.driver.host"] == "127.0.0.1"
     with pytest.raises(ConfigError, match=r"spark\.local\.dir"):
         spark_settings(JOB, {"spark.local.dir": "/x"}, tmp_path)
+
+
+class Routes:
+    """A socket of a machine with two networks, whose routing table is all that is asked."""
+
+    own = {"head": "10.0.0.5", "10.9.8.7": "10.0.0.5", "127.0.0.1": "127.0.0.1", "192.0.2.1": "192.168.1.5"}
+
+    def __init__(self, *kind):
+        assert kind == (socket.AF_INET, socket.SOCK_DGRAM)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def connect(self, address):
+        if address[0] not in self.own:
+            raise socket.gaierror("unknown")
+        self.found = self.own[address[0]]
+
+    def getsockname(self):
+        return self.found, 4711
+
+
+@pytest.mark.parametrize(
+    ("master", "host"),
+    [
+        ("local[2]", "127.0.0.1"),
+        ("spark://127.0.0.1:7077", "127.0.0.1"),
+        ("spark://head:7077", "10.0.0.5"),
+        ("spark://head:7077,other:7077", "10.0.0.5"),
+        ("k8s://https://10.9.8.7:6443", "10.0.0.5"),
+        ("k8s://10.9.8.7", "10.0.0.5"),
+        ("yarn", "192.168.1.5"),
+        ("spark://nowhere:7077", "127.0.0.1"),
+    ],
+)
+def test_executors_on_other_machines_reach_the_driver(tmp_path, monkeypatch, master, host):
+    monkeypatch.delenv("POD_IP", raising=False)
+    monkeypatch.setattr(socket, "socket", Routes)
+    settings = spark_settings(JOB, {"spark.master": master}, tmp_path)
+    assert (settings["spark.driver.host"], settings["spark.driver.bindAddress"]) == (host, host)
+    given = spark_settings(JOB, {"spark.master": master, "spark.driver.host": "edge"}, tmp_path)
+    assert (given["spark.driver.host"], given["spark.driver.bindAddress"]) == ("edge", "edge")
 
 
 def test_executors_in_pods_run_the_drivers_image_beside_it_and_go_with_it(tmp_path, monkeypatch):
