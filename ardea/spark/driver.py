@@ -130,6 +130,13 @@ class Driver(Bolt):
 
     def process_tick(self, tup: Tuple) -> None:  # noqa: ARG002
         """Publishes what has been reported since, and looks whether the job has ended."""
+        try:
+            self._go_on()
+        except ArdeaError:
+            self.discard()
+            raise
+
+    def _go_on(self) -> None:
         over = self.work is not None and self.work.over
         self.look()
         if self.work is None:
@@ -140,7 +147,6 @@ class Driver(Bolt):
         if not over:
             return
         if self.work.error is not None:
-            self.discard()
             raise self.work.error
         self.ended()
         complete = self._index.complete(self._topology)
@@ -215,7 +221,6 @@ class SparkDriver(Driver):
         if self._index.known.partitions.keys() == set(range(self._job_work.partitions)):
             return
         published = len(self._index.known.partitions)
-        self.discard()
         raise UserError(
             f"the Spark job of {self.spout} has {self._job_work.partitions} partitions, yet {published} are published: "
             "it was declared deterministic and is not, so the topology ends"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterable, Iterator
+from io import FileIO
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO, Self
+from typing import Self
 
 import msgspec
+
+from ardea.errors import UserError
 
 INDEX = "index.jsonl"
 
@@ -162,7 +165,7 @@ class IndexWriter:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / INDEX
-        self._file = self._path.open("ab")
+        self._file = self._path.open("ab", buffering=0)
         self._file.truncate(self._whole_lines())
         self.known = IndexReader(folder)
         self.known.poll()
@@ -195,11 +198,11 @@ class IndexWriter:
 
     def _replace(self, lines: Iterable[Line]) -> None:
         new = self._path.with_suffix(".new")
-        with new.open("wb") as file:
+        with new.open("wb", buffering=0) as file:
             _write(file, lines)
         self._file.close()
         new.replace(self._path)
-        self._file = self._path.open("ab")
+        self._file = self._path.open("ab", buffering=0)
         self.known.poll()
 
     def close(self) -> None:
@@ -257,10 +260,18 @@ def _numbered(batch: int, run: str, partitions: Iterable[Partition], first: int)
     return MicroBatch(batch, run, tuple(numbered))
 
 
-def _write(file: BinaryIO, lines: Iterable[Line]) -> None:
-    file.writelines(msgspec.json.encode(line) + b"\n" for line in lines)
-    file.flush()
-    os.fsync(file.fileno())
+def _write(file: FileIO, lines: Iterable[Line]) -> None:
+    """``file`` has no buffer: what could not be written would come again, as an error, when it is closed."""
+    text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+    try:
+        while text:
+            text = text[file.write(text) :]
+        os.fsync(file.fileno())
+    except OSError as error:
+        raise UserError(
+            f"the index {file.name} cannot be written: {error}; nothing more is published, so the topology ends",
+            hint="Make room there (driver_disk= on Kubernetes), or let another folder be used.",
+        ) from error
 
 
 REPORTS = "reports"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import secrets
 from pathlib import Path
 from typing import NamedTuple
 
+from ardea.errors import UserError
 from ardea.spark.index import Partition
 
 BATCH_BITS, ROW_BITS = 32, 20
@@ -92,8 +92,16 @@ class Progress:
             self._write(partition)
 
     def _write(self, partition: int) -> None:
-        with contextlib.suppress(FileNotFoundError):  # the driver has removed the folder: the topology ends
+        try:
             write_mark(self._folder, partition, self._marks[partition], self._sources[partition])
+        except FileNotFoundError:
+            pass  # the driver has removed the folder: the topology ends
+        except OSError as error:
+            raise UserError(
+                f"how much of partition {partition} is acked cannot be kept in {self._folder}: {error}; "
+                "the topology ends",
+                hint="Make room there (disk= of the spout on Kubernetes).",
+            ) from error
 
 
 def read_mark(folder: Path, partition: int) -> Mark:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -114,4 +115,16 @@ def test_a_job_that_fails_is_told_when_spark_has_ended(driver, spark, tmp_path, 
     driver._begun.join(10)
     with pytest.raises(UserError, match=r"RuntimeError: no room .*: the Spark job of s failed"):
         driver.process_tick(None)
+    assert list((tmp_path / "spark").iterdir()) == []
+
+
+def test_an_index_without_room_is_told(driver, spark, tmp_path):
+    """On a full device, which Linux has."""
+    spark.may_stop.set()
+    driver.start()
+    driver._index._file.close()
+    driver._index._file = Path("/dev/full").open("ab", buffering=0)  # noqa: SIM115 -- the driver closes it
+    with pytest.raises(UserError, match=r"the index /dev/full cannot be written: .* No space left on device"):
+        completes(driver)
+    driver._begun.join(10)
     assert list((tmp_path / "spark").iterdir()) == []

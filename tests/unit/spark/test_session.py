@@ -174,6 +174,14 @@ def test_another_java_is_refused(monkeypatch, tmp_path, version, problem):
     assert "openjdk-17" in str(refusal.value.hint)
 
 
+def test_no_java_anywhere_is_told(monkeypatch, tmp_path):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UserError, match="and there is no java on the PATH") as refusal:
+        require_java()
+    assert "openjdk-17" in str(refusal.value.hint)
+
+
 @pytest.mark.parametrize("version", ["17.0.15", "21", "25-ea"])
 def test_newer_ones_are_not(monkeypatch, tmp_path, version):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))

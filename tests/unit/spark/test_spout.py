@@ -228,6 +228,17 @@ def test_a_new_life_goes_on_at_the_first_batch_with_a_gap(stage):
     assert Task(spout).exhaust() == [*range(10, 20), *range(1010, 1020)]
 
 
+def test_a_mark_without_room_is_told(stage, monkeypatch):
+    """On a full device, which Linux has."""
+    stage.publish(0)
+    task = Task(SparkSpout(load, "n bigint"))
+    task.exhaust()
+    monkeypatch.setattr("secrets.token_hex", lambda _: "full")
+    (stage.folder / "progress" / ".0-full").symlink_to("/dev/full")
+    with pytest.raises(UserError, match=r"of partition 0 .* cannot be kept in .*progress: .* No space left on device"):
+        task.task.ack_batch(task.ids[0])
+
+
 def test_fewer_tasks_take_over_what_is_left(stage):
     for number in range(4):
         stage.publish(number)
