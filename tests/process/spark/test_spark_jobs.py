@@ -71,13 +71,19 @@ ALL = {repr((n,)) for n in range(6 * 2000)}
 
 
 def test_every_type_arrives_as_it_is_promised(tmp_path):
-    """Three tasks, empty partitions, a UDF of the topology's file, row and batch bolts."""
+    """Three tasks, empty partitions, a UDF of the topology's file; bolts for rows, batches and columns."""
     with running("EveryType", tmp_path) as topology:
         topology.finish(LONG)
         singly, batches = arrived(topology, "singly"), arrived(topology, "batches")
+        as_rows, as_columns = topology.left("batches"), topology.left("columns")
     assert singly == batches
     names = {"datetime": datetime, "Decimal": Decimal, "zoneinfo": zoneinfo}
     rows = sorted((eval(row, names) for row in singly), key=lambda row: (row[0] is None, row[0]))
+    words = [{eval(row, names)[4] for row in task} for task in as_rows]
+    assert [{eval(row)[0] for row in task} for task in as_columns] == words
+    assert words[0].isdisjoint(words[1])
+    assert all(words)
+    assert sum(len(task) for task in as_columns) == 9 * 2 + 1  # each word but null from two tasks of the spout
     assert rows[-1] == (None,) * 13
     start = datetime.datetime.fromisoformat("2024-05-01T08:00:00+00:00")
     assert rows[:-1] == [

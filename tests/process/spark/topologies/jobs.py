@@ -59,8 +59,15 @@ class ArrivedInBatches(Arrived):
             self.process(tup)
 
 
+class ArrivedInColumns(Arrived):
+    """Leaves each word with the task of the spout that it came from."""
+
+    def process_columns(self, columns):
+        self.rows.update(repr((word, columns.task)) for word in columns["word"].to_pylist())
+
+
 def every_type(spark):
-    """Ten rows in seven partitions, some of them empty; the last row is all nulls."""
+    """Nine rows and one of nulls in seven partitions, some of them empty; the nine again, from other spout tasks."""
     from pyspark.sql.functions import col, udf
 
     numbers = spark.range(10, numPartitions=1).repartitionByRange(3, "id")
@@ -85,7 +92,7 @@ def every_type(spark):
         "'not declared' as beside",
     )
     nulls = [f"cast(null as {field.dataType.simpleString()}) as {field.name}" for field in rows.schema]
-    return rows.union(spark.range(3, numPartitions=4).where("id = 2").selectExpr(*nulls))
+    return rows.union(spark.range(3, numPartitions=4).where("id = 2").selectExpr(*nulls)).union(rows)
 
 
 def shouted(number):
@@ -134,6 +141,7 @@ class EveryType(Topology):
     rows = SparkSpout(every_type, TYPES, rows=2).spec(par=3)
     singly = Arrived.spec(inputs=[rows], par=2)
     batches = ArrivedInBatches.spec(inputs={rows: Grouping.fields("word")}, par=2)
+    columns = ArrivedInColumns.spec(inputs={rows: Grouping.fields("word")}, par=2)
     config = LEAN
 
 
