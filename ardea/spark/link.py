@@ -15,6 +15,7 @@ from queue import SimpleQueue
 import msgspec
 import xxhash
 
+from ardea.errors import UserError
 from ardea.spark.access import INDEX_ID, Access
 from ardea.spark.index import INDEX
 from ardea.spark.job import PROGRESS
@@ -41,7 +42,10 @@ def tell(task: Access, driver: Access) -> None:
 
 
 class Link(threading.Thread):
-    """The spout task's part.  ``own`` is what the tuple says; ``driver`` is None while it is not known."""
+    """The spout task's part.  ``own`` is what the tuple says; ``driver`` is None while it is not known.
+
+    ``failure`` says why the task cannot go on.
+    """
 
     def __init__(self, host: str, folder: Path) -> None:
         super().__init__(name="link", daemon=True)
@@ -51,6 +55,7 @@ class Link(threading.Thread):
         self._closed = False
         self.own = Access(f"{host}:{self._socket.getsockname()[1]}", secrets.token_hex(16))
         self.driver: Access | None = None
+        self.failure: UserError | None = None
         self._answers = 0
         self._answered = threading.Condition()
         self.start()
@@ -63,10 +68,16 @@ class Link(threading.Thread):
             try:
                 self._mirror(driver)
             except OSError:
-                with self._answered:
-                    self.driver = None
-                    self._answered.notify_all()
+                self._lose()
+            except UserError as error:
+                self.failure = error
+                self._lose()
         self._socket.close()
+
+    def _lose(self) -> None:
+        with self._answered:
+            self.driver = None
+            self._answered.notify_all()
 
     def settle(self) -> None:
         """Waits until what the driver has published by now is mirrored, or the driver is away."""
@@ -102,19 +113,28 @@ class Link(threading.Thread):
         while not self._closed:
             with driver.request("GET", f"/index?after={size}&id={known}") as answer:
                 name, text = answer.headers[INDEX_ID], answer.read()
-            if name == known:
-                with path.open("ab") as file:
-                    file.write(text)
-                size += len(text)
-            else:
-                new = path.with_suffix(".new")
-                new.write_bytes(text)
-                new.replace(path)
-                known, size = name, len(text)
+            anew = name != known
+            self._keep(path, text, anew=anew)
+            known, size = name, len(text) if anew else size + len(text)
             with self._answered:
                 self.driver = driver
                 self._answers += 1
                 self._answered.notify_all()
+
+    def _keep(self, path: Path, text: bytes, *, anew: bool) -> None:
+        try:
+            if anew:
+                new = path.with_suffix(".new")
+                new.write_bytes(text)
+                new.replace(path)
+            else:
+                with path.open("ab") as file:
+                    file.write(text)
+        except OSError as error:
+            raise UserError(
+                f"the index cannot be kept in {self._folder}: {error}; the topology ends",
+                hint="Make room there (disk= of the spout on Kubernetes).",
+            ) from error
 
 
 class Acknowledger(threading.Thread):

@@ -194,8 +194,11 @@ class StagedSpout(Spout):
             self.finish()
 
     def _find_driver(self) -> None:
-        link = self._link
-        if link is not None and link.driver is None and (now := self._clock()) >= self._ask:
+        if (link := self._link) is None:
+            return
+        if link.failure is not None:
+            raise link.failure
+        if link.driver is None and (now := self._clock()) >= self._ask:
             self._ask = now + _ASK_AGAIN
             self.emit([link.own.address, link.own.token], stream=DRIVER)
 

@@ -240,3 +240,16 @@ def test_a_new_life_knows_which_stream_its_former_one_read(driver, reading):
     task = reading(spout, second)
     with pytest.raises(UserError, match="began the stream anew"):
         steps(task, lambda: False)
+
+
+def test_a_mirror_of_the_index_without_room_is_told(driver, reading):
+    """On a full device, which Linux has."""
+    spout, only = SparkSpout(load, "n bigint", storage="serve"), driver("run-a")
+    task = Task(spout)
+    (task.task._folder / "index.new").symlink_to("/dev/full")
+    only.publish(0)
+    task.emit = lambda *_: None
+    tell(task.task._link.own, only.depot.access)
+    with pytest.raises(UserError, match=r"the index cannot be kept in .*mirror: .* No space left on device"):
+        steps(task, lambda: task.ids)
+    task.task.close()
