@@ -159,12 +159,14 @@ class Component:
         config: configuration that the component brings along; that of ``spec(config=)`` wins over it.
         rescalable: the author's word that changing the number of tasks loses no state, although rows are grouped by
             fields.
+        fixed_parallelism: its tasks count on their number, so that ``ardea update`` rescales it only with a new file.
         logger: the standard library's, named after the component.
     """
 
     outputs: Outputs = ()
     config: Mapping[str, Any] = MappingProxyType({})
     rescalable: bool = False
+    fixed_parallelism: bool = False
     logger: logging.Logger = logging.getLogger("ardea")
 
     @classmethod

@@ -147,6 +147,13 @@ def wanted(
                 + (f"topology.max.task.parallelism is {most}" if tasks > 0 else "at least 1 is needed")
                 + "; nothing was changed"
             )
+        cls = plan[name].cls
+        if issubclass(cls, Component) and cls.fixed_parallelism:
+            raise UserError(
+                f"{name}: its tasks count on their number, which cannot change under them; nothing was changed",
+                hint="change it in the topology's file (Trident: parallelism_hint), and update with that FILE, or kill "
+                "and submit: all tasks start again, and Trident goes on where it was",
+            )
     if not rebuilt and present.rescaled(plan).digest() != present.shape.digest:
         raise UserError(
             f"{location} builds another topology now than what runs; nothing was changed",

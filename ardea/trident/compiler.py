@@ -311,8 +311,11 @@ class _Compilation:
 
 
 def _subclass(base: type[C], body: dict[str, Any]) -> type[C]:
-    """A class for one component: the engine makes its objects without arguments."""
-    return type(base.__name__, (base,), body)
+    """A class for one component: the engine makes its objects without arguments.
+
+    What its tasks take of a batch, and whose reports they wait for, they decided by the numbers of tasks there were.
+    """
+    return type(base.__name__, (base,), {**body, "fixed_parallelism": True})
 
 
 def _names(parts: list[_Part]) -> tuple[str, ...]:

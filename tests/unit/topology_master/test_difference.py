@@ -5,14 +5,15 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from ardea import Topology
+from ardea import Grouping, Topology
+from ardea.errors import UserError
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_to_bytes
 from ardea.testing import CollectBolt, RowsSpout
 from scheduler.difference import ComponentDifference, difference
 from scheduler.packing import packing_for
-from scheduler.update import wanted
+from scheduler.update import Change, next_of, wanted
 
 
 class Pair(Topology):
@@ -98,3 +99,17 @@ def test_nothing_differs_from_itself():
     found = difference(present, present)
     assert {each.what for each in found.components} == {"same"}
     assert not any((found.configuration, found.started, found.stopped, found.moved, found.restarted))
+
+
+def test_what_counts_on_its_number_of_tasks_keeps_it_though_keys_may_move():
+    class Counting(CollectBolt):
+        rescalable = fixed_parallelism = True
+
+    class Fixed(Topology):
+        rows = RowsSpout.of(["n"], []).spec()
+        scaled = Counting.spec(inputs={rows: Grouping.fields("n")}, par=2)
+
+    present = definition(Fixed)
+    change = Change(parallelism={"scaled": 3}, moves_keys=True)
+    with pytest.raises(UserError, match=r"scaled: its tasks count on their number, .* nothing was changed"):
+        next_of(present, change, Fixed.plan, half_done=False)

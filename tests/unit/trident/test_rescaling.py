@@ -1,0 +1,60 @@
+"""Other numbers of tasks: refused while a topology runs, unless all of its tasks start again."""
+
+from __future__ import annotations
+
+import pytest
+
+from ardea.errors import UserError
+from ardea.testing import Cluster
+from ardea.trident import Count, DirectorySpout, SqliteState, TridentTopology, compiler
+from ardea.trident.store import MemoryStore
+
+from .parts import AT_ONCE, counted, words_of, write_files
+
+LINES = [["a b", "c a"] * 30, ["b"] * 50, ["d a"] * 40]
+
+
+def words(folder, kind, spouts, splitters, counters):
+    make = getattr(DirectorySpout, kind)
+    topology = TridentTopology("words")
+    stream = topology.new_stream("files", make(folder / "in", lines=3)).parallelism_hint(spouts)
+    stream = stream.shuffle().each("line", words_of, "word").parallelism_hint(splitters)
+    counts = SqliteState.opaque(folder / "counts.sqlite")
+    stream.group_by("word").persistent_aggregate(counts, Count(), "count").parallelism_hint(counters)
+    return topology
+
+
+def commits(cluster):
+    return len([step for step in cluster.record.acked["$mastercoord-bg0"] if step.phase == "$commit"])
+
+
+@pytest.mark.parametrize("component", ["$mastercoord-bg0", "$spoutcoord-spout-files", "spout-files", "b-0", "b-1"])
+def test_no_component_is_rescaled_under_its_neighbours(tmp_path, component):
+    """With spouts that keep their stride next to new ones, lines are read twice."""
+    plain = write_files(tmp_path / "in", LINES)
+    with Cluster(words(tmp_path, "transactional", 2, 2, 3), config=AT_ONCE) as cluster:
+        cluster.run_until(lambda: commits(cluster) >= 3)
+        with pytest.raises(UserError, match="count on their number") as refused:
+            cluster.wish(parallelism={component: 4})
+        assert refused.value.message.startswith(f"{component}: ")
+        assert "submit" in refused.value.hint
+        cluster.run_until(lambda: cluster.over, 600)
+    assert counted(SqliteState.opaque(tmp_path / "counts.sqlite")) == plain
+
+
+@pytest.mark.parametrize("kind", ["transactional", "opaque_transactional"])
+@pytest.mark.parametrize("hints", [(3, 1, 2), (1, 3, 5)])
+def test_a_new_version_has_the_numbers_that_it_says(tmp_path, monkeypatch, kind, hints):
+    """All tasks start again, and go on where the former ones were: both versions have one memory, as a run's have."""
+    memory = MemoryStore()
+    monkeypatch.setattr(compiler, "MemoryStore", lambda: memory)
+    plain = write_files(tmp_path / "in", LINES)
+    with Cluster(words(tmp_path, kind, 2, 2, 3), config=AT_ONCE) as cluster:
+        cluster.run_until(lambda: commits(cluster) >= 3)
+        progress = cluster.updated(cluster.wish(words(tmp_path, kind, *hints)))
+        assert (progress.step, progress.reason) == ("done", "")
+        tasks = cluster.plan.component_tasks
+        assert len(tasks["spout-files"]) == hints[0]
+        cluster.run_until(lambda: cluster.over, 600)
+        assert (cluster.state, cluster.record.errors) == ("SUCCEEDED", [])
+    assert counted(SqliteState.opaque(tmp_path / "counts.sqlite")) == plain
