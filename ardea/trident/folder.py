@@ -1,5 +1,6 @@
 """States in a folder of any file system of ``pyarrow.fs``: a directory, HDFS, S3 (``ardea[arrow]``).
 
+URI/of-<number>                          into so many partitions the keys are divided, by whoever came first
 URI/<partition>/<life>-<token>/owner     the task's life that has taken the partition over; the highest one has it
 URI/<partition>/<life>-<token>/<n>       what this life's n-th write changed
 URI/<partition>/<life>-<token>/<n>.full  all that there was behind it
@@ -11,19 +12,20 @@ life writes later is in a place where nobody looks any more, and it finds out be
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
 import msgspec
 import xxhash
 
-from ardea.errors import ConfigError, FailedException, StateError
+from ardea.errors import ConfigError, FailedException, StateError, UserError
 from ardea.protocol.keys import encode_key
 from ardea.trident.kinds import NON_TRANSACTIONAL, OPAQUE, TRANSACTIONAL, Entries, Kind, MapStateFactory, Wrap
-from ardea.trident.state import BackingMap, Key
+from ardea.trident.state import BackingMap, Key, MapState
 
 FULL = ".full"
+DIVIDED = "of-"
 MOST_CHANGES = 200
 """Files of changes before all is written anew."""
 _DIGEST = 8
@@ -91,7 +93,7 @@ class _Folder:
 
     def __init__(self, uri: str, partition: str) -> None:
         self._system, root = _file_system(uri)
-        self._root = f"{root}/{partition}"
+        self._root = f"{root}/{partition}".rstrip("/")
 
     def __str__(self) -> str:
         return self._root
@@ -133,6 +135,26 @@ class _Folder:
             with self._system.open_output_stream(f"{path}~") as stream:
                 stream.write(xxhash.xxh3_64_digest(data) + data)
             self._system.move(f"{path}~", path)
+
+    def divide(self, number: int) -> None:
+        """Says that there are so many partitions, unless it is said already.
+
+        Raises:
+            UserError: there are more or fewer, so that keys would be looked for where they are not.
+        """
+        wanted = f"{DIVIDED}{number}"
+        said = [name for name in self._names(self._root) if name.startswith(DIVIDED)]
+        if not said:
+            with self._asked(f"write {wanted}"):
+                self._system.create_dir(self._root, recursive=True)
+                self._system.open_output_stream(f"{self._root}/{wanted}").close()
+        elif said != [wanted]:
+            there = said[0].removeprefix(DIVIDED)
+            raise UserError(
+                f"the state {self._root} is divided into {there} partitions, and {number} tasks are to have it; nothing"
+                " was changed",
+                hint=f"give its operations parallelism_hint({there}) again, or use a new folder",
+            )
 
     def remove_before(self, life: str, number: int) -> None:
         """Former lives, and what this one wrote before it wrote all."""
@@ -188,6 +210,11 @@ class FolderState(MapStateFactory):
         """What comes again counts again."""
         return cls(NON_TRANSACTIONAL, uri)
 
+    def make_state(self, config: Mapping[str, Any], partition_index: int, num_partitions: int) -> MapState:
+        """The state of a partition, of as many as there were from the beginning."""
+        _Folder(self._uri, "").divide(num_partitions)
+        return super().make_state(config, partition_index, num_partitions)
+
     def open(self, partition: int) -> FolderMap:
         """Takes the partition over and reads it."""
         return FolderMap(self._uri, partition, self._kind.wrap)
@@ -195,7 +222,7 @@ class FolderState(MapStateFactory):
     def items(self) -> Iterator[tuple[Key, Any]]:
         """(key, present value) of all partitions; StateError if a task replaces what is being read."""
         coding = Entries(self._kind.present)
-        for partition in _Folder(self._uri, "").lives():
+        for partition in filter(str.isdigit, _Folder(self._uri, "").lives()):
             folder = _Folder(self._uri, partition)
             if life := folder.complete():
                 yield from folder.entries(life, coding).values()

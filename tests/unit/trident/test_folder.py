@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ardea.errors import ConfigError, FailedException, StateError
+from ardea.errors import ConfigError, FailedException, StateError, UserError
 from ardea.testing.backing import check_backing_map
 from ardea.trident import FolderState, folder
 
@@ -111,6 +111,19 @@ def test_what_cannot_be_written_fails_and_is_repeated(tmp_path, monkeypatch):
 class Refusing:
     def __getattr__(self, name):
         raise OSError("no space left")
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_another_number_of_tasks_is_refused(tmp_path, number):
+    """A key would be looked for in a partition that does not have it."""
+    made = FolderState.opaque(str(tmp_path / "counts"))
+    for index in (0, 1):
+        add(made.make_state({}, index, 2), 1, **{f"word{index}": 1})
+    with pytest.raises(UserError, match=f"counts is divided into 2 partitions, and {number} tasks") as refused:
+        made.make_state({}, 0, number)
+    assert "parallelism_hint(2)" in refused.value.hint
+    add(made.make_state({}, 0, 2), 2, word0=1)
+    assert dict(made.items()) == {("word0",): 2, ("word1",): 1}
 
 
 def test_what_is_no_folder(tmp_path):
