@@ -12,7 +12,7 @@ life writes later is in a place where nobody looks any more, and it finds out be
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -22,7 +22,7 @@ import xxhash
 from ardea.errors import ConfigError, FailedException, StateError, UserError
 from ardea.protocol.keys import encode_key
 from ardea.trident.kinds import NON_TRANSACTIONAL, OPAQUE, TRANSACTIONAL, Entries, Kind, MapStateFactory, Wrap
-from ardea.trident.state import BackingMap, Key, MapState
+from ardea.trident.state import BackingMap, Key
 
 FULL = ".full"
 DIVIDED = "of-"
@@ -210,13 +210,9 @@ class FolderState(MapStateFactory):
         """What comes again counts again."""
         return cls(NON_TRANSACTIONAL, uri)
 
-    def make_state(self, config: Mapping[str, Any], partition_index: int, num_partitions: int) -> MapState:
-        """The state of a partition, of as many as there were from the beginning."""
-        _Folder(self._uri, "").divide(num_partitions)
-        return super().make_state(config, partition_index, num_partitions)
-
-    def open(self, partition: int) -> FolderMap:
-        """Takes the partition over and reads it."""
+    def open(self, partition: int, partitions: int) -> FolderMap:
+        """Takes the partition over and reads it; there are as many as from the beginning."""
+        _Folder(self._uri, "").divide(partitions)
         return FolderMap(self._uri, partition, self._kind.wrap)
 
     def items(self) -> Iterator[tuple[Key, Any]]:

@@ -79,11 +79,11 @@ class MapStateFactory(StateFactory):
         self._kind, self._cache = kind, cache
         self.kind = kind.name
 
-    def open(self, partition: int) -> BackingMap:
-        """The backing map of a partition."""
+    def open(self, partition: int, partitions: int) -> BackingMap:
+        """The backing map of a partition, of so many."""
         raise NotImplementedError
 
     def make_state(self, config: Mapping[str, Any], partition_index: int, num_partitions: int) -> MapState:  # noqa: ARG002
         """The state of a partition."""
-        backing = self.open(partition_index)
+        backing = self.open(partition_index, num_partitions)
         return self._kind.state(CachedMap(backing, self._cache) if self._cache else backing)

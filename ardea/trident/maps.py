@@ -47,6 +47,10 @@ class OpaqueValue(NamedTuple):
             return self.previous
         raise _behind(txid, self.txid)
 
+    def undone(self) -> OpaqueValue:
+        """As its transaction found it, should that not write it again."""
+        return self._replace(current=self.previous)
+
     def update(self, txid: int, value: Any) -> OpaqueValue:
         """With the value that ``txid`` gives it."""
         return OpaqueValue(txid, value, self.get(txid))
@@ -172,7 +176,7 @@ class OpaqueMap(_Versioned):
         if len(self._last[1]) > len(self._written):  # which is a part of it
             stale = [key for key in self._last[1] if key not in self._written]
             found = zip(stale, self._backing.multi_get(stale), strict=True)
-            self._store({k: v._replace(current=v.previous) for k, v in found if v is not None and v.txid == txid})
+            self._store({k: v.undone() for k, v in found if v is not None and v.txid == txid})
         super().commit(txid)
 
     def _store(self, changed: dict[Key, Any]) -> None:
@@ -228,7 +232,8 @@ class CachedMap(BackingMap):
         self._remember(dict(zip(keys, values, strict=True)))
 
     def keys_of(self, txid: int) -> list[Key]:
-        """The map's."""
+        """The map's, which may set back what another number of partitions has left: that is read again."""
+        self._cache.clear()
         return self._backing.keys_of(txid)
 
     def close(self) -> None:

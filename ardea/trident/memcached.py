@@ -180,7 +180,7 @@ class MemcachedState(MapStateFactory):
         """What comes again counts again."""
         return cls(NON_TRANSACTIONAL, server, namespace, cache)
 
-    def open(self, partition: int) -> MemcachedMap:
+    def open(self, partition: int, partitions: int) -> MemcachedMap:  # noqa: ARG002
         """One partition."""
         return MemcachedMap(self._server, self._namespace, partition, self._kind.wrap)
 

@@ -136,7 +136,7 @@ class RedisState(MapStateFactory):
         """What comes again counts again."""
         return cls(NON_TRANSACTIONAL, url, namespace, cache)
 
-    def open(self, partition: int) -> RedisMap:
+    def open(self, partition: int, partitions: int) -> RedisMap:  # noqa: ARG002
         """One partition."""
         return RedisMap(self._url, self._namespace, partition, self._kind.wrap)
 

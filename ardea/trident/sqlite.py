@@ -1,7 +1,8 @@
 """States in an SQLite file that outlive every process.
 
 Each partition has an owner, the last task that opened it; a write checks it in its own transaction.  So a process
-that was frozen, replaced and wakes up late writes nothing.
+that was frozen, replaced and wakes up late writes nothing.  With another number of partitions all former owners are
+replaced at once, as keys have changed their partitions.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ PATIENCE = 30.0
 """Seconds to wait for another partition's transaction."""
 
 _AT_ONCE = 500
+_DIVISION = 1 << 32
+"""Partition n of m has the number m * _DIVISION + n in the file."""
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS entries (
         id BLOB PRIMARY KEY, key BLOB NOT NULL, value BLOB NOT NULL, txid INTEGER, partition INTEGER NOT NULL
@@ -37,11 +40,13 @@ class SqliteMap(BackingMap):
     Args:
         path: the file; made if it is missing.
         partition: whose writes these are.
+        partitions: how many there are.
         wrap: makes the stored value of its fields.
     """
 
-    def __init__(self, path: Path, partition: int, wrap: Wrap) -> None:
-        self._path, self._partition, self._wrap = path, partition, wrap
+    def __init__(self, path: Path, partition: int, partitions: int, wrap: Wrap) -> None:
+        self._path, self._partition, self._partitions, self._wrap = path, partition, partitions, wrap
+        self._place = partitions * _DIVISION + partition
         self._token = secrets.token_hex(8)
         self._codec = RowCodec()
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -52,7 +57,8 @@ class SqliteMap(BackingMap):
             with self._writing():
                 for statement in _SCHEMA:
                     self._connection.execute(statement)
-                self._connection.execute("REPLACE INTO owners VALUES (?, ?)", (partition, self._token))
+                self._connection.execute("DELETE FROM owners WHERE partition / ? != ?", (_DIVISION, partitions))
+                self._connection.execute("REPLACE INTO owners VALUES (?, ?)", (self._place, self._token))
         except sqlite3.Error as error:
             raise self._refused("opened", error) from error
 
@@ -73,32 +79,41 @@ class SqliteMap(BackingMap):
         """One transaction, which begins with the look at the owner."""
         encode = self._codec.encode
         rows = [
-            (encode_key(key), encode([key]), encode([tuple(value)]), getattr(value, "txid", None), self._partition)
+            (encode_key(key), encode([key]), encode([tuple(value)]), getattr(value, "txid", None), self._place)
             for key, value in zip(keys, values, strict=True)
         ]
         try:
             with self._writing():
-                owner = self._connection.execute("SELECT token FROM owners WHERE partition = ?", (self._partition,))
-                if owner.fetchone() != (self._token,):
-                    raise FailedException(
-                        f"partition {self._partition} of {self._path} belongs to another process now; this attempt"
-                        " fails and nothing of it was stored"
-                    )
+                self._check()
                 self._connection.executemany("REPLACE INTO entries VALUES (?, ?, ?, ?, ?)", rows)
         except sqlite3.Error as error:
             raise self._refused("written", error) from error
 
     def keys_of(self, txid: int) -> list[Key]:
         """Looks through the whole file, once in a life of the task."""
-        query = "SELECT key FROM entries WHERE txid = ? AND partition = ?"
+        ours = "SELECT key FROM entries WHERE txid = ? AND partition = ?"
+        others = "SELECT id, value FROM entries WHERE txid = ? AND partition / ? != ?"
         try:
-            return [self._codec.decode(key)[0] for (key,) in self._connection.execute(query, (txid, self._partition))]
+            with self._writing():
+                self._check()
+                left = self._connection.execute(others, (txid, _DIVISION, self._partitions)).fetchall()
+                undone = [(self._codec.encode([tuple(self._load(value).undone())]), id_) for id_, value in left]
+                self._connection.executemany("UPDATE entries SET value = ? WHERE id = ?", undone)
+                return [self._codec.decode(key)[0] for (key,) in self._connection.execute(ours, (txid, self._place))]
         except sqlite3.Error as error:
             raise self._refused("read", error) from error
 
     def close(self) -> None:
         """Closes the file."""
         self._connection.close()
+
+    def _check(self) -> None:
+        owner = self._connection.execute("SELECT token FROM owners WHERE partition = ?", (self._place,))
+        if owner.fetchone() != (self._token,):
+            raise FailedException(
+                f"partition {self._partition} of {self._path} belongs to another process now; this attempt fails and"
+                " nothing of it was stored"
+            )
 
     def _load(self, value: bytes) -> Any:
         return self._wrap(self._codec.decode(value)[0])
@@ -151,9 +166,9 @@ class SqliteState(MapStateFactory):
         """What comes again counts again."""
         return cls(NON_TRANSACTIONAL, path, cache)
 
-    def open(self, partition: int) -> SqliteMap:
+    def open(self, partition: int, partitions: int) -> SqliteMap:
         """Opens the file and takes the partition over."""
-        return SqliteMap(self._path, partition, self._kind.wrap)
+        return SqliteMap(self._path, partition, partitions, self._kind.wrap)
 
     def items(self) -> Iterator[tuple[Key, Any]]:
         """(key, present value) of all partitions, read without disturbing the writers; nothing if there is no file."""

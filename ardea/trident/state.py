@@ -91,7 +91,9 @@ class BackingMap(ABC):
     def keys_of(self, txid: int) -> list[Key]:  # noqa: ARG002
         """The keys of this partition that were last written by this transaction, in whatever life of the task.
 
-        Opaque states ask once a life; a map that forgets everything with its task has none.
+        Opaque states ask once a life, before their first write; a map that forgets everything with its task has none.
+        A map whose partitions may become more or fewer between runs sets back what this transaction wrote while there
+        were others: nobody knows whose it is now.
         """
         return []
 

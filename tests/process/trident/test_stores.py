@@ -74,7 +74,7 @@ BACKENDS = ["sqlite", "redis", "memcached"]
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_the_contract_of_backing_maps(factory, backend):
-    check_backing_map(factory(backend).open)
+    check_backing_map(lambda partition: factory(backend).open(partition, 2))
 
 
 def test_the_contract_in_memory():
@@ -164,7 +164,7 @@ def test_storms_tables(factory, monkeypatch, backend, kind, table):
     opened = []
 
     def backing():
-        opened.append(factory(backend, kind).open(0))
+        opened.append(factory(backend, kind).open(0, 1))
         return opened[-1]
 
     monkeypatch.setattr(test_maps, "MemoryMap", backing)

@@ -67,8 +67,8 @@ class Pausing(SqliteMap):
 
 
 class PausingState(SqliteState):
-    def open(self, partition):
-        return Pausing(self._path, partition, self._kind.wrap)
+    def open(self, partition, partitions):
+        return Pausing(self._path, partition, partitions, self._kind.wrap)
 
 
 class Memory:  # of opaque values, whatever the spout

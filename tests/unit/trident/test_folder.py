@@ -26,7 +26,8 @@ def add(state, txid, **counts):
 @pytest.mark.parametrize("uri", ["{}", "file://{}"])
 def test_the_contract_of_backing_maps(tmp_path, uri, monkeypatch):
     monkeypatch.setattr(folder, "MOST_CHANGES", 2)
-    check_backing_map(FolderState.opaque(uri.format(tmp_path / "x")).open)
+    made = FolderState.opaque(uri.format(tmp_path / "x"))
+    check_backing_map(lambda partition: made.open(partition, 2))
 
 
 @pytest.mark.parametrize("kind", ["opaque", "transactional", "non_transactional"])
@@ -72,11 +73,11 @@ def test_two_that_take_over_at_the_same_moment_have_different_numbers(tmp_path, 
     def write(self, name, *args):
         if name.endswith("owner") and not inside:
             inside.append(None)
-            inside[0] = made.open(0)
+            inside[0] = made.open(0, 1)
         real(self, name, *args)
 
     monkeypatch.setattr(folder._Folder, "write", write)
-    outer = made.open(0)
+    outer = made.open(0, 1)
     refused = []
     for task in (outer, inside[0]):
         try:
@@ -128,7 +129,7 @@ def test_another_number_of_tasks_is_refused(tmp_path, number):
 
 def test_what_is_no_folder(tmp_path):
     with pytest.raises(ConfigError, match="is no folder for a state"):
-        FolderState.opaque("nowhere://x").open(0)
+        FolderState.opaque("nowhere://x").open(0, 1)
 
 
 @pytest.mark.parametrize(("spout", "seed"), [("transactional", 1), ("opaque", 2), ("opaque", 3)])

@@ -22,7 +22,7 @@ VALUES = {("a", 1): 5, ("b", None): "text", (b"c", 2.5): [1, "x"], (NOON,): Deci
 def opened():
     """Closes what was made."""
     states = []
-    yield lambda factory, index=0: states.append(factory.make_state({}, index, 2)) or states[-1]
+    yield lambda factory, index=0, number=2: states.append(factory.make_state({}, index, number)) or states[-1]
     for state in states:
         state.close()
 
@@ -81,3 +81,42 @@ def test_a_write_that_fails_leaves_nothing(tmp_path, opened):
     with pytest.raises(StateError, match=r"cannot be written.*will be repeated"):
         write(state, 2, {("a",): 2})
     assert dict(factory.items()) == {("a",): 1}
+
+
+@pytest.mark.parametrize("number", [1, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_with_another_number_of_partitions_all_former_tasks_are_replaced(tmp_path, opened, kind, number):
+    """Whatever their index: their keys may be in any partition now."""
+    factory = getattr(SqliteState, kind)(tmp_path / "state.sqlite")
+    frozen = [opened(factory, index) for index in (0, 1)]
+    last = opened(factory, number - 1, number)
+    for former in frozen:
+        with pytest.raises(FailedException, match="belongs to another process now"):
+            write(former, 2, {("a",): 2})
+    write(last, 2, {("a",): 3})
+    assert dict(factory.items()) == {("a",): 3}
+
+
+@pytest.mark.parametrize("cache", [0, 9])
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (3, 2)])
+def test_what_an_attempt_wrote_is_undone_though_keys_have_changed_their_partitions(
+    tmp_path, opened, before, after, cache
+):
+    """The last partition had begun to commit; in the repeat, another task has one of its keys, and nobody the other."""
+    factory = SqliteState.opaque(tmp_path / "state.sqlite", cache=cache)
+    former = opened(factory, before - 1, before)
+    write(former, 1, {("kept",): 1, ("gone",): 1})
+    former.begin_commit(2)
+    former.multi_put([("kept",), ("gone",), ("new",)], [100, 100, 100])
+    for _ in range(2):  # the second time in their next lives
+        tasks = [opened(factory, index, after) for index in range(after)]
+        assert tasks[-1].multi_get([("gone",)])  # a query, which a cache remembers
+        for task in tasks:
+            task.begin_commit(2)
+        tasks[-1].multi_put([("kept",)], [5])
+        for task in tasks:
+            task.commit(2)
+        assert dict(factory.items()) == {("kept",): 5, ("gone",): 1, ("new",): None}
+    write(tasks[-1], 3, {("kept",): 6})
+    tasks[-1].begin_commit(4)
+    assert tasks[-1].multi_update([("gone",)], [lambda stored: stored + 1]) == [2]
