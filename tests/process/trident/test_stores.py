@@ -202,6 +202,51 @@ def test_the_published_memcached_example(memory):
     assert dict(zip(plain, found, strict=True)) == plain
 
 
+@pytest.mark.parametrize("number", [1, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_with_another_number_of_partitions_all_former_tasks_are_replaced(factory, kind, number):
+    """By the first one that asks: keys of all former partitions may be in its own."""
+    made = factory("redis", kind)
+    frozen = [made.make_state({}, index, 2) for index in (0, 1)]
+    for former in frozen:
+        add(former, 1, "a")
+    before = dict(made.items())
+    last = made.make_state({}, number - 1, number)
+    values(last, "a")
+    for former in frozen:
+        with pytest.raises(FailedException, match="belongs to another process now"):
+            add(former, 2, "ab")
+    assert dict(made.items()) == before
+    add(last, 2, "b")
+    assert values(last, "b") == [1]
+    for state in (*frozen, last):
+        state.close()
+
+
+@pytest.mark.parametrize("cache", [0, 9])
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (2, 1), (3, 2)])
+def test_what_an_attempt_wrote_is_undone_though_keys_have_changed_their_partitions(factory, before, after, cache):
+    """The last partition had begun to commit; in the repeat, another task has one of its keys, and nobody the other."""
+    made = factory("redis", cache=cache)
+    opened = [made.make_state({}, before - 1, before)]
+    add(opened[0], 1, ["kept", "gone"])
+    add(opened[0], 2, ["kept", "gone", "new"], commit=False)
+    for _ in range(2):  # the second time in their next lives
+        tasks = [made.make_state({}, index, after) for index in range(after)]
+        opened += tasks
+        values(tasks[-1], ["gone"])  # a query, which a cache remembers
+        for task in tasks:
+            task.begin_commit(2)
+        add(tasks[-1], 2, ["kept"] * 5, commit=False)
+        for task in tasks:
+            task.commit(2)
+        assert dict(made.items()) == {("kept",): 6, ("gone",): 1, ("new",): None}
+    add(tasks[-1], 3, ["gone"])
+    assert values(tasks[0], ["gone"]) == [2]
+    for state in opened:
+        state.close()
+
+
 MANY = [f"word{number}" for number in range(500)]
 """The keys of a batch; each batch asks for each once."""
 
