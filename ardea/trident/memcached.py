@@ -3,7 +3,8 @@
 The server has no transactions, but values that are only replaced if they are the ones that were read.  Each partition
 has a record: its owner, the last transaction, and the keys that this one is about to write.  A write first replaces
 the record, then the values, all with what was read before.  A task that takes a partition over replaces the record,
-and touches every key in it: whoever was frozen in the middle of a write loses every comparison that is left.
+and touches every key in it: whoever was frozen in the middle of a write loses every comparison that is left.  With
+another number of partitions that would be another task's keys: the number is kept, too, and stays as it is.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Self
 
 import msgspec
 
-from ardea.errors import ConfigError, FailedException, StateError
+from ardea.errors import ConfigError, FailedException, StateError, UserError
 from ardea.protocol.keys import encode_key
 from ardea.trident.kinds import NON_TRANSACTIONAL, OPAQUE, TRANSACTIONAL, Entries, Kind, MapStateFactory, Wrap
 from ardea.trident.state import BackingMap, Key
@@ -41,12 +42,14 @@ class MemcachedMap(BackingMap):
         server: like ``127.0.0.1:11211``.
         namespace: what all keys begin with.
         partition: whose writes these are.
+        partitions: how many there are.
         wrap: makes the stored value of its fields.
     """
 
-    def __init__(self, server: str, namespace: str, partition: int, wrap: Wrap) -> None:
+    def __init__(self, server: str, namespace: str, partition: int, partitions: int, wrap: Wrap) -> None:
         self._client, self._errors = _connect(server)
-        self._server, self._namespace, self._partition = server, namespace, partition
+        self._server, self._namespace = server, namespace
+        self._partition, self._partitions = partition, partitions
         self._place = f"{namespace}:owner:{partition}"
         self._coding = Entries(wrap)
         self._record: _Record | None = None
@@ -106,6 +109,7 @@ class MemcachedMap(BackingMap):
     def _own(self) -> _Record:
         """The record of the partition, which is taken over once in a life."""
         if self._record is None:
+            self._divide()
             token = secrets.token_hex(8)
             while self._record is None:
                 data, version = self._client.gets(self._place)
@@ -116,6 +120,17 @@ class MemcachedMap(BackingMap):
             for id_ in self._record.ids:
                 self._touch(id_)
         return self._record
+
+    def _divide(self) -> None:
+        """Says that there are so many partitions, unless it is said already."""
+        place, wanted = f"{self._namespace}:partitions", b"%d" % self._partitions
+        if not self._client.add(place, wanted, noreply=False) and (said := self._client.get(place, wanted)) != wanted:
+            there = said.decode()
+            raise UserError(
+                f"the state {self._namespace} at {self._server} is divided into {there} partitions, and"
+                f" {self._partitions} tasks are to have it; nothing was stored, and the batch comes again",
+                hint=f"give its operations parallelism_hint({there}) again, or use a new namespace",
+            )
 
     def _touch(self, id_: str) -> None:
         """Whoever has read the key must lose."""
@@ -180,14 +195,14 @@ class MemcachedState(MapStateFactory):
         """What comes again counts again."""
         return cls(NON_TRANSACTIONAL, server, namespace, cache)
 
-    def open(self, partition: int, partitions: int) -> MemcachedMap:  # noqa: ARG002
+    def open(self, partition: int, partitions: int) -> MemcachedMap:
         """One partition."""
-        return MemcachedMap(self._server, self._namespace, partition, self._kind.wrap)
+        return MemcachedMap(self._server, self._namespace, partition, partitions, self._kind.wrap)
 
     def get(self, keys: Sequence[Key]) -> list[Any]:
         """The present values of these keys, None where there is none; takes nothing over."""
         client, _ = _connect(self._server)
-        place, coding = MemcachedMap(self._server, self._namespace, 0, self._kind.wrap), Entries(self._kind.present)
+        place, coding = self.open(0, 1), Entries(self._kind.present)
         try:
             ids = [place._id(key) for key in keys]
             found = client.get_many(ids)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from ardea.errors import FailedException, StateError
+from ardea.errors import FailedException, StateError, UserError
 from ardea.testing import Cluster
 from ardea.testing.backing import check_backing_map
 from ardea.trident import (
@@ -244,6 +244,21 @@ def test_what_an_attempt_wrote_is_undone_though_keys_have_changed_their_partitio
     add(tasks[-1], 3, ["gone"])
     assert values(tasks[0], ["gone"]) == [2]
     for state in opened:
+        state.close()
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_memcached_refuses_another_number_of_partitions(factory, number):
+    """It knows of no other partition whose task may be in the middle of a write."""
+    made = factory("memcached")
+    first, other = made.make_state({}, 0, 2), made.make_state({}, 0, number)
+    add(first, 1, "a")
+    with pytest.raises(UserError, match=f"is divided into 2 partitions, and {number} tasks") as refused:
+        values(other, "a")
+    assert "parallelism_hint(2)" in refused.value.hint
+    add(first, 2, "a")
+    assert made.get([("a",)]) == [2]
+    for state in (first, other):
         state.close()
 
 
