@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ardea.component import Component, GlobalStreamId, Spec, Stream
+from ardea.config import check
 from ardea.errors import TopologyError
 from ardea.grouping import Grouping
 from ardea.plan import GroupingPlan
@@ -15,7 +16,7 @@ from ardea.trident.components import Downstream, SpoutExecutor, SubtopologyBolt,
 from ardea.trident.coordinators import BATCH, COMMIT, SUCCESS, MasterBatchCoordinator, SpoutCoordinator
 from ardea.trident.drpc import DrpcSpout, ReturnResults, labelled
 from ardea.trident.graph import DrpcNode, Graph, Group, Node, PartitionNode, ProcessorNode, SpoutNode, merged
-from ardea.trident.groupings import HEAD, BatchGlobal, Identity
+from ardea.trident.groupings import HEAD, UNEQUAL, BatchGlobal, Identity
 from ardea.trident.processors import Pass
 from ardea.trident.state import StateFactory
 from ardea.trident.store import MemoryStore
@@ -181,12 +182,21 @@ class _Compilation:
                 hints.update(dict.fromkeys(parts, 1))  # while the sources are asked
                 sources = {source for each in parts for source in each.straight.values()} - parts
                 found = max(asked or [hint(source) for source in sources], default=1)
-                limits = [each.spout.spout.most_tasks for each in parts if each.spout is not None]
-                hints.update(dict.fromkeys(parts, min([found, *(limit for limit in limits if limit is not None)])))
+                spouts = [each.spout.spout for each in parts if each.spout is not None]
+                limits = [limit for spout in spouts for limit in (spout.most_tasks, _limit(spout.config)) if limit]
+                hints.update(dict.fromkeys(parts, min([found, *limits])))
             return hints[part]
 
         for part in sorted(self._parts, key=lambda part: part.group.nodes[0].index):
             part.hint = self._allowed(part, hint(part))
+        if unequal := [(one, other) for one, other in self._identical if one.hint != other.hint]:
+            raise TopologyError(
+                [
+                    f"{UNEQUAL}: {one.name} has {one.hint}, its reader {other.name} {other.hint}"
+                    for one, other in unequal
+                ],
+                hint="a state with `partitions` of its own keeps their number: give the other side as many tasks",
+            )
         for part in self._parts:
             for stream, source in part.straight.items():
                 if source.hint != part.hint:
@@ -316,6 +326,11 @@ def _subclass(base: type[C], body: dict[str, Any]) -> type[C]:
     What its tasks take of a batch, and whose reports they wait for, they decided by the numbers of tasks there were.
     """
     return type(base.__name__, (base,), {**body, "fixed_parallelism": True})
+
+
+def _limit(config: Mapping[str, Any]) -> int | None:
+    """What a spout's own configuration allows; a value that is none, the engine reports."""
+    return check(config, "", component=True)[0].get("topology.max.task.parallelism")
 
 
 def _names(parts: list[_Part]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from ardea.grouping import CustomStreamGrouping
 TXID, ATTEMPT = "$txid", "$attempt"
 HEAD = (TXID, ATTEMPT)
 """The fields in front of a row's own."""
+UNEQUAL = "Can only do an identity grouping when source and target have same number of tasks"
 
 
 class BatchGlobal(CustomStreamGrouping):
@@ -43,8 +44,7 @@ class Identity(CustomStreamGrouping):
         """
         if len(context.component_tasks(component)) != len(target_tasks):
             raise UserError(
-                "Can only do an identity grouping when source and target have same number of tasks:"
-                f" {component} has {len(context.component_tasks(component))}, its reader {len(target_tasks)}"
+                f"{UNEQUAL}: {component} has {len(context.component_tasks(component))}, its reader {len(target_tasks)}"
             )
         self.always = target_tasks[context.this_task_index]
 

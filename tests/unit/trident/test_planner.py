@@ -207,6 +207,16 @@ def test_a_spout_brings_its_configuration_along():
     assert {name: value for name, value in found.items() if value is not None} == {"spout-brief": 7, "spout-plain": 8}
 
 
+def test_what_a_spout_may_have_at_most_holds_for_its_neighbours_by_identity_too():
+    lines = DirectorySpout.transactional("in")
+    lines.config = {"topology.max.task.parallelism": 2}
+    topology = TridentTopology("limited")
+    stream = topology.new_stream("lines", lines).parallelism_hint(4)
+    stream.identity_partition().map(lambda tup: tup).shuffle().map(lambda tup: tup).parallelism_hint(3)
+    tasks = {c.name: c.tasks for c in topology.plan() if not c.name.startswith("$")}
+    assert tasks == {"spout-lines": 2, "b-0": 2, "b-1": 3}
+
+
 def test_tracking_cannot_be_turned_off():
     topology, _ = word_count()
     topology.set_config({"topology.reliability.mode": "ATMOST_ONCE"})
@@ -327,24 +337,38 @@ def test_a_state_can_have_a_number_of_partitions_of_its_own():
         build(2)
 
 
-@pytest.mark.parametrize("partitions", [2, 3])
-def test_an_identity_partition_needs_equally_many_tasks(tmp_path, partitions):
-    """A state with a number of its own is the one that does not get the number of those before it."""
+class Forgetting(StateUpdater):
+    def update_state(self, state, tuples, collector):
+        pass
 
-    class Forgetting(StateUpdater):
-        def update_state(self, state, tuples, collector):
-            pass
 
-    state = MemoryMapState()
-    state.partitions = partitions
-    (tmp_path / "x").write_text("a\n")
+def identical(folder, partitions=None, config=None):
+    """A spout of two tasks, and behind it a state of so many partitions."""
+    state, spout = MemoryMapState(), DirectorySpout.transactional(folder, pattern="x")
+    state.partitions, spout.config = partitions, config or {}
     topology = TridentTopology("identity")
-    lines = topology.new_stream("lines", DirectorySpout.transactional(tmp_path, pattern="x")).parallelism_hint(2)
+    lines = topology.new_stream("lines", spout).parallelism_hint(2)
     lines.identity_partition().partition_persist(state, "line", Forgetting())
-    with Cluster(topology) as cluster:
+    return topology
+
+
+def test_an_identity_partition_before_a_state_with_another_number_of_partitions_is_refused(tmp_path):
+    """When it is built; a state with a number of its own is the one that does not get that of those before it."""
+    message = "same number of tasks: spout-lines has 2, its reader b-0 3"
+    with pytest.raises(TopologyError, match=message) as refused:
+        identical(tmp_path, 3).build()
+    assert "partitions" in refused.value.hint
+    assert {c.tasks for c in identical(tmp_path, 2).plan() if not c.name.startswith("$")} == {2}
+
+
+@pytest.mark.parametrize("tasks", [2, 3])
+def test_an_identity_partition_needs_equally_many_tasks(tmp_path, tasks):
+    """Where the planner does not see it: the spout's configuration says how many."""
+    (tmp_path / "x").write_text("a\n")
+    with Cluster(identical(tmp_path, config={"topology.tasks": tasks})) as cluster:
         cluster.run_until(lambda: cluster.over)
         message = "Can only do an identity grouping when source and target have same number of tasks"
-        fits = partitions == 2
+        fits = tasks == 2
         assert cluster.state == ("SUCCEEDED" if fits else "FAILED")
-        assert (f"{message}: spout-lines has 2, its reader 3" in cluster.reason) != fits
+        assert (f"{message}: spout-lines has 3, its reader 2" in cluster.reason) != fits
         assert all(type(error) is UserError for _, error in cluster.record.errors)
