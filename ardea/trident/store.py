@@ -103,7 +103,7 @@ class MemoryStore(TransactionStore):
     def delete(self, path: str, owner: Owner | None = None) -> None:
         """Forgets it."""
         self._check(owner)
-        self.values.pop(path, None)
+        self.writes += self.values.pop(path, None) is not None
 
     def children(self, path: str) -> tuple[str, ...]:
         """The names."""

@@ -128,9 +128,10 @@ class Numbers(BatchSpout):
         return not self.is_ready(batch_id)
 
 
-@pytest.mark.parametrize(("kind", "each"), [(None, 1), ("transactional", 1 + 1 + 2), ("opaque", 1 + 1 + 2)])
+@pytest.mark.parametrize(("kind", "each"), [(None, 1), ("transactional", 1 + 2 * (1 + 2)), ("opaque", 1 + 2 * (1 + 2))])
 def test_a_batch_costs_few_writes(tmp_path, kind, each):
-    """One for the coordinator; with partitions, one for the metadata and one for each of the two tasks.
+    """One for the coordinator; with partitions, one for the metadata and one for each of the two tasks, and as many
+    that forget what an earlier batch left.
 
     Before the first batch, two for the coordinator's new life and one for each task that takes over its part.
     """
