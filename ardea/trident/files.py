@@ -283,6 +283,13 @@ class ParquetSpout(FileSpout):
         """
         return cls(path, pattern=pattern, outputs=fields, most=rows, follow=follow, opaque=False)
 
+    @classmethod
+    def opaque_transactional(
+        cls, path: str | Path, fields: Fields, *, pattern: str = "*.parquet", rows: int = 10_000, follow: bool = False
+    ) -> Self:
+        """The same as an opaque spout: a batch that is repeated goes on without a file that is gone."""
+        return cls(path, pattern=pattern, outputs=fields, most=rows, follow=follow, opaque=True)
+
     def read(self, file: BinaryIO, start: int) -> Iterator[tuple[Row | None, int]]:
         """A row group at a time."""
         parquet = _parquet(file)

@@ -68,6 +68,10 @@ SOURCES = {
         lambda folder, most: CsvSpout.opaque_transactional(folder, "row", rows=most, follow=True),
     ),
     "parquet": (parquet_rows, lambda folder, most: ParquetSpout.transactional(folder, "row", rows=most, follow=True)),
+    "opaque parquet": (
+        parquet_rows,
+        lambda folder, most: ParquetSpout.opaque_transactional(folder, "row", rows=most, follow=True),
+    ),
 }
 sizes = st.lists(st.integers(0, 9), min_size=1, max_size=4)
 events = st.lists(st.sampled_from(["again", "next", "life", "more", "gone", "back"]), max_size=25)
