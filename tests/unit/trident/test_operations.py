@@ -150,6 +150,14 @@ CASES = {
         lambda s: s.group_by("n").each("text", lambda tup: [len(tup[0])], "size").aggregate(Sum(), "size", "size"),
         [(3, 7), (1, 7), (4, 0), (1, 13), (None, 3)],
     ),
+    "a grouped partition_aggregate": (
+        lambda s: s.group_by("n").partition_aggregate(Count(), "c"),
+        [(3, 1), (1, 1), (4, 1), (1, 1), (None, 1)],
+    ),
+    "a grouped chain": (
+        lambda s: s.group_by("n").chained_agg().aggregate(Count(), "c").aggregate(Longest(), "l", "text").chain_end(),
+        [(3, 1, "the cow"), (1, 1, "the man"), (4, 1, ""), (1, 1, "over the moon"), (None, 1, "cow")],
+    ),
     "first_n": (lambda s: s.first_n(1, "n"), [("the man", 1), ("over the moon", 1)]),
     "max_by": (
         lambda s: s.max_by(lambda tup: len(tup["text"])).project("text"),
@@ -184,6 +192,28 @@ def test_repartitions_lose_and_double_nothing(repartition):
     rows = [[str(n % 7), n] for n in range(200)]
     seen = Rows(rows, 30).run(lambda s: repartition(s).map(lambda tup: tup).parallelism_hint(3))
     assert Counter(seen) == Counter(map(tuple, rows))
+
+
+class Where(Function):
+    def prepare(self, config, context):
+        self.index = context.partition_index
+
+    def execute(self, tup, collector):
+        collector.emit([self.index])
+
+
+def test_batch_global_sends_a_batch_to_one_task_and_the_next_one_to_another():
+    rows = [[str(n // 10), n] for n in range(60)]  # the text names the batch
+    seen = Rows(rows, 10).run(lambda s: s.batch_global().each("n", Where(), "task").parallelism_hint(3))
+    where = {(text, task) for text, _, task in seen}
+    assert sorted(text for text, _ in where) == list("012345")
+    assert Counter(task for _, task in where) == {0: 2, 1: 2, 2: 2}
+
+
+@pytest.mark.parametrize(("aggregator", "nothing"), [(Count(), 0), (Longest(), "")])
+def test_an_empty_batch_is_told_once_whatever_the_number_of_tasks(aggregator, nothing):
+    seen = Rows().run(lambda s: s.filter(lambda _: False).aggregate(aggregator, "x", "text").parallelism_hint(3))
+    assert seen == [(nothing,)] * 3
 
 
 def test_broadcast_goes_to_every_task():

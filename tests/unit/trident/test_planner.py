@@ -217,6 +217,13 @@ def test_what_a_spout_may_have_at_most_holds_for_its_neighbours_by_identity_too(
     assert tasks == {"spout-lines": 2, "b-0": 2, "b-1": 3}
 
 
+def test_a_grouped_stream_can_have_a_name():
+    topology = TridentTopology("named")
+    rows = topology.new_stream("s", spout("a")).group_by("a").name("counted")
+    rows.persistent_aggregate(MemoryMapState(), Count(), "n")
+    assert [c.name for c in topology.plan() if c.name.startswith("b-")] == ["b-0-counted", "b-1-counted"]
+
+
 def test_tracking_cannot_be_turned_off():
     topology, _ = word_count()
     topology.set_config({"topology.reliability.mode": "ATMOST_ONCE"})

@@ -149,6 +149,9 @@ def test_a_batch_costs_few_writes(tmp_path, kind, each):
     (few, first), (many, second) = sorted(costs.items())
     assert second - first <= (many - few) * each
     assert first <= few * each + 2 + 1 + 2
+    left = Counter(path.split("/")[4] for path in memory.values)
+    assert left["meta"] <= 2, "what earlier batches left is forgotten"
+    assert left["positions"] <= 2 * 3
 
 
 @pytest.mark.parametrize("damaged", [0, 1])
