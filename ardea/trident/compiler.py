@@ -323,9 +323,10 @@ class _Compilation:
 def _subclass(base: type[C], body: dict[str, Any]) -> type[C]:
     """A class for one component: the engine makes its objects without arguments.
 
-    What its tasks take of a batch, and whose reports they wait for, they decided by the numbers of tasks there were.
+    What its tasks take of a batch, and whose reports they wait for, they decided by the numbers of tasks there were:
+    these change only when all start again, and then no state is left behind.
     """
-    return type(base.__name__, (base,), {**body, "fixed_parallelism": True})
+    return type(base.__name__, (base,), {**body, "fixed_parallelism": True, "rescalable": True})
 
 
 def _limit(config: Mapping[str, Any]) -> int | None:
