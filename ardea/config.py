@@ -116,7 +116,7 @@ class Settings:
         "count",
         "both",
         20_000,
-        "A spout task with this many open trees is not asked for more.",
+        "A spout task with this many open trees is not asked for more; docs/benchmarks.md has the sweep behind 20000.",
     )
     max_batch_size: int = _key(
         "topology.spout.max.batch.size",
