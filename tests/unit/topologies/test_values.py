@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ardea import Topology
-from ardea.testing import Cluster, CollectBolt, RowsSpout
+from ardea.testing import Cluster, CollectBolt, RowsSpout, run
 
 from .parts import Identity
 
@@ -64,3 +65,22 @@ def test_round_trip_through_two_containers(rows):
         assert cluster.state == "SUCCEEDED"
     got = cluster.record.inputs("sink")
     assert [exactly(value) for (value,) in got] == [exactly(as_received(value)) for value in rows]
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    x: int
+    y: int
+
+
+def test_objects_of_the_authors_own_arrive_if_the_topology_pickles():
+    """Heron's custom-serializer topology; by default such a value is refused, and its neighbours arrive."""
+
+    class Points(Topology):
+        spout = RowsSpout.of(["value"], [[Point(1, 2)], [7]]).spec()
+        bolt = CollectBolt.spec(inputs=[spout])
+        config = {"topology.stmgrs": 2}
+
+    pickled = run(Points, config={"topology.serializer.pickle": True})
+    assert pickled.inputs("bolt") == [(Point(1, 2),), (7,)]
+    assert run(Points).inputs("bolt") == [(7,)]
