@@ -14,6 +14,7 @@ import msgspec
 from ardea.errors import ArdeaError, NotFound, Unreachable
 from ardea.metrics import ProcessTotals, Totals
 from ardea.plan.definition import Definition
+from ardea.plan.resource import Resource
 from ardea.protocol.wire_pb2 import ANSWER, ASK, Answer, Ask, Header
 from ardea.state import Sight, StateManager
 from ardea.transport import Dialled, Keyring, Poller, context, holder
@@ -24,11 +25,15 @@ PATIENCE = 5.0
 
 
 class TaskStatus(msgspec.Struct, frozen=True):
-    """One task: ``state`` is ACTIVE, RESTING, DONE or ENDED, ``life`` 0 if it has not reported, ``open`` its trees."""
+    """One task: ``state`` is ACTIVE, RESTING, DONE or ENDED, ``life`` 0 if it has not reported, ``open`` its trees.
+
+    ``asked``: what it was packed with.
+    """
 
     state: str
     life: int
     open: int
+    asked: Resource
 
 
 class Status(msgspec.Struct, frozen=True):

@@ -26,6 +26,7 @@ from ardea.protocol.wire_pb2 import ANSWER, ASK, SUMMARY, Answer, Ask, Header, T
 from ardea.state import Create, Delete, Fenced, Lease, Set, Term, Unavailable, Write, open_state, paths, records
 from ardea.state.records import Admission, ExecutionState, Incarnations, MasterLocation, RunState, TopologyRecord
 from ardea.transport import Bound, Dialled, Door, Keyring, Poller, context, peer_number
+from topology_master.ending import Told
 from topology_master.standby import Standby
 from topology_master.state import Master
 from topology_master.updates import Wish
@@ -326,12 +327,18 @@ class MasterProcess:
             "given_up": master.ending.given_up,
             "errors": master.ending.errors(),
             "update": msgspec.to_builtins(master.updates.progress()),
-            "tasks": {
-                master.plan.tasks[t].name: {"state": TaskState.Name(told.state), "life": told.life, "open": told.open}
-                for t, told in master.ending.tasks.items()
-            },
+            "tasks": {master.plan.tasks[t].name: self._task(t, told) for t, told in master.ending.tasks.items()},
             "components": {name: msgspec.to_builtins(t) for name, t in self.overview.components().items()},
             "processes": [msgspec.to_builtins(p) for p in self.overview.processes()],
+        }
+
+    def _task(self, task: int, told: Told) -> dict[str, Any]:
+        component = self.master.plan.logical[self.master.plan.tasks[task].component]
+        return {
+            "state": TaskState.Name(told.state),
+            "life": told.life,
+            "open": told.open,
+            "asked": msgspec.to_builtins(component.resource),
         }
 
     def _gauges(self, now: float) -> None:

@@ -31,7 +31,7 @@ from scheduler.kubernetes.describe import pod_rows, process_rows
 from scheduler.kubernetes.topologies import find as find_root
 from scheduler.kubernetes.topologies import pods_of
 from scheduler.kubernetes.waiting import refusals
-from scheduler.packing.amounts import format_bytes
+from scheduler.packing.amounts import format_bytes, format_cpu
 from scheduler.processes import ProcessRow, processes
 
 
@@ -179,7 +179,7 @@ def _kept(keeper: dict[str, Any] | None) -> str | None:
 
 def _tasks(status: Status, processes: list[ProcessRow]) -> Table:
     numbers = ("Emitted", "Executed", "Acked", "Failed", "Pending")
-    names = ("Task", "Container", "Pid", "State", "Process", "Life", "Restarts", "CPU s", "Memory")
+    names = ("Task", "Container", "Pid", "State", "Process", "Life", "Restarts", "CPU s", "Memory", "Asked")
     table = Table(*names, *numbers, box=None, pad_edge=False)
     counted = {each.process: each.totals for each in status.processes if each.component}
     running = {each.name: each for each in processes}
@@ -192,6 +192,7 @@ def _tasks(status: Status, processes: list[ProcessRow]) -> Table:
             where = (str(process.container), str(process.pid or "-"))
             how = (process.state, life, str(process.restarts))
         used = (f"{totals.cpu_seconds:,.1f}", format_bytes(totals.resident_memory_bytes))
+        asked = f"{format_cpu(told.asked.cpu)} CPU, {format_bytes(told.asked.ram)}"
         counts = (totals.emitted, totals.executed, totals.acked, totals.failed, totals.pending)
-        table.add_row(task, *where, told.state, *how, *used, *(f"{count:,}" for count in counts))
+        table.add_row(task, *where, told.state, *how, *used, asked, *(f"{count:,}" for count in counts))
     return table

@@ -67,6 +67,7 @@ def test_the_life_of_a_submitted_topology(submit, ardea, state, deadline):
     where = {process["name"]: process["container"] for process in told["processes"]}
     assert {where["numbers-0"], where["ignore-0"], where["ignore-1"]} == {1, 2}
     assert "process" in ardea("describe", "Never").stdout
+    assert told["status"]["tasks"]["numbers-0"]["asked"] == {"cpu": 1.0, "ram": 512 << 20, "disk": 1 << 30}
 
     deadline(lambda: acked(ardea, "Never"), "tuples are acked")
     assert ardea("deactivate", "Never").returncode == 0
