@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from ardea.cli.progress import Display, Rates, seconds
-from ardea.metrics import Totals
+from ardea.metrics import SECONDS, Totals
 from scheduler.control import Status, waiting_for
 
 
@@ -21,6 +21,19 @@ def test_rates_are_those_of_the_spouts():
     rates.observe(0.0, {"lines": totals(0), "count": totals(10**6)})
     rates.observe(2.0, {"lines": totals(20_000, 7, 3), "count": totals(10**7)})
     assert rates.line(2.0) == "lines 10,000/s · acked 20,000 · pending 7 · failed 3"
+
+
+def test_the_latency_is_that_of_lately():
+    """A hundred took 20 to 50 ms; of the thousand before, which took a second, nothing is left."""
+    rates = Rates({"lines"})
+
+    def seen(slow: int, fast: int) -> dict[str, Totals]:
+        buckets = [fast if bound == 0.05 else slow if bound == 1.0 else 0 for bound in SECONDS]
+        return {"lines": Totals(acked=slow + fast, complete_latency=(*buckets, 0, 1.0))}
+
+    rates.observe(0.0, seen(1000, 0))
+    rates.observe(2.0, seen(1000, 100))
+    assert "p50 35 ms p99 50 ms" in rates.line(2.0)
 
 
 def test_jobs_that_run_elsewhere_are_behind_it():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ardea import Bolt, Topology, TopologyError
+from ardea import Bolt, FailedException, Topology, TopologyError
 from ardea.testing import Cluster, CollectBolt, RowsSpout, run
 
 BACKOFF = [0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 30]
@@ -128,6 +128,25 @@ def test_timed_out_trees_are_sent_again_too():
     assert len(result.inputs("sink")) == 10
 
 
+@pytest.mark.parametrize(("error", "told"), [(FailedException, 0), (ValueError, 3)])
+def test_a_failed_exception_fails_its_tuple_quietly(error, told, caplog):
+    class Raises(Bolt):
+        def initialize(self, config, context):
+            self.seen = set()
+
+        def process(self, tup):
+            if tup[0] not in self.seen:
+                self.seen.add(tup[0])
+                raise error
+
+    class Raising(Topology):
+        spout = RowsSpout.of(["n"], [[n] for n in range(3)]).spec()
+        bolt = Raises.spec(inputs=[spout])
+
+    assert len(run(Raising).failed["spout"]) == 3
+    assert sum("failed on tuple" in record.getMessage() for record in caplog.records) == told
+
+
 @pytest.mark.parametrize("mode", [{"topology.reliability.mode": "ATMOST_ONCE"}, {"topology.acker.executors": 0}])
 def test_without_acking_nothing_fails(mode):
     """Acked at the emit: neither ``fail`` nor a replay."""
@@ -143,6 +162,14 @@ def test_without_acking_nothing_fails(mode):
     topology = failing(Hears, below=10, times=100)
     result = run(topology, config=mode)
     assert (result.state, heard, len(result.inputs("sink"))) == ("SUCCEEDED", list(range(10)), 10)
+
+
+@pytest.mark.parametrize("number", [1, 4])
+def test_any_number_of_ackers_tracks(number):
+    """Storm's number of acker tasks: here each container with spouts has its ledger."""
+    topology = failing(RowsSpout.of(["n"], [[n] for n in range(10)]), below=10, times=1)
+    result = run(topology, config={"topology.acker.executors": number})
+    assert (len(result.failed["spout"]), sorted(result.acked["spout"])) == (10, list(range(10)))
 
 
 def test_effectively_once_is_refused():
