@@ -37,7 +37,8 @@ POM
 certify() {
     store="-alias broker -keystore $data/broker.p12 -storetype PKCS12 -storepass $keys"
     keytool -genkeypair $store -keyalg EC -groupname secp256r1 -dname CN=127.0.0.1 -ext san=ip:127.0.0.1 -validity 3650
-    keytool -exportcert -rfc $store >"$data/ca.pem"
+    keytool -exportcert -rfc $store >"$data/ca.pem.new"
+    mv "$data/ca.pem.new" "$data/ca.pem"
 }
 
 settings() {
@@ -71,7 +72,7 @@ SETTINGS
 up() {
     [ -d "$cache/lib" ] || fetch
     mkdir -p "$data"
-    [ -f "$data/ca.pem" ] || certify 2>"$data/keytool.log"
+    [ -f "$data/ca.pem" ] || certify 2>"$data/keytool.log" || { cat "$data/keytool.log" >&2 && exit 1; }
     settings >"$data/server.properties"
     flags="-Xmx400m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     [ -f "$data/log/meta.properties" ] ||

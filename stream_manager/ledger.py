@@ -112,7 +112,9 @@ class Ledger:
         roots = distinct(roots)
         slots = slots_of(roots)
         slots = slots[self._open(roots, slots)]
-        self._deadline[slots] = now + self.timeout  # later than before: the next scan may be early, never late
+        if len(slots):
+            self._deadline[slots] = now + self.timeout
+            self._next_scan = min(self._next_scan, now + self.timeout)  # an update may have made the timeout shorter
 
     def lose_all(self) -> U64:
         """Settles every open tree as lost."""

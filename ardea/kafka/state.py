@@ -211,8 +211,10 @@ class TopicState(State):
         consumer = self._connection.open("Consumer", {}, {**fixed, "enable.auto.commit": False})
         records = []
         try:
-            numbers = consumer.list_topics(self._control, PATIENCE).topics[self._control].partitions
-            left = {number: self._control_end(number) for number in numbers}
+            listed = consumer.list_topics(self._control, PATIENCE).topics.get(self._control)
+            if listed is None:
+                raise FailedException(f"state {self._name} waits for its control topic {self._control}, just made")
+            left = {number: self._control_end(number) for number in listed.partitions}
             beginning = self._lib.OFFSET_BEGINNING
             consumer.assign([self._lib.TopicPartition(self._control, number, beginning) for number in left])
             deadline = self.clock() + BEGIN

@@ -39,6 +39,7 @@ class Driver(Bolt):
     """Reads who asks for it.  Spark runs on a thread of its own, so that the task goes on answering."""
 
     config = MappingProxyType({"topology.tick.tuple.freq.secs": LOOK})
+    fixed_parallelism = True
     job: SparkJob
 
     @classmethod

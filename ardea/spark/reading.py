@@ -153,6 +153,7 @@ class FetchedFiles:
         except _LostError as error:
             self._lost += 1
             if self._patience is not None and self._lost > self._patience:
+                self._lost = 0  # for whoever asks again later
                 raise _spoilt(file, f"{file.path} cannot be read: {error}") from error
             return None
         except OSError as error:

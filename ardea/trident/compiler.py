@@ -17,6 +17,7 @@ from ardea.trident.coordinators import BATCH, COMMIT, SUCCESS, MasterBatchCoordi
 from ardea.trident.drpc import DrpcSpout, ReturnResults, labelled
 from ardea.trident.graph import DrpcNode, Graph, Group, Node, PartitionNode, ProcessorNode, SpoutNode, merged
 from ardea.trident.groupings import HEAD, UNEQUAL, BatchGlobal, Identity
+from ardea.trident.kinds import MapStateFactory
 from ardea.trident.processors import Pass
 from ardea.trident.state import StateFactory
 from ardea.trident.store import MemoryStore
@@ -300,8 +301,14 @@ class _Compilation:
             upstream=upstream,
             states={node.state: self._states[node.state] for node in nodes if node.state is not None},
         )
-        body = {"wiring": wiring, **self._reporting(part)}
+        body = {"wiring": wiring, "rescalable": self._follows_keys(nodes), **self._reporting(part)}
         return _subclass(SubtopologyBolt, body).spec(part.name, part.hint, inputs=inputs, **part.group.resources)
+
+    def _follows_keys(self, nodes: Sequence[ProcessorNode]) -> bool:
+        """Whether what they have stored is found again whatever the number of tasks, as far as that is known."""
+        writers = [node for node in nodes if node.state is not None and node.commits]
+        kept = all(isinstance(self._states[str(node.state)], MapStateFactory) for node in writers)
+        return kept and not any(node.by_partition for node in writers)
 
     def _reporting(self, part: _Part) -> dict[str, Any]:
         """Its streams, and who gets its reports."""
@@ -324,9 +331,9 @@ def _subclass(base: type[C], body: dict[str, Any]) -> type[C]:
     """A class for one component: the engine makes its objects without arguments.
 
     What its tasks take of a batch, and whose reports they wait for, they decided by the numbers of tasks there were:
-    these change only when all start again, and then no state is left behind.
+    these change only when all start again, and then no state is left behind unless ``body`` says so.
     """
-    return type(base.__name__, (base,), {**body, "fixed_parallelism": True, "rescalable": True})
+    return type(base.__name__, (base,), {"fixed_parallelism": True, "rescalable": True, **body})
 
 
 def _limit(config: Mapping[str, Any]) -> int | None:

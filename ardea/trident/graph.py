@@ -57,12 +57,14 @@ class PartitionNode(Node):
 class ProcessorNode(Node):
     """What is done to tuples; ``make`` gives a fresh processor for a task.
 
-    ``state`` names the state it needs, ``commits`` says that it writes to it, in the commit phase.
+    ``state`` names the state it needs, ``commits`` says that it writes to it, in the commit phase, ``by_partition``
+    that it writes what no other number of partitions would find.
     """
 
     make: Callable[[], Any] | None = None
     state: str | None = None
     commits: bool = False
+    by_partition: bool = False
 
 
 @dataclass(eq=False, slots=True)

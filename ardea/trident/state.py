@@ -122,9 +122,11 @@ class StateUpdater(Operation):
 
     Attributes:
         updates_always: whether it is called for an empty part of a batch too.
+        by_partition: whether it writes what is of its partition only, which no other number of partitions would find.
     """
 
     updates_always: bool = False
+    by_partition: bool = False
 
     def update_state(self, state: Any, tuples: Sequence[TridentTuple], collector: BatchCollector) -> None:
         """All tuples of the batch that this partition got, at least one; what is emitted are the new values."""

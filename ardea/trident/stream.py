@@ -293,9 +293,11 @@ class Stream:
         state: str | None = None,
         *,
         commits: bool = False,
+        by_partition: bool = False,
     ) -> Stream:
         graph = self._topology.graph
         node = ProcessorNode(graph.next_index, fields, (self._node,), self._name, None, label, make, state, commits)
+        node.by_partition = by_partition
         graph.add(node)
         return Stream(self._topology, node, self._name)
 
@@ -322,6 +324,7 @@ class Stream:
             f"persist {name}",
             state=name,
             commits=True,
+            by_partition=updater.by_partition,
         )
         return TridentState(stream, name)
 

@@ -126,6 +126,7 @@ class WindowUpdater(StateUpdater):
     """Moves the window of a partition on, and emits what the aggregator makes of each complete one."""
 
     updates_always = True
+    by_partition = True
 
     def __init__(self, config: WindowConfig, aggregation: Aggregation) -> None:
         self._config, self._aggregation = config, aggregation

@@ -91,9 +91,10 @@ def test_the_life_of_a_submitted_topology(submit, ardea, state, deadline):
 def test_what_is_submitted_inactive_begins_when_it_is_activated(submit, ardea, deadline):
     assert submit("Sum", "--containers", 2, "--deploy-deactivated")["state"] == "RUNNING"
     assert listed(ardea) == {"Sum": "PAUSED"}
-    assert "the sum" not in ardea("logs", "Sum", "add:0").stdout
+    assert "numbers from" not in ardea("logs", "Sum", "numbers").stdout
     assert ardea("activate", "Sum").returncode == 0
     deadline(lambda: listed(ardea) == {"Sum": "SUCCEEDED"}, "it has ended")
+    assert "numbers from" in ardea("logs", "Sum", "numbers").stdout
     assert "the sum is 3998000" in ardea("logs", "Sum", "add:0").stdout
 
 

@@ -15,6 +15,7 @@ class Numbers(Spout):
 
     def initialize(self, config, context):
         self.left = config.get("test.numbers", 2000)
+        self.logger.info("numbers from %d", self.left)
 
     def next_tuple(self):
         if not self.left:

@@ -291,6 +291,15 @@ def test_a_tree_that_is_prolonged_has_its_whole_time_again_and_no_other_has():
     assert ledger.expire(19.0).tolist() == roots_of([0]).tolist()
 
 
+def test_prolonged_under_a_shorter_timeout_a_tree_expires_by_that():
+    ledger = Ledger(TASK, 100.0)
+    ledger.init(roots_of([0]), column([1]), 0.0)
+    ledger.timeout = 10.0
+    ledger.prolong(roots_of([0]), 5.0)
+    assert ledger.next_deadline == 15.0
+    assert ledger.expire(15.0).tolist() == roots_of([0]).tolist()
+
+
 def test_without_timeouts_nothing_ever_expires():
     ledger = Ledger(TASK, math.inf)
     ledger.init(roots_of([0]), column([1]), 0.0)

@@ -63,3 +63,22 @@ def test_a_new_version_has_the_numbers_that_it_says(tmp_path, monkeypatch, kind,
         cluster.run_until(lambda: cluster.over, 600)
         assert (cluster.state, cluster.record.errors) == ("SUCCEEDED", [])
     assert counted(SqliteState.opaque(tmp_path / "counts.sqlite")) == plain
+
+
+def test_windows_belong_to_their_partitions(tmp_path):
+    """With fewer tasks the rows of one would be left behind, and come again with more."""
+
+    def windowed(tasks):
+        topology = TridentTopology("windows")
+        stream = topology.new_stream("files", DirectorySpout.transactional(tmp_path / "in", lines=3)).shuffle()
+        state = SqliteState.opaque(tmp_path / "windows.sqlite")
+        stream.tumbling_window(10, Count(), "n", state=state).parallelism_hint(tasks)
+        return topology
+
+    write_files(tmp_path / "in", LINES)
+    with Cluster(windowed(3), config=AT_ONCE) as cluster:
+        cluster.run_until(lambda: commits(cluster) >= 3)
+        present = cluster.wish(config={"topology.debug": False}).wanted
+        change = Change(version=Version(location="next"))
+        with pytest.raises(UserError, match="b-0: rows are grouped by keys"):
+            next_of(present, change, windowed(2).plan, half_done=False)
