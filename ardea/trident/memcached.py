@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Self
 
 import msgspec
@@ -121,6 +122,19 @@ class MemcachedMap(BackingMap):
                 self._touch(id_)
         return self._record
 
+    def divide(self) -> None:
+        """Looks at the number of partitions; without the server, that is put off to the first read.
+
+        Raises:
+            UserError: it is another one.
+        """
+        try:
+            with suppress(*self._errors):
+                self._divide()
+        except UserError:
+            self.close()
+            raise
+
     def _divide(self) -> None:
         """Says that there are so many partitions, unless it is said already."""
         place, wanted = f"{self._namespace}:partitions", b"%d" % self._partitions
@@ -128,7 +142,7 @@ class MemcachedMap(BackingMap):
             there = said.decode()
             raise UserError(
                 f"the state {self._namespace} at {self._server} is divided into {there} partitions, and"
-                f" {self._partitions} tasks are to have it; nothing was stored, and the batch comes again",
+                f" {self._partitions} tasks are to have it; nothing was stored",
                 hint=f"give its operations parallelism_hint({there}) again, or use a new namespace",
             )
 
@@ -196,13 +210,15 @@ class MemcachedState(MapStateFactory):
         return cls(NON_TRANSACTIONAL, server, namespace, cache)
 
     def open(self, partition: int, partitions: int) -> MemcachedMap:
-        """One partition."""
-        return MemcachedMap(self._server, self._namespace, partition, partitions, self._kind.wrap)
+        """One partition; UserError if the namespace is divided into another number of them."""
+        opened = MemcachedMap(self._server, self._namespace, partition, partitions, self._kind.wrap)
+        opened.divide()
+        return opened
 
     def get(self, keys: Sequence[Key]) -> list[Any]:
         """The present values of these keys, None where there is none; takes nothing over."""
         client, _ = _connect(self._server)
-        place, coding = self.open(0, 1), Entries(self._kind.present)
+        place, coding = MemcachedMap(self._server, self._namespace, 0, 1, self._kind.wrap), Entries(self._kind.present)
         try:
             ids = [place._id(key) for key in keys]
             found = client.get_many(ids)
