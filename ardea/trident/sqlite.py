@@ -90,16 +90,19 @@ class SqliteMap(BackingMap):
             raise self._refused("written", error) from error
 
     def keys_of(self, txid: int) -> list[Key]:
-        """Looks through the whole file, once in a life of the task."""
+        """Looks through the whole file, once in a life of the task; others may write meanwhile."""
         ours = "SELECT key FROM entries WHERE txid = ? AND partition = ?"
         others = "SELECT id, value FROM entries WHERE txid = ? AND partition / ? != ?"
+        undo = "UPDATE entries SET value = ? WHERE id = ? AND txid = ? AND partition / ? != ?"  # unless written anew
+        division = (txid, _DIVISION, self._partitions)
         try:
-            with self._writing():
-                self._check()
-                left = self._connection.execute(others, (txid, _DIVISION, self._partitions)).fetchall()
-                undone = [(self._codec.encode([tuple(self._load(value).undone())]), id_) for id_, value in left]
-                self._connection.executemany("UPDATE entries SET value = ? WHERE id = ?", undone)
-                return [self._codec.decode(key)[0] for (key,) in self._connection.execute(ours, (txid, self._place))]
+            left = self._connection.execute(others, division).fetchall()
+            if left:
+                undone = [(self._codec.encode([tuple(self._load(v).undone())]), id_, *division) for id_, v in left]
+                with self._writing():
+                    self._check()
+                    self._connection.executemany(undo, undone)
+            return [self._codec.decode(key)[0] for (key,) in self._connection.execute(ours, (txid, self._place))]
         except sqlite3.Error as error:
             raise self._refused("read", error) from error
 
