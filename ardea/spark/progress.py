@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,6 +13,7 @@ from ardea.spark.index import Partition
 
 BATCH_BITS, ROW_BITS = 32, 20
 MAX_ROWS = 1 << ROW_BITS
+_STREAM = "stream"
 _BATCHES = (1 << BATCH_BITS) - 1
 
 
@@ -50,6 +53,18 @@ class Progress:
         if partition.source and not left.source:
             self._write(number)  # some of its rows may have been seen before the first batch is acked
         return left
+
+    def stream(self) -> str | None:
+        """The stream that its marks are of, as :meth:`of_stream` was told; None: nobody has said."""
+        try:
+            return (self._folder / _STREAM).read_text()
+        except FileNotFoundError:
+            return None
+
+    def of_stream(self, stream: str) -> None:
+        """Its marks, which go when they are not needed any more, are of this stream."""
+        with self._kept("the name of the stream"):
+            _replace(self._folder, _STREAM, stream)
 
     def mark(self, partition: int) -> int:
         """Of one that is begun: the first batch that is not completely acked."""
@@ -92,14 +107,18 @@ class Progress:
             self._write(partition)
 
     def _write(self, partition: int) -> None:
-        try:
+        with self._kept(f"how much of partition {partition} is acked"):
             write_mark(self._folder, partition, self._marks[partition], self._sources[partition])
+
+    @contextmanager
+    def _kept(self, what: str) -> Iterator[None]:
+        try:
+            yield
         except FileNotFoundError:
             pass  # the driver has removed the folder: the topology ends
         except OSError as error:
             raise UserError(
-                f"how much of partition {partition} is acked cannot be kept in {self._folder}: {error}; "
-                "the topology ends",
+                f"{what} cannot be kept in {self._folder}: {error}; the topology ends",
                 hint="Make room there (disk= of the spout on Kubernetes).",
             ) from error
 
@@ -115,6 +134,10 @@ def read_mark(folder: Path, partition: int) -> Mark:
 
 def write_mark(folder: Path, partition: int, batch: int, source: str = "") -> None:
     """Keeps it there, as a whole or not at all; the tasks of a Trident spout write at the same time."""
-    new = folder / f".{partition}-{secrets.token_hex(4)}"
-    new.write_text(f"{batch} {source}".rstrip())
-    new.replace(folder / str(partition))
+    _replace(folder, str(partition), f"{batch} {source}".rstrip())
+
+
+def _replace(folder: Path, name: str, text: str) -> None:
+    new = folder / f".{name}-{secrets.token_hex(4)}"
+    new.write_text(text)
+    new.replace(folder / name)

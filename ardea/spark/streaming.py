@@ -87,7 +87,8 @@ class StreamedSpout(StagedSpout):
         """As for a batch job; the driver is told where it does not see the marks."""
         super().initialize(config, context)
         self._acknowledger = None if self._link is None else Acknowledger(self._link)
-        self._stream: str | None = None
+        # Of a shared folder whatever was published goes with the marks; a folder of its own outlives the driver's.
+        self._stream = None if self._link is None else self._progress.stream()
 
     def acked(self, first_id: int, rows: int) -> None:
         """Counts."""
@@ -117,6 +118,8 @@ class StreamedSpout(StagedSpout):
             return
         if self._stream not in (None, head.stream):
             self._other_run(head.partitions)
+        if self._stream is None and self._link is not None:
+            self._progress.of_stream(head.stream)
         self._stream = head.stream
         for number in [number for number in self._begun if number < head.partitions]:
             del self._begun[number]
