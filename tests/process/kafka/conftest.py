@@ -112,8 +112,8 @@ class Broker:
 
         return Producer({"bootstrap.servers": self.servers, **settings})
 
-    def write(self, topic: str, values, partition: int | None = None, key=None, **settings) -> None:
-        """Each value is a record; they go round the partitions, unless one is named."""
+    def write(self, topic: str, values, partition: int | None = None, key=None, at: float = 0.0, **settings) -> None:
+        """Each value is a record; they go round the partitions, unless one is named.  ``at``: their time, or now."""
         from confluent_kafka import KafkaException
 
         def confirmed(error, _):
@@ -124,7 +124,7 @@ class Broker:
         producer = self.producer(**{"linger.ms": 20, "queue.buffering.max.messages": 2_000_000, **settings})
         for number, value in enumerate(values):
             place = number % count if partition is None else partition
-            producer.produce(topic, value, key, partition=place, on_delivery=confirmed)
+            producer.produce(topic, value, key, partition=place, on_delivery=confirmed, timestamp=int(at * 1000))
             producer.poll(0)
         assert producer.flush(60) == 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections import Counter
 
 from tests.process.kafka.conftest import HELD, lag, logs
@@ -38,6 +39,19 @@ def test_a_bounded_spout_reads_all_once_and_the_next_run_what_is_new(broker, run
     with running(body, lives="b") as topology:
         assert topology.finish().state == "SUCCEEDED"
     assert Counter(broker.read(out)) == Counter(values(5000) + values(100, "new"))
+
+
+def test_a_spout_begins_and_ends_at_moments(broker, running):
+    """What is as old as the first moment is read, what is as old as the last one is not."""
+    source, out = broker.topic(2), broker.topic(1)
+    began = int(time.time()) - 3600  # the broker removes what is a week old
+    for second in range(8):
+        broker.write(source, values(2, f"second {second}"), at=began + second)
+    start, end = (f"datetime.fromtimestamp({began + second}, UTC)" for second in (2, 5))
+    body = "from datetime import UTC, datetime\n" + through(source, out, start=start, end=end)
+    with running(body) as topology:
+        assert topology.finish().state == "SUCCEEDED"
+    assert Counter(broker.read(out)) == Counter(v for second in (2, 3, 4) for v in values(2, f"second {second}"))
 
 
 def test_tasks_killed_again_and_again_pass_nothing_over_and_go_on_where_they_were(broker, running):
