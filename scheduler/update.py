@@ -152,7 +152,7 @@ def wanted(
             raise UserError(
                 f"{name}: its tasks count on their number, which cannot change under them; nothing was changed",
                 hint="change it in the topology's file (Trident: parallelism_hint), and update with that FILE, or kill "
-                "and submit: all tasks start again, and Trident goes on where it was",
+                "and submit: all tasks start again, and Trident goes on where it was; a Spark driver has one task",
             )
     if not rebuilt and present.rescaled(plan).digest() != present.shape.digest:
         raise UserError(

@@ -142,7 +142,7 @@ class Members:
         """Reports roots failed or lost to the managers of their spouts."""
         roots = distinct(roots)
         for spout, part in by_task(roots):
-            columns = [b"", b"", b"", b"", b""]
+            columns = [b""] * 5
             columns[2 if verdict == FAILED else 3] = roots[part].tobytes()
             self._acks(spout, columns)
 

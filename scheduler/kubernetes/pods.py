@@ -284,7 +284,7 @@ def _resources(needs: Resource, settings: Settings) -> Manifest:
 
 
 def _environment(blueprint: Blueprint) -> list[Manifest]:
-    """Of every container: what its pod is, and where the topology's state lies."""
+    """Of every container: its pod, its image, and where the topology's state lies."""
     fields = {
         "POD_UID": "metadata.uid",
         "POD_NAME": "metadata.name",

@@ -39,6 +39,7 @@ def test_fields_and_driver():
     assert plan["numbers"].stream("default").fields == ("id", "word")
     assert (plan["numbers"].tasks, plan["numbers_driver"].tasks) == (2, 1)
     driver = plan["numbers_driver"]
+    assert driver.cls.fixed_parallelism, "ardea update gives it no second task"
     assert driver.config == {"spark.master": "local[2]", "topology.tick.tuple.freq.secs": 0.05}
     assert driver.resource.ram == 2 << 30
     assert [(source.component, source.stream) for source in driver.inputs] == [("numbers", "driver")]
