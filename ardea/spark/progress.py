@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import secrets
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -14,6 +16,8 @@ from ardea.spark.index import Partition
 BATCH_BITS, ROW_BITS = 32, 20
 MAX_ROWS = 1 << ROW_BITS
 _STREAM = "stream"
+_WRITE_EVERY = 0.1
+"""Seconds between two writes of a mark that goes on: what has been acked meanwhile is what a new life repeats."""
 _BATCHES = (1 << BATCH_BITS) - 1
 
 
@@ -33,15 +37,18 @@ class Mark(NamedTuple):
 class Progress:
     """Counts acks by batch; the first batch that is not completely acked is written to ``folder/PARTITION``.
 
-    Only the task that reads the partition writes, and what is lost of it is only processed once more: no fsync.
+    Only the task that reads the partition writes, and what is lost of it is only processed once more: no fsync, and
+    ten times a second is enough, but that a partition is acked to its end is written at once: others wait for that.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        self._folder, self._clock = folder, clock
         self._open: dict[int, int] = {}  # partition and batch -> rows without ack
         self._done: dict[int, set[int]] = {}  # partition -> acked batches above its mark
         self._marks: dict[int, int] = {}
         self._sources: dict[int, str] = {}
+        self._ends: dict[int, int] = {}  # partition -> its batches
+        self._written: dict[int, float] = {}  # partition -> when its mark was
 
     def begin(self, partition: Partition) -> Mark:
         """Where it was left, maybe as it came of another run; from now on its mark names this one."""
@@ -50,6 +57,7 @@ class Progress:
         self._marks.setdefault(number, left.batch)
         self._done.setdefault(number, set())
         self._sources[number] = partition.source
+        self._ends[number] = partition.batches
         if partition.source and not left.source:
             self._write(number)  # some of its rows may have been seen before the first batch is acked
         return left
@@ -90,9 +98,8 @@ class Progress:
 
     def forget(self, partition: int) -> None:
         """It has been acked, and removed from the index."""
-        self._marks.pop(partition, None)
-        self._done.pop(partition, None)
-        self._sources.pop(partition, None)
+        for known in (self._marks, self._done, self._sources, self._ends, self._written):
+            known.pop(partition, None)
         self._open = {key: rows for key, rows in self._open.items() if key >> BATCH_BITS != partition}
         (self._folder / str(partition)).unlink(missing_ok=True)
 
@@ -104,7 +111,10 @@ class Progress:
             mark += 1
         if mark != self._marks[partition]:
             self._marks[partition] = mark
-            self._write(partition)
+            now = self._clock()
+            if mark >= self._ends[partition] or now >= self._written.get(partition, -math.inf) + _WRITE_EVERY:
+                self._written[partition] = now
+                self._write(partition)
 
     def _write(self, partition: int) -> None:
         with self._kept(f"how much of partition {partition} is acked"):

@@ -13,14 +13,14 @@ from ardea.spark.index import Partition, StagedFile
 from ardea.spark.progress import MAX_ROWS, Progress, ids_of, read_mark, write_mark
 
 
-def partition(number, run="run-1"):
-    return Partition(number, 0, (StagedFile(f"{run}/{number}", 1, "", 1, 1),))
+def partition(number, run="run-1", batches=1):
+    return Partition(number, 0, (StagedFile(f"{run}/{number}", 1, "", 1, batches),))
 
 
 @given(st.data(), st.lists(st.lists(st.integers(1, 4), max_size=4), min_size=1, max_size=3))
 def test_the_mark_is_the_first_batch_with_a_gap(data, partitions):
     with tempfile.TemporaryDirectory() as folder:
-        progress = Progress(Path(folder))
+        progress = Progress(Path(folder), itertools.count(1.0).__next__)
         batches = {(p, b): ids_of(p, b, rows) for p, sizes in enumerate(partitions) for b, rows in enumerate(sizes)}
         for p in range(len(partitions)):
             assert progress.begin(partition(p)) == (0, "")
@@ -37,6 +37,21 @@ def test_the_mark_is_the_first_batch_with_a_gap(data, partitions):
             expected = next((b for b in range(len(sizes)) if (p, b) not in whole), len(sizes))
             assert progress.mark(p) == expected
             assert Progress(Path(folder)).begin(partition(p, "run-2")) == (expected, f"run-1/{p}")
+
+
+def test_a_mark_is_written_ten_times_a_second_and_at_the_end_at_once(tmp_path):
+    now = [100.0]
+    progress = Progress(tmp_path, lambda: now[0])
+    progress.begin(partition(3, batches=5))
+    written = []
+    for batch, seconds in enumerate((0.0, 0.05, 0.04, 0.02, 0.0)):
+        now[0] += seconds
+        ids = ids_of(3, batch, 2)
+        progress.emitted(ids)
+        progress.acked(ids[0], 2)
+        written.append(read_mark(tmp_path, 3).batch)
+    assert progress.mark(3) == 5
+    assert written == [1, 1, 1, 4, 5]
 
 
 def test_late_acks_of_a_forgotten_partition_are_ignored(tmp_path):
