@@ -72,9 +72,6 @@ def main(
     output: Annotated[Output, typer.Option("-o", "--output")] = Output.TABLE,
 ) -> None:
     """Measures the engine on this machine; run nothing else meanwhile.  docs/benchmarks.md explains the numbers."""
-    if what is What.TRIDENT:
-        _trident(seconds, warmup, state, output)
-        return
     if what is What.COLUMNS:
         _columns(rows, spouts, output)
         return
@@ -97,6 +94,9 @@ def main(
         seconds=seconds,
         warmup=warmup,
     )
+    if what is What.TRIDENT:
+        _trident(case, state, baseline, output)
+        return
     try:
         results, comparisons, sweep = _measure(what, case, baseline, rounds)
     except BenchmarkError as error:
@@ -115,7 +115,7 @@ def main(
         print_tables(report, Console(width=None if sys.stdout.isatty() else WIDTH))
 
 
-def _trident(seconds: float, warmup: float, state: str | None, output: Output) -> None:
+def _trident(case: Case, state: str | None, baseline: Path | None, output: Output) -> None:
     from benchmarks.trident import TridentResult, all_cases
 
     def line(each: TridentResult) -> str:
@@ -124,9 +124,15 @@ def _trident(seconds: float, warmup: float, state: str | None, output: Output) -
             f" {each.words_per_second:,.0f} words/s, {each.batches_per_second:,.0f} batches/s"
             f"{_cpu(each.cpu_per_million, 'words')}, {each.cores_busy:.2f} cores,"
             f" {each.state_writes:.2f} writes a batch to the state manager ({each.state})"
+            f"{_beside(each)}"
         )
 
-    _print(lambda: all_cases(seconds, warmup, state), line, output)
+    def _beside(each: TridentResult) -> str:
+        if each.baseline is None:
+            return ""
+        return f"; the baseline {each.baseline:,.0f} words/s, ratio {each.words_per_second / each.baseline:.2f}"
+
+    _print(lambda: all_cases(case, state, baseline), line, output)
 
 
 def _columns(rows: int, spouts: int, output: Output) -> None:

@@ -44,19 +44,24 @@ def rounds_against(
 ) -> tuple[Comparison, list[Result]]:
     """So many rounds, each with ours first and the baseline after it."""
     check_comparable(case)
-    command = command_of(file, case)
     results, pairs = [], []
     for _ in range(rounds):
         ours = run(case)
         results.append(ours)
-        pairs.append(Round(ours.words_per_second, _run(command, case.seconds)))
-    return compare(pairs, " ".join(command), case), results
+        pairs.append(Round(ours.words_per_second, rate_of(file, case)))
+    return compare(pairs, " ".join(command_of(file, case)), case), results
 
 
-def _run(command: list[str], seconds: float) -> float:
+def rate_of(file: Path, case: Case) -> float:
+    """The words/s of one run of the baseline.
+
+    Raises:
+        BenchmarkError: it fails, or does not end.
+    """
+    command = command_of(file, case)
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=seconds + STARTS_AND_ENDS_WITHIN, check=True
+            command, capture_output=True, text=True, timeout=case.seconds + STARTS_AND_ENDS_WITHIN, check=True
         )
     except subprocess.TimeoutExpired as error:
         raise BenchmarkError(f"the baseline did not end within {error.timeout:g} s: {' '.join(command)}") from error

@@ -19,16 +19,23 @@ from ardea.state.manager import Delete
 from ardea.trident import BatchSpout, Count, MemoryMapState, TridentTopology
 from ardea.trident.spout import BatchCollector
 from ardea.trident.store import ROOT
+from benchmarks.baseline import rate_of
 from benchmarks.harness import Running, run_topology
 from benchmarks.processes import ProcessTree
-from benchmarks.results import per_million
+from benchmarks.results import Case, per_million
 from benchmarks.topologies import FOLDER, word_list
 
 STARTS_WITHIN = 60.0
+SIZES = ((10_000, 4), (10, 1), (10, 10))
+"""Words a batch, and batches at once."""
 
 
 class TridentResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One run.  ``state``: files or zookeeper; ``state_writes``: to it, for a batch, as its nodes' versions say."""
+    """One run.
+
+    ``state``: files or zookeeper; ``state_writes``: to it, for a batch, as its nodes' versions say; ``baseline``: the
+    words/s of another program that ran behind it.
+    """
 
     state: str
     words_in_batch: int
@@ -39,6 +46,7 @@ class TridentResult(msgspec.Struct, frozen=True, kw_only=True):
     cpu_per_million: float | None
     cores_busy: float
     state_writes: float
+    baseline: float | None = None
 
 
 def some_words(count: int) -> list[str]:
@@ -159,6 +167,10 @@ def _reader(file: Path) -> Callable[[], list[float]]:
     return read
 
 
-def all_cases(seconds: float, warmup: float, address: str | None = None) -> list[TridentResult]:
-    """10,000 words a batch, and ten."""
-    return [measure(size, pending, seconds, warmup, address) for size, pending in ((10_000, 4), (10, 1), (10, 10))]
+def all_cases(case: Case, address: str | None, baseline: Path | None) -> list[TridentResult]:
+    """10,000 words a batch, and ten; of the case only the times count, and what the baseline is called with."""
+    return [_beside(case, baseline, measure(*each, case.seconds, case.warmup, address)) for each in SIZES]
+
+
+def _beside(case: Case, baseline: Path | None, result: TridentResult) -> TridentResult:
+    return result if baseline is None else msgspec.structs.replace(result, baseline=rate_of(baseline, case))
