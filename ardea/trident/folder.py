@@ -14,6 +14,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any, Self
 
 import msgspec
@@ -86,6 +87,22 @@ class FolderMap(BackingMap):
         """What it replaces is removed behind it."""
         self._folder.write(f"{self._life}/{self._written:012}{FULL}", self._entries, self._coding)
         self._folder.remove_before(self._life, self._written)
+
+
+class FolderReader(BackingMap):
+    """All partitions, as their owners had left them when this was made; StateError if one was replaced just then."""
+
+    def __init__(self, uri: str, wrap: Wrap) -> None:
+        coding = Entries(wrap)
+        self._entries = dict(chain.from_iterable(entries.items() for entries in _partitions(uri, coding)))
+
+    def multi_get(self, keys: Sequence[Key]) -> list[Any]:
+        """From memory."""
+        return [self._entries.get(encode_key(key), _NOTHING)[1] for key in keys]
+
+    def multi_put(self, keys: Sequence[Key], values: Sequence[Any]) -> None:  # noqa: ARG002
+        """Whoever only reads owns nothing."""
+        raise FailedException("the partitions belong to other processes; this attempt fails and nothing was stored")
 
 
 class _Folder:
@@ -215,13 +232,21 @@ class FolderState(MapStateFactory):
         _Folder(self._uri, "").divide(partitions)
         return FolderMap(self._uri, partition, self._kind.wrap)
 
+    def reader(self, partition: int, partitions: int) -> FolderReader:  # noqa: ARG002 -- it has them all
+        """Reads all of it, once."""
+        return FolderReader(self._uri, self._kind.wrap)
+
     def items(self) -> Iterator[tuple[Key, Any]]:
         """(key, present value) of all partitions; StateError if a task replaces what is being read."""
-        coding = Entries(self._kind.present)
-        for partition in filter(str.isdigit, _Folder(self._uri, "").lives()):
-            folder = _Folder(self._uri, partition)
-            if life := folder.complete():
-                yield from folder.entries(life, coding).values()
+        for entries in _partitions(self._uri, Entries(self._kind.present)):
+            yield from entries.values()
+
+
+def _partitions(uri: str, coding: Entries) -> Iterator[dict[bytes, Entry]]:
+    for partition in filter(str.isdigit, _Folder(uri, "").lives()):
+        folder = _Folder(uri, partition)
+        if life := folder.complete():
+            yield folder.entries(life, coding)
 
 
 def _file_system(uri: str) -> tuple[Any, str]:

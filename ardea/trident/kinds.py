@@ -83,7 +83,15 @@ class MapStateFactory(StateFactory):
         """The backing map of a partition, of so many."""
         raise NotImplementedError
 
+    def reader(self, partition: int, partitions: int) -> BackingMap:
+        """One that is only read, and owns nothing."""
+        return self.open(partition, partitions)
+
     def make_state(self, config: Mapping[str, Any], partition_index: int, num_partitions: int) -> MapState:  # noqa: ARG002
         """The state of a partition."""
         backing = self.open(partition_index, num_partitions)
         return self._kind.state(CachedMap(backing, self._cache) if self._cache else backing)
+
+    def make_reader(self, config: Mapping[str, Any], partition_index: int, num_partitions: int) -> MapState:  # noqa: ARG002
+        """Without a cache: who writes meanwhile does not tell."""
+        return self._kind.state(self.reader(partition_index, num_partitions))

@@ -45,15 +45,19 @@ class MemcachedMap(BackingMap):
         partition: whose writes these are.
         partitions: how many there are.
         wrap: makes the stored value of its fields.
+        owns: it takes the partition over; False: it only reads.
     """
 
-    def __init__(self, server: str, namespace: str, partition: int, partitions: int, wrap: Wrap) -> None:
+    def __init__(
+        self, server: str, namespace: str, partition: int, partitions: int, wrap: Wrap, *, owns: bool = True
+    ) -> None:
         self._client, self._errors = _connect(server)
         self._server, self._namespace = server, namespace
         self._partition, self._partitions = partition, partitions
         self._place = f"{namespace}:owner:{partition}"
         self._coding = Entries(wrap)
-        self._record: _Record | None = None
+        self._owns = owns
+        self._record = None if owns else _Record(secrets.token_hex(8))  # which no partition knows
         self._versions: dict[str, bytes | None] = {}  # of what was read and not yet written; None: there was nothing
 
     def multi_get(self, keys: Sequence[Key]) -> list[Any]:
@@ -104,7 +108,8 @@ class MemcachedMap(BackingMap):
 
     def _read(self, ids: Sequence[str]) -> dict[str, bytes]:
         found = self._client.gets_many(ids) if ids else {}
-        self._versions.update({id_: found[id_][1] if id_ in found else None for id_ in ids})
+        if self._owns:
+            self._versions.update({id_: found[id_][1] if id_ in found else None for id_ in ids})
         return {id_: data for id_, (data, _) in found.items()}
 
     def _own(self) -> _Record:
@@ -215,10 +220,14 @@ class MemcachedState(MapStateFactory):
         opened.divide()
         return opened
 
+    def reader(self, partition: int, partitions: int) -> MemcachedMap:
+        """Sees each value as it is at the time of each read, however many partitions there are."""
+        return MemcachedMap(self._server, self._namespace, partition, partitions, self._kind.wrap, owns=False)
+
     def get(self, keys: Sequence[Key]) -> list[Any]:
         """The present values of these keys, None where there is none; takes nothing over."""
         client, _ = _connect(self._server)
-        place, coding = MemcachedMap(self._server, self._namespace, 0, 1, self._kind.wrap), Entries(self._kind.present)
+        place, coding = self.reader(0, 1), Entries(self._kind.present)
         try:
             ids = [place._id(key) for key in keys]
             found = client.get_many(ids)

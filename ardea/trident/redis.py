@@ -76,9 +76,12 @@ class RedisMap(BackingMap):
         partition: whose writes these are.
         partitions: how many there are.
         wrap: makes the stored value of its fields.
+        owns: it takes the partition over; False: it only reads.
     """
 
-    def __init__(self, url: str, namespace: str, partition: int, partitions: int, wrap: Wrap) -> None:
+    def __init__(
+        self, url: str, namespace: str, partition: int, partitions: int, wrap: Wrap, *, owns: bool = True
+    ) -> None:
         self._client, self._errors = _connect(url)
         self._url, self._partition, self._partitions = url, partition, partitions
         self._place = f"{partitions}/{partition}"
@@ -87,7 +90,7 @@ class RedisMap(BackingMap):
         self._lasts = f"{head}:last:"
         self._coding = Entries(wrap)
         self._put = self._client.register_script(_PUT)
-        self._token = ""
+        self._token = "" if owns else secrets.token_hex(8)  # which no partition knows
 
     def multi_get(self, keys: Sequence[Key]) -> list[Any]:
         """One command."""
@@ -187,6 +190,10 @@ class RedisState(MapStateFactory):
     def open(self, partition: int, partitions: int) -> RedisMap:
         """One partition."""
         return RedisMap(self._url, self._namespace, partition, partitions, self._kind.wrap)
+
+    def reader(self, partition: int, partitions: int) -> RedisMap:
+        """Sees what its owners have written at the time of each read."""
+        return RedisMap(self._url, self._namespace, partition, partitions, self._kind.wrap, owns=False)
 
     def items(self) -> Iterator[tuple[Key, Any]]:
         """(key, present value) of all partitions, read while others may write."""

@@ -42,9 +42,10 @@ class SqliteMap(BackingMap):
         partition: whose writes these are.
         partitions: how many there are.
         wrap: makes the stored value of its fields.
+        owns: it takes the partition over; False: it only reads.
     """
 
-    def __init__(self, path: Path, partition: int, partitions: int, wrap: Wrap) -> None:
+    def __init__(self, path: Path, partition: int, partitions: int, wrap: Wrap, *, owns: bool = True) -> None:
         self._path, self._partition, self._partitions, self._wrap = path, partition, partitions, wrap
         self._place = partitions * _DIVISION + partition
         self._token = secrets.token_hex(8)
@@ -57,8 +58,9 @@ class SqliteMap(BackingMap):
             with self._writing():
                 for statement in _SCHEMA:
                     self._connection.execute(statement)
-                self._connection.execute("DELETE FROM owners WHERE partition / ? != ?", (_DIVISION, partitions))
-                self._connection.execute("REPLACE INTO owners VALUES (?, ?)", (self._place, self._token))
+                if owns:
+                    self._connection.execute("DELETE FROM owners WHERE partition / ? != ?", (_DIVISION, partitions))
+                    self._connection.execute("REPLACE INTO owners VALUES (?, ?)", (self._place, self._token))
         except sqlite3.Error as error:
             raise self._refused("opened", error) from error
 
@@ -172,6 +174,10 @@ class SqliteState(MapStateFactory):
     def open(self, partition: int, partitions: int) -> SqliteMap:
         """Opens the file and takes the partition over."""
         return SqliteMap(self._path, partition, partitions, self._kind.wrap)
+
+    def reader(self, partition: int, partitions: int) -> SqliteMap:
+        """Opens the file; sees what its owners have written at the time of each read."""
+        return SqliteMap(self._path, partition, partitions, self._kind.wrap, owns=False)
 
     def items(self) -> Iterator[tuple[Key, Any]]:
         """(key, present value) of all partitions, read without disturbing the writers; nothing if there is no file."""

@@ -116,6 +116,13 @@ class StateFactory(ABC):
     def make_state(self, config: Mapping[str, Any], partition_index: int, num_partitions: int) -> State:
         """Called once in each task that owns a partition."""
 
+    def make_reader(self, config: Mapping[str, Any], partition_index: int, num_partitions: int) -> State:
+        """Called instead where the state is only asked (``new_static_state``): it may have an owner elsewhere.
+
+        By default as ``make_state``.
+        """
+        return self.make_state(config, partition_index, num_partitions)
+
 
 class StateUpdater(Operation):
     """Writes a batch to a state.

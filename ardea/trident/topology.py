@@ -86,8 +86,8 @@ class TridentTopology:
         return stream.project(ARGS)
 
     def new_static_state(self, factory: StateFactory) -> TridentState:
-        """A state that only :meth:`Stream.state_query` uses."""
-        return TridentState(None, self.add_state(factory))
+        """A state that only :meth:`Stream.state_query` uses; another topology may write it meanwhile."""
+        return TridentState(None, self.add_state(_AskedFactory(factory)))
 
     def merge(self, streams: Sequence[Stream], fields: Fields | None = None) -> Stream:
         """One stream of all tuples, batch by batch, with the fields of the first stream or these."""
@@ -257,3 +257,15 @@ class _SnapshotFactory(StateFactory):
         if isinstance(state, MapState) and not isinstance(state, Snapshottable):
             return SnapshottableMap(state)
         return state
+
+
+class _AskedFactory(StateFactory):
+    """Makes states that are only asked."""
+
+    def __init__(self, factory: StateFactory) -> None:
+        self._factory = factory
+        self.partitions, self.kind = factory.partitions, factory.kind
+
+    def make_state(self, config: Mapping[str, Any], partition_index: int, num_partitions: int) -> State:
+        """The factory's reader."""
+        return self._factory.make_reader(config, partition_index, num_partitions)

@@ -151,6 +151,24 @@ def test_grouped_and_ungrouped(factory, backend):
     single.close()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_who_only_asks_takes_nothing_over(factory, backend, kind):
+    """As another topology does with ``new_static_state``, with a number of tasks of its own."""
+    made = factory(backend, kind, cache=9)
+    owner = made.make_state({}, 0, 1)
+    add(owner, 1, "aab")
+    readers = [made.make_reader({}, index, 3) for index in range(3)]
+    assert [values(reader, "abc") for reader in readers] == [[2, 1, None]] * 3
+    assert add(owner, 2, "ac") == [3, 1]
+    assert [values(reader, "abc") for reader in readers] == [[3, 1, 1]] * 3
+    with pytest.raises(FailedException):
+        add(readers[0], 3, "a")
+    assert add(owner, 3, "a") == [4]
+    for state in (owner, *readers):
+        state.close()
+
+
 TABLES = {
     "opaque": ["test_opaque_map", "test_a_removal_is_repeated_from_what_was_there", "test_a_snapshot_is_one_key"],
     "transactional": ["test_transactional_map", "test_the_published_transactional_example"],

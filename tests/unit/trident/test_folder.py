@@ -44,6 +44,21 @@ def test_values_outlive_their_task(tmp_path, monkeypatch, kind, most):
     assert len(list(life.iterdir())) <= most + 2, "what is replaced is removed"
 
 
+def test_who_only_asks_takes_nothing_over_and_sees_all_partitions(tmp_path):
+    """As they were when it began."""
+    made = FolderState.opaque(str(tmp_path))
+    owners = [made.make_state({}, index, 2) for index in (0, 1)]
+    add(owners[0], 1, a=2)
+    add(owners[1], 1, b=3)
+    reader = made.make_reader({}, 2, 3)
+    assert reader.multi_get([("a",), ("b",), ("c",)]) == [2, 3, None]
+    add(owners[0], 2, a=5)
+    assert reader.multi_get([("a",)]) == [2]
+    assert made.make_reader({}, 0, 1).multi_get([("a",)]) == [7]
+    with pytest.raises(FailedException, match="belong to other processes"):
+        add(reader, 3, a=1)
+
+
 def test_a_late_write_between_the_look_and_the_file_changes_nothing(tmp_path, monkeypatch):
     """The former task has just looked who the owner is, and is frozen."""
     made = FolderState.opaque(str(tmp_path))

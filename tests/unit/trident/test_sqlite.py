@@ -11,7 +11,10 @@ import pytest
 
 from ardea import FailedException
 from ardea.errors import StateError
-from ardea.trident import SqliteState
+from ardea.testing import Cluster
+from ardea.trident import FixedBatchSpout, MapGet, SqliteState, TridentTopology
+
+from .parts import AT_ONCE
 
 KINDS = ["opaque", "transactional", "non_transactional"]
 NOON = dt.datetime(2020, 2, 3, 12, tzinfo=dt.UTC)
@@ -68,6 +71,22 @@ def test_a_task_that_was_replaced_writes_nothing(tmp_path, opened, kind):
     write(other, 2, {("c",): 3})
     write(replacement, 2, {("d",): 4})
     assert dict(factory.items()) == {("a",): 1, ("c",): 3, ("d",): 4}
+
+
+def test_a_topology_that_only_asks_leaves_the_file_to_its_owner(tmp_path, opened):
+    factory = SqliteState.opaque(tmp_path / "state.sqlite", cache=5)
+    owner, seen = opened(factory), []
+    write(owner, 1, {("a",): 1})
+    topology = TridentTopology("asks")
+    words = topology.new_stream("words", FixedBatchSpout(["word"], [["a"], ["b"]], 2)).parallelism_hint(3)
+    asked = words.partition_by("word").state_query(topology.new_static_state(factory), "word", MapGet(), "count")
+    asked.parallelism_hint(3).peek(lambda tup: seen.append(tuple(tup)))
+    with Cluster(topology, config=AT_ONCE) as cluster:
+        cluster.run_until(lambda: cluster.over)
+        assert cluster.state == "SUCCEEDED"
+    assert sorted(seen) == [("a", 1), ("b", None)]
+    write(owner, 2, {("a",): 2})
+    assert dict(factory.items()) == {("a",): 2}
 
 
 def test_a_write_that_fails_leaves_nothing(tmp_path, opened):
