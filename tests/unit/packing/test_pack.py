@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ardea.config import validate
+from ardea.config import Settings, validate
 from ardea.errors import ConfigError, TopologyError
 from ardea.plan import Resource
 from ardea.plan.resource import GIB, MIB, total
@@ -17,6 +17,8 @@ from scheduler.packing import (
     RoundRobinPacking,
     packing_for,
 )
+from scheduler.packing.resource_compliant import MAX_INSTANCES
+from scheduler.packing.rules import Rules
 from tests.unit.packing import plans
 from tests.unit.packing.plans import (
     ALL,
@@ -142,6 +144,19 @@ def test_executors_of_a_component_and_of_all_differ_by_at_most_one_between_conta
     packing = algorithm.pack(configured(plan, {"supervisor.slots.ports": 6}))
     assert_even(packing, [c.name for c in plan])
     assert sizes(packing)[-1] - sizes(packing)[0] <= 1
+
+
+@given(plan=plans.topologies(grouped=False), limits=plans.limits())
+def test_resource_compliant_is_as_even_as_the_limits_allow(plan, limits):
+    """A container with two executors of a component less than another one has no room for a second."""
+    plan = configured(plan, limits)
+    packing, rules = ResourceCompliantPacking().pack(plan), Rules.of(Settings.of(plan.config), MAX_INSTANCES)
+    for part in plan:
+        counts = spread_of(packing, part.name)
+        for container, count in zip(packing.containers, counts, strict=True):
+            if count < max(counts) - 1:
+                used = total([part.resource, *(i.resource for i in container.instances)])
+                assert not rules.allow(len(container.instances) + 1, used)
 
 
 @algorithms
