@@ -149,7 +149,7 @@ class LocalRun:
         self._state: StateManager = undo.enter_context(self._home.open_state())
         self._tenure = Tenure(self._state, self.topology)
         undo.callback(self._tenure.release)
-        register(self._state, self.submission.record())
+        register(self._state, self.submission.record(), active=self.submission.definition.active)
         undo.callback(self._forget)
         self._tenure.begin()
         self._forget_former()

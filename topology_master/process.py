@@ -186,8 +186,6 @@ class MasterProcess:
         path = paths.master(topology)
         self._state.set(path, records.encode(self._location(term.number)), self._state.get(path).version)
         store = StateStore(self._state, topology, term)
-        if term.number == 1 and not definition.active:
-            store.execution(ExecutionState(RunState.PAUSED))
         path = paths.execution_state(topology)
         present, former = store.plans(definition)
         return Master(

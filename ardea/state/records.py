@@ -104,6 +104,11 @@ class ExecutionState(msgspec.Struct, frozen=True):
     end: EndFacts = EndFacts()
     switch: Switch | None = None
 
+    @classmethod
+    def first(cls, *, active: bool) -> Self:
+        """Of a topology that is submitted; one that is not active waits for ``ardea activate``."""
+        return cls(RunState.RUNNING if active else RunState.PAUSED)
+
 
 class SchedulerLocation(msgspec.Struct, frozen=True, kw_only=True):
     """Who keeps the topology's processes: ``scheduler`` is ``local`` with its host and process id."""

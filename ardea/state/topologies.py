@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from ardea.errors import Conflict, NotFound, StateError
 from ardea.state import paths, records
 from ardea.state.manager import Check, Create, Delete, StateManager
-from ardea.state.records import ExecutionState, R, RunState, TopologyRecord
+from ardea.state.records import ExecutionState, R, TopologyRecord
 
 _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 
@@ -32,19 +32,18 @@ class TopologyStatus:
         return paths.name_of(self.id)
 
 
-def register(state: StateManager, record: TopologyRecord) -> None:
-    """Submits a topology under its name.
+def register(state: StateManager, record: TopologyRecord, *, active: bool = True) -> None:
+    """Submits a topology under its name; one that is not ``active`` waits for ``ardea activate``.
 
     The caller holds, or has created, ``paths.scheduler(record.id)``: that is what makes the topology run.
 
     Raises:
         Conflict: a topology of this name is running.  Nothing of the new one is left.
     """
-    running = RunState.RUNNING
     state.transaction(
         [
             Create(paths.topology(record.id), records.encode(record)),
-            Create(paths.execution_state(record.id), records.encode(ExecutionState(running))),
+            Create(paths.execution_state(record.id), records.encode(ExecutionState.first(active=active))),
         ]
     )
     try:

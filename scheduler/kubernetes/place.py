@@ -70,7 +70,10 @@ class Place:
                 state.transaction(
                     [
                         Create(paths.topology(topology), records.encode(objects.record_of(root))),
-                        Create(paths.execution_state(topology), records.encode(ExecutionState(RunState.RUNNING))),
+                        Create(
+                            paths.execution_state(topology),
+                            records.encode(ExecutionState.first(active=self._definition.active)),
+                        ),
                         Create(paths.scheduler(topology), records.encode(location)),
                     ]
                 )

@@ -51,6 +51,19 @@ def finish_containers(cluster):
         cluster.patch("Job", name, {"status": {"conditions": [{"type": "Complete", "status": "True"}]}})
 
 
+@pytest.mark.parametrize(("active", "state"), [(True, RunState.RUNNING), (False, RunState.PAUSED)])
+def test_what_is_submitted_inactive_is_known_as_such_from_the_beginning(cluster, prepared, tmp_path, active, state):
+    """A master that dies as soon as it has registered the topology leaves that to the next one."""
+    made = prepared()
+    definition = msgspec.structs.replace(made.blueprint.definition, state=str(tmp_path / "state"), active=active)
+    submit(cluster, msgspec_replace(made, definition))
+    place = Place(cluster, definition)
+    place.register(place.root())
+    with open_state(definition.state) as manager:
+        path = paths.execution_state(definition.topology)
+        assert records.decode(manager.get(path).data, ExecutionState, path) == ExecutionState(state)
+
+
 def test_two_masters_register_once(cluster, place, tmp_path):
     place.register(place.root())
     assert len(known(cluster, tmp_path)) == 3

@@ -33,6 +33,13 @@ def submit(state, topology_id, hour=0):
     return scheduler
 
 
+@pytest.mark.parametrize(("active", "first"), [(True, RunState.RUNNING), (False, RunState.PAUSED)])
+def test_what_is_submitted_inactive_is_paused_from_the_beginning(state, active, first):
+    state.lease(paths.scheduler("wc-00000001"), b"")
+    topologies.register(state, record("wc-00000001"), active=active)
+    assert topologies.status(state, "wc-00000001").execution == ExecutionState(first)
+
+
 def finish(state, topology_id, how=RunState.SUCCEEDED):
     path = paths.execution_state(topology_id)
     state.set(path, records.encode(ExecutionState(how)), state.get(path).version)
