@@ -20,6 +20,7 @@ OTHER_PROCESSES = 4  # the topology's supervisor; container 0: supervisor, maste
 FILES_A_TASK = 6  # in a stream manager: two connections; in a supervisor: three pipes
 FILES_A_PEER = 4
 FILES_BESIDE = 64
+LEAST_ROOM = 1 << 16
 _CGROUP = Path("/sys/fs/cgroup")
 
 
@@ -47,6 +48,17 @@ class Machine:
             ),
             files=None if hard_files == resource.RLIM_INFINITY else hard_files,
         )
+
+
+def no_room(folder: Path) -> str:
+    """What to say while the disk of this folder is full; empty while it is not, and if nobody knows."""
+    try:
+        disk = os.statvfs(folder)
+    except OSError:
+        return ""
+    if disk.f_bavail * disk.f_frsize >= LEAST_ROOM:
+        return ""
+    return f"the disk of {folder} is full: logs lose lines, and what must be written down waits; free some space"
 
 
 def check(packing: PackingPlan, machine: Machine) -> None:

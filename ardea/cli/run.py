@@ -17,6 +17,7 @@ from ardea.cli.progress import Display, Rates
 from ardea.errors import ExitCode, UserError
 from ardea.metrics import Totals
 from ardea.state.records import RunState
+from scheduler import capacity
 from scheduler.control import waiting_for
 from scheduler.giveup import PATIENCE
 from scheduler.home import Home
@@ -133,7 +134,7 @@ class Watch(Keeper):
         state = "STARTING" if waiting or run.status is None else run.status.state
         if run.stage is not Stage.RUNNING:
             state = "STOPPING"
-        self._display.show(state, now, waiting or self._rates.line(now))
+        self._display.show(state, now, capacity.no_room(run.folder) or waiting or self._rates.line(now))
 
     def _print_logs(self) -> None:
         for selection in self._logs:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -181,6 +182,30 @@ def test_a_full_disk_is_named_and_nothing_starts(ardea, state, room):
     assert "hint: free some space" in run.stderr
     assert left_in_state(state) == []
     assert list((state / "local").iterdir()) == []
+
+
+def test_a_disk_that_is_full_for_a_while_costs_only_time(start, ardea, leaks, deadline, state, tmp_path):
+    """The second half is processed meanwhile; the end, which must be written down, waits until there is room."""
+    gate, none, all_ = tmp_path / "gate", (0, resource.RLIM_INFINITY), (resource.RLIM_INFINITY,) * 2
+    run = start("run", topology("Halves"), "--containers", 2, "--set", f"test.gate={gate}", "-o", "json")
+
+    def its_own():
+        return {pid for pid, line in leaks.processes().items() if pid == run.pid or str(state) in line}
+
+    deadline(lambda: acked(ardea, "Halves") == 2000, "half of it is acked")
+    masters = {pid for pid, line in leaks.processes().items() if pid in its_own() and "topology_master" in line}
+    for pid in its_own():
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, none)
+    gate.touch()
+    deadline(lambda: masters and not masters & leaks.processes().keys(), "the master could not write down the end")
+    for pid in its_own():
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, all_)
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == ExitCode.OK, err
+    assert json.loads(out)["components"]["add"]["executed"] == 4000
+    assert "the sum is 3998000" in ardea("logs", "Halves", "add:0").stdout
+    assert left_in_state(state) == []
 
 
 def test_whoever_stops_reading_ends_the_run(start, state):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 from ardea import Bolt, ConfigError, Grouping, Spout, Topology
 
@@ -23,6 +24,18 @@ class Numbers(Spout):
             return
         self.left -= 1
         self.emit((self.left,), tup_id=self.left)
+
+
+class Gated(Numbers):
+    """The second half as soon as the file ``test.gate`` is there."""
+
+    def initialize(self, config, context):
+        super().initialize(config, context)
+        self.half, self.gate = self.left // 2, Path(config["test.gate"])
+
+    def next_tuple(self):
+        if self.left != self.half or self.gate.exists():
+            super().next_tuple()
 
 
 class Endless(Spout):
@@ -116,6 +129,12 @@ class Unhurried(Bolt):
 
 class Sum(Topology):
     numbers = Numbers.spec(par=2)
+    add = Add.spec(inputs={numbers: Grouping.GLOBAL})
+    ignore = Ignore.spec(inputs=[add])
+
+
+class Halves(Topology):
+    numbers = Gated.spec(par=2)
     add = Add.spec(inputs={numbers: Grouping.GLOBAL})
     ignore = Ignore.spec(inputs=[add])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from ardea.errors import ClusterError, NotFound, UserError
 from ardea.plan import ContainerPlan, InstancePlan, PackingPlan, Resource
-from scheduler.capacity import PROCESS_BYTES, Machine, check, check_ports
+from scheduler.capacity import PROCESS_BYTES, Machine, check, check_ports, no_room
 from scheduler.home import Home, hold, is_held
 
 BOUNDLESS = Machine(None, None, None, None)
@@ -74,6 +75,14 @@ def test_a_metrics_port_that_is_taken_is_named():
 def test_ports_end():
     with pytest.raises(ClusterError, match="ports end at 65535"):
         check_ports(65535, 1)
+
+
+def test_a_full_disk_is_named_while_it_is(tmp_path, monkeypatch):
+    assert no_room(tmp_path) == no_room(tmp_path / "missing") == ""
+    full = SimpleNamespace(f_bavail=3, f_frsize=4096)
+    monkeypatch.setattr(os, "statvfs", lambda _: full)
+    assert str(tmp_path) in no_room(tmp_path)
+    assert "free some space" in no_room(tmp_path)
 
 
 def test_old_runs_are_pruned_and_running_ones_kept(tmp_path):
