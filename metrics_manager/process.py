@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import time
 from pathlib import Path
@@ -14,10 +15,15 @@ from ardea.metrics import Identity
 from ardea.plan.definition import Definition
 from ardea.protocol.wire_pb2 import SUMMARY, Header
 from ardea.state import Sight, open_state
-from ardea.transport import Bound, Dialled, Keyring, Poller, context, holder
+from ardea.supervision import records
+from ardea.transport import LINGER_MS, Bound, Dialled, Keyring, Poller, context, holder
 from metrics_manager.server import MetricsManager
 
-LAST_SNAPSHOTS = 0.5
+LOOK_EVERY = 0.5
+END_LOOK_EVERY = 0.05
+"""The same once the topology is over."""
+LAST_SNAPSHOTS = 5.0
+"""Seconds that the other processes of the container have to end then."""
 MASTER = 0
 """The number of the master's container."""
 
@@ -50,6 +56,8 @@ class MetricsManagerProcess:
         self._keys = Keyring.read(keys, definition.keys)
         self._master: Dialled | None = None
         self._over_since: float | None = None
+        self._alone = False
+        self._name = os.environ.get("ARDEA_NAME", "")  # as the supervisor calls it
 
     def run(self) -> ExitCode:
         """Until the topology is over, or the process is told to stop."""
@@ -59,20 +67,21 @@ class MetricsManagerProcess:
         while self.exit_code is None:
             self.poller.wait(max(0.0, due - time.monotonic()), lambda: self.exit_code is not None)
             now = time.monotonic()
-            for _, frames in self._socket.receive(1024):
-                self.manager.accept(frames[0], now)
+            heard = self._receive(now)
             if now >= due:
                 self.manager.late(now - due)
-                due = now + min(self._interval, LAST_SNAPSHOTS)
+                due = now + min(self._interval, LOOK_EVERY)
                 leash.beat(in_user_code=False)
                 self.manager.flush(now, time.time())
                 self.manager.expire(now)
-                self._sight.look()
                 self._tell_master()
+            elif not heard:
+                continue
+            if self._sight.look().final:  # a last snapshot may bring the news
+                due = min(due, now + END_LOOK_EVERY)
                 if self._over(now):
                     self._stop(ExitCode.OK)
-        for _, frames in self._socket.receive(1024):
-            self.manager.accept(frames[0], time.monotonic())
+        self._receive(time.monotonic())
         self._tell_master()
         self._leave_summary()
         self._close()
@@ -85,12 +94,21 @@ class MetricsManagerProcess:
             new.write_bytes(self.manager.summary(1))
             new.rename(new.with_suffix(""))
 
+    def _receive(self, now: float) -> bool:
+        """Takes the snapshots that wait; False: there were none."""
+        taken = 0
+        for _, frames in self._socket.receive(1024):
+            self.manager.accept(frames[0], now)
+            taken += 1
+        return taken > 0
+
     def _over(self, now: float) -> bool:
-        """Whether the topology has been over long enough for every process to have sent its last snapshot."""
-        if not self._sight.final:
-            return False
+        """Whether every process has sent its last snapshot: all had ended at the look before, or will not end."""
         self._over_since = self._over_since or now
-        return now - self._over_since >= LAST_SNAPSHOTS
+        if self._alone or now - self._over_since >= LAST_SNAPSHOTS:
+            return True
+        self._alone = records.is_last(self._folder, self._name)
+        return False
 
     def _tell_master(self) -> None:
         """Cumulative, so that a lost one heals with the next."""
@@ -109,7 +127,7 @@ class MetricsManagerProcess:
 
     def _close(self) -> None:
         if self._master is not None:
-            self._master.close()
+            self._master.close(0 if self._sight.final else LINGER_MS)  # it may have ended first
         self._socket.close()
         self._state.close()
         self.manager.close()

@@ -26,7 +26,7 @@ from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import EXIT, LEAVE, Header, Order, Plan
 from ardea.state import Sight, open_state
 from ardea.state.records import MasterLocation
-from ardea.transport import Bound, Dialled, Door, Keyring, Poller, context, holder, peer_number
+from ardea.transport import LINGER_MS, Bound, Dialled, Door, Keyring, Poller, context, holder, peer_number
 from stream_manager.departure import Departure
 from stream_manager.gauges import Gauges
 from stream_manager.registration import Registrar
@@ -69,10 +69,10 @@ class ToMaster(Dialled):
         self._poller = poller
         poller.watch(self)
 
-    def close(self) -> None:
+    def close(self, linger_ms: int = LINGER_MS) -> None:
         """Watches it no longer, and closes it."""
         self._poller.forget(self)
-        super().close()
+        super().close(linger_ms)
 
 
 class StreamManagerProcess:

@@ -121,6 +121,14 @@ def read_status(folder: Path) -> dict[str, Any]:
     return status
 
 
+def is_last(folder: Path, name: str) -> bool:
+    """Whether all other processes of the supervisor have ended for good."""
+    processes = read_status(folder).get("processes", {})
+    return name in processes and all(
+        process["state"] in ("finished", "failed") for other, process in processes.items() if other != name
+    )
+
+
 def write_status(folder: Path, status: dict[str, Any]) -> None:
     """Replace ``status.json``."""
     replace(folder / "status.json", json.dumps(status, indent=1) + "\n")

@@ -170,9 +170,9 @@ class Dialled:
         self.statistics.sent += 1
         return True
 
-    def close(self) -> None:
-        """Sends what waits for up to a second."""
-        self._socket.close(LINGER_MS)
+    def close(self, linger_ms: int = LINGER_MS) -> None:
+        """Sends what waits for up to so long."""
+        self._socket.close(linger_ms)
 
     @property
     def pollable(self) -> zmq.Socket[bytes]:

@@ -48,6 +48,18 @@ def test_status_is_empty_before_there_was_a_supervisor(tmp_path):
     assert records.read_status(tmp_path) == {"state": "running"}
 
 
+@pytest.mark.parametrize(
+    ("others", "last"),
+    [(["finished", "failed"], True), (["finished", "running"], False), (["waiting"], False), ([], True)],
+)
+def test_the_last_process_has_only_ended_ones_beside_it(tmp_path, others, last):
+    states = {"me": "running", **{f"other-{n}": state for n, state in enumerate(others)}}
+    assert not records.is_last(tmp_path, "me")
+    records.write_status(tmp_path, {"processes": {name: {"state": state} for name, state in states.items()}})
+    assert records.is_last(tmp_path, "me") is last
+    assert not records.is_last(tmp_path, "a stranger")
+
+
 def test_a_specification_comes_back_as_it_was(tmp_path):
     processes = [
         ProcessSpec("count-1", ("python", "-m", "heron_instance"), {"A": "b"}, 1 << 28, "never"),
