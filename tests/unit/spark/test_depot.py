@@ -171,14 +171,20 @@ def test_a_lost_connection_goes_on_where_it_was(tmp_path):
     assert asked == [0, 30, 60, 0, 30, 60, 90]
 
 
-def test_a_file_system_that_never_answers_is_an_error(tmp_path):
+def test_a_file_system_that_never_answers_is_an_error_and_tried_as_often_when_it_is_asked_again(tmp_path):
+    asked = []
+
     def pieces(path, start):
+        asked.append(start)
         raise OSError("no route")
         yield
 
     file = StagedFile("run-1/part-0-0-0.arrow", 1, "", 1, 1)
-    with fetching(tmp_path, pieces, 3) as files, pytest.raises(ClusterError, match="cannot be read: no route"):
-        eventually(lambda: files.local(file))
+    with fetching(tmp_path, pieces, 3) as files:
+        for tries in (4, 8):
+            with pytest.raises(ClusterError, match="cannot be read: no route"):
+                eventually(lambda: files.local(file))
+            assert len(asked) == tries
 
 
 def test_a_scratch_without_room_is_told(tmp_path):
