@@ -31,7 +31,7 @@ from ardea.protocol.flow import Window
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import EXIT, ORDER, Header, Order, Plan
-from ardea.transport import Dialled, Poller, context
+from ardea.transport import Dialled, Poller, caller, context
 from heron_instance.blackbox import BlackBox
 from heron_instance.bolt import BoltExecutor
 from heron_instance.column_bolt import ColumnBoltExecutor, reads_columns
@@ -122,7 +122,7 @@ class InstanceProcess:
             self._reborn,
         )
         ctx = self._context = context()
-        identity = f"t{task}".encode()
+        identity = caller("t", task)
         self._lanes = {
             Lane.CONTROL: Dialled(ctx, identity, addresses.control),
             Lane.DATA: Dialled(ctx, identity, addresses.data),

@@ -16,12 +16,13 @@ from ardea.plan.definition import Definition
 from ardea.protocol.wire_pb2 import SUMMARY, Header
 from ardea.state import Sight, open_state
 from ardea.supervision import records
-from ardea.transport import LINGER_MS, Bound, Dialled, Keyring, Poller, context, holder
+from ardea.transport import LINGER_MS, Bound, Dialled, Keyring, Poller, caller, context, holder
 from metrics_manager.server import MetricsManager
 
 LOOK_EVERY = 0.5
 END_LOOK_EVERY = 0.05
 """The same once the topology is over."""
+LAST_WORD_MS = 50
 LAST_SNAPSHOTS = 5.0
 """Seconds that the other processes of the container have to end then."""
 MASTER = 0
@@ -52,11 +53,12 @@ class MetricsManagerProcess:
         self._socket = Bound(self._context)
         self._socket.bind(address)
         self.poller.watch(self._socket)
-        self._identity = b"x%d" % container
+        self._identity = caller("x", container)
         self._keys = Keyring.read(keys, definition.keys)
         self._master: Dialled | None = None
         self._over_since: float | None = None
         self._alone = False
+        self._looked = 0.0
         self._name = os.environ.get("ARDEA_NAME", "")  # as the supervisor calls it
 
     def run(self) -> ExitCode:
@@ -75,8 +77,9 @@ class MetricsManagerProcess:
                 self.manager.flush(now, time.time())
                 self.manager.expire(now)
                 self._tell_master()
-            elif not heard:
+            elif not heard or now < self._looked + END_LOOK_EVERY:
                 continue
+            self._looked = now
             if self._sight.look().final:  # a last snapshot may bring the news
                 due = min(due, now + END_LOOK_EVERY)
                 if self._over(now):
@@ -127,7 +130,7 @@ class MetricsManagerProcess:
 
     def _close(self) -> None:
         if self._master is not None:
-            self._master.close(0 if self._sight.final else LINGER_MS)  # it may have ended first
+            self._master.close(LAST_WORD_MS if self._sight.final else LINGER_MS)  # it may have ended first
         self._socket.close()
         self._state.close()
         self.manager.close()

@@ -56,7 +56,8 @@ def no_room(folder: Path) -> str:
         disk = os.statvfs(folder)
     except OSError:
         return ""
-    if disk.f_bavail * disk.f_frsize >= LEAST_ROOM:
+    free = disk.f_bavail if os.geteuid() else disk.f_bfree  # the administrator has the reserve, too
+    if not disk.f_blocks or free * disk.f_frsize >= LEAST_ROOM:
         return ""
     return f"the disk of {folder} is full: logs lose lines, and what must be written down waits; free some space"
 

@@ -26,7 +26,19 @@ from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import EXIT, LEAVE, Header, Order, Plan
 from ardea.state import Sight, open_state
 from ardea.state.records import MasterLocation
-from ardea.transport import LINGER_MS, Bound, Dialled, Door, Keyring, Poller, context, holder, peer_number
+from ardea.transport import (
+    LINGER_MS,
+    Bound,
+    Callers,
+    Dialled,
+    Door,
+    Keyring,
+    Poller,
+    caller,
+    context,
+    holder,
+    peer_number,
+)
 from stream_manager.departure import Departure
 from stream_manager.gauges import Gauges
 from stream_manager.registration import Registrar
@@ -95,6 +107,7 @@ class StreamManagerProcess:
         self._lag = self.registry.histogram("ardea_process_loop_lag_seconds")
         self.gauges = Gauges(self.registry)
         ctx = self._context = context()
+        self._name, self._callers = caller("m", place.container), Callers()
         self.poller = Poller()
         self._remembered = self._recall()
         known = self._remembered
@@ -111,13 +124,13 @@ class StreamManagerProcess:
             Lane.DATA: self._peers_in[Lane.DATA].bind(f"tcp://{place.host}:{known.data_port if known else 0}"),
         }
         self._peers_out: dict[tuple[int, Lane], Dialled] = {}
-        self._metrics = Dialled(ctx, b"stream-manager", place.metrics)
+        self._metrics = Dialled(ctx, self._name, place.metrics)
         for endpoint in (*self._instances.values(), *self._peers_in.values()):
             self.poller.watch(endpoint)
         self._sight = Sight(open_state(definition.state), definition.topology)
         self.registrar = Registrar(
             self._find_master,
-            partial(ToMaster, ctx, self.poller, b"m%d" % place.container, self._keys),
+            partial(ToMaster, ctx, self.poller, self._name, self._keys),
             definition,
             place.container,
             self.holder,
@@ -171,14 +184,19 @@ class StreamManagerProcess:
                     if manager is None:
                         continue
                     link = (manager.peers if peers else manager.instances).get(peer_number(identity))
-                    if link is not None:
-                        manager.received(link, lane, Header.FromString(frames[0]), frames[1:], now)
+                    if link is None:
+                        continue
+                    header = Header.FromString(frames[0])
+                    if not peers:
+                        self._callers.hears(link.key, identity, present=header.sender >= link.peer)
+                    manager.received(link, lane, header, frames[1:], now)
+                    self._callers.heard()
 
     def _transmit(self, link: Link, lane: Lane, message: Message) -> None:
         manager = self.manager
         assert manager is not None
         if manager.instances.get(link.key) is link:
-            self._instances[lane].send(b"t%d" % link.key, message)
+            self._instances[lane].send(self._callers.name(link.key), message)
         else:
             self._peers_out[link.key, lane].send(message)
 
@@ -220,7 +238,6 @@ class StreamManagerProcess:
             log.info("plan received", epoch=message.epoch, admission=admission_of(me), life=self.life)
         if self._keys is not None:
             self._keys.learn(message.keys)
-        identity = b"m%d" % self.place.container
         for address in message.addresses:
             for lane, port in ((Lane.DATA, address.data_port), (Lane.CONTROL, address.control_port)):
                 key, where = (address.container, lane), f"tcp://{address.host}:{port}"
@@ -229,7 +246,7 @@ class StreamManagerProcess:
                     if known is not None:
                         known.close()
                     peer = holder(address.container)
-                    self._peers_out[key] = Dialled(self._context, identity, where, self._keys, peer)
+                    self._peers_out[key] = Dialled(self._context, self._name, where, self._keys, peer)
         self.manager.planned(message, packing_from_bytes(message.packing))
         self.registrar.planned(message.epoch, self.manager.greeting.digest)
         for number, lane in [key for key in self._peers_out if key[0] not in self.manager.peers]:

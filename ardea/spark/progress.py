@@ -17,7 +17,7 @@ BATCH_BITS, ROW_BITS = 32, 20
 MAX_ROWS = 1 << ROW_BITS
 _STREAM = "stream"
 _WRITE_EVERY = 0.1
-"""Seconds between two writes of a mark that goes on: what has been acked meanwhile is what a new life repeats."""
+"""Seconds between two writes of a mark that goes on: what was acked meanwhile, a life that was killed has repeated."""
 _BATCHES = (1 << BATCH_BITS) - 1
 
 
@@ -38,7 +38,8 @@ class Progress:
     """Counts acks by batch; the first batch that is not completely acked is written to ``folder/PARTITION``.
 
     Only the task that reads the partition writes, and what is lost of it is only processed once more: no fsync, and
-    ten times a second is enough, but that a partition is acked to its end is written at once: others wait for that.
+    ten times a second is enough (:meth:`keep`).  That a partition is acked to its end is written at once: others wait
+    for that.
     """
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.monotonic) -> None:
@@ -49,6 +50,7 @@ class Progress:
         self._sources: dict[int, str] = {}
         self._ends: dict[int, int] = {}  # partition -> its batches
         self._written: dict[int, float] = {}  # partition -> when its mark was
+        self._behind: set[int] = set()  # partitions whose mark is written later
 
     def begin(self, partition: Partition) -> Mark:
         """Where it was left, maybe as it came of another run; from now on its mark names this one."""
@@ -100,6 +102,7 @@ class Progress:
         """It has been acked, and removed from the index."""
         for known in (self._marks, self._done, self._sources, self._ends, self._written):
             known.pop(partition, None)
+        self._behind.discard(partition)
         self._open = {key: rows for key, rows in self._open.items() if key >> BATCH_BITS != partition}
         (self._folder / str(partition)).unlink(missing_ok=True)
 
@@ -111,10 +114,20 @@ class Progress:
             mark += 1
         if mark != self._marks[partition]:
             self._marks[partition] = mark
-            now = self._clock()
-            if mark >= self._ends[partition] or now >= self._written.get(partition, -math.inf) + _WRITE_EVERY:
-                self._written[partition] = now
-                self._write(partition)
+            self._behind.add(partition)
+            self._keep(partition, at_once=mark >= self._ends[partition])
+
+    def keep(self, *, at_once: bool = False) -> None:
+        """Writes marks that have gone on, if it is time, or ``at_once``: at the end of a life."""
+        for partition in [*self._behind]:
+            self._keep(partition, at_once=at_once)
+
+    def _keep(self, partition: int, *, at_once: bool) -> None:
+        now = self._clock()
+        if at_once or now >= self._written.get(partition, -math.inf) + _WRITE_EVERY:
+            self._behind.discard(partition)
+            self._written[partition] = now
+            self._write(partition)
 
     def _write(self, partition: int) -> None:
         with self._kept(f"how much of partition {partition} is acked"):

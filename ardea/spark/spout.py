@@ -179,6 +179,7 @@ class StagedSpout(Spout):
 
     def next_tuple(self) -> None:
         """A batch, if one is there."""
+        self._progress.keep()
         self._find_driver()
         while (batches := self._batches or self._next_partition()) is not None:
             if (numbered := self._read(batches)) is not None:
@@ -202,6 +203,10 @@ class StagedSpout(Spout):
             self._ask = now + _ASK_AGAIN
             self.emit([link.own.address, link.own.token], stream=DRIVER)
 
+    def idle(self) -> None:
+        """Acks may have come, and no more do."""
+        self._progress.keep()
+
     def ack_batch(self, tup_ids: Any) -> None:
         """Counts, by batch."""
         # Of a partition beyond 2047 they do not fit into 64 bits, and come as a list.
@@ -216,6 +221,7 @@ class StagedSpout(Spout):
 
     def close(self) -> None:
         """Keeps how far it is, for it may be started again."""
+        self._progress.keep(at_once=True)
         if self._link is not None:
             self._link.close()
         if isinstance(self._files, FetchedFiles):

@@ -122,11 +122,10 @@ def read_status(folder: Path) -> dict[str, Any]:
 
 
 def is_last(folder: Path, name: str) -> bool:
-    """Whether all other processes of the supervisor have ended for good."""
+    """Whether the supervisor has others, and all of them have ended for good."""
     processes = read_status(folder).get("processes", {})
-    return name in processes and all(
-        process["state"] in ("finished", "failed") for other, process in processes.items() if other != name
-    )
+    others = [process["state"] for other, process in processes.items() if other != name]
+    return name in processes and bool(others) and set(others) <= {"finished", "failed"}
 
 
 def write_status(folder: Path, status: dict[str, Any]) -> None:

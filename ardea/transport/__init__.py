@@ -1,7 +1,8 @@
 """Sockets: the only user of zmq.  Everything above it works with links and messages."""
 
+from ardea.transport.callers import Callers, caller, peer_number
 from ardea.transport.curve import CALLERS, KEY_FILE, Door, Keyring, holder, pair
-from ardea.transport.endpoint import LINGER_MS, PROXY, Bound, Dialled, Poller, context, ipc_address, peer_number
+from ardea.transport.endpoint import LINGER_MS, PROXY, Bound, Dialled, Poller, context, ipc_address
 
 __all__ = [
     "CALLERS",
@@ -9,10 +10,12 @@ __all__ = [
     "LINGER_MS",
     "PROXY",
     "Bound",
+    "Callers",
     "Dialled",
     "Door",
     "Keyring",
     "Poller",
+    "caller",
     "context",
     "holder",
     "ipc_address",

@@ -100,8 +100,11 @@ class Bound:
             else:
                 self.statistics.malformed += 1
 
-    def send(self, identity: bytes, frames: Message) -> bool:
-        """False: that peer is not connected; the link's resend repairs it when it is."""
+    def send(self, identity: bytes | None, frames: Message) -> bool:
+        """False: that peer is not connected, or unknown (None); the link's resend repairs it when it is."""
+        if identity is None:
+            self.statistics.unroutable += 1
+            return False
         try:
             self._socket.send(identity, _MORE)
             _send(self._socket, frames)
@@ -237,12 +240,6 @@ class Poller:
         """Closes the wake-up pipe."""
         os.close(self._read)
         os.close(self._write)
-
-
-def peer_number(identity: bytes) -> int:
-    """The task or container in an identity such as ``t7`` or ``m2``; -1 for a stranger's."""
-    digits = identity[1:]
-    return int(digits) if digits.isdigit() else -1
 
 
 # pyzmq's multipart calls combine and look up enumerations for every frame, which costs more than the frame.

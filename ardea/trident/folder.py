@@ -18,6 +18,7 @@ from itertools import chain
 from typing import Any, Self
 
 import msgspec
+import tenacity
 import xxhash
 
 from ardea.errors import ConfigError, FailedException, StateError, UserError
@@ -90,7 +91,7 @@ class FolderMap(BackingMap):
 
 
 class FolderReader(BackingMap):
-    """All partitions, as their owners had left them when this was made; StateError if one was replaced just then."""
+    """All partitions, as their owners had left them when this was made; StateError if that could not be read."""
 
     def __init__(self, uri: str, wrap: Wrap) -> None:
         coding = Entries(wrap)
@@ -130,7 +131,9 @@ class _Folder:
         """What that life has left.  A file that was not written to its end was not acknowledged."""
         names = self._names(f"{self._root}/{life}")
         found: dict[bytes, Entry] = {}
-        first = max(name for name in names if name.endswith(FULL))
+        first = max((name for name in names if name.endswith(FULL)), default="")
+        if not first:
+            raise StateError(f"{self._root}/{life} was replaced while it was read", hint="read it again")
         for name in names[names.index(first) :]:
             if not name[0].isdigit():
                 continue
@@ -244,9 +247,19 @@ class FolderState(MapStateFactory):
 
 def _partitions(uri: str, coding: Entries) -> Iterator[dict[bytes, Entry]]:
     for partition in filter(str.isdigit, _Folder(uri, "").lives()):
-        folder = _Folder(uri, partition)
-        if life := folder.complete():
-            yield folder.entries(life, coding)
+        yield _entries_of(_Folder(uri, partition), coding)
+
+
+@tenacity.retry(
+    retry=tenacity.retry_if_exception_type(StateError),
+    stop=tenacity.stop_after_attempt(5),
+    wait=tenacity.wait_fixed(0.05),
+    reraise=True,
+)
+def _entries_of(folder: _Folder, coding: Entries) -> dict[bytes, Entry]:
+    """Its owner may replace it meanwhile."""
+    life = folder.complete()
+    return folder.entries(life, coding) if life else {}
 
 
 def _file_system(uri: str) -> tuple[Any, str]:

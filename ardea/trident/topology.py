@@ -87,7 +87,7 @@ class TridentTopology:
 
     def new_static_state(self, factory: StateFactory) -> TridentState:
         """A state that only :meth:`Stream.state_query` uses; another topology may write it meanwhile."""
-        return TridentState(None, self.add_state(_AskedFactory(factory)))
+        return TridentState(None, self.add_state(factory, asked=True))
 
     def merge(self, streams: Sequence[Stream], fields: Fields | None = None) -> Stream:
         """One stream of all tuples, batch by batch, with the fields of the first stream or these."""
@@ -198,12 +198,13 @@ class TridentTopology:
         """Adds to the topology's configuration; later calls win."""
         self._config.update(config)
 
-    def add_state(self, factory: StateFactory, *, snapshot: bool = False) -> str:
-        """Registers a state and names it; ``snapshot``: a map state is used as a single value."""
+    def add_state(self, factory: StateFactory, *, snapshot: bool = False, asked: bool = False) -> str:
+        """Registers a state and names it; ``snapshot``: a map is used as one value; ``asked``: nobody writes it."""
         if not isinstance(factory, StateFactory):
             raise TopologyError([f"{factory!r} is no StateFactory"])
         name = f"state{len(self._states) + 1}"
-        self._states[name] = _SnapshotFactory(factory) if snapshot else factory
+        made = _SnapshotFactory(factory) if snapshot else factory
+        self._states[name] = _AskedFactory(made) if asked else made
         return name
 
     def build(self) -> type[Topology]:

@@ -201,5 +201,5 @@ def _write(writer: StreamWriter, data: bytes) -> None:
 
 def _who(identity: str) -> str:
     """The process with that identity; "" for a stranger."""
-    kind, number = NAMES.get(identity[:1]), identity[1:]
+    kind, number = NAMES.get(identity[:1]), identity[1:].partition("-")[0]
     return f"{kind}-{number}" if kind and number.isdigit() else ""

@@ -79,7 +79,7 @@ def test_ports_end():
 
 def test_a_full_disk_is_named_while_it_is(tmp_path, monkeypatch):
     assert no_room(tmp_path) == no_room(tmp_path / "missing") == ""
-    full = SimpleNamespace(f_bavail=3, f_frsize=4096)
+    full = SimpleNamespace(f_bavail=3, f_bfree=3, f_frsize=4096, f_blocks=100)
     monkeypatch.setattr(os, "statvfs", lambda _: full)
     assert str(tmp_path) in no_room(tmp_path)
     assert "free some space" in no_room(tmp_path)

@@ -6,6 +6,7 @@ import itertools
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,6 +53,20 @@ def test_a_mark_is_written_ten_times_a_second_and_at_the_end_at_once(tmp_path):
         written.append(read_mark(tmp_path, 3).batch)
     assert progress.mark(3) == 5
     assert written == [1, 1, 1, 4, 5]
+
+
+@pytest.mark.parametrize(("seconds", "at_once", "kept"), [(0.05, False, 1), (0.1, False, 3), (0.0, True, 3)])
+def test_what_was_acked_last_is_kept_too(tmp_path, seconds, at_once, kept):
+    now = [100.0]
+    progress = Progress(tmp_path, lambda: now[0])
+    progress.begin(partition(3, batches=5))
+    for batch in range(3):
+        ids = ids_of(3, batch, 2)
+        progress.emitted(ids)
+        progress.acked(ids[0], 2)
+    now[0] += seconds
+    progress.keep(at_once=at_once)
+    assert read_mark(tmp_path, 3).batch == kept
 
 
 def test_late_acks_of_a_forgotten_partition_are_ignored(tmp_path):

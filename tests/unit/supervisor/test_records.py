@@ -50,7 +50,7 @@ def test_status_is_empty_before_there_was_a_supervisor(tmp_path):
 
 @pytest.mark.parametrize(
     ("others", "last"),
-    [(["finished", "failed"], True), (["finished", "running"], False), (["waiting"], False), ([], True)],
+    [(["finished", "failed"], True), (["finished", "running"], False), (["waiting"], False), ([], False)],
 )
 def test_the_last_process_has_only_ended_ones_beside_it(tmp_path, others, last):
     states = {"me": "running", **{f"other-{n}": state for n, state in enumerate(others)}}

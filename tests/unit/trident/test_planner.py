@@ -290,6 +290,11 @@ def test_mistakes_are_named_where_they_are_made(message):
         REFUSED[message](stream("a", "b"))
 
 
+def test_a_static_state_needs_a_factory():
+    with pytest.raises(TopologyError, match="'counts' is no StateFactory"):
+        TridentTopology("asks").new_static_state("counts")
+
+
 def test_a_topology_needs_a_stream():
     with pytest.raises(TopologyError, match="no stream"):
         TridentTopology("empty").build()
