@@ -13,6 +13,7 @@ from typing import Any, Literal
 from ardea.context import TopologyContext
 from ardea.errors import UserError
 from ardea.spark.schema import Column
+from ardea.spark.storage import below
 
 Start = Literal["early", "complete"]
 DRIVER = "driver"
@@ -65,7 +66,7 @@ class SparkJob:
 
     def uri(self, place: str, spout: str, context: TopologyContext) -> str:
         """Of the component ``spout`` below the URI that was given."""
-        return f"{place.rstrip('/')}/{context.topology_id}/{spout}"
+        return below(place, f"{context.topology_id}/{spout}")
 
     def own_folder(self, context: TopologyContext) -> Path:
         """What this task alone sees; UserError as above."""

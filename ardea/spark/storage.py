@@ -122,6 +122,12 @@ def file_system(uri: str) -> tuple[Any, str]:
     return system, path.rstrip("/")
 
 
+def below(uri: str, path: str) -> str:
+    """What lies there in the URI's folder; its options (``?region=``) stay at the end."""
+    folder, mark, options = uri.partition("?")
+    return f"{folder.rstrip('/')}/{path}{mark}{options}"
+
+
 def remove(uri: str) -> None:
     """The folder and all in it, if it is there."""
     from pyarrow import fs

@@ -17,7 +17,7 @@ from ardea.spark.index import IndexWriter, MicroBatch, Reports, StreamIndexWrite
 from ardea.spark.job import PROGRESS, SparkJob
 from ardea.spark.progress import read_mark
 from ardea.spark.stage import Run
-from ardea.spark.storage import Storage, remove
+from ardea.spark.storage import Storage, below, remove
 from ardea.spark.work import Work, stage
 
 CHECKPOINT = "checkpoint"
@@ -175,10 +175,11 @@ class StreamDriver(Driver):
         for batch in removed:
             shutil.rmtree(self.folder / batch.run, ignore_errors=True)
             if self.uri is not None:
+                folder = below(self.uri, batch.run)
                 try:
-                    remove(f"{self.uri}/{batch.run}")
+                    remove(folder)
                 except OSError as error:
-                    self.logger.warning("%s/%s stays behind: %s", self.uri, batch.run, error)
+                    self.logger.warning("%s stays behind: %s", folder, error)
         self._sweep_marks()  # also of what went earlier: who had read the index before may write a mark behind it
 
     def ended(self) -> None:

@@ -21,7 +21,7 @@ from ardea.spark.depot import Depot
 from ardea.spark.index import IndexWriter
 from ardea.spark.link import tell
 from ardea.spark.stage import Run, write_partition
-from ardea.spark.storage import Folder
+from ardea.spark.storage import Folder, below
 from ardea.testing import CollectBolt, run
 from tests.process.waiting import eventually
 
@@ -325,6 +325,19 @@ def test_where_files_are_staged(monkeypatch, storage, master, pod, place):
     if pod is not None:
         monkeypatch.setenv("POD_IP", pod)
     assert SparkSpout(load, "n bigint", storage=storage).job.place({"spark.master": master}) == place
+
+
+@pytest.mark.parametrize(
+    ("place", "folder"),
+    [
+        ("s3://bucket/path/", "s3://bucket/path/t/s/run-1"),
+        ("s3://bucket/path?region=eu-north-1&scheme=http", "s3://bucket/path/t/s/run-1?region=eu-north-1&scheme=http"),
+        ("hdfs:///path/?user=me", "hdfs:///path/t/s/run-1?user=me"),
+    ],
+)
+def test_the_options_of_a_uri_stay_behind_its_path(place, folder):
+    uri = SparkSpout(load, "n bigint", storage=place).job.uri(place, "s", SimpleNamespace(topology_id="t"))
+    assert below(uri, "run-1") == folder
 
 
 def test_a_spout_task_asks_for_its_driver_each_second_until_it_is_told(tmp_path, monkeypatch):
