@@ -110,7 +110,9 @@ class _Folder:
     """The files of a partition."""
 
     def __init__(self, uri: str, partition: str) -> None:
-        self._system, root = _file_system(uri)
+        self._root = uri.rpartition("@")[2]  # until its path is known; an access key is nothing for a log
+        with self._asked("reach its file system"):
+            self._system, root = _file_system(uri)
         self._root = f"{root}/{partition}".rstrip("/")
 
     def __str__(self) -> str:

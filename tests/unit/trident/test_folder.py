@@ -147,6 +147,19 @@ def test_what_is_no_folder(tmp_path):
         FolderState.opaque("nowhere://x").open(0, 1)
 
 
+def test_a_file_system_that_cannot_be_reached(monkeypatch):
+    """S3 is asked in which region a bucket is."""
+
+    class Unreached:
+        @staticmethod
+        def from_uri(uri):
+            raise OSError(f"when resolving region for {uri}: no route")
+
+    monkeypatch.setattr("pyarrow.fs.FileSystem", Unreached)
+    with pytest.raises(StateError, match="s3://bucket/x: cannot reach its file system: when resolving region"):
+        FolderState.opaque("s3://bucket/x").open(0, 1)
+
+
 @pytest.mark.parametrize(("spout", "seed"), [("transactional", 1), ("opaque", 2), ("opaque", 3)])
 def test_exact_through_kills(tmp_path, monkeypatch, spout, seed):
     monkeypatch.setattr(folder, "MOST_CHANGES", 3)
