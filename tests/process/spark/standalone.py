@@ -1,4 +1,4 @@
-"""A standalone Spark cluster of one worker, from pyspark's own jars, on loopback."""
+"""A standalone Spark cluster from pyspark's own jars, on loopback, where each worker has an address of its own."""
 
 from __future__ import annotations
 
@@ -19,14 +19,15 @@ JAVA = f"{os.environ['JAVA_HOME']}/bin/java" if os.environ.get("JAVA_HOME") else
 
 
 @contextlib.contextmanager
-def cluster(folder: Path, cores: int) -> Iterator[str]:
-    """Gives the master's URL; whatever its processes write is below ``folder``."""
+def cluster(folder: Path, workers: int) -> Iterator[str]:
+    """Workers of one core; gives the master's URL; whatever its processes write is below ``folder``."""
     with contextlib.ExitStack() as stack:
 
-        def start(name: str, *arguments: str) -> Path:
-            log = folder / f"{name}.log"
+        def start(name: str, host: str, *arguments: str) -> Path:
+            log = folder / f"{name}-{host}.log"
             command = [JAVA, "-cp", f"{SPARK}/jars/*", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
-            command += [f"-Djava.io.tmpdir={folder}", f"org.apache.spark.deploy.{name.lower()}.{name}", *arguments]
+            command += [f"-Djava.io.tmpdir={folder}", f"org.apache.spark.deploy.{name.lower()}.{name}"]
+            command += ["--host", host, "--port", "0", "--webui-port", "0", *arguments]
             environment = {**os.environ, "SPARK_HOME": str(SPARK), "SPARK_LOCAL_DIRS": str(folder)}
             environment["SPARK_SCALA_VERSION"] = "2.13"  # else looked up in folders that pyspark does not have
             with log.open("wb") as output:
@@ -35,10 +36,10 @@ def cluster(folder: Path, cores: int) -> Iterator[str]:
             return log
 
         folder.mkdir()
-        common = ("--host", HOST, "--port", "0", "--webui-port", "0")
-        master = told(start("Master", *common), r"Starting Spark master at (spark://\S+)")
-        worker = start("Worker", *common, "--cores", str(cores), "--memory", "1g", "--work-dir", str(folder), master)
-        told(worker, "Successfully registered with (master)")
+        master = told(start("Master", HOST), r"Starting Spark master at (spark://\S+)")
+        common = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder), master)
+        for log in [start("Worker", f"127.0.0.{number}", *common) for number in range(1, workers + 1)]:
+            told(log, "Successfully registered with (master)")
         yield master
 
 

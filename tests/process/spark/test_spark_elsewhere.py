@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,15 @@ from tests.process.spark.test_spark_jobs import ALL, LONG, arrived, fails, runni
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 
 ELSEWHERE = str(Path(__file__).parent / "topologies" / "elsewhere.py")
+EAGER = {
+    "spark_executor_memory": "512m",
+    "spark_speculation": True,
+    "spark_speculation_interval": "50ms",
+    "spark_speculation_multiplier": 0.1,
+    "spark_speculation_quantile": 0.1,
+    "spark_buffer_size": 1024,
+}
+"""Speculation runs a task twice as soon as another one has ended; rows are staged as soon as they are computed."""
 
 
 def published(topology, partitions):
@@ -20,6 +30,12 @@ def published(topology, partitions):
     index = IndexReader(folder)
     topology.until(lambda: (index.poll(), len(index.partitions) >= partitions)[1], f"{partitions} are published", LONG)
     return index
+
+
+def attempts(topology, partition):
+    """Those that have staged anything of it."""
+    files = topology.folder.glob(f"container-*/spark/rows_driver-0/run-*/part-{partition:05d}-*.arrow")
+    return {file.name.split("-")[2] for file in files}
 
 
 def left_behind(topology):
@@ -54,17 +70,22 @@ def test_files_in_a_file_system_of_pyarrow(tmp_path, monkeypatch):
     assert [path for path in (tmp_path / "storage").rglob("*") if path.is_file()] == []
 
 
-def test_a_killed_worker_of_a_standalone_cluster(tmp_path):
-    """Spark runs elsewhere, so that files are served; it repeats the task, and nothing of the first attempt is read."""
-    settings = {"spark_test_scar": str(tmp_path / "scar"), "spark_executor_memory": "512m"}
+def test_two_attempts_of_a_task_on_a_standalone_cluster(tmp_path):
+    """Spark runs elsewhere, so that files are served.  One task is repeated as its worker was killed, one is slow, and
+    speculation runs it twice at the same time: one attempt's rows are read, and nothing of the other."""
+    settings = {"spark_test_scar": str(tmp_path / "scar"), "spark_test_gate": str(tmp_path / "gate")}
     with (
-        cluster(tmp_path / "cluster", cores=2) as master,
-        running("Mortal", tmp_path, ELSEWHERE, spark_master=master, **settings) as topology,
+        cluster(tmp_path / "cluster", workers=2) as master,  # a second attempt runs on another host, or not at all
+        running("Mortal", tmp_path, ELSEWHERE, spark_master=master, **settings, **EAGER) as topology,
     ):
+        topology.until(lambda: len(attempts(topology, 2)) == 2, "two attempts have staged rows", LONG)
+        (tmp_path / "gate").touch()
         totals = topology.finish(LONG).components["rows"]
         assert (tmp_path / "scar").exists()
-        assert arrived(topology) == {repr((n,)) for n in range(16_000)}
+        rows = [ast.literal_eval(row) for row in arrived(topology)]
+        assert sorted(n for n, _ in rows) == [*range(16_000)]
         assert totals.acked == 16_000
+        assert len({attempt for _, attempt in rows}) == 3, "of each partition one attempt is read"
         assert left_behind(topology) == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from pathlib import Path
 
 from jobs import Gated, gated
@@ -23,20 +24,33 @@ class InAFileSystem(Gated):
 
 
 def mortal(spark):
-    """Sixteen thousand rows; the Python worker of the first task dies half-way, once."""
+    """Sixteen thousand rows; the Python worker of the first task dies half-way, once.
+
+    With the setting ``spark.test.gate`` each attempt of the last task waits for that file, with rows yet to come.
+    """
+    from pyspark import TaskContext
     from pyspark.sql.functions import udf
 
     scar = spark.conf.get("spark.test.scar")
+    gate = spark.conf.get("spark.test.gate", None)
 
     def struck(number):
         if number == 500:
             with contextlib.suppress(FileExistsError):
                 Path(scar).touch(exist_ok=False)
                 os.kill(os.getpid(), signal.SIGKILL)
+        while number == 15_000 and gate is not None and not os.path.exists(gate):  # noqa: PTH110
+            time.sleep(0.01)
         return number
 
-    return spark.range(0, 16_000, numPartitions=3).select(udf(struck, "bigint")("id").alias("n"))
+    def attempt(number):
+        return TaskContext.get().taskAttemptId()
+
+    rows = spark.range(0, 16_000, numPartitions=3)
+    return rows.select(udf(struck, "bigint")("id").alias("n"), udf(attempt, "bigint")("id").alias("attempt"))
 
 
 class Mortal(Gated):
-    rows = SparkSpout(mortal, "n bigint", rows=100).spec(par=2)
+    """Many files; each row says which attempt has made it."""
+
+    rows = SparkSpout(mortal, "n bigint, attempt bigint", rows=500, file_bytes=1).spec(par=2)
