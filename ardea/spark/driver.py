@@ -116,6 +116,7 @@ class Driver(Bolt):
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
         session.require_java()
+        session.require_hadoop(settings)
         self._tasks = self._context.register_metric(JOB_TASKS, AssignableMetric())
         self._tasks_done = self._context.register_metric(JOB_TASKS_DONE, AssignableMetric())
         self.work = self._begun = work

@@ -38,6 +38,7 @@ _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _JAVA = "An error occurred while calling "
 _CAUSED_BY = "Caused by: "
 _TRACEBACK = "Traceback (most recent call last):\n"
+_HADOOP_CONF = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _DYING = 0.5
 """Seconds that a JVM may take to end after its connections have."""
 
@@ -59,6 +60,19 @@ def require_java() -> str:
         found = f"is Java {version[1]}" if version else f"does not tell its version: {told.strip()[:200]!r}"
         raise UserError(f"Spark needs Java {JAVA} or newer, and {java} {found}", hint=_INSTALL_JAVA)
     return java
+
+
+def require_hadoop(settings: Mapping[str, str]) -> None:
+    """Without a configuration of Hadoop a JVM for YARN ends at once, and says why on its standard error only.
+
+    Raises:
+        UserError: the master is YARN, and no folder with one is named.
+    """
+    if settings[MASTER].startswith("yarn") and not any(name in os.environ for name in _HADOOP_CONF):
+        raise UserError(
+            f"spark.master={settings[MASTER]} needs Hadoop's configuration, and {' and '.join(_HADOOP_CONF)} are unset",
+            hint=f"set {_HADOOP_CONF[0]} to the folder of yarn-site.xml and core-site.xml; see docs/spark.md",
+        )
 
 
 def spark_settings(job: SparkJob, config: Mapping[str, Any], scratch: Path) -> dict[str, str]:

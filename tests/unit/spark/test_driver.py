@@ -60,8 +60,8 @@ def driver(tmp_path, monkeypatch, spark):
     monkeypatch.setattr(work, "stage", staged)
     task = SparkSpout(load, "n bigint").spec("s").companions["driver"].cls()
     install(task, "s_driver", None)
-    task.start = lambda: task.initialize(
-        {},
+    task.start = lambda **config: task.initialize(
+        config,
         SimpleNamespace(
             this_task_index=0,
             this_component_id="s_driver",
@@ -78,6 +78,14 @@ def completes(driver):
     index = driver._index.known
     eventually(lambda: (driver.process_tick(None), index.complete)[1])
     return index
+
+
+def test_without_hadoops_configuration_no_jvm_is_started_for_yarn(driver, spark, monkeypatch):
+    for name in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(UserError, match="yarn needs Hadoop's configuration"):
+        driver.start(**{"spark.master": "yarn", "spark.driver.host": "127.0.0.1"})
+    assert driver.work is None
 
 
 def test_the_index_is_complete_while_spark_is_still_stopping(driver, spark, tmp_path):

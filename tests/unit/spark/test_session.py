@@ -17,7 +17,7 @@ import pytest
 from ardea.errors import ConfigError, UserError
 from ardea.spark.job import SparkJob
 from ardea.spark.schema import parse_schema
-from ardea.spark.session import cause_of, end_jvm, jvm_death, require_java, spark_settings
+from ardea.spark.session import cause_of, end_jvm, jvm_death, require_hadoop, require_java, spark_settings
 from ardea.spark.work import Stages, differences, stages_of
 
 JOB = SparkJob(lambda spark: spark, (), None, 100, "early", False, 1 << 20, None)
@@ -187,6 +187,18 @@ def test_newer_ones_are_not(monkeypatch, tmp_path, version):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     java(tmp_path, f'openjdk version "{version}" 2025-04-15')
     require_java()
+
+
+@pytest.mark.parametrize("name", ["HADOOP_CONF_DIR", "YARN_CONF_DIR"])
+def test_yarn_needs_a_configuration_of_hadoop(monkeypatch, name):
+    for each in ("HADOOP_CONF_DIR", "YARN_CONF_DIR"):
+        monkeypatch.delenv(each, raising=False)
+    with pytest.raises(UserError, match="HADOOP_CONF_DIR and YARN_CONF_DIR are unset") as refusal:
+        require_hadoop({"spark.master": "yarn"})
+    assert "yarn-site.xml" in str(refusal.value.hint)
+    require_hadoop({"spark.master": "local[2]"})
+    monkeypatch.setenv(name, "/etc/hadoop/conf")
+    require_hadoop({"spark.master": "yarn"})
 
 
 WORKER = """
