@@ -54,3 +54,24 @@ class Mortal(Gated):
     """Many files; each row says which attempt has made it."""
 
     rows = SparkSpout(mortal, "n bigint, attempt bigint", rows=500, file_bytes=1).spec(par=2)
+
+
+def bereft(spark):
+    """Sixteen thousand rows; the JVM of the executor that has the first task dies half-way, once."""
+    from pyspark.sql.functions import udf
+
+    scar = spark.conf.get("spark.test.scar")
+
+    def struck(number):
+        if number == 2500:
+            with contextlib.suppress(FileExistsError):
+                Path(scar).touch(exist_ok=False)
+                daemon = Path(f"/proc/{os.getppid()}/stat").read_text()
+                os.kill(int(daemon.rpartition(")")[2].split()[1]), signal.SIGKILL)
+        return number
+
+    return spark.range(0, 16_000, numPartitions=3).select(udf(struck, "bigint")("id").alias("n"))
+
+
+class Bereft(Gated):
+    rows = SparkSpout(bereft, "n bigint", rows=100).spec(par=2)
