@@ -37,6 +37,7 @@ _LOOPBACK = "127.0.0.1"
 _JVM_OPTIONS = "spark.driver.extraJavaOptions"
 _JAVA = "An error occurred while calling "
 _CAUSED_BY = "Caused by: "
+_REFUSED = "java.net.ConnectException: Connection refused"
 _TRACEBACK = "Traceback (most recent call last):\n"
 _HADOOP_CONF = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
 _DYING = 0.5
@@ -183,7 +184,10 @@ def cause_of(error: BaseException, file: str) -> str:
         story = text.split(_TRACEBACK)[1].splitlines()
         cause = next((line for line in story if line and not line[0].isspace()), text)
     elif _CAUSED_BY in text:
-        causes = [each.partition("\n")[0] for each in text.split(_CAUSED_BY)[1:]]
+        outermost, *inner = text.split(_CAUSED_BY)
+        causes = [each.partition("\n")[0] for each in (outermost.partition("\n: ")[2], *inner)]
+        if causes[-1] == _REFUSED and any(causes[:-1]):  # by whom says the one above
+            causes.pop()
         # The innermost may be a mere class: an EOFException, when a worker was killed.
         cause = next((each for each in reversed(causes) if ": " in each), causes[-1])
     elif text.startswith(_JAVA):

@@ -226,6 +226,13 @@ Caused by: org.apache.spark.SparkException: Python worker exited unexpectedly (c
 Caused by: java.io.EOFException
 \tat java.io.DataInputStream.readInt(Unknown Source)
 """
+REFUSAL = "java.net.ConnectException: Connection refused"
+REFUSED = f"""An error occurred while calling None.org.apache.spark.api.java.JavaSparkContext.
+: java.net.ConnectException: Call From vm/10.0.0.5 to head:8032 failed on connection exception: {REFUSAL}
+\tat org.apache.hadoop.net.NetUtils.wrapWithMessage(NetUtils.java:1021)
+Caused by: {REFUSAL}
+\tat java.base/sun.nio.ch.Net.pollConnect(Native Method)
+"""
 
 
 @pytest.fixture
@@ -268,6 +275,11 @@ def test_without_a_jvm_there_is_nothing_to_end(monkeypatch):
             "org.apache.spark.SparkException: Job aborted due to stage failure",
         ),
         (RuntimeError(KILLED), "org.apache.spark.SparkException: Python worker exited unexpectedly (crashed)"),
+        (
+            RuntimeError(REFUSED),
+            f"java.net.ConnectException: Call From vm/10.0.0.5 to head:8032 failed on connection exception: {REFUSAL}",
+        ),
+        (RuntimeError("Caused by: java.net.ConnectException: Connection refused\n\tat x"), REFUSAL),
         (RuntimeError("Caused by: java.io.EOFException\n\tat x"), "java.io.EOFException"),
         (KeyError("amount"), "KeyError: 'amount'"),
         (MemoryError(), "MemoryError"),
