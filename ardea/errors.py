@@ -20,6 +20,7 @@ A message says what happened, where, what happens next, and what to do.
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Sequence
 
 
@@ -127,3 +128,8 @@ class Replaced(ProtocolError):  # noqa: N818
     """Another container was admitted in the place of this one's, which has to end."""
 
     exit_code = ExitCode.REPLACED
+
+
+def without_key(text: str) -> str:
+    """As it may stand in a log: a URI's user and password, or access key, left out."""
+    return re.sub(r"://[^/\s@]*@", "://", text)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ardea.component import Bolt, Spec
 from ardea.context import TopologyContext
-from ardea.errors import ArdeaError, UserError
+from ardea.errors import ArdeaError, UserError, without_key
 from ardea.metrics import JOB_TASKS, JOB_TASKS_DONE, AssignableMetric
 from ardea.spark import session
 from ardea.spark.access import Access
@@ -105,7 +105,7 @@ class Driver(Bolt):
             file_system(self.uri)
         except (ValueError, OSError) as error:
             raise UserError(
-                f"storage={place!r} cannot be opened: {error}; the topology ends",
+                without_key(f"storage={place!r} cannot be opened: {error}; the topology ends"),
                 hint="docs/spark.md says which URIs there are.",
             ) from error
         return Uri(self.uri, self._depot.access)
@@ -174,7 +174,7 @@ class Driver(Bolt):
             try:
                 remove(self.uri)
             except OSError as error:
-                self.logger.warning("%s stays behind: %s", self.uri, error)
+                self.logger.warning("%s", without_key(f"{self.uri} stays behind: {error}"))
         gone = self.folder.with_name(f".{self.folder.name}-{secrets.token_hex(4)}")
         with contextlib.suppress(FileNotFoundError):
             self.folder.rename(gone)

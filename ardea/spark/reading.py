@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import xxhash
 
-from ardea.errors import ClusterError, UserError
+from ardea.errors import ClusterError, UserError, without_key
 from ardea.spark.access import PIECE, Access, RefusedError
 from ardea.spark.index import Partition, StagedFile
 from ardea.spark.stage import checksum
@@ -208,7 +208,13 @@ def served_pieces(driver: Callable[[], Access | None]) -> Pieces:
 
 def uri_pieces(uri: str) -> Pieces:
     """Of a pyarrow.fs file system."""
-    system, root = file_system(uri)
+    try:
+        system, root = file_system(uri)
+    except OSError as error:
+        raise ClusterError(
+            without_key(f"{uri} cannot be reached: {error}; the task starts again"),
+            hint="See that the storage can be reached from here, with credentials in the environment.",
+        ) from error
 
     def pieces(path: str, start: int) -> Iterator[bytes]:
         with system.open_input_file(f"{root}/{path}") as source:

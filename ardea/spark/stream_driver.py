@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ardea.errors import UserError
+from ardea.errors import UserError, without_key
 from ardea.spark.driver import Driver
 from ardea.spark.index import IndexWriter, MicroBatch, Reports, StreamIndexWriter
 from ardea.spark.job import PROGRESS, SparkJob
@@ -179,7 +179,7 @@ class StreamDriver(Driver):
                 try:
                     remove(folder)
                 except OSError as error:
-                    self.logger.warning("%s stays behind: %s", folder, error)
+                    self.logger.warning("%s", without_key(f"{folder} stays behind: {error}"))
         self._sweep_marks()  # also of what went earlier: who had read the index before may write a mark behind it
 
     def ended(self) -> None:

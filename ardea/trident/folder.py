@@ -21,7 +21,7 @@ import msgspec
 import tenacity
 import xxhash
 
-from ardea.errors import ConfigError, FailedException, StateError, UserError
+from ardea.errors import ConfigError, FailedException, StateError, UserError, without_key
 from ardea.protocol.keys import encode_key
 from ardea.trident.kinds import NON_TRANSACTIONAL, OPAQUE, TRANSACTIONAL, Entries, Kind, MapStateFactory, Wrap
 from ardea.trident.state import BackingMap, Key
@@ -110,7 +110,7 @@ class _Folder:
     """The files of a partition."""
 
     def __init__(self, uri: str, partition: str) -> None:
-        self._root = uri.rpartition("@")[2]  # until its path is known; an access key is nothing for a log
+        self._root = without_key(uri)  # until its path is known
         with self._asked("reach its file system"):
             self._system, root = _file_system(uri)
         self._root = f"{root}/{partition}".rstrip("/")
@@ -201,7 +201,7 @@ class _Folder:
             yield
         except OSError as error:
             raise StateError(
-                f"the state {self._root}: cannot {what}: {error}; this attempt fails and will be repeated",
+                without_key(f"the state {self._root}: cannot {what}: {error}; this attempt fails and will be repeated"),
                 hint="see that the file system can be reached from all tasks and has room",
             ) from error
 
@@ -272,5 +272,6 @@ def _file_system(uri: str) -> tuple[Any, str]:
     try:
         system, path = fs.FileSystem.from_uri(uri)
     except ValueError as error:
-        raise ConfigError(f"{uri!r} is no folder for a state: {error}", hint="an absolute path, or a URI") from error
+        what = without_key(f"{uri!r} is no folder for a state: {error}")
+        raise ConfigError(what, hint="an absolute path, or a URI") from error
     return system, path.rstrip("/")

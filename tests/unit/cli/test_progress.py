@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import io
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
 from ardea.cli.progress import Display, Rates, seconds
+from ardea.cli.run import Watch
 from ardea.metrics import SECONDS, Totals
+from scheduler import capacity
 from scheduler.control import Status, waiting_for
+from scheduler.run import Stage
 
 
 def totals(acked: int, pending: int = 0, failed: int = 0) -> Totals:
@@ -96,3 +100,14 @@ def test_what_a_topology_waits_for():
     several = Status("w-1", "RUNNING", "", 1, 1, [], ["a-0", "b-0", "c-0", "d-0", "e-0"], 0, [], None, {}, {}, [])
     assert waiting_for(several) == "waiting for a-0, b-0, c-0, d-0 ..."
     assert waiting_for(Status("w-1", "RUNNING", "", 1, 1, [], [], 0, [], None, {}, {}, [])) == ""
+
+
+def test_a_full_disk_is_said_in_place_of_the_rates(tmp_path, monkeypatch):
+    plan = SimpleNamespace(name="Sum", spouts=[])
+    submission = SimpleNamespace(plan=plan)
+    run = SimpleNamespace(submission=submission, status=None, seconds=20.0, stage=Stage.RUNNING, folder=tmp_path)
+    out = io.StringIO()
+    watch = Watch(run, [], Console(file=out, width=300))
+    monkeypatch.setattr(capacity, "no_room", lambda folder: f"the disk of {folder} is full")
+    watch.stepped()
+    assert f"the disk of {tmp_path} is full" in out.getvalue()

@@ -187,6 +187,16 @@ def test_a_file_system_that_never_answers_is_an_error_and_tried_as_often_when_it
             assert len(asked) == tries
 
 
+def test_a_file_system_that_cannot_be_reached_is_named_without_its_key(monkeypatch):
+    def unreached(uri):
+        raise OSError(f"when resolving region for {uri}: no route")
+
+    monkeypatch.setattr("ardea.spark.reading.file_system", unreached)
+    with pytest.raises(ClusterError, match="s3://bucket/x cannot be reached: when resolving") as refused:
+        uri_pieces("s3://KEY:a%2Fsecret@bucket/x")
+    assert "secret" not in refused.value.message
+
+
 def test_a_scratch_without_room_is_told(tmp_path):
     (tmp_path / "run-1-part-0-0-0.arrow").symlink_to("/dev/full")
     file = StagedFile("run-1/part-0-0-0.arrow", 1 << 20, "", 1, 1)

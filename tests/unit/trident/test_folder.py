@@ -156,8 +156,10 @@ def test_a_file_system_that_cannot_be_reached(monkeypatch):
             raise OSError(f"when resolving region for {uri}: no route")
 
     monkeypatch.setattr("pyarrow.fs.FileSystem", Unreached)
-    with pytest.raises(StateError, match="s3://bucket/x: cannot reach its file system: when resolving region"):
-        FolderState.opaque("s3://bucket/x").open(0, 1)
+    told = "s3://bucket/x: cannot reach its file system: when resolving region for s3://bucket/x: no route"
+    for uri in ("s3://bucket/x", "s3://KEY:a%2Fsecret@bucket/x"):
+        with pytest.raises(StateError, match=told):
+            FolderState.opaque(uri).open(0, 1)
 
 
 @pytest.mark.parametrize(("spout", "seed"), [("transactional", 1), ("opaque", 2), ("opaque", 3)])
