@@ -188,15 +188,14 @@ class StreamManagerProcess:
                         continue
                     header = Header.FromString(frames[0])
                     if not peers:
-                        self._callers.hears(link.key, identity, present=header.sender >= link.peer)
+                        self._callers.hears(link.key, header.sender, identity)
                     manager.received(link, lane, header, frames[1:], now)
-                    self._callers.heard()
 
     def _transmit(self, link: Link, lane: Lane, message: Message) -> None:
         manager = self.manager
         assert manager is not None
         if manager.instances.get(link.key) is link:
-            self._instances[lane].send(self._callers.name(link.key), message)
+            self._instances[lane].send(self._callers.name(link.key, link.peer), message)
         else:
             self._peers_out[link.key, lane].send(message)
 

@@ -290,6 +290,8 @@ class StreamManager(Members):
     def _met_instance(self, link: Link, header: Header, hello: Hello) -> None:
         if hello.build != self.greeting.build:
             return  # it is about to be started again with the present code, or this manager about to hear of it
+        if header.sender < link.peer:
+            return  # a former life that goes on; whoever answered it would be asked again
         task = link.key
         if link.meet(header.sender) is not None:
             self.outboxes[link].clear()

@@ -25,7 +25,7 @@ from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import ANSWER, ASK, SUMMARY, Answer, Ask, Header, TaskState
 from ardea.state import Create, Delete, Fenced, Lease, Set, Term, Unavailable, Write, open_state, paths, records
 from ardea.state.records import Admission, ExecutionState, Incarnations, MasterLocation, RunState, TopologyRecord
-from ardea.transport import Bound, Callers, Dialled, Door, Keyring, Poller, context, peer_number
+from ardea.transport import Bound, Callers, Dialled, Door, Keyring, Poller, caller, context, peer_number
 from topology_master.ending import Told
 from topology_master.standby import Standby
 from topology_master.state import Master
@@ -147,7 +147,7 @@ class MasterProcess:
         self._callers = Callers()
         self._port = self._socket.bind(f"tcp://{host}:0")
         self.poller.watch(self._socket)
-        self._metrics = Dialled(self._context, self.name.encode(), metrics)
+        self._metrics = Dialled(self._context, caller("m", 0), metrics)
         self.registry = Registry(
             Identity(topology=definition.topology, container=0, process=self.name, life=leash.life())
         )
@@ -268,16 +268,13 @@ class MasterProcess:
             elif header.kind == SUMMARY:
                 self.overview.accept(body, now)
             elif identity.startswith(b"m") and (number := peer_number(identity)) >= 0:
-                known = self.master.containers.get(number)
-                present = known is None or header.sender >= known.link.peer
-                self._callers.hears(number, identity, present=present)
+                self._callers.hears(number, header.sender, identity)
                 self.master.received(number, header, [body], now)
-                self._callers.heard()
         except (DecodeError, msgspec.MsgspecError):
             self._socket.statistics.malformed += 1
 
     def _transmit(self, link: Link, _lane: Lane, message: Message) -> None:
-        self._socket.send(self._callers.name(link.key), message)
+        self._socket.send(self._callers.name(link.key, link.peer), message)
 
     # --- callers ----------------------------------------------------------------------------------------------
 

@@ -221,12 +221,12 @@ class StagedSpout(Spout):
 
     def close(self) -> None:
         """Keeps how far it is, for it may be started again."""
-        self._progress.keep(at_once=True)
         if self._link is not None:
             self._link.close()
         if isinstance(self._files, FetchedFiles):
             self._files.close()
             shutil.rmtree(self._folder, ignore_errors=True)
+        self._progress.keep(at_once=True)
 
     def _read(self, batches: Batches) -> tuple[int, pa.RecordBatch] | None:
         try:

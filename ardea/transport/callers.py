@@ -9,6 +9,9 @@ from __future__ import annotations
 import functools
 import secrets
 
+MOST = 1 << 16
+"""Incarnations that are remembered: strangers may make them up."""
+
 
 def caller(kind: str, number: int) -> bytes:
     """A name for the sockets of this process, as ``t7-9f2c01aa``; ``kind``: t task, m stream manager, x metrics."""
@@ -23,24 +26,23 @@ def peer_number(name: bytes) -> int:
 
 
 class Callers:
-    """Which socket leads to each number: that of its present process, and while a former one is heard, that."""
+    """By which socket each incarnation of a number was heard last: what is sent to it goes there."""
 
     def __init__(self) -> None:
-        self._present: dict[int, bytes] = {}
-        self._former: tuple[int, bytes] | None = None
+        self._names: dict[tuple[int, int], bytes] = {}  # those heard last stand last
+        self._speaker = (-1, b"")
 
-    def hears(self, number: int, name: bytes, *, present: bool) -> None:
-        """A message has come; ``present``: of the number's incarnation that is known, or a later one."""
-        if present:
-            self._present[number] = name
-        else:
-            self._former = number, name
+    def hears(self, number: int, incarnation: int, name: bytes) -> None:
+        """A message has come."""
+        key = number, incarnation
+        self._names.pop(key, None)
+        self._names[key] = name
+        self._speaker = number, name
+        if len(self._names) > MOST:
+            del self._names[next(iter(self._names))]
 
-    def heard(self) -> None:
-        """It has been answered, if it had to be."""
-        self._former = None
-
-    def name(self, number: int) -> bytes | None:
-        """Where a message to that number goes; None: nobody was heard yet."""
-        former = self._former
-        return former[1] if former is not None and former[0] == number else self._present.get(number)
+    def name(self, number: int, incarnation: int) -> bytes | None:
+        """Where a message to it goes; None: nobody knows.  ``incarnation`` 0: to who spoke just now, if it was one."""
+        if incarnation:
+            return self._names.get((number, incarnation))
+        return self._speaker[1] if self._speaker[0] == number else None

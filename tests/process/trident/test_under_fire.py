@@ -442,7 +442,7 @@ def test_each_word_counts_once_though_processes_come_back_late(tmp_path, monkeyp
             for name, kind in victims.items():
                 fire.replaced(name, lives[name], kind)
             cut_off.wake()
-            fire.go_on(2.0)
+            fire.go_on(6.0)  # longer than three heartbeats: they say hello again
             cut_off.end()
             print(f"frozen, replaced and woken: {[*victims]}")
         fire.write()

@@ -127,6 +127,16 @@ def test_an_earlier_plan_says_nothing(manager):
     assert manager.manager.plan.epoch == 2
 
 
+def test_a_former_life_of_an_instance_is_not_answered(manager):
+    """It would ask again; and the present life would get all that a newcomer is told."""
+    task = manager.local["keep"]
+    link = manager.manager.instances[task]
+    manager.meets(link, 2, Hello(topology="pair-1", task=task, epoch=1, build=1))
+    manager.sent.clear()
+    manager.meets(link, 1, Hello(topology="pair-1", task=task, epoch=1, build=1))
+    assert (manager.sent, link.peer) == ([], 2)
+
+
 def test_an_instance_of_another_build_is_not_talked_to(manager):
     link = manager.manager.instances[manager.local["keep"]]
     before = link.peer

@@ -30,17 +30,26 @@ def test_no_two_processes_have_one_name():
     assert {peer_number(name) for name in names} == {7}
 
 
-def test_an_answer_goes_to_who_has_asked_and_everything_else_to_the_present_one():
+def test_each_incarnation_is_reached_where_it_spoke_last():
     callers = Callers()
-    assert callers.name(7) is None
-    callers.hears(7, b"t7-old", present=True)
-    callers.hears(7, b"t7-new", present=True)
-    assert callers.name(7) == b"t7-new"
-    callers.hears(7, b"t7-old", present=False)
-    assert callers.name(7) == b"t7-old"
-    assert callers.name(8) is None
-    callers.heard()
-    assert callers.name(7) == b"t7-new"
+    assert callers.name(7, 0) is callers.name(7, 1) is None
+    callers.hears(7, 1, b"t7-old")
+    assert callers.name(7, 0) == b"t7-old"
+    assert callers.name(8, 0) is None
+    callers.hears(7, 2, b"t7-new")
+    callers.hears(7, 1, b"t7-old")
+    assert callers.name(7, 2) == b"t7-new"
+    assert callers.name(7, 1) == b"t7-old"
+    callers.hears(7, 2, b"t7-newer")
+    assert callers.name(7, 2) == b"t7-newer"
+
+
+def test_made_up_incarnations_take_no_memory_for_ever(monkeypatch):
+    monkeypatch.setattr("ardea.transport.callers.MOST", 3)
+    callers = Callers()
+    for incarnation in (1, 2, 1, 3, 4):
+        callers.hears(7, incarnation, b"t7-%d" % incarnation)
+    assert [callers.name(7, incarnation) for incarnation in (1, 2, 3, 4)] == [b"t7-1", None, b"t7-3", b"t7-4"]
 
 
 def test_a_former_process_keeps_its_connection_and_takes_nobodys(deadline):
