@@ -29,7 +29,8 @@ fetch() {
 <dependency><groupId>org.bouncycastle</groupId><artifactId>bcpkix-jdk18on</artifactId><version>1.78.1</version></dependency>
 </dependencies></project>
 POM
-    mvn -q -B -f "$1/pom.xml" dependency:copy-dependencies -DoutputDirectory="$1/lib" >&2
+    mvn -q -B -f "$1/pom.xml" dependency:copy-dependencies -DoutputDirectory="$1/lib.new" >&2
+    mv "$1/lib.new" "$1/lib"
 }
 
 site() {
