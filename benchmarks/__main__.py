@@ -124,13 +124,13 @@ def _trident(case: Case, state: str | None, baseline: Path | None, output: Outpu
             f" {each.words_per_second:,.0f} words/s, {each.batches_per_second:,.0f} batches/s"
             f"{_cpu(each.cpu_per_million, 'words')}, {each.cores_busy:.2f} cores,"
             f" {each.state_writes:.2f} writes a batch to the state manager ({each.state})"
-            f"{_beside(each)}"
+            f"{behind(each)}"
         )
 
-    def _beside(each: TridentResult) -> str:
+    def behind(each: TridentResult) -> str:
         if each.baseline is None:
             return ""
-        return f"; the baseline {each.baseline:,.0f} words/s, ratio {each.words_per_second / each.baseline:.2f}"
+        return f"; the baseline {each.baseline:,.0f} words/s, ratio {each.words_per_second / each.baseline:.2g}"
 
     _print(lambda: all_cases(case, state, baseline), line, output)
 

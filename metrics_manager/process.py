@@ -23,6 +23,7 @@ LOOK_EVERY = 0.5
 END_LOOK_EVERY = 0.05
 """The same once the topology is over."""
 LAST_WORD_MS = 50
+"""For the last summary, to a master that may have ended."""
 LAST_SNAPSHOTS = 5.0
 """Seconds that the other processes of the container have to end then."""
 MASTER = 0

@@ -17,7 +17,7 @@ BATCH_BITS, ROW_BITS = 32, 20
 MAX_ROWS = 1 << ROW_BITS
 _STREAM = "stream"
 _WRITE_EVERY = 0.1
-"""Seconds between two writes of a mark that goes on: what was acked meanwhile, a life that was killed has repeated."""
+"""Seconds between two writes of a mark that goes on: after a kill, what was acked meanwhile comes again."""
 _BATCHES = (1 << BATCH_BITS) - 1
 
 

@@ -164,7 +164,7 @@ class StagedSpout(Spout):
         self._follow(progress, context)
 
     def _follow(self, progress: Path, context: TopologyContext) -> None:
-        self._progress = Progress(progress)
+        self._progress = Progress(progress, context.clock)
         self._begun: dict[int, Partition] = {}
         self._dropped: dict[int, int] = {}  # begun, and not readable at the time -> the batch to go on with
         self._batches: Batches | None = None

@@ -1,7 +1,7 @@
 """Who speaks for a number.
 
-Two processes may: one that was frozen or cut off, and its replacement.  Their sockets have names of their own, so that
-ZeroMQ does not give the connection of one to the other, and the one that is left never notices.
+Two processes may: one that was frozen or cut off, and its replacement.  Their sockets have names of their own: with one
+name ZeroMQ would give the connection of one to the other, and the one would never notice.
 """
 
 from __future__ import annotations
