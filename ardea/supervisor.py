@@ -57,6 +57,7 @@ from ardea.supervision.spec import Policy, ProcessSpec, load
 logger = logging.getLogger("ardea.supervisor")
 
 _LOCK_PATIENCE = 15.0
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _OTHERS = (signal.SIGCHLD, signal.SIGUSR2)
 
@@ -268,7 +269,10 @@ class Supervisor:
         self._log_of(name)
         records.take_reason(self._folder, name)
         self._lives[name] = records.raise_life(self._folder, name)
+        said = spec.cores is None or _THREADS[0] in os.environ  # the first speaks for the others, too
+        threads = {} if said else dict.fromkeys(_THREADS, str(spec.cores))
         env = {
+            **threads,
             **os.environ,
             "PYTHONUNBUFFERED": "1",  # stdout and stderr in the order of printing
             **spec.env,

@@ -9,8 +9,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ardea.errors import ExitCode
-from ardea.supervision.machine import RESTARTED
 from ardea.supervision.records import Exit
+from ardea.supervision.spec import RESTARTED
 
 PATIENCE = 30.0
 HOPELESS_FAILURES = 100

@@ -106,7 +106,7 @@ class LocalScheduler:
             "--container", str(number), "--folder", str(folder), "--address", self._address(number, "metrics"),
             *self._keys(number),
         )  # fmt: skip
-        return ProcessSpec("metrics-manager", argv, version=self._version)
+        return ProcessSpec("metrics-manager", argv, cores=1, version=self._version)
 
     def _master(self) -> list[ProcessSpec]:
         argv = self._module(
@@ -115,7 +115,7 @@ class LocalScheduler:
             *self._keys(MASTER_CONTAINER),
         )  # fmt: skip
         names = ["topology-master", *(f"topology-master-{number}" for number in range(2, self._settings.masters + 1))]
-        return [*(ProcessSpec(name, argv, leads=True) for name in names), self._metrics(MASTER_CONTAINER)]
+        return [*(ProcessSpec(name, argv, cores=1, leads=True) for name in names), self._metrics(MASTER_CONTAINER)]
 
     def _workers(self, plan: ContainerPlan) -> list[ProcessSpec]:
         number = plan.number
@@ -126,10 +126,11 @@ class LocalScheduler:
         manager = self._module(
             "stream_manager", *common, "--folder", str(self.container_folder(number)), *self._keys(number)
         )
-        processes = [ProcessSpec("stream-manager", manager, leads=True), self._metrics(number)]
+        processes = [ProcessSpec("stream-manager", manager, cores=1, leads=True), self._metrics(number)]
         for instance in plan.instances:
             argv = self._module("heron_instance", *common, "--task", str(instance.task))
-            processes.append(ProcessSpec(instance.name, argv, ram=instance.resource.ram, version=self._version))
+            cores, ram = instance.resource.cores, instance.resource.ram
+            processes.append(ProcessSpec(instance.name, argv, cores=cores, ram=ram, version=self._version))
         return processes
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ardea.errors import NotFound, TimedOut, Unreachable
-from ardea.protocol.ids import life_of
+from ardea.protocol.incarnations import life_of
 from ardea.supervision.records import read_status
 from scheduler.control import MasterClient, Status, waiting_for
 

@@ -20,7 +20,7 @@ from ardea.errors import ExitCode
 from ardea.metrics import Identity, Registry, observe_process
 from ardea.plan.definition import Definition
 from ardea.plan.wire import packing_from_bytes
-from ardea.protocol.ids import admission_of, incarnation
+from ardea.protocol.incarnations import admission_of, incarnation
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import EXIT, LEAVE, Header, Order, Plan

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ardea.errors import ProtocolError, Replaced
 from ardea.plan.definition import Definition
-from ardea.protocol.ids import applicant
+from ardea.protocol.incarnations import applicant
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import (

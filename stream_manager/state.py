@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ardea.plan.packing import PackingPlan
 from ardea.protocol.flow import Window
-from ardea.protocol.ids import admission_of, column, incarnation
+from ardea.protocol.ids import column
+from ardea.protocol.incarnations import admission_of, incarnation
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link, Port
 from ardea.protocol.wire_pb2 import (

@@ -15,7 +15,7 @@ from typing import Protocol
 from ardea.config import Settings
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_to_bytes
-from ardea.protocol.ids import incarnation, life_of
+from ardea.protocol.incarnations import incarnation, life_of
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link, Port
 from ardea.protocol.wire_pb2 import (

@@ -19,7 +19,7 @@ from ardea.cli.places import also_on_kubernetes
 from ardea.cli.progress import jobs
 from ardea.errors import NotFound, StateError, Unreachable
 from ardea.metrics import Totals
-from ardea.protocol.ids import admission_of, life_of
+from ardea.protocol.incarnations import admission_of, life_of
 from ardea.state import StateManager, paths, records
 from ardea.state.records import SchedulerLocation
 from ardea.state.topologies import find

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -20,6 +21,11 @@ class Resource:
 
     def __add__(self, other: Resource) -> Resource:
         return Resource(self.cpu + other.cpu, self.ram + other.ram, self.disk + other.disk)
+
+    @property
+    def cores(self) -> int:
+        """How many cores it may keep busy, at least one."""
+        return max(1, math.ceil(self.cpu))
 
     def fits(self, other: Resource) -> bool:
         """Whether ``other`` is no larger than this in any dimension."""

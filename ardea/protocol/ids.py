@@ -1,6 +1,4 @@
-"""Numbers that identify processes and tuple trees.
-
-An *incarnation* is one u64, ``admission << 32 | life``, so that integers compare as (admission, life) do.
+"""Numbers that identify tuple trees, a column at a time.
 
 A *root* is one u64 for a tuple tree, ``task << 48 | slot << 28 | generation``: the spout task that emitted it
 (16 bits), its place in that task's table (20) and how often the place was used (28, never 0 in the ledger's
@@ -9,7 +7,6 @@ eyes: the generation starts at random in each life of an instance).
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -32,31 +29,6 @@ _SLOT_MASK = np.uint64(SLOTS - 1)
 _GENERATION_MASK = np.uint64(GENERATIONS - 1)
 
 NO_IDS: U64 = np.empty(0, dtype=np.uint64)
-
-
-def incarnation(admission: int, life: int) -> int:
-    """One number for (admission, life); both count from 1."""
-    return admission << 32 | life
-
-
-def applicant(holder: str, life: int) -> int:
-    """A manager towards the master, which may not have admitted it: a mark of its holder stands for the admission."""
-    return incarnation(zlib.crc32(holder.encode()), life)
-
-
-def admission_of(number: int) -> int:
-    """The admission in an incarnation."""
-    return number >> 32
-
-
-def life_of(number: int) -> int:
-    """The life in an incarnation."""
-    return number & 0xFFFFFFFF
-
-
-def describe(number: int) -> str:
-    """``admission 2, life 5``, for messages."""
-    return f"admission {admission_of(number)}, life {life_of(number)}" if number else "unknown"
 
 
 def make_roots(task: int, slots: NDArray[Any], generations: NDArray[Any]) -> U64:

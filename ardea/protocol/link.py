@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ardea.protocol.ids import describe
+from ardea.protocol.incarnations import describe
 from ardea.protocol.lane import Arrival, Lane, LaneState, Message
 from ardea.protocol.wire_pb2 import HEARTBEAT, HELLO, REFUSED, RESEND, Header, Kind
 

@@ -14,15 +14,13 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from ardea.errors import ExitCode
-from ardea.supervision.spec import Policy, ProcessSpec
+from ardea.supervision.spec import RESTARTED, Policy, ProcessSpec
 
 BACKOFF = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 """Seconds before the first, second ... restart in a row."""
 SETTLED = 60.0
 """A process that lived so long starts again at the beginning of BACKOFF."""
 REMOVED = "it is in the specification no longer"
-RESTARTED = "a restart was asked for"
-"""The reason of an end that says nothing against the process."""
 EARLY = "before its work was done"
 """The reason of an exit 0 that is not to be believed."""
 IDLE = 0.01

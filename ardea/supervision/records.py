@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ardea.errors import ClusterError, ExitCode
-from ardea.supervision.machine import RESTARTED
+from ardea.supervision.spec import RESTARTED
 
 KEPT_EXITS = 20
 

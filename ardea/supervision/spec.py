@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 from ardea.errors import ConfigError
 
+RESTARTED = "a restart was asked for"
+"""The reason of an end that says nothing against the process."""
 _NAME = re.compile(r"[^/\0\s.][^/\0\s]*")
 
 
@@ -28,6 +30,8 @@ class ProcessSpec:
         version: of what it runs: one whose version changes in the specification is started again.
         leads: its exit 0 says that the work of all is done: the others have the grace to end by themselves.  76 says
             that another container has this one's place: the others are stopped.
+        cores: how many it may keep busy: OMP_NUM_THREADS, OPENBLAS_NUM_THREADS and MKL_NUM_THREADS for libraries for
+            arrays, where the supervisor's environment does not say.  None: one thread for each core of the machine.
     """
 
     name: str
@@ -37,12 +41,15 @@ class ProcessSpec:
     restart: Literal["always", "never"] = "always"
     leads: bool = False
     version: str = ""
+    cores: int | None = None
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise ConfigError(f"process name {self.name!r}: must be non-empty, without '/', blanks or a leading '.'")
         if not self.argv:
             raise ConfigError(f"process {self.name}: argv is empty")
+        if self.cores is not None and self.cores < 1:
+            raise ConfigError(f"process {self.name}: cores is {self.cores}; must be 1 or more, or null")
         if self.ram is not None and self.ram <= 0:
             raise ConfigError(f"process {self.name}: ram is {self.ram} bytes; must be above 0, or null")
         if self.restart not in ("always", "never"):

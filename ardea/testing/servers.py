@@ -11,7 +11,7 @@ import msgspec
 
 from ardea.errors import ProtocolError
 from ardea.plan.wire import packing_from_bytes
-from ardea.protocol.ids import incarnation
+from ardea.protocol.incarnations import incarnation
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import EXIT, LEAVE, Header, Order, Plan

@@ -23,7 +23,7 @@ def master(topology_id: str, ip: str) -> dict[str, ProcessSpec]:
         "--metrics", _address("metrics"), "--host", ip, *_KEYS,
     )  # fmt: skip
     return {
-        layout.MASTER: ProcessSpec(layout.MASTER, argv),
+        layout.MASTER: ProcessSpec(layout.MASTER, argv, cores=1),
         layout.METRICS_MANAGER: _metrics_manager(folder, topology_id, number),
     }
 
@@ -43,10 +43,11 @@ def container(
 
     def instance(i: InstancePlan) -> ProcessSpec:
         state = ("--state", str(layout.STATE_MOUNT)) if i.component in granted else ()
-        return ProcessSpec(i.name, _module("heron_instance", *common, "--task", str(i.task), *state))
+        argv = _module("heron_instance", *common, "--task", str(i.task), *state)
+        return ProcessSpec(i.name, argv, cores=i.resource.cores)
 
     return {
-        layout.STREAM_MANAGER: ProcessSpec(layout.STREAM_MANAGER, manager),
+        layout.STREAM_MANAGER: ProcessSpec(layout.STREAM_MANAGER, manager, cores=1),
         layout.METRICS_MANAGER: _metrics_manager(folder, topology_id, number),
         **{called[i.task]: instance(i) for i in plan.instances},
     }
@@ -73,7 +74,7 @@ def _metrics_manager(folder: Path, topology_id: str, number: int) -> ProcessSpec
         "--definition", str(folder / "definition"), "--container", str(number), "--folder", str(own),
         "--address", _address("metrics"), "--host", _ALL_INTERFACES, *_KEYS,
     )  # fmt: skip
-    return ProcessSpec(layout.METRICS_MANAGER, argv)
+    return ProcessSpec(layout.METRICS_MANAGER, argv, cores=1)
 
 
 def _address(what: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ardea.errors import NotFound, TimedOut, Unreachable
-from ardea.protocol.ids import life_of
+from ardea.protocol.incarnations import life_of
 from scheduler.control import Status, waiting_for
 from scheduler.kubernetes import layout, names
 from scheduler.kubernetes.client import Cluster, Manifest

@@ -205,6 +205,25 @@ def test_over_its_memory_it_dies_alone_and_says_why(supervise):
     assert run.process("b")["pid"] == other
 
 
+@pytest.mark.parametrize(
+    ("said", "seen"),
+    [
+        ({}, "2 2 2"),
+        ({"OMP_NUM_THREADS": "7"}, "7 None None"),  # the user's word for all of them
+        ({"MKL_NUM_THREADS": "7"}, "2 2 7"),
+    ],
+)
+def test_libraries_for_arrays_start_as_many_threads_as_cores_were_given(supervise, monkeypatch, said, seen):
+    for name in ("OMP", "OPENBLAS", "MKL"):
+        monkeypatch.delenv(f"{name}_NUM_THREADS", raising=False)
+    for name, value in said.items():
+        monkeypatch.setenv(name, value)
+    run = supervise(child("given", "threads", cores=2), child("free", "threads"))
+    assert run.wait() == 0
+    assert f"\n{seen}\n" in run.log("given")
+    assert f"\n{seen.replace('2', 'None')}\n" in run.log("free")
+
+
 def test_exit_78_stops_the_rest_and_is_the_result(supervise):
     run = supervise(child("a", "serve"), child("b", "exit", "78"))
     assert run.wait() == 78

@@ -225,6 +225,14 @@ def test_the_public_api_loads_nothing_heavy():
     assert "ardea" in run.stdout.split()
 
 
+@pytest.mark.parametrize("module", ["ardea.cli.__main__", "topology_master.__main__", "metrics_manager.__main__"])
+def test_only_who_handles_columns_of_ids_loads_numpy(module):
+    """These start with every topology, or with every verb."""
+    code = f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"numpy", "pyarrow", "kazoo"} & set(run.stdout.split())
+
+
 def test_importing_ardea_alone_loads_the_standard_library_only():
     code = "import sys, ardea; print(*{name.partition('.')[0] for name in sys.modules} - sys.stdlib_module_names)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

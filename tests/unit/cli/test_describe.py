@@ -7,7 +7,7 @@ from rich.console import Console
 from ardea.cli.describe import _tasks
 from ardea.metrics import ProcessTotals, Totals
 from ardea.plan.resource import MIB, Resource
-from ardea.protocol.ids import incarnation
+from ardea.protocol.incarnations import incarnation
 from scheduler.control import Status, TaskStatus
 from scheduler.processes import ProcessRow
 

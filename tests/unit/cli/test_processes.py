@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ardea.supervision.machine import RESTARTED
 from ardea.supervision.records import Exit, write_exit, write_status
+from ardea.supervision.spec import RESTARTED
 from scheduler.processes import CLOSE, crash_loop, processes
 
 

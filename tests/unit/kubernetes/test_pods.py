@@ -10,7 +10,7 @@ import pytest
 
 from ardea.errors import UserError
 from ardea.state.address import CREDENTIAL
-from scheduler.kubernetes import layout, objects, pods
+from scheduler.kubernetes import layout, objects, pods, processes
 from scheduler.kubernetes.blueprint import Blueprint
 from scheduler.kubernetes.submission import Options
 from scheduler.kubernetes.yaml import as_yaml
@@ -114,6 +114,21 @@ def test_what_a_task_needs_is_what_its_container_gets(prepared):
     assert resources["requests"]["cpu"] == "250m"
     assert resources["requests"]["memory"] == resources["limits"]["memory"] == str(300 << 20)
     assert "cpu" not in resources["limits"]
+
+
+def test_libraries_for_arrays_keep_to_the_cores_of_their_task(prepared):
+    config = {"topology.component.cpumap": {"numbers": 1.5}}
+    blueprint = prepared(config).blueprint
+    cores = {
+        name: each.cores
+        for specifications in (
+            processes.master(blueprint.id, "10.0.0.1"),
+            *(processes.container(blueprint.id, plan, "10.0.0.1") for plan in blueprint.containers),
+        )
+        for name, each in specifications.items()
+    }
+    assert {name: count for name, count in cores.items() if count != 1} == {"numbers-0": 2, "numbers-1": 2}
+    assert {"topology-master", "stream-manager", "metrics-manager", "adds-up-0"} < cores.keys()
 
 
 def test_cpu_is_limited_on_demand(prepared):

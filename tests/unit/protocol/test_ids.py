@@ -10,20 +10,17 @@ from ardea.protocol.ids import (
     GENERATIONS,
     MAX_TASK,
     SLOTS,
-    admission_of,
     by_task,
     column,
-    describe,
     distinct,
     fold,
     generations_of,
-    incarnation,
-    life_of,
     make_roots,
     offsets_column,
     slots_of,
     tasks_of,
 )
+from ardea.protocol.incarnations import admission_of, describe, incarnation, life_of
 
 u32 = st.integers(1, 2**32 - 1)
 few_roots = st.sampled_from([0, 1, 2, 5, 1 << 28, 1 << 48, (1 << 48) + 1, 3 << 48, (1 << 64) - 1])

@@ -9,7 +9,7 @@ from ardea.errors import ExitCode, ProtocolError, Replaced
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_to_bytes
-from ardea.protocol.ids import applicant
+from ardea.protocol.incarnations import applicant
 from ardea.protocol.wire_pb2 import HELLO, REFUSED, REGISTER, Header, Hello, Refusal
 from ardea.state.records import MasterLocation
 from ardea.testing import CollectBolt, RowsSpout

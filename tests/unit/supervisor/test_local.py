@@ -37,3 +37,19 @@ def test_each_instance_has_the_memory_that_its_component_asks_for_and_nobody_els
     ram = {p["name"]: p["ram"] for spec in specs for p in spec["processes"] if p["name"].startswith(("words", "count"))}
     assert ram == {"words-0": 5 * GB, "words-1": 5 * GB, "words-2": 5 * GB, "count-0": 10 * GB}
     assert sum(ram.values()) == 25 * GB
+
+
+def test_each_process_may_keep_as_many_cores_busy_as_it_was_given(tmp_path):
+    """Array libraries would else start a thread for each core of the machine in each process."""
+    file = tmp_path / "sized.py"
+    file.write_text(FILE)
+    config = {"topology.component.cpumap": {"words": 0.5, "count": 2.5}}
+    submission = Submission.of(str(file), config, f"file://{tmp_path}/state")
+    LocalScheduler(submission.definition, tmp_path / "run").prepare()
+    specs = [json.loads(spec.read_text()) for spec in sorted((tmp_path / "run").rglob("spec.json"))]
+    cores = {p["name"]: p["cores"] for spec in specs for p in spec["processes"]}
+    assert (cores.pop("container-0"), cores.pop("container-1")) == (None, None)  # their own processes are told
+    assert cores.pop("count-0") == 3
+    assert cores == dict.fromkeys(
+        ("topology-master", "metrics-manager", "stream-manager", "words-0", "words-1", "words-2"), 1
+    )

@@ -13,7 +13,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from ardea.errors import ExitCode
 from ardea.supervision.machine import (
     BACKOFF,
-    RESTARTED,
     SETTLED,
     Beat,
     Done,
@@ -34,7 +33,7 @@ from ardea.supervision.machine import (
     StopRequested,
     Tick,
 )
-from ardea.supervision.spec import Policy, ProcessSpec
+from ardea.supervision.spec import RESTARTED, Policy, ProcessSpec
 
 MIB = 1 << 20
 KILL, TERM = signal.SIGKILL, signal.SIGTERM

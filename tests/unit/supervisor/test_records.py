@@ -8,8 +8,7 @@ import pytest
 
 from ardea.errors import ClusterError, ConfigError
 from ardea.supervision import records
-from ardea.supervision.machine import RESTARTED
-from ardea.supervision.spec import Policy, ProcessSpec, dump, load
+from ardea.supervision.spec import RESTARTED, Policy, ProcessSpec, dump, load
 
 
 def test_a_life_counts_up_and_survives(tmp_path):

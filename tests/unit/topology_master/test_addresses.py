@@ -6,7 +6,7 @@ from ardea import Topology
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_to_bytes
-from ardea.protocol.ids import admission_of, applicant
+from ardea.protocol.incarnations import admission_of, applicant
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import (

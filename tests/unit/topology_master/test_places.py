@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from ardea.protocol.ids import admission_of, applicant
+from ardea.protocol.incarnations import admission_of, applicant
 from tests.unit.topology_master.test_addresses import Meeting
 from topology_master.state import SILENCE
 
