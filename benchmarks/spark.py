@@ -13,7 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks.columns import CONFIG, Note, check_sinks
+from benchmarks.column_topology import CONFIG, Note
+from benchmarks.columns import check_sinks
 from benchmarks.harness import run_topology
 from benchmarks.results import BenchmarkError
 from benchmarks.spark_alone import SETTINGS
@@ -23,7 +24,7 @@ WITHIN = 600.0
 TOPOLOGY = """
 from ardea import Topology
 from ardea.spark import SparkSpout
-from benchmarks.columns import SCHEMA, RaiseColumns, SinkColumns
+from benchmarks.column_topology import SCHEMA, RaiseColumns, SinkColumns
 from benchmarks.spark_alone import frame
 
 

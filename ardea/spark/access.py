@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import http.client
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import BinaryIO
+from http import HTTPStatus
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
+
+if TYPE_CHECKING:
+    import http.client
 
 TOKEN = "x-ardea-token"  # noqa: S105 -- the header's name
 CHECKSUM = "x-ardea-checksum"
@@ -20,7 +23,7 @@ class RefusedError(OSError):
     """The driver has answered, and not with what was asked for; ``status`` is HTTP's."""
 
     def __init__(self, status: int, text: str) -> None:
-        super().__init__(text or http.client.responses.get(status, f"HTTP status {status}"))
+        super().__init__(text or _phrase(status))
         self.status = status
 
 
@@ -40,6 +43,8 @@ class Access(msgspec.Struct, frozen=True):
             RefusedError: it is none of success.
             OSError: nobody answers, or not to the end.
         """
+        import http.client  # most spout tasks read files, and would load it for nothing
+
         connection = http.client.HTTPConnection(self.address, timeout=30.0)
         try:
             connection.request(method, path, body, {TOKEN: self.token, **(headers or {})})
@@ -65,3 +70,10 @@ class Access(msgspec.Struct, frozen=True):
         headers = {"Content-Length": str(size), CHECKSUM: checksum}
         with self.request("PUT", f"/staged/{path}", body, headers):
             pass
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return f"HTTP status {status}"

@@ -6,7 +6,8 @@ import pytest
 
 from ardea.spark.index import IndexReader
 from ardea.spark.reading import SharedFiles, batches_of
-from benchmarks.columns import Note, check, stage
+from benchmarks.column_topology import Note
+from benchmarks.columns import check, stage
 from benchmarks.results import BenchmarkError
 
 ROWS = 20_000
