@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from http import HTTPStatus
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import msgspec
-
-if TYPE_CHECKING:
-    import http.client
 
 TOKEN = "x-ardea-token"  # noqa: S105 -- the header's name
 CHECKSUM = "x-ardea-checksum"
@@ -23,7 +20,7 @@ class RefusedError(OSError):
     """The driver has answered, and not with what was asked for; ``status`` is HTTP's."""
 
     def __init__(self, status: int, text: str) -> None:
-        super().__init__(text or _phrase(status))
+        super().__init__(text or http.client.responses.get(status, f"HTTP status {status}"))
         self.status = status
 
 
@@ -43,8 +40,6 @@ class Access(msgspec.Struct, frozen=True):
             RefusedError: it is none of success.
             OSError: nobody answers, or not to the end.
         """
-        import http.client  # most spout tasks read files, and would load it for nothing
-
         connection = http.client.HTTPConnection(self.address, timeout=30.0)
         try:
             connection.request(method, path, body, {TOKEN: self.token, **(headers or {})})
@@ -70,10 +65,3 @@ class Access(msgspec.Struct, frozen=True):
         headers = {"Content-Length": str(size), CHECKSUM: checksum}
         with self.request("PUT", f"/staged/{path}", body, headers):
             pass
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return f"HTTP status {status}"
