@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 import structlog
+from google.protobuf.message import DecodeError
 
 from ardea import leash
 from ardea.config import Settings
@@ -45,6 +46,8 @@ from stream_manager.registration import Registrar
 from stream_manager.state import LINGER, STORED, StreamManager
 
 MESSAGES_A_ROUND = 256
+MOST_EARLY, LARGEST_EARLY = 4096, 1 << 14
+"""How many callers are answered once the plan is here, and the largest message that is kept for that, in bytes."""
 MASTER = 0
 """The number of the master's container."""
 log = structlog.get_logger("stream-manager")
@@ -100,6 +103,7 @@ class StreamManagerProcess:
         self.manager: StreamManager | None = None
         self.exit_code: ExitCode | None = None
         self._exit_by = math.inf
+        self._early: dict[bytes, tuple[bool, list[bytes]]] = {}  # what each has said last, until the plan is here
         self.registry = Registry(
             Identity(topology=definition.topology, container=place.container, process="stream-manager", life=self.life)
         )
@@ -166,30 +170,48 @@ class StreamManagerProcess:
                 self._lag.observe(now - next_second)
                 next_second = now + self.settings.metrics_interval
                 leash.beat(in_user_code=False)
-                if self.manager is not None:
-                    self.gauges.read(self.manager, now)
-                self._metrics.send([self.registry.snapshot()])
+                self._tell_metrics(now)
             due = min(due, next_second, self._departure.look(now))
+        if self.exit_code is ExitCode.OK:  # else the metrics manager may have gone first, and this would wait for it
+            self._tell_metrics(time.monotonic())  # the last; behind it, the metrics manager looks whether it is alone
         self._close()
         return self.exit_code
 
+    def _tell_metrics(self, now: float) -> None:
+        if self.manager is not None:
+            self.gauges.read(self.manager, now)
+        self._metrics.send([self.registry.snapshot()])
+
     def _receive(self, ready: set[Bound | Dialled], now: float) -> None:
-        """Control before data.  What comes before the plan is dropped: hellos are repeated."""
-        manager = self.manager
+        """Control before data.  Who calls before the plan is here is answered when it is: no need to call again."""
         for lane in (Lane.CONTROL, Lane.DATA):
             for endpoint, peers in ((self._instances[lane], False), (self._peers_in[lane], True)):
                 if endpoint not in ready:
                     continue
                 for identity, frames in endpoint.receive(MESSAGES_A_ROUND):
-                    if manager is None:
-                        continue
-                    link = (manager.peers if peers else manager.instances).get(peer_number(identity))
-                    if link is None:
-                        continue
-                    header = Header.FromString(frames[0])
-                    if not peers:
-                        self._callers.hears(link.key, header.sender, identity)
-                    manager.received(link, lane, header, frames[1:], now)
+                    if self.manager is not None:
+                        self._received(self.manager, identity, frames, lane, now, peers=peers)
+                    elif lane is Lane.CONTROL:
+                        self._keep_early(identity, frames, peers=peers)
+
+    def _keep_early(self, identity: bytes, frames: list[bytes], *, peers: bool) -> None:
+        room = identity in self._early or len(self._early) < MOST_EARLY
+        if room and peer_number(identity) >= 0 and len(frames) == 2 and sum(map(len, frames)) <= LARGEST_EARLY:
+            self._early[identity] = peers, frames
+
+    def _received(
+        self, manager: StreamManager, identity: bytes, frames: list[bytes], lane: Lane, now: float, *, peers: bool
+    ) -> None:
+        link = (manager.peers if peers else manager.instances).get(peer_number(identity))
+        if link is None:
+            return
+        try:
+            header = Header.FromString(frames[0])
+            if not peers:
+                self._callers.hears(link.key, header.sender, identity)
+            manager.received(link, lane, header, frames[1:], now)
+        except DecodeError:
+            (self._peers_in if peers else self._instances)[lane].statistics.malformed += 1
 
     def _transmit(self, link: Link, lane: Lane, message: Message) -> None:
         manager = self.manager
@@ -247,6 +269,9 @@ class StreamManagerProcess:
                     peer = holder(address.container)
                     self._peers_out[key] = Dialled(self._context, self._name, where, self._keys, peer)
         self.manager.planned(message, packing_from_bytes(message.packing))
+        early, self._early = self._early, {}
+        for identity, (peers, frames) in early.items():
+            self._received(self.manager, identity, frames, Lane.CONTROL, time.monotonic(), peers=peers)
         self.registrar.planned(message.epoch, self.manager.greeting.digest)
         for number, lane in [key for key in self._peers_out if key[0] not in self.manager.peers]:
             self._peers_out.pop((number, lane)).close()
@@ -282,7 +307,8 @@ class StreamManagerProcess:
             bound.close()
         for dialled in (*self._peers_out.values(), self._metrics):
             dialled.close()
-        self.registrar.leave()
+        if self.exit_code is not ExitCode.OK:
+            self.registrar.leave()  # with a topology that is over the master ends too, and would be waited for
         self.registrar.close()
         if self._door is not None:
             self._door.close()

@@ -124,7 +124,9 @@ SERIES: dict[str, Series] = {
         _counter(
             _C, "ardea_stmgr_reconnects_total", "Times a peer was heard again, silent before or in a new life.", "peer"
         ),
-        _counter(_C, "ardea_stmgr_resends_total", "Messages sent again after a reconnect.", "peer"),
+        _counter(
+            _C, "ardea_stmgr_resends_total", "Messages sent again: lost with a connection, or ahead of a hello.", "peer"
+        ),
         _counter(_C, "ardea_stmgr_tuples_dropped_total", "Tuples that a stream manager threw away.", "reason"),
         _gauge(_C, "ardea_stmgr_held_bytes", "Bytes that wait for credit, by destination task.", "destination"),
         _gauge(_C, "ardea_stmgr_credit_bytes", "Bytes that may be sent, by destination task.", "destination"),

@@ -57,6 +57,7 @@ class Link:
         self._asked = [0, 0]
         self._seen = [0, 0]
         self._repaired = [0, 0]
+        self._overtook = [0, 0]  # for each lane, whose messages came ahead of its hello
         self._silent = 0
 
     @property
@@ -89,7 +90,7 @@ class Link:
         """The peer was heard as ``incarnation``.
 
         None: nothing new.  Otherwise it is new or has risen, both lanes start again, and the returned data
-        messages were never confirmed by the former one.
+        messages were never confirmed by the former one.  What overtook its hello is asked for again.
         """
         if incarnation < self.peer:
             return None
@@ -100,12 +101,18 @@ class Link:
         self.lanes[Lane.CONTROL].restart()
         self._asked, self._seen, self._repaired = [0, 0], [0, 0], [0, 0]
         self._unconfirmed_in = 0
-        return self.lanes[Lane.DATA].restart()
+        left = self.lanes[Lane.DATA].restart()
+        for lane in Lane:
+            if self._overtook[lane] == incarnation:
+                self._ask(lane)
+        return left
 
     def accept(self, lane: Lane, header: Header, size: int) -> bool:
         """Judges an arrived message; False: it was a duplicate, too early, stale, or only the link's business."""
         if header.sender != self.peer or (header.receiver != self.me and header.kind != HELLO):
             self.statistics.stale += 1
+            if header.sender > self.peer and header.receiver == self.me and header.sequence:
+                self._overtook[lane] = max(self._overtook[lane], header.sender)
             return False
         self._heard()
         self.lanes[Lane.DATA].confirm(header.confirmed_data)

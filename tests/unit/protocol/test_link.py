@@ -343,6 +343,23 @@ def test_a_peer_that_falls_silent_is_not_up_until_it_is_heard_again(network):
     assert [former for former, _ in a.returned] == [0]
 
 
+@pytest.mark.parametrize("first", [Lane.DATA, Lane.CONTROL])
+def test_what_overtakes_the_hello_arrives_without_a_heartbeat(network, first):
+    """The lanes are two sockets: to one who is new, data may come before it knows who sends."""
+    network.start("b")
+    a, b = network.ends["a"], network.ends["b"]
+    b.hello()
+    network.deliver(("a", Lane.CONTROL))
+    network.kinds.clear()
+    for number in range(3):
+        a.send(Lane.DATA, number, 10)
+    while network.queues["b", first]:
+        network.deliver(("b", first))
+    network.quiet()
+    assert b.got[1, Lane.DATA] == [0, 1, 2]
+    assert network.kinds[RESEND] == (first is Lane.DATA)
+
+
 def test_messages_of_another_life_never_get_through(network):
     """From a former sender, for a former receiver, or before a hello."""
     a, b = network.ends["a"], network.ends["b"]
