@@ -16,7 +16,7 @@ import numpy as np
 from ardea.protocol.ids import U64, distinct
 from ardea.tuples import Tuple
 from heron_instance.buffers import StreamBuffer
-from heron_instance.inlet import UNANCHORED, WHOLE_BATCH, InputBatch, Int
+from heron_instance.inlet import UNANCHORED, WHOLE_BATCH, InputBatch, Inputs, Int
 from heron_instance.joins import Joins, Part
 from heron_instance.trees import Trees
 
@@ -90,7 +90,9 @@ class Anchoring:
         if buffer.columns is not None:
             return [] if buffer.origin is None else buffer.origin.anchors_of(row)
         self.mark(buffer)
-        self._runs.clear()
+        for run in self._runs:  # in place: one that is open goes on
+            run.start -= run.start > row
+            run.ends[:] = [end - (end > row) for end in run.ends]
         spans = self._spans.get(buffer.number, [])
         owner = next((batch for batch, start in reversed(spans) if start <= row), None)
         self._spans[buffer.number] = [(batch, start - (start > row)) for batch, start in spans]
@@ -128,6 +130,21 @@ class Anchoring:
         counts = ends[1:] - ends[:-1]
         return np.arange(run.first, run.first + len(counts), dtype=np.intp).repeat(counts)
 
+    def _in_a_row(self, batch: InputBatch, total: int) -> Inputs | None:
+        """Whose rows these are, if every one is of an input, and the inputs follow on one another."""
+        if not self._runs:
+            return None
+        first, cuts = self._runs[0].first, [0]
+        for run in self._runs:
+            if run.start == total:
+                break  # none of these rows is of its inputs, which may be another batch's
+            if run.start != cuts[-1] or run.first != first + len(cuts) - 1:
+                return None
+            cuts += run.ends
+            if run.open:
+                cuts.append(total)
+        return Inputs(batch, first, np.diff(cuts)) if cuts[-1] == total else None
+
     def trees(self, buffer: StreamBuffer) -> Trees | None:
         """The trees of the rows' anchors."""
         if buffer.columns is not None:
@@ -141,8 +158,12 @@ class Anchoring:
         if not any(batch is not None and batch.tracked for batch, _, _ in spans):
             return None
         total = len(buffer.rows)
-        marks = self._marks(buffer)
         batch = spans[0][0] if len(spans) == 1 else None
+        if batch is not None and batch.counts is None and batch.told is None and not buffer.marks:
+            inputs = self._in_a_row(batch, total)
+            if inputs is not None:
+                return Trees(inputs.roots(), inputs=inputs)
+        marks = self._marks(buffer)
         if batch is not None and batch.open_at(marks).all():
             part, each = batch.roots_of(marks)
             return Trees(part, each, marks=marks)
@@ -188,6 +209,9 @@ class Anchoring:
             return  # nobody reads the stream
         if buffer.columns is not None:
             buffer.origin.hang(trees.xors)
+            return
+        if trees.inputs is not None:
+            trees.inputs.hang(trees.xors)
             return
         for batch, start, end in self._spans_of(buffer):
             if self.mixed:

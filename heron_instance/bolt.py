@@ -65,7 +65,7 @@ class BoltExecutor(Executor):
         self._ticks = 0
         self._hooks: Hooks | None = None
         self._raised_at = 0
-        self._run: Callable[[Sequence[Tuple], int], None]
+        self._run: Callable[[InputBatch, int, int], None]
         self._install()
 
     # --- user code --------------------------------------------------------------------------------------------
@@ -78,7 +78,6 @@ class BoltExecutor(Executor):
         auto_anchor = self.bolt.auto_anchor
         outlet = self.outlet
         rows, _, plain = self.plain_buffer()
-        append = rows.append
         thread = get_ident()
 
         def emit(
@@ -102,25 +101,29 @@ class BoltExecutor(Executor):
                 return emit(values, stream, anchors, direct_task, need_task_ids)
             if get_ident() != thread:
                 self.check_thread()
-            append(values)
+            rows.append(values)
             if len(rows) >= outlet.row_limit:
                 self.overflow()
             return None
 
-        def run(tuples: Sequence[Tuple], start: int) -> None:
+        def run(batch: InputBatch, start: int, end: int) -> None:
             nonlocal current
+            values = batch.rows[start:end]
             marked = self._anchoring.run(len(rows), WHOLE_BATCH if whole else start) if plain and auto_anchor else None
             try:
                 if whole:
                     current = WHOLE_BATCH
-                    process_batch(tuples)
-                elif marked is not None:
+                    process_batch(TupleBatch(values, batch))
+                    return
+                # One at a time: who is done with a tuple leaves its memory, still in the cache, to the next.
+                tuples = enumerate(map(Tuple, values, range(start, end), repeat(batch)), start)
+                if marked is not None:
                     ended = marked.ends.append
-                    for current, tup in enumerate(tuples, start):  # noqa: B007 -- emit reads it
+                    for current, tup in tuples:  # noqa: B007 -- emit reads it
                         process(tup)
                         ended(len(rows))
                 else:
-                    for current, tup in enumerate(tuples, start):  # noqa: B007 -- emit reads it
+                    for current, tup in tuples:  # noqa: B007 -- emit reads it
                         process(tup)
             except BaseException:
                 self._raised_at = current
@@ -345,13 +348,8 @@ class BoltExecutor(Executor):
         start = self._next_row
         wanted = len(rows) - start if self._whole_batches else int(self.settings.slice_ms / 2000 / self._per_row) + 1
         end = min(len(rows), start + wanted)
-        tuples: Sequence[Tuple]
-        if self._whole_batches:
-            tuples = TupleBatch(rows[start:end], batch)  # all, or none of what could not be read
-        else:
-            tuples = list(map(Tuple, rows[start:end], range(start, end), repeat(batch)))
         began = self.clock()
-        self._process_tuples(batch, tuples, start)
+        self._process_rows(batch, start, end)
         if self.env.black_box is not None:
             self.env.black_box.clear()  # whoever dies between two slices was inside none
         self._done(batch, start, end, self.clock() - began)
@@ -374,19 +372,18 @@ class BoltExecutor(Executor):
             self.instruments.busy.value += busy
             self.env.window.consumed(len(batch.rows), batch.size, busy)
 
-    def _process_tuples(self, batch: InputBatch, tuples: Sequence[Tuple], start: int) -> None:
-        done = 0
-        while done < len(tuples):
+    def _process_rows(self, batch: InputBatch, start: int, end: int) -> None:
+        while start < end:
             try:
-                self._run(tuples[done:] if done else tuples, start + done)
+                self._run(batch, start, end)
                 return
             except Exception as error:
                 if self._whole_batches:
-                    self.raised(batch, start, start + len(tuples), error)
+                    self.raised(batch, start, end, error)
                     return
                 failed = self._raised_at
                 self.raised(batch, failed, failed + 1, error)
-                done = failed - start + 1
+                start = failed + 1
 
     def raised(self, batch: InputBatch, start: int, end: int, error: Exception) -> None:
         """An exception of ``process``: fails its tuples, or ends the process, as ``auto_fail`` says."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -160,6 +161,30 @@ class InputBatch:
         if self.xors is not None:
             values = values ^ np.repeat(self.xors[rows], counts)
         return self.roots[flat], values
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Rows of a batch one after the other, from ``first`` on, of one root each, and how many were emitted for each.
+
+    Nearly all that a bolt emits is of such, and needs no mark at each row.
+    """
+
+    batch: InputBatch
+    first: int
+    counts: Int
+
+    def roots(self) -> U64:
+        """The root of each emitted row."""
+        return np.repeat(self.batch.roots[self.first : self.first + len(self.counts)], self.counts)
+
+    def hang(self, edges: U64) -> None:
+        """A new edge for each emitted row."""
+        batch, emitted = self.batch, np.flatnonzero(self.counts)
+        if batch.xors is None:
+            batch.xors = np.zeros(len(batch.rows), dtype=np.uint64)
+        starts = (np.cumsum(self.counts) - self.counts)[emitted]
+        batch.xors[self.first + emitted] ^= np.bitwise_xor.reduceat(edges, starts)
 
 
 class SettledRows:

@@ -21,7 +21,7 @@ from ardea.component import TupIds
 from ardea.errors import UserError
 from ardea.protocol.arrow import rows_of
 from ardea.protocol.ids import GENERATIONS, SLOTS, U64, generations_of, make_roots, slots_of
-from heron_instance.inlet import Int
+from heron_instance.inlet import Inputs, Int
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -300,6 +300,7 @@ class Trees:
     roots: U64
     counts: Int | None = None
     marks: Int | None = None  # a bolt's plain marks
+    inputs: Inputs | None = None  # or, of a bolt, whose rows these are
     xors: U64 | None = None  # for each row, the edges emitted so far
     announced: NDArray[np.bool_] | None = None  # for each row of a spout, whether its tree has begun
     all_announced: bool = False

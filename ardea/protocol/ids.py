@@ -68,15 +68,17 @@ def fold(roots: U64, values: U64) -> tuple[U64, U64]:
     Two entries of one root in one vector operation would lose one, so every column of (root, value) passes
     through here before it is applied or sent.  Columns already strictly ascending pass unchanged.
     """
-    new = roots[1:] > roots[:-1]
-    if new.all():
+    heads = np.flatnonzero(roots[1:] != roots[:-1]) + 1
+    if len(heads) == max(0, len(roots) - 1) and bool((roots[1:] > roots[:-1]).all()):
         return roots, values
-    if not (new | (roots[1:] == roots[:-1])).all():
+    first = np.concatenate(([0], heads))
+    named = roots[first]
+    if not bool((named[1:] > named[:-1]).all()):
         order = np.argsort(roots, kind="stable")
         roots, values = roots[order], values[order]
-        new = roots[1:] != roots[:-1]
-    first = np.concatenate(([0], np.flatnonzero(new) + 1))
-    return roots[first], np.bitwise_xor.reduceat(values, first)
+        first = np.concatenate(([0], np.flatnonzero(roots[1:] != roots[:-1]) + 1))
+        named = roots[first]
+    return named, np.bitwise_xor.reduceat(values, first)
 
 
 def distinct(roots: U64) -> U64:
