@@ -89,10 +89,9 @@ class Bound:
     def receive(self, limit: int) -> Iterator[tuple[bytes, list[bytes]]]:
         """Up to ``limit`` messages that wait, as (identity, frames)."""
         for _ in range(limit):
-            try:
-                identity = self._socket.recv(_WAIT_NOT)
-            except zmq.Again:
+            if not _waits(self._socket):
                 return
+            identity = self._socket.recv(_WAIT_NOT)
             frames = _receive(self._socket)
             if frames:
                 self.statistics.received += 1
@@ -153,10 +152,9 @@ class Dialled:
     def receive(self, limit: int) -> Iterator[list[bytes]]:
         """Up to ``limit`` messages that wait."""
         for _ in range(limit):
-            try:
-                frames = _receive(self._socket)
-            except zmq.Again:
+            if not _waits(self._socket):
                 return
+            frames = _receive(self._socket)
             if frames:
                 self.statistics.received += 1
                 yield frames
@@ -243,6 +241,7 @@ class Poller:
 
 
 # pyzmq's multipart calls combine and look up enumerations for every frame, which costs more than the frame.
+_EVENTS, _POLLIN, _RCVMORE = int(zmq.EVENTS), int(zmq.POLLIN), int(zmq.RCVMORE)
 _WAIT_NOT = int(zmq.NOBLOCK)
 _MORE = int(zmq.NOBLOCK | zmq.SNDMORE)
 
@@ -254,19 +253,19 @@ def _send(socket: zmq.Socket[bytes], frames: Message) -> None:
     socket.send(last, _WAIT_NOT, copy=len(last) < ZERO_COPY_FROM)
 
 
+def _waits(socket: zmq.Socket[bytes]) -> bool:
+    """Whether a message does.  To try and fail would give the interpreter lock away, and not get it back at once."""
+    return bool(int(socket.getsockopt(_EVENTS)) & _POLLIN)
+
+
 def _receive(socket: zmq.Socket[bytes]) -> Message | None:
     """None: a message that no process of a topology sends; it was dropped."""
-    frame = socket.recv(_WAIT_NOT, copy=False)
 
     def more() -> bytes | None:
-        nonlocal frame
-        if not frame.more:
-            return None
-        frame = socket.recv(_WAIT_NOT, copy=False)
-        return frame.bytes
+        return socket.recv(_WAIT_NOT) if socket.getsockopt(_RCVMORE) else None
 
     try:
-        return unpack(frame.bytes, more)
+        return unpack(socket.recv(_WAIT_NOT), more)
     except MalformedError:
         while more() is not None:
             pass
