@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import time
@@ -21,7 +22,7 @@ from metrics_manager.server import MetricsManager
 
 LOOK_EVERY = 0.5
 END_LOOK_EVERY = 0.05
-"""The same once the topology is over."""
+"""The same once the topology is over, and the least between two looks that snapshots bring about."""
 LAST_WORD_MS = 50
 """For the last summary, to a master that may have ended."""
 LAST_SNAPSHOTS = 5.0
@@ -59,37 +60,43 @@ class MetricsManagerProcess:
         self._master: Dialled | None = None
         self._over_since: float | None = None
         self._alone = False
-        self._looked = 0.0
+        self._due = self._looked = 0.0
+        self._look_at = math.inf
         self._name = os.environ.get("ARDEA_NAME", "")  # as the supervisor calls it
 
     def run(self) -> ExitCode:
         """Until the topology is over, or the process is told to stop."""
         signal.signal(signal.SIGTERM, lambda *_: self._stop(ExitCode.TEMPORARY))
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        due = time.monotonic()
+        self._due = due = time.monotonic()
         while self.exit_code is None:
             self.poller.wait(max(0.0, due - time.monotonic()), lambda: self.exit_code is not None)
-            now = time.monotonic()
-            heard = self._receive(now)
-            if now >= due:
-                self.manager.late(now - due)
-                due = now + min(self._interval, LOOK_EVERY)
-                leash.beat(in_user_code=False)
-                self.manager.flush(now, time.time())
-                self.manager.expire(now)
-                self._tell_master()
-            elif not heard or now < self._looked + END_LOOK_EVERY:
-                continue
-            self._looked = now
-            if self._sight.look().final:  # a last snapshot may bring the news
-                due = min(due, now + END_LOOK_EVERY)
-                if self._over(now):
-                    self._stop(ExitCode.OK)
+            due = self._turn(time.monotonic())
         self._receive(time.monotonic())
         self._tell_master()
         self._leave_summary()
         self._close()
         return self.exit_code
+
+    def _turn(self, now: float) -> float:
+        """What has come, and what is due; returns when there is more to do."""
+        if self._receive(now):  # a last snapshot may bring the news that the topology is over
+            self._look_at = min(self._look_at, max(now, self._looked + END_LOOK_EVERY))
+        if now >= self._due:
+            self.manager.late(now - self._due)
+            self._due = now + min(self._interval, LOOK_EVERY)
+            leash.beat(in_user_code=False)
+            self.manager.flush(now, time.time())
+            self.manager.expire(now)
+            self._tell_master()
+            self._look_at = now
+        if now >= self._look_at:
+            self._looked, self._look_at = now, math.inf
+            if self._sight.look().final:
+                self._look_at = now + END_LOOK_EVERY
+                if self._over(now):
+                    self._stop(ExitCode.OK)
+        return min(self._due, self._look_at)
 
     def _leave_summary(self) -> None:
         """The master may be gone by now: whoever runs the topology adds the final counts up from these."""

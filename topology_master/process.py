@@ -248,6 +248,8 @@ class MasterProcess:
                 if self.master.told_everybody or now - over_since > LINGER_AFTER_END:
                     self._stop(_code_of(self.master.state))
                 due = min(due, now + 0.05)
+        if self.exit_code is ExitCode.OK:
+            self._gauges(time.monotonic())  # the last; behind it, the metrics manager looks whether it is alone
         self._close()
         return self.exit_code
 
