@@ -17,7 +17,9 @@ from tests.process.cli.verbs import acked, describe, left_in_state, listed, topo
 pytestmark = [pytest.mark.cluster, pytest.mark.alone, pytest.mark.usefixtures("daemons")]
 
 RATE = 100.0
-SECONDS = 4.0
+"""Of the spout, alone and among others: it makes up for what it was late."""
+SECONDS = 20.0
+"""The number is told once a second, to a command that takes as long on a busy machine."""
 
 
 @pytest.fixture
@@ -31,10 +33,16 @@ def submit(ardea):
 
 
 def rate(ardea, name: str, deadline) -> float:
-    """Acked a second, between two of its metrics managers' words."""
-    first, began = acked(ardea, name), time.monotonic()
-    deadline(lambda: time.monotonic() > began + SECONDS, "time has passed", seconds=2 * SECONDS)
-    last, ended = acked(ardea, name), time.monotonic()
+    """Acked a second, from one change of the number that is told to another."""
+
+    def changed(since: float = 0.0) -> tuple[int, float]:
+        deadline(lambda: time.monotonic() > since, "time has passed", seconds=2 * SECONDS)
+        before = acked(ardea, name)
+        more = deadline(lambda: max(0, acked(ardea, name) - before), "more are acked")
+        return before + more, time.monotonic()
+
+    first, began = changed()
+    last, ended = changed(began + SECONDS)
     return (last - first) / (ended - began)
 
 
@@ -46,14 +54,13 @@ def test_sick_neighbours_change_neither_rate_nor_recovery(submit, ardea, start, 
     """In one state root: one that dies again and again, one that acks nothing, one whose submitter was killed."""
     folder = state / "local" / submit("Steady")["id"]
     deadline(lambda: acked(ardea, "Steady"), "tuples are acked")
-    alone = rate(ardea, "Steady", deadline)
     submit("BadRow")
     submit("Stuck")
     half = start("submit", "local", topology("Chatty"))
     deadline(lambda: list(state.glob("local/Chatty-*")), "it has begun")
     half.kill()
     deadline(lambda: "crash loop: numbers-0" in ardea("describe", "BadRow").stdout, "it is called a crash loop")
-    assert rate(ardea, "Steady", deadline) > 0.9 * min(alone, RATE)
+    assert rate(ardea, "Steady", deadline) > 0.9 * RATE
 
     os.kill(pids(folder)["ignore-0"], signal.SIGKILL)
     killed, first = time.monotonic(), acked(ardea, "Steady")
