@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+NOBODY, EVERYBODY = Tuple((), UNANCHORED, None), Tuple((), WHOLE_BATCH, None)
+"""The current tuple outside of ``process``, and inside ``process_batch``: what is emitted is marked with its number."""
+
+
 class TickBatch:
     """Where a tick tuple says it comes from."""
 
@@ -71,8 +75,8 @@ class BoltExecutor(Executor):
     # --- user code --------------------------------------------------------------------------------------------
 
     def _install(self, hooks: Hooks | None = None) -> None:
-        """Gives the bolt its emit, and makes the loop that calls ``process``; both share the current index."""
-        current = UNANCHORED
+        """Gives the bolt its emit, and makes the loop that calls ``process``; both share the current tuple."""
+        current = NOBODY
         process = self.bolt.process if hooks is None else hooks.process(self.bolt.process)
         process_batch = self.bolt.process_batch if hooks is None else hooks.process_batch(self.bolt.process_batch)
         auto_anchor = self.bolt.auto_anchor
@@ -87,7 +91,7 @@ class BoltExecutor(Executor):
             direct_task: int | None = None,
             need_task_ids: bool = False,
         ) -> list[int] | None:
-            mark = current if auto_anchor else UNANCHORED
+            mark = current._index if auto_anchor else UNANCHORED
             return self._emit(values, stream, mark, anchors, direct_task, need_task_ids)
 
         def plain_emit(
@@ -112,24 +116,24 @@ class BoltExecutor(Executor):
             marked = self._anchoring.run(len(rows), WHOLE_BATCH if whole else start) if plain and auto_anchor else None
             try:
                 if whole:
-                    current = WHOLE_BATCH
+                    current = EVERYBODY
                     process_batch(TupleBatch(values, batch))
                     return
                 # One at a time: who is done with a tuple leaves its memory, still in the cache, to the next.
-                tuples = enumerate(map(Tuple, values, range(start, end), repeat(batch)), start)
+                tuples = map(Tuple, values, range(start, end), repeat(batch))
                 if marked is not None:
                     ended = marked.ends.append
-                    for current, tup in tuples:  # noqa: B007 -- emit reads it
-                        process(tup)
+                    for current in tuples:
+                        process(current)
                         ended(len(rows))
                 else:
-                    for current, tup in tuples:  # noqa: B007 -- emit reads it
-                        process(tup)
+                    for current in tuples:
+                        process(current)
             except BaseException:
-                self._raised_at = current
+                self._raised_at = current._index
                 raise
             finally:
-                current = UNANCHORED
+                current = NOBODY
                 if marked is not None:
                     self._anchoring.close(marked, len(rows))
 
@@ -138,11 +142,11 @@ class BoltExecutor(Executor):
             enter, inside = self.env.black_box.enter, process
 
             def process(tup: Tuple) -> None:
-                enter(current)
+                enter(current._index)
                 inside(tup)
 
         def emit_batch(batch: Any, stream: str, anchors: Any) -> None:
-            self.emit_columns(batch, stream, anchors, current)
+            self.emit_columns(batch, stream, anchors, current._index)
 
         given = plain_emit if plain else emit
         self.give(given if hooks is None else hooks.emit(given), emit_batch)
