@@ -29,7 +29,7 @@ from typing import assert_never
 from ardea import leash
 from ardea.errors import ArdeaError, ClusterError, ConfigError, ExitCode
 from ardea.supervision import kernel, records
-from ardea.supervision.child import Child, reap_orphans
+from ardea.supervision.child import Child, environment, reap_orphans
 from ardea.supervision.logfile import LogFile, StandardOutput
 from ardea.supervision.machine import (
     Beat,
@@ -52,12 +52,13 @@ from ardea.supervision.machine import (
     StopRequested,
     Tick,
 )
+from ardea.supervision.nursery import Nursery
 from ardea.supervision.spec import Policy, ProcessSpec, load
 
 logger = logging.getLogger("ardea.supervisor")
 
 _LOCK_PATIENCE = 15.0
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_NURSERY_PATIENCE = 10.0
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _OTHERS = (signal.SIGCHLD, signal.SIGUSR2)
 
@@ -111,6 +112,8 @@ class Supervisor:
         self._children: dict[str, Child] = {}
         self._logs: dict[str, LogFile | StandardOutput] = {}
         self._lives: dict[str, int] = {}
+        self._nursery: Nursery | None = None
+        self._adopts = os.getpid() == 1
         self._selector = selectors.DefaultSelector()
         self._waker, self._wake = socket.socketpair()
         self._lock_fd: int | None = None
@@ -146,6 +149,7 @@ class Supervisor:
 
     def _supervise(self) -> ExitCode:
         self._recall()
+        self._prepare()
         look_every = min(1.0, self._policy.silence / 8)
         look_at = self._clock()
         while self._result is None:
@@ -161,6 +165,21 @@ class Supervisor:
             self._handle(Tick())
             self._show_status()
         return self._result
+
+    def _prepare(self) -> None:
+        """The nursery, if there is to be one."""
+        if not self._policy.preload or not kernel.adopt():
+            return
+        self._adopts = True
+        with self._bearing("could not be started", "nursery"):
+            self._nursery = Nursery(self._policy.preload, environment(cores=1))
+            self._selector.register(self._nursery, selectors.EVENT_READ, self._on_nursery)
+        deadline = self._clock() + _NURSERY_PATIENCE
+        while self._nursery is not None and not self._nursery.ready and self._result is None:
+            if self._clock() >= deadline:
+                self._close_nursery(f"not ready after {_NURSERY_PATIENCE:g} s")
+            leash.beat(in_user_code=False)
+            self._wait(0.05)
 
     def _wait(self, seconds: float) -> None:
         for key, _ in self._selector.select(max(0.0, seconds)):
@@ -269,19 +288,32 @@ class Supervisor:
         self._log_of(name)
         records.take_reason(self._folder, name)
         self._lives[name] = records.raise_life(self._folder, name)
-        said = spec.cores is None or _THREADS[0] in os.environ  # the first speaks for the others, too
-        threads = {} if said else dict.fromkeys(_THREADS, str(spec.cores))
         env = {
-            **threads,
-            **os.environ,
-            "PYTHONUNBUFFERED": "1",  # stdout and stderr in the order of printing
+            **environment(spec.cores),
             **spec.env,
             "ARDEA_NAME": name,
             "ARDEA_LIFE": str(self._lives[name]),
             "ARDEA_FOLDER": str(self._folder),
             "ARDEA_SUPERVISOR_ID": self.id,
         }
+        if self._nursery is not None and self._nursery.bears(spec.argv, env):
+            try:
+                return Child.spawn(spec.argv, env, self._lock_fd, self._nursery.fork)
+            except OSError as error:
+                self._close_nursery(str(error))
         return Child.spawn(spec.argv, env, self._lock_fd)
+
+    def _on_nursery(self) -> None:
+        if self._nursery is not None and not self._nursery.hear():
+            self._close_nursery("it has ended")
+
+    def _close_nursery(self, reason: str) -> None:
+        """Processes start more slowly then, and take no harm."""
+        assert self._nursery is not None
+        logger.warning("nursery: %s; processes are started without it", reason)
+        self._selector.unregister(self._nursery)
+        self._nursery.close()
+        self._nursery = None
 
     def _log_of(self, name: str) -> LogFile | StandardOutput:
         if name not in self._logs:
@@ -292,11 +324,12 @@ class Supervisor:
 
     def _reap(self) -> None:
         for name, child in list(self._children.items()):
-            code = child.popen.poll()
+            code = child.process.poll()
             if code is not None:
                 self._bury(name, child, code)
-        if os.getpid() == 1:
-            reap_orphans({child.pid for child in self._children.values()})
+        if self._adopts:
+            nursery = {self._nursery.pid} if self._nursery is not None else set()
+            reap_orphans({child.pid for child in self._children.values()} | nursery)
 
     def _bury(self, name: str, child: Child, code: int) -> None:
         child.kill_group()
@@ -393,8 +426,10 @@ class Supervisor:
     def _leave_nothing(self) -> None:
         for child in self._children.values():  # only if an error ended the loop
             child.kill_group()
-            child.popen.wait()
+            child.process.wait()
             child.close()
+        if self._nursery is not None:
+            self._nursery.close()
         for log in self._logs.values():
             log.close()
         self._selector.close()

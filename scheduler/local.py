@@ -28,6 +28,8 @@ from scheduler.keys import MASTER_CONTAINER
 
 OUTER_GRACE = 5.0
 """Seconds that the topology's supervisor waits longer than those of the containers do."""
+PRELOAD = "heron_instance.process", "ardea.loader", "ardea.logs"
+"""What every task loads, and managers most of."""
 
 
 class LocalScheduler:
@@ -61,8 +63,9 @@ class LocalScheduler:
         self._settings = Settings.of(definition.shape.config)
         definition.write(self._folder / "definition")
         plans = packing_from_bytes(definition.packing).containers
-        containers = {MASTER_CONTAINER: self._container(MASTER_CONTAINER, self._master())}
-        containers |= {plan.number: self._container(plan.number, self._workers(plan)) for plan in plans}
+        containers = {MASTER_CONTAINER: self._container(MASTER_CONTAINER, self._master(), self._policy)}
+        workers = dataclasses.replace(self._policy, preload=PRELOAD)
+        containers |= {plan.number: self._container(plan.number, self._workers(plan), workers) for plan in plans}
         policy = dataclasses.replace(self._policy, grace=self._policy.grace + OUTER_GRACE)
         return self._supervisor(self._folder, self._kept(containers), policy)
 
@@ -79,8 +82,8 @@ class LocalScheduler:
         """Where a container's logs and lives are."""
         return self._folder / f"container-{number}"
 
-    def _container(self, number: int, processes: list[ProcessSpec]) -> ProcessSpec:
-        command = self._supervisor(self.container_folder(number), processes, self._policy)
+    def _container(self, number: int, processes: list[ProcessSpec], policy: Policy) -> ProcessSpec:
+        command = self._supervisor(self.container_folder(number), processes, policy)
         return ProcessSpec(f"container-{number}", tuple(command))
 
     @staticmethod

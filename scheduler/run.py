@@ -189,7 +189,7 @@ class LocalRun:
         while output := self._child.output():
             self._log.write(output)
         self._child.beats()
-        code = self._child.popen.poll()
+        code = self._child.process.poll()
         if code is not None:
             self._ended(code)
             return
@@ -283,7 +283,7 @@ class LocalRun:
         if self.over:
             return  # the pid may be another's by now
         self._child.kill_group()
-        self._child.popen.wait()
+        self._child.process.wait()
         deadline = self._clock() + END_WITHIN
         locks = [self.folder / "lock", *self.folder.glob("container-*/lock")]
         while any(map(is_locked, locks)) and self._clock() < deadline:

@@ -6,14 +6,49 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 from ardea.supervision import kernel
 
 _CHUNK = 1 << 16
 _LAST_CHUNKS = 16  # a pipe holds at most 1 MiB
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+class Process(Protocol):
+    """What ``subprocess.Popen`` offers of a child."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+
+    def poll(self) -> int | None:
+        """Its exit code, negative for a signal; None: it runs."""
+
+    def wait(self) -> int:
+        """As :meth:`poll`, once it has ended."""
+
+    def send_signal(self, sig: signal.Signals, /) -> None:
+        """Unless it has ended."""
+
+
+Start = Callable[[Sequence[str], Mapping[str, str], Sequence[int], int], Process]
+"""(argv, env, the three numbers of the leash, output) -> a process that leads a session of its own."""
+
+
+def execute(argv: Sequence[str], env: Mapping[str, str], leash: Sequence[int], output: int) -> Process:
+    """Starts a process as every program is started."""
+    return subprocess.Popen(
+        argv,
+        env={**env, "ARDEA_LEASH": ",".join(map(str, leash))},
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        pass_fds=leash,
+        start_new_session=True,  # a terminal's Ctrl-C is the supervisor's alone, and the group dies as one
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +58,16 @@ class Child:
     ``leash_fd``: closing it ends the group; ``beat_fd``: a byte a beat; ``output_fd``: its stdout and stderr.
     """
 
-    popen: subprocess.Popen[bytes]
+    process: Process
     leash_fd: int
     beat_fd: int
     output_fd: int
 
     @classmethod
-    def spawn(cls, argv: Sequence[str], env: Mapping[str, str], lock_fd: int) -> Self:
+    def spawn(cls, argv: Sequence[str], env: Mapping[str, str], lock_fd: int, start: Start = execute) -> Self:
         """Start it; its leash, its beats and ``lock_fd`` are the three numbers of ARDEA_LEASH.
+
+        A ``start`` that fails may have started it all the same: such a process ends with its leash.
 
         Raises:
             OSError: it cannot be started, for example because there is no such command.
@@ -42,24 +79,16 @@ class Child:
             for fd in (beat_ours, beat_theirs, output_ours):
                 os.set_blocking(fd, False)
             given = (leash_theirs, beat_theirs, lock_fd)
-            popen = subprocess.Popen(
-                argv,
-                env={**env, "ARDEA_LEASH": ",".join(map(str, given))},
-                stdin=subprocess.DEVNULL,
-                stdout=output_theirs,
-                stderr=output_theirs,
-                pass_fds=given,
-                start_new_session=True,  # a terminal's Ctrl-C is the supervisor's alone, and the group dies as one
-            )
+            process = start(argv, env, given, output_theirs)
             with contextlib.suppress(ProcessLookupError):  # it may have ended already
-                kernel.arm_leash(leash_theirs, popen.pid)
+                kernel.arm_leash(leash_theirs, process.pid)
             ours.pop_all()
-        return cls(popen, leash_ours, beat_ours, output_ours)
+        return cls(process, leash_ours, beat_ours, output_ours)
 
     @property
     def pid(self) -> int:
         """Its process id, and its group's."""
-        return self.popen.pid
+        return self.process.pid
 
     def beats(self) -> bytes:
         """The beats since the last call; empty at the end."""
@@ -82,7 +111,7 @@ class Child:
         if number == signal.SIGKILL:
             self.kill_group()
         else:
-            self.popen.send_signal(number)
+            self.process.send_signal(number)
 
     def kill_group(self) -> None:
         """Also right after the process was reaped: a pid is not given again while its group has members."""
@@ -93,6 +122,13 @@ class Child:
         """Give up our ends of the pipes."""
         for fd in (self.leash_fd, self.beat_fd, self.output_fd):
             os.close(fd)
+
+
+def environment(cores: int | None) -> dict[str, str]:
+    """This process's, with a word to libraries for arrays that may keep so many cores busy (None: all)."""
+    said = cores is None or _THREADS[0] in os.environ  # the first speaks for the others, too
+    threads = {} if said else dict.fromkeys(_THREADS, str(cores))
+    return {**threads, **os.environ, "PYTHONUNBUFFERED": "1"}  # stdout and stderr in the order of printing
 
 
 def reap_orphans(ours: set[int]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from ardea.supervision.machine import Look
 
 _TICK = os.sysconf("SC_CLK_TCK")
+_PR_SET_CHILD_SUBREAPER = 36
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -25,6 +26,15 @@ def look(pid: int) -> Look | None:
     cpu = (int(fields[14 - 3]) + int(fields[15 - 3])) / _TICK
     state = fields[0]
     return Look(int(fields[24 - 3]) * _PAGE, cpu, stopped=state in (b"T", b"t"), ready=state in (b"R", b"D"))
+
+
+def adopt() -> bool:
+    """From now on, what descends from this process and loses its parent is this one's child; False: not here."""
+    if sys.platform != "linux":
+        return False
+    import ctypes  # few supervisors need it
+
+    return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
 
 
 def arm_leash(fd: int, group: int) -> None:

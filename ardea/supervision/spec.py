@@ -69,6 +69,8 @@ class Policy:
         grace: from SIGTERM to SIGKILL, and from the exit of one that leads to SIGTERM.
         log_bytes: a log file that would grow beyond is rotated.
         log_files: how many are kept, the current one included.
+        preload: modules that a process loads once, of which processes ``python -P -m MODULE`` are forked (Linux).
+            Empty: each is started for itself.
     """
 
     silence: float = 10.0
@@ -77,11 +79,15 @@ class Policy:
     grace: float = 10.0
     log_bytes: int = 100 << 20
     log_files: int = 5
+    preload: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for setting in dataclasses.fields(self):
             value = getattr(self, setting.name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            if setting.name == "preload":
+                if not isinstance(value, tuple) or not all(isinstance(module, str) for module in value):
+                    raise ConfigError(f"policy.preload is {value!r}; must be names of modules")
+            elif isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
                 raise ConfigError(f"policy.{setting.name} is {value!r}; must be a number above 0")
 
 
@@ -103,13 +109,19 @@ def load(path: Path) -> tuple[list[ProcessSpec], Policy]:
         if unknown:
             raise ConfigError(f"unknown key {min(unknown)!r}")
         processes = [_process(row) for row in document["processes"]]
-        return processes, Policy(**document.get("policy", {}))
+        return processes, _policy(document.get("policy", {}))
     except (OSError, ValueError, TypeError, KeyError, AttributeError, ConfigError) as error:
         what = f"no key {error}" if isinstance(error, KeyError) else str(error)
         raise ConfigError(
             f"supervisor: the specification {path} cannot be used: {what}; nothing was started",
             hint="write it with ardea.supervision.spec.dump; its keys are in docs/supervisor.md",
         ) from error
+
+
+def _policy(row: dict[str, Any]) -> Policy:
+    if isinstance(row.get("preload"), list):
+        row = {**row, "preload": tuple(row["preload"])}
+    return Policy(**row)
 
 
 def _process(row: dict[str, Any]) -> ProcessSpec:

@@ -79,7 +79,7 @@ class Machine:
             self.heard = now
         while output := self._child.output():
             self._log.write(output)
-        if (code := self._child.popen.poll()) is not None:
+        if (code := self._child.process.poll()) is not None:
             self._bury(code)
 
     def stop(self, number: signal.Signals) -> None:
@@ -91,7 +91,7 @@ class Machine:
         """Kills it, and waits until all that it kept is gone."""
         if self.code is None:
             self._child.kill_group()
-            self._bury(self._child.popen.wait())
+            self._bury(self._child.process.wait())
         deadline = time.monotonic() + ENDS_WITHIN
         while is_locked(self.folder / "lock") and time.monotonic() < deadline:
             time.sleep(LOOK_EVERY)

@@ -1,0 +1,97 @@
+"""Makes processes that have Ardea loaded already, for a supervisor (docs/supervisor.md, decision 64; Linux).
+
+``python -P -m ardea.nursery SOCKET LEASH ROOM MODULE ...`` loads the modules, says so on the socket, and answers each
+request there, the command line ``python -P -m MODULE ...`` and its variables, with the pid of a process that runs it.
+It ends with the supervisor's end of the socket.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib
+import json
+import os
+import runpy
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+from ardea.supervision.nursery import DESCRIPTORS, MOST_BYTES, OURS, READY
+
+
+def main() -> int:
+    """Serves until the supervisor is gone; in a process that was asked for, runs it."""
+    connection, leash, modules = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2]), sys.argv[4:]
+    _show([*sys.orig_argv[: 1 - len(sys.argv)], *modules])
+    for name in modules:
+        importlib.import_module(name)
+    if len(os.listdir("/proc/self/task")) > 1:  # noqa: PTH208 -- a fork would copy this thread only
+        print("a module has started a thread as it was loaded", file=sys.stderr)  # noqa: T201
+        return 1
+    gc.collect()
+    gc.freeze()  # else the first collection in each process would copy all of this
+    connection.send(READY)
+    while True:
+        request, descriptors, _, _ = socket.recv_fds(connection, MOST_BYTES, DESCRIPTORS)
+        if not request:
+            return 0
+        pid = _fork()
+        if pid is None:
+            connection.close()
+            os.close(leash)
+            _run(json.loads(request), descriptors)
+            return 0
+        connection.send(str(pid).encode())
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def _fork() -> int | None:
+    """The pid of a process of its own group, whose parent is gone, so that it is the supervisor's; None: this is it."""
+    read, write = os.pipe()
+    between = os.fork()
+    if between:
+        os.close(write)
+        os.waitpid(between, 0)
+        pid = int(os.read(read, 32))
+        os.close(read)
+        return pid
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    os.write(write, str(os.getpid()).encode())
+    os.close(write)
+    os.close(read)
+    return None
+
+
+def _run(request: dict[str, Any], descriptors: list[int]) -> None:
+    """What ``python -P -m`` does."""
+    argv: list[str] = request["argv"]
+    *leash, output = descriptors
+    for name in [name for name in os.environ if name.startswith(OURS)]:
+        del os.environ[name]
+    os.environ.update(request["env"], ARDEA_LEASH=",".join(map(str, leash)))
+    for standard in (1, 2):
+        os.dup2(output, standard)
+    os.close(output)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        numpy.random.seed()  # Python's own generator sees to that itself
+    _show(argv)
+    module = argv[argv.index("-m") + 1]
+    sys.argv, sys.orig_argv = argv[argv.index("-m") + 1 :], argv
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+def _show(argv: list[str]) -> None:
+    """In the place of the command line that the kernel shows, whose room the argument ROOM has made."""
+    fields = Path("/proc/self/stat").read_bytes().rpartition(b") ")[2].split()
+    start, end = int(fields[48 - 3]), int(fields[49 - 3])
+    text = b"".join(os.fsencode(argument) + b"\0" for argument in argv)[: end - start - 1]
+    ctypes.memmove(start, text.ljust(end - start, b"\0"), end - start)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
