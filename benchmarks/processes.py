@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks.results import BenchmarkError
 
 MODULES = {
+    "ardea.nursery": "nursery",
     "ardea.supervisor": "supervisor",
     "topology_master": "topology-master",
     "stream_manager": "stream-manager",
