@@ -434,7 +434,7 @@ def parse(assignments: Iterable[str]) -> dict[str, Any]:
             raise ConfigError(f"--set takes key=value, not {assignment!r}")
         try:
             value = msgspec.json.decode(written)
-        except msgspec.DecodeError:
+        except ValueError:
             value = written
         known = KEYS.get(name)
         config[name] = written if known is not None and known.type == "text" else value

@@ -81,7 +81,7 @@ class MetricsState:
         """
         try:
             told = msgspec.msgpack.decode(snapshot, type=Snapshot)
-        except msgspec.MsgspecError:
+        except ValueError:
             return Result.INVALID
         counters: dict[Key, Values] = {
             (name, labels): (value,) for name, labels, value in told.counters if _known(name, Kind.COUNTER, labels)

@@ -281,7 +281,7 @@ class StreamManagerProcess:
     def _recall(self) -> Remembered | None:
         try:
             known = msgspec.msgpack.decode((self.place.folder / "manager.plan").read_bytes(), type=Remembered)
-        except (OSError, msgspec.DecodeError):
+        except (OSError, ValueError):
             return None
         return known if known.holder == self.holder else None
 

@@ -272,7 +272,7 @@ class MasterProcess:
             elif identity.startswith(b"m") and (number := peer_number(identity)) >= 0:
                 self._callers.hears(number, header.sender, identity)
                 self.master.received(number, header, [body], now)
-        except (DecodeError, msgspec.MsgspecError):
+        except (DecodeError, msgspec.MsgspecError, UnicodeDecodeError):
             self._socket.statistics.malformed += 1
 
     def _transmit(self, link: Link, _lane: Lane, message: Message) -> None:

@@ -36,7 +36,7 @@ def decode(name: str, records: Iterable[tuple[bytes | None, bytes | None]]) -> d
             owner, partition = msgspec.json.decode(key, type=tuple[str, int])
             if owner == name:
                 found[partition] = Committed(*msgspec.json.decode(value, type=tuple[int, int]))
-        except msgspec.DecodeError:
+        except ValueError:
             continue
     return found
 

@@ -235,7 +235,7 @@ class Overview:
         """Takes a metrics manager's summary; ``now`` in seconds of any steady clock.
 
         Raises:
-            msgspec.MsgspecError: it is not one.
+            ValueError: it is not one, or holds text that is not UTF-8.
         """
         told = msgspec.msgpack.decode(summary, type=Summary)
         for report in told.processes:

@@ -61,7 +61,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
         """Raises StateError if the file is missing or damaged."""
         try:
             return msgspec.msgpack.decode(path.read_bytes(), type=cls)
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, ValueError) as error:
             raise StateError(
                 f"the definition {path} cannot be read: {error}; this process ends", hint="submit the topology again"
             ) from error
@@ -75,7 +75,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
         """The inverse of :meth:`packed`; StateError if ``data``, which came from ``where``, is something else."""
         try:
             return msgspec.msgpack.decode(zlib.decompress(data), type=cls)
-        except (zlib.error, msgspec.DecodeError) as error:
+        except (zlib.error, ValueError) as error:
             raise StateError(
                 f"{where} does not hold the definition of a topology: {error}; it is left as it is",
                 hint="if another version of Ardea wrote it, use that one; else kill the topology and submit it again",

@@ -19,7 +19,7 @@ def packing_from_bytes(data: bytes) -> PackingPlan:
     """The plan that :func:`packing_to_bytes` wrote; StateError if ``data`` is something else."""
     try:
         return _DECODER.decode(data)
-    except msgspec.DecodeError as error:
+    except ValueError as error:
         raise StateError(
             f"the stored packing plan cannot be read: {error}",
             hint="It was damaged or written by another version; kill the topology and submit it again.",

@@ -99,7 +99,7 @@ class Link(threading.Thread):
                 connection.settimeout(_WITHIN)
                 with connection.makefile("rb") as file:
                     told = msgspec.json.decode(file.readline(_LINE), type=Told)
-        except (OSError, msgspec.DecodeError):
+        except (OSError, ValueError):
             return None
         return told.driver if secrets.compare_digest(told.token, self.own.token) else None
 

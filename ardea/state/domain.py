@@ -203,7 +203,7 @@ class Domain:
         try:
             node = unseal(self._journal.read_bytes(), str(self._journal))
             entries = msgspec.json.decode(node.data, type=list[tuple[int | None, str]])
-        except (Damaged, msgspec.DecodeError) as error:
+        except (Damaged, ValueError) as error:
             raise StateError(
                 f"the journal {self._journal} is damaged ({error}); {self._name} cannot be read until it is gone",
                 hint=f"`rm {self._journal}` gives up the transaction in it, which may be half in place; "

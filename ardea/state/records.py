@@ -172,7 +172,7 @@ def decode(data: bytes, kind: type[R], path: str) -> R:
         if named.record == kind.__name__:
             return msgspec.json.decode(named.value, type=kind)
         reason = f"it is a {named.record}"
-    except msgspec.DecodeError as error:
+    except ValueError as error:
         reason = str(error)
     raise StateError(
         f"{path} does not hold a {kind.__name__}: {reason}; it is left as it is",

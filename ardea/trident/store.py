@@ -186,7 +186,7 @@ class StateManagerStore(TransactionStore):
             return msgspec.json.decode(found.data), found.version
         except NotFound:
             return None, None
-        except (Damaged, msgspec.DecodeError):  # no other error: what cannot be read now may be there
+        except (Damaged, ValueError):  # no other error: what cannot be read now may be there
             logger.warning("%s cannot be read and counts as missing: it was damaged, and is removed", path)
             self.delete(path)
             return None, None

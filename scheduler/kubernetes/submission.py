@@ -76,7 +76,7 @@ def find_defaults(cluster: Objects) -> Defaults:
         )
     try:
         return msgspec.json.decode(found[0]["data"]["defaults.json"], type=Defaults)
-    except (KeyError, msgspec.DecodeError) as error:
+    except (KeyError, ValueError) as error:
         raise UserError(f"ConfigMap {called[0]} holds no defaults.json that can be read: {error}") from error
 
 

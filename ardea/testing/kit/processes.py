@@ -80,7 +80,7 @@ class Processes:
     def listener(self, port: int) -> str:
         """Who listens on a port: a stream manager's is in its file, and whatever else they dial is the master."""
         for file in self._folder.glob("**/container-*/manager.plan"):
-            with contextlib.suppress(OSError, msgspec.DecodeError):  # just replaced
+            with contextlib.suppress(OSError, ValueError):  # just replaced
                 known = msgspec.msgpack.decode(file.read_bytes(), type=Remembered)
                 if port in (known.data_port, known.control_port):
                     return f"manager-{file.parent.name.rpartition('-')[2]}"

@@ -89,14 +89,14 @@ class Schedule:
             UserError: the file cannot be read, or a line is not a fault.
         """
         try:
-            lines = journal.read_text().splitlines()
+            lines = journal.read_bytes().splitlines()
         except OSError as error:
             raise UserError(f"the journal {journal} cannot be read: {error.strerror}") from error
         found = []
         for number, line in enumerate(lines, 1):
             try:
                 found.append(msgspec.json.decode(line, type=Fault))
-            except msgspec.DecodeError as error:
+            except ValueError as error:
                 raise UserError(f"{journal}:{number} is not a fault: {error}") from error
         return cls(tuple(sorted(found, key=lambda fault: fault.at)))
 

@@ -7,9 +7,11 @@ import random
 import signal
 import socket
 
+import msgspec
 import pytest
 import zmq
 
+from ardea.metrics import Summary, TaskSummary
 from ardea.plan.definition import Definition
 from ardea.protocol.wire_pb2 import (
     ANSWER,
@@ -35,6 +37,9 @@ from tests.process.engine.running import Running
 pytestmark = pytest.mark.cluster
 
 STRANGERS = (b"m1", b"m2", b"m99", b"x1", b"m", b"\xff\xfe", b"t0")
+NOT_UTF8 = msgspec.msgpack.encode(Summary(1, 1, (TaskSummary("heron_instance", "words", 1, 1, {}, {}, {}),))).replace(
+    b"words", b"word\xff"
+)
 KINDS = (ASK, SUMMARY, HELLO, REGISTER, REPORT, HEARTBEAT, ORDER, 12345)
 
 
@@ -78,7 +83,9 @@ def framed(port: int, noise: random.Random, keys: Keyring) -> None:
         for kind in KINDS:
             header = Header(kind=kind, sender=noise.choice([0, 1, 1 << 63]), sequence=noise.choice([0, 1, 99]))
             head = header.SerializeToString()
-            for frames in ([noise.randbytes(9)], [head], [head, noise.randbytes(50)], [head, b"\xff"] * 3):
+            for frames in (
+                [noise.randbytes(9)], [head], [head, noise.randbytes(50)], [head, NOT_UTF8], [head, b"\xff"] * 3,
+            ):  # fmt: skip
                 dialled.send(frames)
         wrong = Hello(topology="another", digest="no", container=1, holder="nobody").SerializeToString()
         dialled.send([Header(kind=HELLO, sender=1).SerializeToString(), wrong])

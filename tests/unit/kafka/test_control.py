@@ -13,7 +13,7 @@ from ardea.kafka.control import Committed, decode, encode, is_committed, resume
 @given(st.lists(st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 3), st.integers(1, 9)), max_size=20))
 def test_the_newest_record_of_each_partition_counts_and_others_are_passed_over(written):
     records = [encode(name, partition, Committed(txid, 4)) for name, partition, txid in written]
-    strange = [(None, b"[1,1]"), (b"key", None), (b"key", b"value"), (b'["a",0]', b'"no"')]
+    strange = [(None, b"[1,1]"), (b"key", None), (b"key", b"value"), (b'["a",0]', b'"no"'), (b'["\xff",0]', b"[1,1]")]
     expected = {partition: Committed(txid, 4) for name, partition, txid in written if name == "a"}
     assert decode("a", [*records, *strange]) == expected
 

@@ -45,6 +45,14 @@ def test_a_sample_has_the_labels_of_its_scope_and_its_own():
     }
 
 
+def test_a_snapshot_whose_text_is_not_utf8_is_invalid():
+    state, instance = MetricsState(), registry()
+    instance.counter("ardea_instance_tuples_emitted_total", stream="default").value = 3
+    broken = instance.snapshot().replace(b"default", b"defaul\xff")
+    assert state.accept(broken, 0) is Result.INVALID
+    assert not list(state.samples())
+
+
 def test_managers_share_the_process_series_with_instances():
     state, manager, instance = MetricsState(), Registry(Identity("words", 1, "stream_manager")), registry()
     for process in (manager, instance):

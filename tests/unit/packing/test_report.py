@@ -103,7 +103,9 @@ def test_a_stored_plan_comes_back_equal(plan):
     assert packing_to_bytes(packing_from_bytes(stored)) == stored
 
 
-@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"algorithm":"Even","containers":[{"number":"one"}]}'])
+@pytest.mark.parametrize(
+    "data", [b"", b"{", b"[]", b'{"algorithm":"\xff"}', b'{"algorithm":"Even","containers":[{"number":"one"}]}']
+)
 def test_what_is_no_plan_is_refused(data):
     with pytest.raises(StateError, match="stored packing plan cannot be read"):
         packing_from_bytes(data)

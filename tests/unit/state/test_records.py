@@ -53,6 +53,7 @@ def test_fields_of_a_newer_version_are_passed_over():
         (records.encode(MasterLocation(host="h", port=1, term=1, pid=1)), "it is a MasterLocation"),
         (b"", "truncated"),
         (b"\xff", "malformed"),
+        (records.encode(ExecutionState(RunState.FAILED, "why")).replace(b"why", b"\xff"), "utf-8"),
         (records.encode(ExecutionState(RunState.FAILED)).replace(b"FAILED", b"DANCING"), "DANCING"),
     ],
 )

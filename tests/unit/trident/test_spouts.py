@@ -11,6 +11,7 @@ import pytest
 from ardea import FailedException
 from ardea.errors import StateError
 from ardea.state import FileState
+from ardea.state.envelope import Node, seal
 from ardea.testing import Cluster
 from ardea.trident import Attempt, BatchSpout, DirectorySpout, components, coordinators
 from ardea.trident.partitioned import stored_positions
@@ -81,12 +82,13 @@ def test_a_store_notices_that_somebody_else_has_written(tmp_path):
     other.close()
 
 
-def test_a_damaged_node_counts_as_missing(tmp_path, caplog):
+@pytest.mark.parametrize("data", [b"bad", seal(Node(b'"\xff"', version=1))])
+def test_a_damaged_node_counts_as_missing(tmp_path, caplog, data):
     state = FileState(tmp_path)
     store = StreamStore(StateManagerStore(state), "topology", "stream")
     store.put("meta/1", "good")
     (node,) = [path for path in (tmp_path / "trident").rglob("*") if path.is_file()]
-    node.write_bytes(b"bad")
+    node.write_bytes(data)
     assert store.get("meta/1") is None
     assert "counts as missing" in caplog.text
     store.put("meta/1", "new")
