@@ -7,6 +7,7 @@ It ends with the supervisor's end of the socket.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import gc
 import importlib
@@ -18,6 +19,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ardea.errors import ExitCode
 from ardea.supervision.nursery import DESCRIPTORS, MOST_BYTES, OURS, READY
 
 
@@ -33,38 +35,65 @@ def main() -> int:
     gc.collect()
     gc.freeze()  # else the first collection in each process would copy all of this
     connection.send(READY)
+    try:
+        asked = _serve(connection)
+    except OSError as error:
+        print(f"nursery: no process can be forked: {error}; it ends", file=sys.stderr)  # noqa: T201
+        return 1
+    if asked is not None:
+        connection.close()
+        os.close(leash)
+        _run(*asked)
+    return 0
+
+
+def _serve(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+    """In a process that was asked for: the request and its descriptors; in the nursery: None, at the end.
+
+    Raises:
+        OSError: the supervisor is gone in the middle of a request, or there is no room for another process.
+    """
     while True:
         request, descriptors, _, _ = socket.recv_fds(connection, MOST_BYTES, DESCRIPTORS)
         if not request:
-            return 0
-        pid = _fork()
-        if pid is None:
-            connection.close()
-            os.close(leash)
-            _run(json.loads(request), descriptors)
-            return 0
-        connection.send(str(pid).encode())
+            return None
+        if not _fork(connection):
+            return json.loads(request), descriptors
         for descriptor in descriptors:
             os.close(descriptor)
 
 
-def _fork() -> int | None:
-    """The pid of a process of its own group, whose parent is gone, so that it is the supervisor's; None: this is it."""
-    read, write = os.pipe()
+def _fork(connection: socket.socket) -> bool:
+    """Forks a process of its own session, whose parent is gone, so that it is the supervisor's; False: this is it.
+
+    It begins once the supervisor has been sent its pid.  One that the supervisor cannot know ends at once.
+    """
+    told, tell = os.pipe()
+    begin, release = os.pipe()
     between = os.fork()
     if between:
-        os.close(write)
-        os.waitpid(between, 0)
-        pid = int(os.read(read, 32))
-        os.close(read)
-        return pid
+        os.close(tell)
+        os.close(begin)
+        os.waitpid(between, 0)  # who begins finds the supervisor as its parent
+        if not (pid := os.read(told, 32)):
+            raise ChildProcessError("it has ended before it told its pid")
+        connection.send(pid)
+        with contextlib.suppress(BrokenPipeError):  # it was killed; its parent will see that
+            os.write(release, b"b")
+        os.close(told)
+        os.close(release)
+        return True
     if os.fork():
         os._exit(0)
     os.setsid()
-    os.write(write, str(os.getpid()).encode())
-    os.close(write)
-    os.close(read)
-    return None
+    os.close(told)
+    os.close(release)
+    os.write(tell, str(os.getpid()).encode())
+    os.close(tell)
+    if not os.read(begin, 1):
+        os._exit(ExitCode.TEMPORARY)
+    os.close(begin)
+    return False
 
 
 def _run(request: dict[str, Any], descriptors: list[int]) -> None:

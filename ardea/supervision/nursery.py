@@ -123,9 +123,15 @@ class Nursery:
         descriptors = [*leash, output]
         assert len(descriptors) == DESCRIPTORS
         socket.send_fds(self._connection, [request], descriptors)
-        answer = self._connection.recv(MOST_BYTES)
+        try:
+            answer = self._connection.recv(MOST_BYTES)
+        except TimeoutError:
+            self._connection.shutdown(socket.SHUT_RDWR)  # whose pid has not come before this never begins
+            answer = self._connection.recv(MOST_BYTES)
+            if not answer:
+                raise
         if not answer:
-            raise ConnectionError("the nursery has ended")
+            raise ConnectionError("it has ended")
         return Forked(int(answer))
 
     def close(self) -> None:

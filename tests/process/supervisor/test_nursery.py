@@ -55,6 +55,20 @@ def test_a_forked_process_finds_what_a_started_one_finds(supervise, tmp_path):
     assert (started["parent"], forked["parent"]) == (plain.popen.pid, run.popen.pid)
 
 
+def test_what_is_forked_begins_as_the_supervisors_child(supervise):
+    run = supervise(process("a", "shown"), preload=(*PRELOAD, "ends_slowly"))
+    assert run.wait() == 0
+    assert printed(run, "a")["loaded"]
+    assert printed(run, "a")["parent"] == run.popen.pid
+
+
+def test_what_is_forked_without_an_answer_never_begins(supervise, tmp_path):
+    run = supervise(process("a", "marks", str(tmp_path / "begun")), preload=("says_nothing",))
+    assert run.wait() == 0
+    assert "nursery: timed out; processes are started without it" in run.everything()
+    assert [line.split()[1] for line in (tmp_path / "begun").read_text().splitlines()] == ["False"]
+
+
 def test_siblings_draw_different_numbers(supervise):
     run = supervise(process("a", "shown"), process("b", "shown"), preload=PRELOAD)
     assert run.wait() == 0
