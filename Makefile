@@ -36,7 +36,7 @@ style: .venv/.installed
 	@$(call phase,style,$(BIN)/ruff format --check . && $(BIN)/ruff check .)
 
 types: .venv/.installed
-	@$(call phase,types,$(BIN)/mypy)
+	@$(call phase,types,$(BIN)/mypy && $(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin)
 
 layers: .venv/.installed
 	@$(call phase,layers,$(BIN)/lint-imports --no-logo)

@@ -77,7 +77,7 @@ def wake_politely() -> None:
 
     With every core busy, a message would otherwise interrupt whoever makes the next one, a batch at a time.
     """
-    if hasattr(os, "SCHED_BATCH"):
+    if sys.platform == "linux":
         with contextlib.suppress(OSError):  # a sandbox may forbid it: slower, not wrong
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 

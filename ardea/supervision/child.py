@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
@@ -133,9 +134,10 @@ def environment(cores: int | None) -> dict[str, str]:
 
 def reap_orphans(ours: set[int]) -> None:
     """What PID 1 owes to the orphans of its container: take every dead child that is not among ``ours``."""
-    with contextlib.suppress(ChildProcessError):
-        while (dead := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and dead.si_pid not in ours:
-            os.waitpid(dead.si_pid, 0)
+    if sys.platform == "linux":  # nowhere else does anybody adopt
+        with contextlib.suppress(ChildProcessError):
+            while (dead := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and dead.si_pid not in ours:
+                os.waitpid(dead.si_pid, 0)
 
 
 def _pipe(readers: contextlib.ExitStack, writers: contextlib.ExitStack) -> tuple[int, int]:
