@@ -64,7 +64,7 @@ def _serve(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | None
 
 
 def _fork(connection: socket.socket) -> bool:
-    """Forks a process of its own session, whose parent is gone, so that it is the supervisor's; False: this is it.
+    """Forks a process of its own group, whose parent is gone, so that it is the supervisor's; False: this is it.
 
     It begins once the supervisor has been sent its pid.  One that the supervisor cannot know ends at once.
     """
@@ -85,7 +85,7 @@ def _fork(connection: socket.socket) -> bool:
         return True
     if os.fork():
         os._exit(0)
-    os.setsid()
+    os.setpgid(0, 0)
     os.close(told)
     os.close(release)
     os.write(tell, str(os.getpid()).encode())

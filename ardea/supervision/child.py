@@ -36,7 +36,7 @@ class Process(Protocol):
 
 
 Start = Callable[[Sequence[str], Mapping[str, str], Sequence[int], int], Process]
-"""(argv, env, the three numbers of the leash, output) -> a process that leads a session of its own."""
+"""(argv, env, the three numbers of the leash, output) -> a process that leads a group of its own."""
 
 
 def execute(argv: Sequence[str], env: Mapping[str, str], leash: Sequence[int], output: int) -> Process:
@@ -48,13 +48,13 @@ def execute(argv: Sequence[str], env: Mapping[str, str], leash: Sequence[int], o
         stdout=output,
         stderr=output,
         pass_fds=leash,
-        start_new_session=True,  # a terminal's Ctrl-C is the supervisor's alone, and the group dies as one
+        **kernel.apart(),  # a terminal's Ctrl-C is the supervisor's alone, and the group dies as one
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A running process, leader of its own session and process group.
+    """A running process, leader of its own process group.
 
     ``leash_fd``: closing it ends the group; ``beat_fd``: a byte a beat; ``output_fd``: its stdout and stderr.
     """

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from typing import TypedDict
 
 from ardea.supervision.machine import Look
 
@@ -36,6 +37,26 @@ def adopt() -> bool:
         return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
     else:  # noqa: RET505 -- mypy looks at one branch or the other
         return False
+
+
+class Apart(TypedDict, total=False):
+    """Arguments of ``subprocess.Popen``."""
+
+    start_new_session: bool
+    process_group: int
+
+
+def apart() -> Apart:
+    """How to start a process that leads a group of its own, which no terminal signals.
+
+    Linux shares out the cores between sessions first (sched(7), autogroups): who needs no session of its own stays
+    in this one's, where a process that waits for a core gets any that is free (decision 65).
+    """
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return {"process_group": 0}
+    return {"start_new_session": True}
 
 
 def arm_leash(fd: int, group: int) -> None:

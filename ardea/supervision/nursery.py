@@ -77,7 +77,7 @@ class Nursery:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(), leash),
-                start_new_session=True,
+                **kernel.apart(),
             )
             with contextlib.suppress(ProcessLookupError):
                 kernel.arm_leash(leash, self._popen.pid)

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,16 @@ def child(name: str, *args: str, **options: Any) -> ProcessSpec:
     return ProcessSpec(name, (sys.executable, CHILD, *args), **options)
 
 
+def _own_standard_input() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class Run:
     """A real ``python -m ardea.supervisor``."""
 
-    def __init__(self, folder: Path, processes: list[ProcessSpec], policy: Policy, arguments: Sequence[str]) -> None:
+    def __init__(
+        self, folder: Path, processes: list[ProcessSpec], policy: Policy, arguments: Sequence[str], terminal: int | None
+    ) -> None:
         self.folder = folder
         folder.mkdir(exist_ok=True)
         spec = folder / "spec.json"
@@ -33,7 +40,14 @@ class Run:
         command = (sys.executable, "-m", "ardea.supervisor", "--folder", str(folder), "--spec", str(spec))
         command = (*command, *arguments)
         with (folder / "supervisor.log").open("ab") as log:
-            self.popen = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            self.popen = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL if terminal is None else terminal,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=None if terminal is None else _own_standard_input,
+            )
 
     def process(self, name: str) -> dict[str, Any]:
         status = records.read_status(self.folder)
@@ -100,9 +114,13 @@ def supervise(tmp_path: Path) -> Iterator[Callable[..., Run]]:
     runs: list[Run] = []
 
     def start(
-        *processes: ProcessSpec, folder: Path = tmp_path / "c", arguments: Sequence[str] = (), **policy: Any
+        *processes: ProcessSpec,
+        folder: Path = tmp_path / "c",
+        arguments: Sequence[str] = (),
+        terminal: int | None = None,
+        **policy: Any,
     ) -> Run:
-        runs.append(Run(folder, list(processes), Policy(**policy), arguments))
+        runs.append(Run(folder, list(processes), Policy(**policy), arguments, terminal))
         return runs[-1]
 
     yield start
