@@ -23,7 +23,7 @@ from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM
 from heron_instance.acking import Acking, closed
 from heron_instance.anchoring import Anchoring, Anchors
 from heron_instance.buffers import StreamBuffer
-from heron_instance.executor import Environment, Executor
+from heron_instance.executor import NO_THREAD, Environment, Executor
 from heron_instance.flushing import AFTER
 from heron_instance.hooks import Hooks
 from heron_instance.inlet import UNANCHORED, WHOLE_BATCH, InputBatch, Int
@@ -70,15 +70,18 @@ class BoltExecutor(Executor):
         self._hooks: Hooks | None = None
         self._raised_at = 0
         self._run: Callable[[InputBatch, int, int], None]
-        self._install()
+        self._hook = self._install()
 
     # --- user code --------------------------------------------------------------------------------------------
 
-    def _install(self, hooks: Hooks | None = None) -> None:
-        """Gives the bolt its emit, and makes the loop that calls ``process``; both share the current tuple."""
+    def _install(self) -> Callable[[Hooks], None]:
+        """Gives the bolt its emit, and makes the loop that calls ``process``; both share the current tuple.
+
+        Once, as a bolt may keep its emit: what is returned puts hooks between them.
+        """
         current = NOBODY
-        process = self.bolt.process if hooks is None else hooks.process(self.bolt.process)
-        process_batch = self.bolt.process_batch if hooks is None else hooks.process_batch(self.bolt.process_batch)
+        process: Callable[[Tuple], None] = self.bolt.process
+        process_batch: Callable[[Sequence[Tuple]], None] = self.bolt.process_batch
         auto_anchor = self.bolt.auto_anchor
         outlet = self.outlet
         rows, _, plain = self.plain_buffer()
@@ -101,10 +104,14 @@ class BoltExecutor(Executor):
             direct_task: int | None = None,
             need_task_ids: bool = False,
         ) -> list[int] | None:
-            if anchors is not None or direct_task is not None or need_task_ids or stream != "default":
+            if (
+                anchors is not None
+                or direct_task is not None
+                or need_task_ids
+                or stream != "default"
+                or get_ident() != thread
+            ):
                 return emit(values, stream, anchors, direct_task, need_task_ids)
-            if get_ident() != thread:
-                self.check_thread()
             rows.append(values)
             if len(rows) >= outlet.row_limit:
                 self.overflow()
@@ -148,9 +155,14 @@ class BoltExecutor(Executor):
         def emit_batch(batch: Any, stream: str, anchors: Any) -> None:
             self.emit_columns(batch, stream, anchors, current._index)
 
-        given = plain_emit if plain else emit
-        self.give(given if hooks is None else hooks.emit(given), emit_batch)
+        def hook(hooks: Hooks) -> None:
+            nonlocal process, process_batch, thread
+            process, process_batch = hooks.process(process), hooks.process_batch(process_batch)
+            thread = NO_THREAD  # no emit is a plain one any more
+
+        self.give(plain_emit if plain else emit, emit_batch)
         self._run = run
+        return hook
 
     def give(self, emit: Callable[..., list[int] | None], emit_batch: Callable[[Any, str, Any], None]) -> None:
         """Puts the bolt to work with this emit; a class with an ``emit`` of its own reaches it through the base's."""
@@ -172,7 +184,7 @@ class BoltExecutor(Executor):
     def hooked(self) -> None:
         """From now on with hooks."""
         self._hooks = self.acking.hooks = Hooks(self.env.context.hooks, self.env.task.task, self.clock)
-        self._install(self._hooks)
+        self._hook(self._hooks)
 
     def _emit(
         self,
@@ -196,22 +208,23 @@ class BoltExecutor(Executor):
             tasks = list(self.outlet.emit_direct(buffer, values, direct_task, mark))
         else:
             self.outlet.check(buffer)
-            if need_task_ids:
+            if need_task_ids or self._hooks is not None:
                 tasks = list(self.outlet.emit_chosen(buffer, values, mark))
             else:
                 buffer.rows.append(values)
                 buffer.marks.append(mark)
         if len(buffer.rows) >= self.outlet.row_limit:
             self.overflow()
+        if self._hooks is not None:
+            self._hooks.emitted(values, stream, tasks or ())
         return tasks if need_task_ids else None
 
     def emit_rows(self, rows: Sequence[Sequence[Any]], stream: str, head: tuple[Any, ...]) -> Mapping[int, int]:
         """Untracked rows, routed at once; see :meth:`ardea.Bolt.emit_rows`."""
         self.check_thread()
         if self._hooks is not None:  # which are told row by row
-            emit = self.bolt.emit
             whole = HeadedRows(head, rows)
-            return Counter(t for row in whole for t in emit(row, stream, anchors=(), need_task_ids=True) or ())
+            return Counter(t for row in whole for t in self._emit(row, stream, UNANCHORED, None, None, True) or ())
         buffer = self.outlet.buffer(stream)
         self.outlet.check(buffer)
         self._anchoring.mark(buffer)
@@ -228,7 +241,7 @@ class BoltExecutor(Executor):
         if self._hooks is not None:
             for place, values in enumerate(ColumnRows(batch)):
                 joined = [] if joins is None else joins.anchors_of(place)
-                self.bolt.emit(values, stream, anchors=[Tuple(b.rows[i], i, b) for b, i in joined])
+                self._emit(values, stream, UNANCHORED, [Tuple(b.rows[i], i, b) for b, i in joined], None, False)
             return
         self.send()
         self.outlet.emit_columns(stream, batch, joins, self.overflow)

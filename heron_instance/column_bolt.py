@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,10 +31,11 @@ class ColumnBoltExecutor(BoltExecutor):
         except ValueError as error:
             raise UserError(f"{env.task.name}: column_types: {error}") from error
 
-    def _install(self, hooks: Hooks | None = None) -> None:
+    def _install(self) -> Callable[[Hooks], None]:
         """Gives the bolt its emits, which are anchored to the batch inside ``process_columns`` only."""
         current = UNANCHORED
         process_columns = self.bolt.process_columns
+        seen_by: Hooks | None = None
 
         def emit(
             values: Sequence[Any],
@@ -53,16 +54,21 @@ class ColumnBoltExecutor(BoltExecutor):
             nonlocal current
             current = WHOLE_BATCH
             try:
-                if hooks is None:
+                if seen_by is None:
                     process_columns(batch.columns)
                 else:
                     tuples = [Tuple(values, index, batch) for index, values in enumerate(batch.rows)]
-                    hooks.process_batch(lambda _: process_columns(batch.columns))(tuples)
+                    seen_by.process_batch(lambda _: process_columns(batch.columns))(tuples)
             finally:
                 current = UNANCHORED
 
-        self.give(emit if hooks is None else hooks.emit(emit), emit_batch)
+        def hook(hooks: Hooks) -> None:
+            nonlocal seen_by
+            seen_by = hooks
+
+        self.give(emit, emit_batch)
         self._run_columns = run
+        return hook
 
     def read(self, header: Header, frames: Sequence[bytes], source: str, stream: StreamPlan) -> InputBatch:
         """Columns of the declared types; rows that do not fit have failed already."""

@@ -103,6 +103,10 @@ class Environment:
     black_box: BlackBox | None = None
 
 
+NO_THREAD = 0
+"""No thread has this identifier."""
+
+
 class Executor(ABC):
     """One task's executor."""
 

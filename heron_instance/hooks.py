@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,21 +25,11 @@ class Hooks:
         self._task = task
         self._clock = clock
 
-    def emit(self, emit: Callable[..., list[int] | None]) -> Callable[..., list[int] | None]:
-        """An emit, a spout's or a bolt's, that tells the hooks which tasks got the row."""
-        signature = inspect.signature(emit)
-
-        def hooked(*args: Any, **kwargs: Any) -> list[int] | None:
-            call = signature.bind(*args, **kwargs)
-            call.apply_defaults()
-            need_task_ids, call.arguments["need_task_ids"] = call.arguments["need_task_ids"], True
-            tasks = emit(*call.args, **call.kwargs)
-            info = EmitInfo(call.arguments["values"], call.arguments["stream"], self._task, list(tasks or ()))
-            for hook in self._hooks:
-                hook.emit(info)
-            return tasks if need_task_ids else None
-
-        return hooked
+    def emitted(self, values: Sequence[Any], stream: str, tasks: Sequence[int]) -> None:
+        """A spout or a bolt emitted a row, and these tasks get it."""
+        info = EmitInfo(values, stream, self._task, list(tasks))
+        for hook in self._hooks:
+            hook.emit(info)
 
     def process(self, process: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
         """A ``process`` that is timed, one tuple at a time."""

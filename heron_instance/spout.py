@@ -16,7 +16,7 @@ from ardea.protocol.arrow import rows_of
 from ardea.protocol.ids import column
 from ardea.protocol.wire_pb2 import DONE, INIT, PAUSE, VERDICTS, Header, TaskState
 from heron_instance.buffers import StreamBuffer
-from heron_instance.executor import Environment
+from heron_instance.executor import NO_THREAD, Environment
 from heron_instance.hooks import Hooks
 from heron_instance.inlet import Int
 from heron_instance.outlet import OutMessage
@@ -47,12 +47,15 @@ class SpoutExecutor(Settling):
         self._replaying = False
         self._left: list[Any] = []  # without acking: ids of rows that left before ack() heard of them
         self._stop_asking: Callable[[], None]
-        self._ask = self._install()
+        self._ask, self._hook = self._install()
 
     # --- user code --------------------------------------------------------------------------------------------
 
-    def _install(self, hooks: Hooks | None = None) -> Callable[[int], int]:
-        """Gives the spout its emit, and returns the loop that calls ``next_tuple`` up to so many rows."""
+    def _install(self) -> tuple[Callable[[int], int], Callable[[], None]]:
+        """Gives the spout its emit, once, as a spout may keep it.
+
+        Returns the loop that calls ``next_tuple`` up to so many rows, and what puts hooks behind the emit.
+        """
         outlet = self.outlet
         next_tuple = self.spout.next_tuple
         rows, marks, plain = self.plain_buffer()
@@ -67,10 +70,8 @@ class SpoutExecutor(Settling):
             direct_task: int | None = None,
             need_task_ids: bool = False,
         ) -> list[int] | None:
-            if direct_task is not None or need_task_ids or stream != "default":
+            if direct_task is not None or need_task_ids or stream != "default" or get_ident() != thread:
                 return self._emit(values, tup_id, stream, direct_task, need_task_ids)
-            if get_ident() != thread:
-                self.check_thread()
             rows.append(values)
             marks.append(tup_id)
             if len(rows) >= outlet.row_limit:
@@ -102,19 +103,21 @@ class SpoutExecutor(Settling):
                 waiting = now_waiting
             return calls
 
+        def hook() -> None:
+            nonlocal thread
+            thread = NO_THREAD  # no emit is a plain one any more
+
         self._stop_asking = stop_asking
         emit = plain_emit if plain else self._emit
-        given = emit if hooks is None else hooks.emit(emit)
-        emit_batch = self._emit_batch if hooks is None else partial(self._emit_rows, given)
-        install(self.spout, self.env.task.component, _Collector(given, emit_batch, finish))
+        install(self.spout, self.env.task.component, _Collector(emit, self._emit_batch, finish))
         if not overrides(type(self.spout), "emit"):
-            self.spout.emit = given  # type: ignore[method-assign]
-        return ask
+            self.spout.emit = emit  # type: ignore[method-assign]
+        return ask, hook
 
     def hooked(self) -> None:
         """From now on with hooks."""
         self._hooks = Hooks(self.env.context.hooks, self.env.task.task, self.clock)
-        self._ask = self._install(self._hooks)
+        self._hook()
 
     def _emit(
         self,
@@ -132,13 +135,15 @@ class SpoutExecutor(Settling):
             tasks = list(self.outlet.emit_direct(buffer, values, direct_task, tup_id))
         else:
             self.outlet.check(buffer)
-            if need_task_ids:
+            if need_task_ids or self._hooks is not None:
                 tasks = list(self.outlet.emit_chosen(buffer, values, tup_id))
             else:
                 buffer.rows.append(values)
                 buffer.marks.append(tup_id)
         if len(buffer.rows) >= self.outlet.row_limit:
             self.overflow()
+        if self._hooks is not None:
+            self._hooks.emitted(values, stream, tasks or ())
         return tasks if need_task_ids else None
 
     def _emit_batch(self, batch: Any, tup_ids: TupIds | None, stream: str) -> None:
@@ -146,26 +151,21 @@ class SpoutExecutor(Settling):
         self.check_thread()
         self.outlet.check_columns(stream, batch)
         columns = self._tracked_columns(batch, tup_ids, stream)
-        self.send()
-        if self.outlet.waiting:  # an author's fail() has emitted; columns would take the place of its rows
-            self._emit_rows(self._emit, batch, tup_ids, stream)
-        else:
-            self.outlet.emit_columns(stream, batch, columns, self.overflow)
+        if self._hooks is None:
+            self.send()
+            if not self.outlet.waiting:
+                self.outlet.emit_columns(stream, batch, columns, self.overflow)
+                return
+        # Hooks see one row at a time; or an author's fail() has emitted, and columns would take the place of its rows.
+        ids = [None] * batch.num_rows if columns is None else plain(columns.ids)
+        for values, tup_id in zip(rows_of(batch), ids, strict=True):
+            self._emit(values, tup_id, stream)
 
     def _tracked_columns(self, batch: Any, tup_ids: TupIds | None, stream: str) -> TrackedColumns | None:
         ids = None if tup_ids is None else ids_of(tup_ids)
         if ids is not None and len(ids) != batch.num_rows:
             raise UserError(f"{self.env.task.name}: {len(ids)} tup_ids for a batch of {batch.num_rows} rows")
         return None if ids is None else TrackedColumns(ids, batch, stream)
-
-    def _emit_rows(self, emit: Callable[..., Any], batch: Any, tup_ids: TupIds | None, stream: str) -> None:
-        """Columns before the eyes of hooks, which see one row at a time."""
-        self.check_thread()
-        self.outlet.check_columns(stream, batch)
-        columns = self._tracked_columns(batch, tup_ids, stream)
-        ids = [None] * batch.num_rows if columns is None else plain(columns.ids)
-        for values, tup_id in zip(rows_of(batch), ids, strict=True):
-            emit(values, tup_id, stream)
 
     def set_active(self, *, active: bool) -> None:
         """Tells the spout, when it changed."""
