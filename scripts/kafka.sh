@@ -30,15 +30,17 @@ fetch() {
 <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>1.7.36</version></dependency>
 </dependencies></project>
 POM
-    mvn -q -B -f "$cache/pom.xml" dependency:copy-dependencies -DoutputDirectory="$cache/lib" >&2
+    mvn -q -B -f "$cache/pom.xml" dependency:copy-dependencies -DoutputDirectory="$cache/lib.new" >&2
+    mv "$cache/lib.new" "$cache/lib"
 }
 
 # A certificate that signs itself: clients take it as their authority.
 certify() {
     store="-alias broker -keystore $data/broker.p12 -storetype PKCS12 -storepass $keys"
-    keytool -genkeypair $store -keyalg EC -groupname secp256r1 -dname CN=127.0.0.1 -ext san=ip:127.0.0.1 -validity 3650
-    keytool -exportcert -rfc $store >"$data/ca.pem.new"
-    mv "$data/ca.pem.new" "$data/ca.pem"
+    rm -f "$data/broker.p12"
+    keytool -genkeypair $store -keyalg EC -groupname secp256r1 -dname CN=127.0.0.1 -ext san=ip:127.0.0.1 -validity 3650 &&
+        keytool -exportcert -rfc $store >"$data/ca.pem.new" &&
+        mv "$data/ca.pem.new" "$data/ca.pem"
 }
 
 settings() {
@@ -69,7 +71,33 @@ group.initial.rebalance.delay.ms=0
 SETTINGS
 }
 
+# Whether the process of $data/pid is the broker that keeps its things there.
+running() {
+    pid=$(cat "$data/pid" 2>/dev/null) || return 1
+    case $(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" || ps -ww -o args= -p "$pid" 2>/dev/null) in
+    *kafka.Kafka\ "$data/server.properties"*) ;;
+    *) return 1 ;;
+    esac
+}
+
+variables() {
+    echo "export KAFKA_BOOTSTRAP_SERVERS=127.0.0.1:$port"
+    echo "export ARDEA_KAFKA_SASL_BOOTSTRAP_SERVERS=127.0.0.1:$((port + 2))"
+    echo "export ARDEA_KAFKA_CA=$data/ca.pem"
+    again="KAFKA_CACHE=$cache KAFKA_DATA=$data $self"
+    echo "export ARDEA_KAFKA_STOP='$again kill $port' ARDEA_KAFKA_START='$again up $port'"
+}
+
 up() {
+    if running; then
+        variables
+        return
+    fi
+    command -v java >/dev/null || {
+        echo "error: the broker needs Java, and there is no java on the PATH" >&2
+        echo "  hint: Debian, Ubuntu: sudo apt-get install default-jre-headless; macOS: brew install openjdk@17" >&2
+        exit 1
+    }
     [ -d "$cache/lib" ] || fetch
     mkdir -p "$data"
     [ -f "$data/ca.pem" ] || certify 2>"$data/keytool.log" || { cat "$data/keytool.log" >&2 && exit 1; }
@@ -77,18 +105,15 @@ up() {
     flags="-Xmx400m -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     [ -f "$data/log/meta.properties" ] ||
         java $flags -cp "$cache/lib/*" kafka.tools.StorageTool format -t MkU3OEVBNTcwNTJENDM2Qk \
-            -c "$data/server.properties" >"$data/format.log" 2>&1
+            -c "$data/server.properties" >"$data/format.log" 2>&1 || { cat "$data/format.log" >&2 && exit 1; }
+    : >"$data/kafka.log" # before the broker is there: what an earlier one has said is not said of this one
     # In a session of its own, where there is setsid: Ctrl-C in the terminal of the tests is not meant for it.
     $(command -v setsid || true) java $flags -cp "$cache/lib/*" kafka.Kafka "$data/server.properties" \
         >"$data/kafka.log" 2>&1 </dev/null &
     echo $! >"$data/pid"
     for _ in $(seq 120); do
         if grep -q 'Kafka Server started' "$data/kafka.log"; then
-            echo "export KAFKA_BOOTSTRAP_SERVERS=127.0.0.1:$port"
-            echo "export ARDEA_KAFKA_SASL_BOOTSTRAP_SERVERS=127.0.0.1:$((port + 2))"
-            echo "export ARDEA_KAFKA_CA=$data/ca.pem"
-            again="KAFKA_CACHE=$cache KAFKA_DATA=$data $self"
-            echo "export ARDEA_KAFKA_STOP='$again kill $port' ARDEA_KAFKA_START='$again up $port'"
+            variables
             return
         fi
         kill -0 "$(cat "$data/pid")" 2>/dev/null || break
@@ -96,15 +121,18 @@ up() {
     done
     echo "error: the broker did not start; the end of $data/kafka.log:" >&2
     tail -5 "$data/kafka.log" >&2
+    end
     exit 1
 }
 
 end() {
-    [ -f "$data/pid" ] || return 0
-    pid=$(cat "$data/pid")
-    rm -f "$data/pid"
-    kill -9 "$pid" 2>/dev/null || return 0
-    while kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
+    for _ in $(seq 200); do
+        running || return 0
+        kill -9 "$pid" 2>/dev/null || true
+        sleep 0.05
+    done
+    echo "error: the broker, process $pid, does not end; what it keeps in $data is left there" >&2
+    exit 1
 }
 
 case $verb in

@@ -75,7 +75,7 @@ class Broker:
     def __init__(self, servers: str, topics: Iterator[int]) -> None:
         from confluent_kafka.admin import AdminClient
 
-        self.servers = servers
+        self.servers, self.stopped = servers, False
         self._numbers, self._made = topics, []
         self.admin = AdminClient({"bootstrap.servers": servers})
 
@@ -174,10 +174,12 @@ class Broker:
         return len(self.admin.list_topics(topic, WAIT).topics[topic].partitions)
 
     def stop(self) -> None:
+        self.stopped = True
         _command(STOP)
 
     def start(self) -> None:
         _command(START)
+        self.stopped = False
 
     def clean(self) -> None:
         there = self.admin.list_topics(timeout=WAIT).topics
@@ -203,11 +205,13 @@ def broker() -> Iterator[Broker]:
 
 
 @pytest.fixture
-def mortal(broker: Broker) -> Broker:
+def mortal(broker: Broker) -> Iterator[Broker]:
     """A broker that can be stopped and started."""
     if STOP not in os.environ or START not in os.environ:
         pytest.skip(f"{STOP} and {START} do not say how the broker is stopped and started")
-    return broker
+    yield broker
+    if broker.stopped:  # the test has failed; those after it need not
+        broker.start()
 
 
 class Running:
