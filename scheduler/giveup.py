@@ -32,12 +32,14 @@ class NothingAcked:
     def observe(self, now: float, acked: int, failed: int) -> str | None:
         """The reason to give up, if there is one.
 
+        A sum that falls is that of a new master, which has not been told all yet: from there it is counted anew.
+
         Args:
             now: seconds, steady.
             acked: trees that the spouts saw completed since the topology began.
             failed: those that failed, timed out or were lost.
         """
-        if acked > self._acked or failed == self._failed_then:
+        if acked != self._acked or failed <= self._failed_then:
             self._acked, self._since, self._failed_then = acked, now, failed
         failures = failed - self._failed_then
         if not self._patience or failures < self._failures or now - self._since < self._patience:
@@ -45,25 +47,37 @@ class NothingAcked:
         return f"{failures:,} tuples failed and none was acked for {now - self._since:.0f} s"
 
 
-def fruitless(exits: Mapping[str, Sequence[Exit]], tasks: Collection[str], worked: Collection[str]) -> str | None:
-    """The reason to give up on a process that dies again and again, if there is one.
+class NothingDone:
+    """A process dies again and again; a task, without ever having emitted or processed a tuple.
 
-    Args:
-        exits: the ends of each process, oldest first.
-        tasks: the names that are tasks.
-        worked: those of them that ever emitted or processed a tuple: whatever ails them may pass.
+    Who has worked is remembered, for a new master knows only what it has been told since.
     """
-    for name, ends in exits.items():
-        if name in worked:
-            continue
-        bad = deaths(ends)[-FRUITLESS_LIVES:]
-        if name not in tasks:
-            bad = [end for end in bad if end.code is not None]
-        if len(bad) < FRUITLESS_LIVES or (name not in tasks and bad[-1].time - bad[0].time > SHORT):
-            continue
-        so_far = " before it emitted or processed anything" if name in tasks else ""
-        return f"{name} died {FRUITLESS_LIVES} times{so_far}: {said(bad[-1])}"
-    return None
+
+    def __init__(self) -> None:
+        self._worked: set[str] = set()
+
+    def observe(
+        self, exits: Mapping[str, Sequence[Exit]], tasks: Collection[str], worked: Collection[str]
+    ) -> str | None:
+        """The reason to give up, if there is one.
+
+        Args:
+            exits: the ends of each process, oldest first.
+            tasks: the names that are tasks.
+            worked: those of them that are known to have emitted or processed a tuple: whatever ails them may pass.
+        """
+        self._worked.update(worked)
+        for name, ends in exits.items():
+            if name in self._worked:
+                continue
+            bad = deaths(ends)[-FRUITLESS_LIVES:]
+            if name not in tasks:
+                bad = [end for end in bad if end.code is not None]
+            if len(bad) < FRUITLESS_LIVES or (name not in tasks and bad[-1].time - bad[0].time > SHORT):
+                continue
+            so_far = " before it emitted or processed anything" if name in tasks else ""
+            return f"{name} died {FRUITLESS_LIVES} times{so_far}: {said(bad[-1])}"
+        return None
 
 
 def deaths(ends: Iterable[Exit]) -> list[Exit]:

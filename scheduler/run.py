@@ -32,7 +32,7 @@ from scheduler import capacity
 from scheduler.control import MasterClient, Status
 from scheduler.exits import ExitRecords
 from scheduler.follow import Follower
-from scheduler.giveup import PATIENCE, NothingAcked, fruitless, permanent
+from scheduler.giveup import PATIENCE, NothingAcked, NothingDone, permanent
 from scheduler.home import Home, hold, is_locked
 from scheduler.local import LocalScheduler
 from scheduler.submission import Submission
@@ -105,7 +105,7 @@ class LocalRun:
         self._scheduler = scheduler
         self._settings = Settings.of(submission.plan.config)
         self._tasks = {instance.name: instance for instance in submission.packing.instances}
-        self._nothing_acked = NothingAcked(give_up)
+        self._nothing_acked, self._nothing_done = NothingAcked(give_up), NothingDone()
         self._exits = ExitRecords(self.folder, self._tasks)
         self._spouts = {component.name for component in submission.plan.spouts}
         self._failure = ""
@@ -258,7 +258,7 @@ class LocalRun:
         failed = sum(t.failed + t.timed_out + t.lost for t in spouts)
         worked = {p.process for p in (status.processes if status else ()) if p.totals.emitted or p.totals.executed}
         reason = self._nothing_acked.observe(now, sum(t.acked for t in spouts), failed)
-        if reason := reason or fruitless(self._exits.read(), self._tasks.keys(), worked):
+        if reason := reason or self._nothing_done.observe(self._exits.read(), self._tasks.keys(), worked):
             self._failure = f"given up: {reason}"
             self._end_by(now + ANSWER_WITHIN)
             self._ask()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.supervision.records import Exit
-from scheduler.giveup import NothingAcked, fruitless, permanent, said
+from scheduler.giveup import NothingAcked, NothingDone, permanent, said
 
 
 def ended(name: str, at: float, code: int | None = 75, reason: str = "exit 75") -> Exit:
@@ -42,6 +42,14 @@ def test_zero_seconds_means_never():
     assert rule.observe(1e6, 0, 10**6) is None
 
 
+def test_sums_of_a_new_master_begin_anew():
+    """It has not been told of most acks, and never is of those which only the dead have counted."""
+    rule = NothingAcked()
+    rule.observe(0, 400_000, 100)
+    assert [rule.observe(1 + at, 1000 * at, 200 * at) for at in range(60)] == [None] * 60
+    assert rule.observe(90, 59_000, 11_900) is not None
+
+
 @given(st.lists(st.tuples(st.floats(0.1, 40), st.integers(0, 2), st.integers(0, 300)), max_size=50))
 def test_gives_up_only_after_failures_and_silence_enough(steps):
     """At each refusal, the failures and the time since the last ack or quiet moment reach both limits."""
@@ -59,25 +67,35 @@ def test_gives_up_only_after_failures_and_silence_enough(steps):
 
 def test_a_task_that_never_worked_has_three_lives():
     ends = [ended("words-0", at, reason="exit 75 (words-0: OSError: no route)") for at in (0, 100, 200)]
-    assert fruitless({"words-0": ends[:2]}, {"words-0"}, set()) is None
-    assert fruitless({"words-0": ends}, {"words-0"}, {"words-0"}) is None
-    reason = fruitless({"words-0": ends}, {"words-0"}, set())
+    assert NothingDone().observe({"words-0": ends[:2]}, {"words-0"}, set()) is None
+    assert NothingDone().observe({"words-0": ends}, {"words-0"}, {"words-0"}) is None
+    reason = NothingDone().observe({"words-0": ends}, {"words-0"}, set())
     assert reason == "words-0 died 3 times before it emitted or processed anything: OSError: no route"
+
+
+def test_a_new_master_that_does_not_know_of_a_task_that_worked_is_not_believed():
+    rule = NothingDone()
+    ends = [ended("words-0", at, code=None) for at in (0, 100, 200)]
+    assert rule.observe({"words-0": ends[:2]}, {"words-0"}, {"words-0"}) is None
+    assert rule.observe({"words-0": ends}, {"words-0"}, set()) is None
 
 
 @pytest.mark.parametrize(("times", "hopeless"), [((0, 10, 29), True), ((0, 10, 31), False)])
 def test_another_process_has_three_lives_within_thirty_seconds(times, hopeless):
     ends = [ended("metrics-manager", at) for at in times]
-    assert bool(fruitless({"container-1/metrics-manager": ends}, {"words-0"}, set())) == hopeless
+    assert bool(NothingDone().observe({"container-1/metrics-manager": ends}, {"words-0"}, set())) == hopeless
 
 
 def test_processes_that_were_killed_by_hand_are_not_given_up():
     ends = [ended("stream-manager", at, code=None) for at in (0, 1, 2)]
-    assert fruitless({"container-1/stream-manager": ends}, set(), set()) is None
+    assert NothingDone().observe({"container-1/stream-manager": ends}, set(), set()) is None
 
 
 def test_orderly_ends_count_for_nothing():
-    assert fruitless({"words-0": [ended("words-0", at, code=0) for at in (0, 1, 2)]}, {"words-0"}, set()) is None
+    assert (
+        NothingDone().observe({"words-0": [ended("words-0", at, code=0) for at in (0, 1, 2)]}, {"words-0"}, set())
+        is None
+    )
 
 
 def test_the_first_permanent_end_is_the_cause():
