@@ -17,6 +17,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ardea.state.records import RunState
+from ardea.supervision.machine import BACKOFF
 from ardea.supervision.records import read_exits, read_status
 from scheduler.control import Status
 from scheduler.home import Home
@@ -134,8 +135,8 @@ class Running:
         os.kill(self.pid(name), number)
         return life
 
-    def returned(self, name: str, life: int, seconds: float = 20.0) -> None:
-        """Waits until the process has come back in place, in the next life."""
+    def returned(self, name: str, life: int, seconds: float = BACKOFF[-1] + 20) -> None:
+        """Waits until the process has come back in place, in the next life, however often it was killed before."""
         self.until(
             lambda: (p := self.processes().get(name, {})).get("life") == life + 1 and p.get("pid"),
             f"{name} is back in life {life + 1}",

@@ -9,6 +9,7 @@ from tests.process.engine.running import Running, size
 pytestmark = pytest.mark.cluster
 
 
+@pytest.mark.soak
 def test_every_row_arrives_whoever_is_killed(tmp_path):
     """At least once, in a sink for columns and in one for rows, and equal keys in the same places of both."""
     with Running("columns.py", tmp_path) as topology:

@@ -15,6 +15,7 @@ SECONDS = 3 * TIMEOUT
 WARM = TIMEOUT / 2
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("cost", size([0.02], [0.002, 0.02, 0.1]))
 @pytest.mark.timeout(300)
 def test_nothing_times_out_behind_a_slow_bolt_and_that_is_never_idle(tmp_path, cost):

@@ -53,7 +53,7 @@ def test_every_input_is_processed_at_least_once_whoever_is_killed(tmp_path, monk
 
         topology.until(in_flight, "the spouts have as many open trees as they may")
         life = topology.kill("through-0", signal.SIGSTOP)
-        topology.returned("through-0", life, SILENCE * 5)
+        topology.returned("through-0", life)
         works_again()
         container = next(
             topology.packing.container_of(i.task) for i in topology.packing.instances if i.name == "through-0"

@@ -83,7 +83,8 @@ def test_the_leader_is_killed_during_versioned_writes(three, connect):
 
 
 def test_a_frozen_leader_is_replaced_and_comes_back_as_a_follower(three, connect):
-    state, reader = connect(three), connect(three)
+    # What is slow here is the servers' election, and the attempts to connect to one that says nothing.
+    state, reader = connect(three, patience=30.0), connect(three)
     counter = Counter(state)
     lease = state.lease(A, b"")
     with counter.running():
