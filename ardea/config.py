@@ -358,6 +358,13 @@ class Settings:
     metrics_port: int = _key(
         "heron.metricsmgr.port", "integer", "system", 0, "Where /metrics is served; 0: a free port for each container."
     )
+    metrics_sinks: Mapping[str, Mapping[str, Any]] | None = _key(
+        "heron.metricsmgr.sinks",
+        "objects by name",
+        "system",
+        None,
+        "Further receivers of metrics, each with its configuration; docs/metrics.md lists them.",
+    )
     log_size_mb: int = _key(
         "heron.logging.maximum.size.mb", "megabytes", "system", 100, "A log file that reaches this size is rotated."
     )

@@ -70,6 +70,7 @@ TYPES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "bytes by component": ("bytes", units.mapping(units.size, "split:256MB,count:1GiB")),
     "texts by name": ("", units.pairs),
     "objects": ("", units.objects),
+    "objects by name": ("", units.objects_by_name),
 }
 
 

@@ -134,6 +134,13 @@ def objects(value: Any) -> list[dict[str, Any]]:
     return [plain(entry) for entry in value]
 
 
+def objects_by_name(value: Any) -> dict[str, dict[str, Any]]:
+    """Name -> dict."""
+    if not isinstance(value, Mapping) or not all(isinstance(entry, Mapping) for entry in value.values()):
+        raise ValueError("""names and a dict for each, as '{"jsonlines": {"path": "m.jsonl"}}'""")
+    return {text(name): plain(entry) for name, entry in value.items()}
+
+
 def plain(value: Any) -> Any:
     """A value that every process builds equally: None, bool, number, text, bytes, and lists and dicts of them."""
     if value is None or isinstance(value, bool | int | float | str | bytes):

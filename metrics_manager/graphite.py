@@ -30,21 +30,21 @@ class GraphiteSink:
     A histogram becomes ``name_count``, ``name_sum`` and one ``name_bucket`` a bound, with the tag ``le``.
     """
 
-    def __init__(self) -> None:
-        self._prefix = ""
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._config = convert_config("graphite", config, GraphiteConfig)
         self._socket: socket.socket | None = None
 
-    def open(self, config: Mapping[str, Any]) -> None:
+    def open(self) -> None:
         """Connects."""
-        parsed = convert_config("graphite", config, GraphiteConfig)
-        self._prefix = parsed.prefix
-        self._socket = socket.create_connection((parsed.host, parsed.port), parsed.timeout)
+        self._socket = socket.create_connection((self._config.host, self._config.port), self._config.timeout)
 
     def write(self, timestamp: float, samples: Sequence[Sample]) -> None:
         """Sends one line a value."""
         assert self._socket is not None
         lines = (
-            f"{self._prefix}{line} {int(timestamp)}\n".encode() for sample in samples for line in plaintext(sample)
+            f"{self._config.prefix}{line} {int(timestamp)}\n".encode()
+            for sample in samples
+            for line in plaintext(sample)
         )
         self._socket.sendall(b"".join(lines))
 

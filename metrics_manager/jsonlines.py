@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 
 import msgspec
 
+from ardea.errors import ConfigError
 from metrics_manager.sinks import convert_config
 from metrics_manager.state import Sample
 
@@ -23,17 +25,22 @@ class JsonLinesConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class JsonLinesSink:
     """Appends ``{"timestamp": …, "name": …, "type": …, "labels": {…}, "value": …}`` lines."""
 
-    def __init__(self) -> None:
-        self._config: JsonLinesConfig | None = None
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        self._config = convert_config("jsonlines", config, JsonLinesConfig)
+        if not self._config.path.startswith(("/", "{")):
+            raise ConfigError(
+                f"metrics sink 'jsonlines': path {self._config.path!r} is not absolute",
+                hint="{folder}, {topology} and {container} in it stand for those of each metrics manager",
+            )
         self._file: BinaryIO | None = None
         self._encoder = msgspec.json.Encoder()
 
-    def open(self, config: Mapping[str, Any]) -> None:
+    def open(self) -> None:
         """Opens the file for appending, behind the end of its last whole line."""
-        self._config = convert_config("jsonlines", config, JsonLinesConfig)
         path = Path(self._config.path)
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = path.open("ab+", buffering=0)  # what a full disk refused must not be written later
+        self._lock()
         if self._file.tell():
             self._file.seek(-1, 2)
             if self._file.read(1) != b"\n":  # a full disk or a kill cut it
@@ -41,10 +48,9 @@ class JsonLinesSink:
 
     def write(self, timestamp: float, samples: Sequence[Sample]) -> None:
         """Appends a batch and hands it to the operating system; rotates first if the file is full."""
-        assert self._config is not None
         assert self._file is not None
         if self._file.tell() >= self._config.max_bytes:
-            self._rotate(self._config)
+            self._rotate()
         lines = [
             self._encoder.encode({"timestamp": timestamp, **msgspec.to_builtins(sample)}) + b"\n" for sample in samples
         ]
@@ -58,11 +64,20 @@ class JsonLinesSink:
             file, self._file = self._file, None
             file.close()
 
-    def _rotate(self, config: JsonLinesConfig) -> None:
-        self.close()
-        path = Path(config.path)
-        names = [path, *(path.with_name(f"{path.name}.{number}") for number in range(1, config.files))]
+    def _lock(self) -> None:
+        """Two that rotate one file would lose each other's lines."""
+        assert self._file is not None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise OSError(f"{self._config.path} is another process', write {{container}} into its path") from None
+
+    def _rotate(self) -> None:
+        path = Path(self._config.path)
+        names = [path, *(path.with_name(f"{path.name}.{number}") for number in range(1, self._config.files))]
         for older, newer in reversed(list(zip(names[1:], names, strict=False))):
             if newer.exists():
                 newer.replace(older)
+        self.close()
         self._file = path.open("wb", buffering=0)
+        self._lock()

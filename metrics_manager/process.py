@@ -19,6 +19,7 @@ from ardea.state import Sight, open_state
 from ardea.supervision import records
 from ardea.transport import LINGER_MS, Bound, Dialled, Keyring, Poller, caller, context, holder
 from metrics_manager.server import MetricsManager
+from metrics_manager.sinks import load_sinks
 
 LOOK_EVERY = 0.5
 END_LOOK_EVERY = 0.05
@@ -27,6 +28,8 @@ LAST_WORD_MS = 50
 """For the last summary, to a master that may have ended."""
 LAST_SNAPSHOTS = 5.0
 """Seconds that the other processes of the container have to end then."""
+SILENT = 60.0
+"""Seconds without a snapshot after which a process is no longer exported, unless snapshots are rare."""
 MASTER = 0
 """The number of the master's container."""
 
@@ -44,7 +47,9 @@ class MetricsManagerProcess:
         identity = Identity(
             topology=definition.topology, container=container, process="metrics-manager", life=leash.life()
         )
-        self.manager = MetricsManager(identity)
+        places = {"topology": definition.topology, "container": str(container), "folder": str(folder.absolute())}
+        sinks = load_sinks(settings.metrics_sinks or {}, places)
+        self.manager = MetricsManager(identity, sinks, expiry=max(SILENT, 3 * self._interval))
         port = self.manager.serve(settings.metrics_port and settings.metrics_port + container, host)
         self._folder = folder
         (folder / "metrics.port").write_text(f"{port}\n")
@@ -60,7 +65,7 @@ class MetricsManagerProcess:
         self._master: Dialled | None = None
         self._over_since: float | None = None
         self._alone = False
-        self._due = self._looked = 0.0
+        self._due = self._flush_at = self._looked = 0.0
         self._look_at = math.inf
         self._name = os.environ.get("ARDEA_NAME", "")  # as the supervisor calls it
 
@@ -73,6 +78,7 @@ class MetricsManagerProcess:
             self.poller.wait(max(0.0, due - time.monotonic()), lambda: self.exit_code is not None)
             due = self._turn(time.monotonic())
         self._receive(time.monotonic())
+        self.manager.flush(time.monotonic(), time.time())
         self._tell_master()
         self._leave_summary()
         self._close()
@@ -86,7 +92,9 @@ class MetricsManagerProcess:
             self.manager.late(now - self._due)
             self._due = now + min(self._interval, LOOK_EVERY)
             leash.beat(in_user_code=False)
-            self.manager.flush(now, time.time())
+            if now >= self._flush_at:
+                self._flush_at = now + self._interval
+                self.manager.flush(now, time.time())
             self.manager.expire(now)
             self._tell_master()
             self._look_at = now

@@ -31,13 +31,17 @@ _Config = TypeVar("_Config", bound=msgspec.Struct)
 
 
 class MetricsSink(Protocol):
-    """What the author of a sink writes.  All calls come from one thread, which is the sink's own.
+    """What the author of a sink writes.  All calls but the first come from one thread, which is the sink's own.
 
     Whatever ``open`` or ``write`` raises is counted and logged; the sink is closed and, after a while, opened
-    again and given the same batch.  A ``ConfigError`` turns the sink off for good.
+    again and given the same batch.
     """
 
-    def open(self, config: Mapping[str, Any]) -> None:
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        """Checks the configuration, and raises ConfigError: at submit, too.  Opens nothing yet."""
+        ...
+
+    def open(self) -> None:
         """Gets ready: connects, opens files."""
         ...
 
@@ -59,7 +63,7 @@ class Batch(NamedTuple):
 
 @dataclass(slots=True)
 class SinkStatistics:
-    """Counters of batches; ``queued`` is now, ``state`` one of opening, open, failing, off, closed."""
+    """Counters of batches; ``queued`` is now, ``state`` one of opening, open, failing, closed."""
 
     written: int = 0
     dropped: int = 0
@@ -72,30 +76,20 @@ class SinkStatistics:
 class SinkWorker:
     """One sink with its queue and thread."""
 
-    def __init__(
-        self,
-        name: str,
-        sink: MetricsSink,
-        config: Mapping[str, Any],
-        *,
-        wait: wait_base | None = None,
-    ) -> None:
+    def __init__(self, name: str, sink: MetricsSink, *, wait: wait_base | None = None) -> None:
         """Starts the thread.
 
         Args:
             name: for logs and the label ``sink``.
             sink: not yet open.
-            config: handed to ``sink.open``.
             wait: pause before another try; default 0.5 s, doubling up to 30 s, with jitter.
         """
         self.name = name
         self._sink = sink
-        self._config = config
         self._queue: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
         self._stop = threading.Event()
         self._statistics = SinkStatistics()
         self._retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_not_exception_type(ConfigError),
             wait=wait or tenacity.wait_exponential(multiplier=0.5, max=30) + tenacity.wait_random(0, 0.5),
             stop=tenacity.stop_when_event_set(self._stop),
             sleep=tenacity.sleep_using_event(self._stop),
@@ -106,9 +100,6 @@ class SinkWorker:
 
     def offer(self, batch: Batch) -> None:
         """Queues a batch without waiting; a full queue loses its oldest one."""
-        if self._statistics.state == "off":
-            self._statistics.dropped += 1
-            return
         while self._queue.qsize() >= CAPACITY:
             self._drop_oldest()
         self._queue.put(batch)
@@ -144,9 +135,6 @@ class SinkWorker:
         while not self._stop.is_set() and (batch := self._queue.get()) is not None:
             try:
                 self._retrying(self._deliver, batch)
-            except ConfigError:
-                self._statistics.state = "off"
-                return
             except Exception:
                 self._statistics.dropped += 1  # asked to end between two tries
                 break
@@ -156,19 +144,13 @@ class SinkWorker:
     def _deliver(self, batch: Batch) -> None:
         try:
             if self._statistics.state != "open":
-                self._sink.open(self._config)
+                self._sink.open()
                 self._statistics.state = "open"
             self._sink.write(*batch)
         except Exception as error:
             self._statistics.errors += 1
             self._statistics.state = "failing"
-            off = isinstance(error, ConfigError)
-            _log.warning(
-                "metrics sink failed",
-                sink=self.name,
-                error=repr(error),
-                next="it stays off until the container restarts" if off else "it is opened again after a pause",
-            )
+            _log.warning("metrics sink failed; it is opened again after a pause", sink=self.name, error=repr(error))
             self._close()
             raise
         self._statistics.written += 1
@@ -180,18 +162,58 @@ class SinkWorker:
             _log.warning("metrics sink did not close", sink=self.name, error=repr(error))
 
 
-def load_sinks(configs: Mapping[str, Mapping[str, Any]]) -> list[SinkWorker]:
-    """Starts the sinks that a configuration names.
+def check_sinks(configs: Mapping[str, Mapping[str, Any]]) -> None:
+    """What a submit, or an update, does with the sinks that are asked for; none is opened.
 
     Args:
-        configs: sink's name → what its ``open`` gets.
+        configs: sink's name → its configuration, as in ``heron.metricsmgr.sinks``.
 
     Raises:
-        ConfigError: no installed package offers a sink of that name, or its code cannot be loaded.
+        ConfigError: no installed package offers a sink of that name, its code cannot be loaded, or it refuses its
+            configuration.
     """
+    for name, config in configs.items():
+        _make(name, config)
+
+
+def load_sinks(configs: Mapping[str, Mapping[str, Any]], places: Mapping[str, str]) -> list[SinkWorker]:
+    """Starts the sinks that a configuration names.  One that cannot be made is logged and left out.
+
+    Args:
+        configs: as in :func:`check_sinks`.
+        places: name → text; ``{name}`` in a text of a configuration stands for it.
+    """
+    workers = []
+    for name, config in configs.items():
+        try:
+            workers.append(SinkWorker(name, _make(name, _placed(config, places))))
+        except ConfigError as error:  # what was checked at submit, on another machine
+            _log.error("metrics sink left out; /metrics and other sinks go on", sink=name, error=error.message)
+    return workers
+
+
+def _placed(config: Mapping[str, Any], places: Mapping[str, str]) -> dict[str, Any]:
+    placed = dict(config)
+    for key, value in config.items():
+        for name, text in places.items():
+            if isinstance(value, str):
+                value = value.replace(f"{{{name}}}", text)
+        placed[key] = value
+    return placed
+
+
+def _make(name: str, config: Mapping[str, Any]) -> MetricsSink:
     offered = {entry.name: entry for entry in entry_points(group=GROUP)}
-    classes = {name: _load(name, offered) for name in configs}  # all or none
-    return [SinkWorker(name, classes[name](), config) for name, config in configs.items()]
+    made: type[MetricsSink] = _load(name, offered)
+    try:
+        return made(config)
+    except ConfigError:
+        raise
+    except Exception as error:
+        raise ConfigError(
+            f"the metrics sink {name!r} does not take its configuration: {error!r}",
+            hint="see the documentation of the package that offers it",
+        ) from error
 
 
 def _load(name: str, offered: Mapping[str, EntryPoint]) -> type[MetricsSink]:

@@ -22,6 +22,7 @@ from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_from_bytes, packing_to_bytes
 from ardea.state import paths
 from ardea.state.records import TopologyRecord
+from metrics_manager.sinks import check_sinks
 from scheduler.packing import packing_for
 
 MAX_DEFINITION_BYTES = 900 << 10
@@ -52,6 +53,7 @@ class Submission:
         """
         topology = loader.load(target)
         plan = topology.plan(overrides)
+        check_sinks(Settings.of(plan.config).metrics_sinks or {})
         packing = packing_for(plan.config).pack(plan)
         definition = Definition(
             topology=paths.new_topology_id(plan.name),

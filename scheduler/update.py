@@ -18,6 +18,7 @@ from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_from_bytes, packing_to_bytes
 from ardea.state.records import RunState
+from metrics_manager.sinks import check_sinks
 from scheduler import capacity
 from scheduler.control import MasterClient
 from scheduler.packing import packing_for
@@ -93,7 +94,9 @@ def next_of(
         same = (location, code) == (present.location, present.code)
     else:  # a file may have changed under its name
         same = half_done and location == present.location
-    if Settings.of(plan.config).curve != Settings.of(present.shape.config).curve:
+    settings = Settings.of(plan.config)
+    check_sinks(settings.metrics_sinks or {})
+    if settings.curve != Settings.of(present.shape.config).curve:
         raise UserError("heron.streammgr.curve cannot be changed while the topology runs; nothing was changed")
     rebuilt = config != present.config or not same
     next_ = wanted(

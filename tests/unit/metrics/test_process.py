@@ -86,3 +86,14 @@ def test_it_ends_at_the_second_look_that_finds_it_alone(manager, snapshot, defin
     assert manager.exit_code is None  # what the others have sent last may be on its way
     manager._turn(100.30)
     assert manager.exit_code is ExitCode.OK
+
+
+def test_sinks_get_a_batch_an_interval_however_often_the_manager_looks_and_one_at_the_end(manager, monkeypatch):
+    flushed = []
+    monkeypatch.setattr(manager.manager, "flush", lambda now, timestamp: flushed.append(now))
+    for turn in range(5):
+        manager._turn(100.0 + turn * LOOK_EVERY)
+    assert flushed == [100.0, 101.0, 102.0]
+    manager._stop(ExitCode.OK)
+    assert manager.run() is ExitCode.OK
+    assert len(flushed) == 4

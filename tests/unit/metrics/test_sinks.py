@@ -17,8 +17,9 @@ from ardea.metrics import Identity, Kind, Registry
 from metrics_manager.graphite import GraphiteSink, plaintext
 from metrics_manager.jsonlines import JsonLinesSink
 from metrics_manager.server import MetricsManager
-from metrics_manager.sinks import CAPACITY, Batch, SinkWorker, load_sinks
+from metrics_manager.sinks import CAPACITY, Batch, SinkWorker, check_sinks, load_sinks
 from metrics_manager.state import Sample
+from scheduler.submission import Submission
 
 PENDING = Sample("ardea_spout_pending_tuples", Kind.GAUGE, {"topology": "words", "task": "1"}, 3)
 QUICKLY = tenacity.wait_fixed(0.01)
@@ -42,8 +43,8 @@ class Recorder:
         self.go = threading.Event()
         self.go.set()
 
-    def open(self, config):
-        self.calls.append(f"open {config}")
+    def open(self):
+        self.calls.append("open")
 
     def write(self, timestamp, samples):
         self.go.wait(30)
@@ -77,21 +78,21 @@ def address(listener: socket.socket) -> dict[str, object]:
 
 def test_batches_arrive_in_order_through_one_opening(workers):
     sink = Recorder()
-    worker = SinkWorker("memory", sink, {"a": 1})
+    worker = SinkWorker("memory", sink)
     workers.append(worker)
     for number in range(CAPACITY):
         worker.offer(Batch(number, [PENDING]))
     worker.finish()
     assert worker.join(5)
     assert sink.batches == list(range(CAPACITY))
-    assert sink.calls == ["open {'a': 1}", "close"]
+    assert sink.calls == ["open", "close"]
     assert (worker.statistics().written, worker.statistics().state) == (CAPACITY, "closed")
 
 
 def test_a_full_queue_loses_its_oldest_batches_and_counts_them(workers):
     sink = Recorder()
     sink.go.clear()
-    worker = SinkWorker("slow", sink, {})
+    worker = SinkWorker("slow", sink)
     workers.append(worker)
     worker.offer(Batch(0, []))
     until(lambda: worker.statistics().queued == 0, "the first batch is being written")
@@ -106,27 +107,18 @@ def test_a_full_queue_loses_its_oldest_batches_and_counts_them(workers):
 def test_a_failed_batch_is_written_again_after_reopening(workers):
     sink = Recorder()
     sink.failures = [OSError("down"), RuntimeError("bug")]
-    worker = SinkWorker("shaky", sink, {}, wait=QUICKLY)
+    worker = SinkWorker("shaky", sink, wait=QUICKLY)
     workers.append(worker)
     worker.offer(Batch(1, []))
     until(lambda: worker.statistics().written == 1, "the batch is written at last")
-    assert sink.calls == ["open {}", "close", "open {}", "close", "open {}"]
+    assert sink.calls == ["open", "close", "open", "close", "open"]
     assert (worker.statistics().errors, worker.statistics().dropped) == (2, 0)
-
-
-def test_a_wrong_configuration_turns_a_sink_off_for_good(workers):
-    worker = SinkWorker("graphite", GraphiteSink(), {"hots": "x"}, wait=QUICKLY)
-    workers.append(worker)
-    worker.offer(Batch(1, []))
-    until(lambda: worker.statistics().state == "off", "the sink is off")
-    worker.offer(Batch(2, []))
-    assert (worker.statistics().errors, worker.statistics().dropped) == (1, 1)
 
 
 def test_closing_does_not_wait_for_a_sink_in_back_off(workers):
     sink = Recorder()
     sink.failures = [OSError("down")] * 1000
-    worker = SinkWorker("down", sink, {}, wait=tenacity.wait_fixed(3600))
+    worker = SinkWorker("down", sink, wait=tenacity.wait_fixed(3600))
     workers.append(worker)
     worker.offer(Batch(1, []))
     until(lambda: worker.statistics().errors == 1, "the first try failed")
@@ -137,8 +129,8 @@ def test_closing_does_not_wait_for_a_sink_in_back_off(workers):
 def test_a_hanging_sink_delays_neither_flush_nor_scrape_nor_another_sink(workers, listener, tmp_path):
     """A real receiver that accepts and never reads."""
     path = tmp_path / "metrics.jsonl"
-    slow = SinkWorker("graphite", GraphiteSink(), {**address(listener), "timeout": 60}, wait=QUICKLY)
-    quick = SinkWorker("jsonlines", JsonLinesSink(), {"path": str(path)})
+    slow = SinkWorker("graphite", GraphiteSink({**address(listener), "timeout": 60}), wait=QUICKLY)
+    quick = SinkWorker("jsonlines", JsonLinesSink({"path": str(path)}))
     workers.append(quick)
     manager = MetricsManager(Identity("words", 1, "metrics_manager"), [slow, quick])
     instance = Registry(Identity("words", 1, "heron_instance", "count", 1))
@@ -167,7 +159,7 @@ def test_a_hanging_sink_delays_neither_flush_nor_scrape_nor_another_sink(workers
 
 
 def test_graphite_reconnects_with_the_batch_that_failed(workers, listener):
-    worker = SinkWorker("graphite", GraphiteSink(), {**address(listener), "prefix": "lab."}, wait=QUICKLY)
+    worker = SinkWorker("graphite", GraphiteSink({**address(listener), "prefix": "lab."}), wait=QUICKLY)
     workers.append(worker)
     worker.offer(Batch(1.5, [PENDING]))
     first = listener.accept()[0]
@@ -212,8 +204,9 @@ def test_graphite_lines_hold_no_character_that_would_split_them():
 
 
 def test_json_lines_are_rotated_and_only_so_many_kept(tmp_path):
-    path, sink = tmp_path / "deep" / "metrics.jsonl", JsonLinesSink()
-    sink.open({"path": str(path), "max_bytes": 10, "files": 3})
+    path = tmp_path / "deep" / "metrics.jsonl"
+    sink = JsonLinesSink({"path": str(path), "max_bytes": 10, "files": 3})
+    sink.open()
     for number in range(5):
         sink.write(number, [PENDING])
     sink.close()
@@ -222,8 +215,9 @@ def test_json_lines_are_rotated_and_only_so_many_kept(tmp_path):
 
 
 def test_a_single_json_lines_file_begins_again(tmp_path):
-    path, sink = tmp_path / "metrics.jsonl", JsonLinesSink()
-    sink.open({"path": str(path), "max_bytes": 10, "files": 1})
+    path = tmp_path / "metrics.jsonl"
+    sink = JsonLinesSink({"path": str(path), "max_bytes": 10, "files": 1})
+    sink.open()
     for number in range(3):
         sink.write(number, [PENDING])
     sink.close()
@@ -231,9 +225,10 @@ def test_a_single_json_lines_file_begins_again(tmp_path):
 
 
 def test_json_lines_go_on_behind_a_line_that_was_cut(tmp_path):
-    path, sink = tmp_path / "metrics.jsonl", JsonLinesSink()
+    path = tmp_path / "metrics.jsonl"
     path.write_text('{"timestamp": 1}\n{"timesta')
-    sink.open({"path": str(path)})
+    sink = JsonLinesSink({"path": str(path)})
+    sink.open()
     sink.write(2.0, [PENDING])
     sink.close()
     assert json.loads(path.read_text().splitlines()[-1]) == {
@@ -246,7 +241,7 @@ def test_json_lines_go_on_behind_a_line_that_was_cut(tmp_path):
 
 
 def test_a_full_disk_is_an_error_of_that_sink(workers):
-    worker = SinkWorker("jsonlines", JsonLinesSink(), {"path": "/dev/full"}, wait=QUICKLY)
+    worker = SinkWorker("jsonlines", JsonLinesSink({"path": "/dev/full"}), wait=QUICKLY)
     workers.append(worker)
     worker.offer(Batch(1, [PENDING]))
     until(lambda: worker.statistics().errors >= 2, "writing failed and was tried again")
@@ -260,12 +255,13 @@ def test_a_full_disk_is_an_error_of_that_sink(workers):
     [
         (GraphiteSink, {}, "metrics sink 'graphite': .*`host`"),
         (GraphiteSink, {"host": "x", "prot": 1}, "metrics sink 'graphite': .*`prot`"),
-        (JsonLinesSink, {"path": "x", "files": 0}, "metrics sink 'jsonlines': .*`\\$.files`"),
+        (JsonLinesSink, {"path": "/x", "files": 0}, "metrics sink 'jsonlines': .*`\\$.files`"),
+        (JsonLinesSink, {"path": "x"}, "'jsonlines': path 'x' is not absolute"),
     ],
 )
 def test_a_wrong_key_is_named(sink, config, message):
     with pytest.raises(ConfigError, match=message):
-        sink().open(config)
+        sink(config)
 
 
 def install(folder: Path, monkeypatch: pytest.MonkeyPatch, entry: str) -> None:
@@ -277,31 +273,73 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, entry: str) -> None:
     (folder / "their_sink.py").write_text(
         "WRITTEN = []\n"
         "class Theirs:\n"
-        "    def open(self, config): self.tag = config['tag']\n"
+        "    def __init__(self, config): self.tag = config['tag']\n"
+        "    def open(self): pass\n"
         "    def write(self, timestamp, samples): WRITTEN.append((self.tag, timestamp))\n"
         "    def close(self): pass\n"
     )
     monkeypatch.syspath_prepend(str(folder))
 
 
-def test_a_users_own_sink_is_found_by_its_entry_point(workers, tmp_path, monkeypatch):
+def test_a_users_own_sink_is_found_by_its_entry_point_and_learns_whose_metrics_it_gets(workers, tmp_path, monkeypatch):
     install(tmp_path, monkeypatch, "theirs = their_sink:Theirs")
-    workers.extend(load_sinks({"theirs": {"tag": "x"}}))
+    workers.extend(load_sinks({"theirs": {"tag": "{topology}-{container}{x}"}}, {"topology": "t", "container": "3"}))
     workers[0].offer(Batch(1, []))
     until(lambda: workers[0].statistics().written == 1, "their sink wrote")
     import their_sink
 
-    assert their_sink.WRITTEN == [("x", 1)]
+    assert their_sink.WRITTEN == [("t-3{x}", 1)]
 
 
 def test_an_unknown_sink_is_an_error_with_the_nearest_name(tmp_path, monkeypatch):
     install(tmp_path, monkeypatch, "theirs = their_sink:Theirs")
     with pytest.raises(ConfigError, match=r"no metrics sink 'their'.*theirs") as caught:
-        load_sinks({"theirs": {"tag": "x"}, "their": {}})
+        check_sinks({"theirs": {"tag": "x"}, "their": {}})
     assert caught.value.hint == "did you mean 'theirs'?"
 
 
 def test_a_sink_that_cannot_be_imported_is_an_error_that_names_it(tmp_path, monkeypatch):
     install(tmp_path, monkeypatch, "broken = their_sink:Missing")
     with pytest.raises(ConfigError, match=r"'broken' \(their_sink:Missing\) cannot be loaded.*AttributeError"):
-        load_sinks({"broken": {}})
+        check_sinks({"broken": {}})
+
+
+def test_whatever_a_sink_says_of_its_configuration_is_an_error_that_names_it(tmp_path, monkeypatch):
+    install(tmp_path, monkeypatch, "theirs = their_sink:Theirs")
+    with pytest.raises(ConfigError, match=r"'theirs' does not take its configuration: KeyError\('tag'\)"):
+        check_sinks({"theirs": {}})
+
+
+def test_where_the_metrics_manager_runs_a_sink_that_is_missing_is_left_out(workers, tmp_path):
+    workers.extend(load_sinks({"theirs": {}, "jsonlines": {"path": "{folder}/m"}}, {"folder": str(tmp_path)}))
+    assert [worker.name for worker in workers] == ["jsonlines"]
+
+
+def test_a_file_belongs_to_one_container(workers, tmp_path):
+    """Two that rotate it would lose each other's lines."""
+    first, second = (JsonLinesSink({"path": f"{tmp_path}/metrics.jsonl", "max_bytes": 10}) for _ in range(2))
+    first.open()
+    with pytest.raises(OSError, match="another process'"):
+        second.open()
+    second.close()
+    for timestamp in range(2):
+        first.write(timestamp, [PENDING])  # the second time to a new file
+    with pytest.raises(OSError, match="another process'"):
+        second.open()
+    second.close()
+    first.close()
+    second.open()
+    second.close()
+
+
+def test_a_topology_with_an_unknown_sink_is_not_submitted(tmp_path):
+    file = tmp_path / "silent.py"
+    file.write_text(
+        "from ardea import Topology\n"
+        "from ardea.testing import CollectBolt, RowsSpout\n"
+        "class Silent(Topology):\n"
+        "    rows = RowsSpout.of(['n'], []).spec()\n"
+        "    keep = CollectBolt.spec(inputs=[rows])\n"
+    )
+    with pytest.raises(ConfigError, match="no metrics sink 'grafite'"):
+        Submission.of(str(file), {"heron.metricsmgr.sinks": {"grafite": {}}}, f"file://{tmp_path}/state")
