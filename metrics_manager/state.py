@@ -6,6 +6,7 @@ Exported counters only grow while this metrics manager lives, whatever becomes o
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
 
@@ -81,14 +82,16 @@ class MetricsState:
         """
         try:
             told = msgspec.msgpack.decode(snapshot, type=Snapshot)
-        except ValueError:
+        except (ValueError, RecursionError):
             return Result.INVALID
         counters: dict[Key, Values] = {
-            (name, labels): (value,) for name, labels, value in told.counters if _known(name, Kind.COUNTER, labels)
+            (name, labels): (value,)
+            for name, labels, value in told.counters
+            if _known(name, Kind.COUNTER, labels) and math.isfinite(value)
         }
         for name, labels, histogram in told.histograms:
             series = _known(name, Kind.HISTOGRAM, labels)
-            if series and len(histogram.buckets) == len(series.buckets) + 1:
+            if series and len(histogram.buckets) == len(series.buckets) + 1 and math.isfinite(histogram.sum):
                 counters[name, labels] = (*histogram.buckets, histogram.sum)
         who = msgspec.structs.replace(told.identity, life=0)
         process = self._processes.setdefault(who, _Process())

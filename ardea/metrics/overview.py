@@ -6,6 +6,7 @@ and the progress line read.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -234,14 +235,20 @@ class Overview:
     def accept(self, summary: bytes, now: float) -> None:
         """Takes a metrics manager's summary; ``now`` in seconds of any steady clock.
 
+        Values that are no number, as an author's gauge may be, and of another shape than their series are left out.
+
         Raises:
-            ValueError: it is not one, or holds text that is not UTF-8.
+            msgspec.DecodeError, UnicodeDecodeError: it is not one, or holds text that is not UTF-8.
         """
-        told = msgspec.msgpack.decode(summary, type=Summary)
+        try:
+            told = msgspec.msgpack.decode(summary, type=Summary)
+        except RecursionError:
+            raise msgspec.DecodeError("nested too deep") from None
         for report in told.processes:
             process = self._processes.setdefault((told.container, report.process, report.task), _Process())
-            if process.lives.accept((told.admission, report.life), report.current, report.former):
-                process.component, process.gauges, process.seen = report.component, report.gauges, now
+            if process.lives.accept((told.admission, report.life), _sound(report.current), _sound(report.former)):
+                process.component, process.seen = report.component, now
+                process.gauges = {name: value for name, value in report.gauges.items() if math.isfinite(value)}
 
     def expire(self, now: float) -> None:
         """Clears the gauges of whoever is silent; counters stay, for they are history."""
@@ -274,6 +281,16 @@ class Overview:
             if row.component:
                 found[row.component] = found.get(row.component, Totals()).plus(row.totals)
         return found
+
+
+def _sound(values: Mapping[str, Values]) -> dict[str, Values]:
+    """Those that can be added up."""
+    found = {}
+    for key, each in values.items():
+        series = SERIES.get(key.partition(" ")[0])
+        if series and len(each) == (len(series.buckets) + 2 if series.buckets else 1) and all(map(math.isfinite, each)):
+            found[key] = each
+    return found
 
 
 def _totals(process: _Process, initiated: float) -> Totals:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -205,3 +207,32 @@ def test_who_holds_spouts_back_is_said_of_the_task_over_the_lives_of_its_manager
     rows = {row.process: row.totals.initiated_seconds for row in overview.processes()}
     assert rows == {"count-0": 5.0, "count-1": 0.5, "add-0": 1.0, "stream-manager": 0.0}
     assert overview.components()["count"].initiated_seconds == 5.5
+
+
+NESTED = b"\x91" * 3000 + b"\xc0"
+
+
+def test_a_summary_that_is_nested_without_end_is_unreadable():
+    """Elements beyond a struct's own are passed over one inside the other."""
+    summary = msgspec.msgpack.encode(Summary(1, 1, []))
+    with pytest.raises(msgspec.DecodeError):
+        Overview().accept(bytes([summary[0] + 1]) + summary[1:] + NESTED, 0)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_costs_itself_only(value):
+    """A value of the author's may be one; a master that told of it would end, in each of its lives."""
+    registry = Registry(Identity("t", 1, "heron_instance", "words", 1))
+    registry.counter(ACKED).value = 7
+    registry.gauge("ardea_user_value", metric="job-tasks").value = value
+    state, overview = MetricsState(), Overview()
+    state.accept(registry.snapshot(), 0)
+    overview.accept(report(state), 0)
+    assert overview.components()["words"].acked == 7
+    assert overview.components()["words"].job_tasks == 0
+
+    task = TaskSummary("p", "words", 1, 1, {ACKED: (value,)}, {ACKED: (3.0,), LATENCY: (1.0,), "x": (1.0,)}, {})
+    other = Overview()
+    other.accept(msgspec.msgpack.encode(Summary(1, 1, [task])), 0)
+    assert other.components()["words"].acked == 3
+    assert other.components()["words"].complete_latency == ()

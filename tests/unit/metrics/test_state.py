@@ -53,6 +53,13 @@ def test_a_snapshot_whose_text_is_not_utf8_is_invalid():
     assert not list(state.samples())
 
 
+def test_a_snapshot_that_is_nested_without_end_is_invalid():
+    snapshot = Registry(Identity("t", 1, "heron_instance", "words", 1)).snapshot()
+    assert (
+        MetricsState().accept(bytes([snapshot[0] + 1]) + snapshot[1:] + b"\x91" * 3000 + b"\xc0", 0) is Result.INVALID
+    )
+
+
 def test_managers_share_the_process_series_with_instances():
     state, manager, instance = MetricsState(), Registry(Identity("words", 1, "stream_manager")), registry()
     for process in (manager, instance):
