@@ -141,6 +141,8 @@ class _NotRunning:
     """The collector of a component that no engine runs."""
 
     def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("_"):  # as help() and others ask of every object
+            raise AttributeError(name)
         raise UserError(
             f"{name}() was called on a component that is not running in a topology",
             hint="Emit, ack, fail and finish work from initialize() on; ardea.testing runs a topology in one process.",

@@ -8,6 +8,7 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
@@ -18,8 +19,10 @@ _SHOWN_FRAMES = 20
 """A recursion without end has a thousand, which say nothing more."""
 
 _loaded: set[str] = set()
+_HERE = Path(__file__).resolve().parent
 _NOT_THE_AUTHORS = (
-    Path(__file__).resolve().parent,
+    _HERE,
+    _HERE.with_name("heron_instance"),  # which calls what the author wrote
     *(Path(sysconfig.get_paths()[name]).resolve() for name in ("stdlib", "platstdlib", "purelib")),
 )
 
@@ -130,6 +133,14 @@ def _lines(error: BaseException) -> Iterator[str]:
         yield f"  ... and {len(frames) - _SHOWN_FRAMES:,} more"
 
 
+def place_of(error: BaseException) -> str:
+    """``file.py:12``: the author's line that led to it, or else where it was raised; empty without a traceback."""
+    frames = traceback.extract_tb(error.__traceback__)
+    authors = [frame for frame in frames if _is_the_authors(frame.filename)]
+    return next((f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(authors or frames)), "")
+
+
+@lru_cache(1000)
 def _is_the_authors(file: str) -> bool:
     path = Path(file).resolve()
     return path.is_file() and not any(path.is_relative_to(folder) for folder in _NOT_THE_AUTHORS)

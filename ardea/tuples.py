@@ -93,6 +93,10 @@ class Tuple(msgspec.Struct, gc=False, eq=False):
         """The values of some fields, in the order asked for."""
         return tuple(self.values[self.fields_index(name)] for name in names)
 
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={value!r}" for name, value in zip(self.fields, self.values, strict=False))
+        return f"Tuple({self.component}:{self.stream}, {values})"
+
     def __getitem__(self, key: int | str) -> Any:
         return self.values[self.fields_index(key) if isinstance(key, str) else key]
 

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ardea.component import Bolt, Spout, overrides
 from ardea.grouping import CustomStreamGrouping
@@ -30,6 +30,18 @@ IMPLICIT_STREAMS: Mapping[ComponentKind, tuple[StreamPlan, ...]] = {
     "bolt": (SYSTEM_STREAM,),
 }
 """Streams that a component has without declaring them; a plan holds them where somebody reads them."""
+
+CALLED: Mapping[ComponentKind, tuple[str, ...]] = {
+    "spout": (
+        *("initialize", "next_tuple", "ack", "ack_batch", "fail", "idle", "activate", "deactivate"),
+        *("update", "close"),
+    ),
+    "bolt": (
+        *("initialize", "process", "process_batch", "process_columns", "process_tick", "flush", "end_of_input"),
+        *("update", "close"),
+    ),
+}
+"""The methods that the engine calls."""
 
 # Names end up in the names of files (255 bytes), in "split:2", in log lines and on terminals.
 _NAME = re.compile(r"[^\s/\\:,]+")
@@ -90,10 +102,20 @@ def _class(component: ComponentPlan) -> Iterator[str]:
     ways = ("process", "process_batch", "process_columns")
     if issubclass(cls, Bolt) and not any(overrides(cls, way) for way in ways):
         yield f"{where}: {cls.__qualname__} has no process(tup)"
+    for name in CALLED[component.kind]:
+        if kind := _does_nothing(getattr(cls, name)):
+            yield f"{where}: {cls.__qualname__}.{name} is {kind}: called by the engine, it would do nothing"
     try:
         inspect.signature(cls).bind()
     except TypeError as error:
         yield f"{where}: the engine calls {cls.__qualname__}() without arguments, and that fails: {error}"
+
+
+def _does_nothing(method: Any) -> str:
+    """Which kind of function it is whose call only makes an object; empty: it is none."""
+    if inspect.iscoroutinefunction(method) or inspect.isasyncgenfunction(method):
+        return "async"
+    return "a generator" if inspect.isgeneratorfunction(method) else ""
 
 
 def _streams(component: ComponentPlan) -> Iterator[str]:

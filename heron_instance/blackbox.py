@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import mmap
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from ardea.protocol.ids import NO_IDS, U64
+from ardea.tuples import Tuple
 from heron_instance.inlet import InputBatch
 
 _POSITION = struct.Struct("=II")  # place in the batch + 1 (0: in none), rows
@@ -63,6 +65,16 @@ class BlackBox:
         """The tuple at ``index`` is about to be processed."""
         if self._rows:
             _POSITION.pack_into(self._map, 0, index + 1, self._rows)
+
+    def recording(self, process: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
+        """A ``process`` whose tuple is known here, should it be its last."""
+        enter = self.enter
+
+        def recorded(tup: Tuple) -> None:
+            enter(tup._index)
+            process(tup)
+
+        return recorded
 
     def clear(self) -> None:
         """No tuple is being processed."""

@@ -8,12 +8,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from pathlib import Path
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, cast
 
 from ardea.component import Bolt, install, overrides
 from ardea.errors import EncodingError, FailedException, ProtocolError, UserError
+from ardea.loader import place_of
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.arrow import decode_batch, rows_of
 from ardea.protocol.columns import ColumnRows
@@ -70,19 +70,20 @@ class BoltExecutor(Executor):
         self._hooks: Hooks | None = None
         self._raised_at = 0
         self._run: Callable[[InputBatch, int, int], None]
-        self._hook = self._install()
+        self._bind = self._install()
 
     # --- user code --------------------------------------------------------------------------------------------
 
-    def _install(self) -> Callable[[Hooks], None]:
+    def _install(self) -> Callable[[], None]:
         """Gives the bolt its emit, and makes the loop that calls ``process``; both share the current tuple.
 
-        Once, as a bolt may keep its emit: what is returned puts hooks between them.
+        Once, as a bolt may keep its emit: what is returned looks at what ``initialize`` has made of the bolt, and puts
+        hooks between them.
         """
         current = NOBODY
-        process: Callable[[Tuple], None] = self.bolt.process
-        process_batch: Callable[[Sequence[Tuple]], None] = self.bolt.process_batch
-        auto_anchor = self.bolt.auto_anchor
+        process: Callable[[Tuple], None]
+        process_batch: Callable[[Sequence[Tuple]], None]
+        auto_anchor = True
         outlet = self.outlet
         rows, _, plain = self.plain_buffer()
         thread = get_ident()
@@ -145,24 +146,22 @@ class BoltExecutor(Executor):
                     self._anchoring.close(marked, len(rows))
 
         whole = self._whole_batches
-        if self.env.black_box is not None:
-            enter, inside = self.env.black_box.enter, process
-
-            def process(tup: Tuple) -> None:
-                enter(current._index)
-                inside(tup)
 
         def emit_batch(batch: Any, stream: str, anchors: Any) -> None:
             self.emit_columns(batch, stream, anchors, current._index)
 
-        def hook(hooks: Hooks) -> None:
-            nonlocal process, process_batch, thread
-            process, process_batch = hooks.process(process), hooks.process_batch(process_batch)
-            thread = NO_THREAD  # no emit is a plain one any more
+        def bind() -> None:
+            nonlocal process, process_batch, auto_anchor, thread
+            process, process_batch, auto_anchor = self.bolt.process, self.bolt.process_batch, self.bolt.auto_anchor
+            if self.env.black_box is not None:
+                process = self.env.black_box.recording(process)
+            if self._hooks is not None:
+                process, process_batch = self._hooks.process(process), self._hooks.process_batch(process_batch)
+                thread = NO_THREAD  # no emit is a plain one any more
 
         self.give(plain_emit if plain else emit, emit_batch)
         self._run = run
-        return hook
+        return bind
 
     def give(self, emit: Callable[..., list[int] | None], emit_batch: Callable[[Any, str, Any], None]) -> None:
         """Puts the bolt to work with this emit; a class with an ``emit`` of its own reaches it through the base's."""
@@ -181,10 +180,11 @@ class BoltExecutor(Executor):
         if not overrides(type(self.bolt), "emit"):
             self.bolt.emit = emit  # type: ignore[method-assign]
 
-    def hooked(self) -> None:
-        """From now on with hooks."""
-        self._hooks = self.acking.hooks = Hooks(self.env.context.hooks, self.env.task.task, self.clock)
-        self._hook(self._hooks)
+    def begun(self) -> None:
+        """As the bolt is now, and with its hooks."""
+        if self.env.context.hooks:
+            self._hooks = self.acking.hooks = Hooks(self.env.context.hooks, self.env.task.task, self.clock)
+        self._bind()
 
     def _emit(
         self,
@@ -409,9 +409,8 @@ class BoltExecutor(Executor):
             self.instruments.exception(error)
             text = "".join(traceback.format_exception(error)).rstrip()
             self.bolt.logger.error("%s failed on %s:\n%s", self.env.task.name, origin, text)
-            frame = traceback.extract_tb(error.__traceback__)[-1]
-            where = f"{Path(frame.filename).name}:{frame.lineno}"
-            self.error = f"{self.env.task.name} raised {type(error).__name__}: {error} at {where} ({origin})"
+            what = f"{type(error).__name__}: {error} at {place_of(error)}"
+            self.error = f"{self.env.task.name} raised {what} ({origin})"
         if not self.bolt.auto_fail and not isinstance(error, FailedException):
             raise error
         self.acking.fail_rest(batch, start, end)

@@ -15,7 +15,6 @@ from ardea.protocol.wire_pb2 import ARROW, Header
 from ardea.tuples import Tuple
 from heron_instance.bolt import BoltExecutor
 from heron_instance.executor import Environment
-from heron_instance.hooks import Hooks
 from heron_instance.inlet import UNANCHORED, WHOLE_BATCH, ColumnInput, InputBatch
 
 _MISFITS_LOGGED = 5
@@ -31,11 +30,9 @@ class ColumnBoltExecutor(BoltExecutor):
         except ValueError as error:
             raise UserError(f"{env.task.name}: column_types: {error}") from error
 
-    def _install(self) -> Callable[[Hooks], None]:
+    def _install(self) -> Callable[[], None]:
         """Gives the bolt its emits, which are anchored to the batch inside ``process_columns`` only."""
         current = UNANCHORED
-        process_columns = self.bolt.process_columns
-        seen_by: Hooks | None = None
 
         def emit(
             values: Sequence[Any],
@@ -54,21 +51,17 @@ class ColumnBoltExecutor(BoltExecutor):
             nonlocal current
             current = WHOLE_BATCH
             try:
-                if seen_by is None:
-                    process_columns(batch.columns)
+                if self._hooks is None:
+                    self.bolt.process_columns(batch.columns)
                 else:
                     tuples = [Tuple(values, index, batch) for index, values in enumerate(batch.rows)]
-                    seen_by.process_batch(lambda _: process_columns(batch.columns))(tuples)
+                    self._hooks.process_batch(lambda _: self.bolt.process_columns(batch.columns))(tuples)
             finally:
                 current = UNANCHORED
 
-        def hook(hooks: Hooks) -> None:
-            nonlocal seen_by
-            seen_by = hooks
-
         self.give(emit, emit_batch)
         self._run_columns = run
-        return hook
+        return lambda: None  # all of it is looked up in each call
 
     def read(self, header: Header, frames: Sequence[bytes], source: str, stream: StreamPlan) -> InputBatch:
         """Columns of the declared types; rows that do not fit have failed already."""

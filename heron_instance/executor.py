@@ -302,13 +302,12 @@ class Executor(ABC):
             for name in self.settings.task_hooks:
                 self.env.context.add_task_hook(hook_class(name)())
             self.env.component.initialize(dict(self.env.config), self.env.context)
-            if self.env.context.hooks:
-                self.hooked()
+            self.begun()
         self.active = active
 
     @abstractmethod
-    def hooked(self) -> None:
-        """The component has task hooks: every call goes past them from now on."""
+    def begun(self) -> None:
+        """The component is initialised, and may have task hooks, past which every call goes from now on."""
 
     # --- output -----------------------------------------------------------------------------------------------
 

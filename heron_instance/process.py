@@ -22,6 +22,7 @@ from ardea.component import Bolt, Spout
 from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.errors import ArdeaError, ExitCode
+from ardea.loader import place_of
 from ardea.metrics import Identity, Registry, observe_process
 from ardea.plan.definition import Definition
 from ardea.plan.logical import LogicalPlan
@@ -385,8 +386,8 @@ def _nothing() -> None:
 
 
 def _one_line(name: str, error: BaseException) -> str:
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    place = place_of(error)
+    where = f" at {place}" if place else ""
     text = str(error).strip().splitlines()
     kind = "" if isinstance(error, ArdeaError) else f"{type(error).__name__}: "  # ours are written to be read alone
     return f"{name}: {kind}{text[0] if text else ''}{where} (pid {os.getpid()})"

@@ -131,16 +131,22 @@ class Settling(Executor):
             letter = (row.tup_id, row.stream, list(row.values))
             self.replays.add(Row(row.tup_id, letter, DEAD_LETTERS, size=row.size), now)
         else:
-            self.error = f"{self.env.task.name}: tup_id {row.tup_id!r} failed {row.failures} times"
+            self.error = (
+                f"{self.env.task.name}: tup_id {row.tup_id!r} failed {row.failures} times, more than "
+                f"topology.max.tuple.replays lets it, and nobody reads {DEAD_LETTERS}"
+            )
             self._give_up()
 
     def _tell_failed(self, tup_id: Any) -> None:
         before = self.outlet.waiting
+        self._resting = False  # a delivered fail ends the rest, unless it calls finish() again
         if self.spout.fail(tup_id) is not True:
+            self.error = (
+                f"{self.env.task.name}: fail({tup_id!r}) did not return True, as it does where it sends the row again"
+            )
             self._give_up()
         elif self.hold and self.outlet.waiting == before:
             self._owed += 1
-        self._resting = False  # a delivered fail ends the rest
 
     def _give_up(self) -> None:
         self._given_up += 1

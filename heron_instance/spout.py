@@ -47,17 +47,18 @@ class SpoutExecutor(Settling):
         self._replaying = False
         self._left: list[Any] = []  # without acking: ids of rows that left before ack() heard of them
         self._stop_asking: Callable[[], None]
-        self._ask, self._hook = self._install()
+        self._ask, self._bind = self._install()
 
     # --- user code --------------------------------------------------------------------------------------------
 
     def _install(self) -> tuple[Callable[[int], int], Callable[[], None]]:
         """Gives the spout its emit, once, as a spout may keep it.
 
-        Returns the loop that calls ``next_tuple`` up to so many rows, and what puts hooks behind the emit.
+        Returns the loop that calls ``next_tuple`` up to so many rows, and what looks at what ``initialize`` has made of
+        the spout, and puts hooks behind the emit.
         """
         outlet = self.outlet
-        next_tuple = self.spout.next_tuple
+        next_tuple: Callable[[], None]
         rows, marks, plain = self.plain_buffer()
         thread = get_ident()
         count = rows.__len__ if plain else partial(getattr, outlet, "waiting")
@@ -103,21 +104,24 @@ class SpoutExecutor(Settling):
                 waiting = now_waiting
             return calls
 
-        def hook() -> None:
-            nonlocal thread
-            thread = NO_THREAD  # no emit is a plain one any more
+        def bind() -> None:
+            nonlocal next_tuple, thread
+            next_tuple = self.spout.next_tuple
+            if self._hooks is not None:
+                thread = NO_THREAD  # no emit is a plain one any more
 
         self._stop_asking = stop_asking
         emit = plain_emit if plain else self._emit
         install(self.spout, self.env.task.component, _Collector(emit, self._emit_batch, finish))
         if not overrides(type(self.spout), "emit"):
             self.spout.emit = emit  # type: ignore[method-assign]
-        return ask, hook
+        return ask, bind
 
-    def hooked(self) -> None:
-        """From now on with hooks."""
-        self._hooks = Hooks(self.env.context.hooks, self.env.task.task, self.clock)
-        self._hook()
+    def begun(self) -> None:
+        """As the spout is now, and with its hooks."""
+        if self.env.context.hooks:
+            self._hooks = Hooks(self.env.context.hooks, self.env.task.task, self.clock)
+        self._bind()
 
     def _emit(
         self,

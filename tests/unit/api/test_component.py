@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pydoc
+
 import pytest
 
+import ardea
 from ardea import Bolt, Spout, Stream, UserError
 from ardea.component import Component, install, overrides
 
@@ -153,3 +156,8 @@ def test_a_spec_is_neither_iterable_nor_changeable():
 def test_specs_of_one_class_are_different_keys():
     assert len({Lines.spec(), Lines.spec()}) == 2
     assert issubclass(Lines, Component)
+
+
+@pytest.mark.parametrize("name", ardea.__all__)
+def test_help_has_a_page_for_each_name(name):
+    assert pydoc.render_doc(getattr(ardea, name), renderer=pydoc.plaintext)

@@ -46,6 +46,10 @@ def test_unknown_field_names_component_stream_and_fields():
         Tuple(("to be", 12), 0, Rows())["lin"]
 
 
+def test_a_tuple_is_printed_with_its_fields():
+    assert repr(Tuple(("to be", 12), 0, Rows())) == "Tuple(lines:default, line='to be', number=12)"
+
+
 def test_tuples_with_equal_values_stay_apart_as_keys():
     held = {Tuple(([1],), 0, Rows()): "a", Tuple(([1],), 0, Rows()): "b"}
     assert sorted(held.values()) == ["a", "b"]

@@ -58,6 +58,24 @@ class NoProcess(Bolt):
     pass
 
 
+class Generates(Count):
+    def process(self, tup):
+        yield tup
+
+
+class Async(Count):
+    async def flush(self): ...
+
+
+class AsyncGenerator(Count):
+    async def process_tick(self, tup):
+        yield tup
+
+
+class AsyncUpdate(Count):
+    async def update(self, context): ...
+
+
 class NeedsArguments(Count):
     def __init__(self, path): ...
 
@@ -144,6 +162,12 @@ WRONG = {
         builder.add_bolt("b", Count, inputs=["lines", "c"]),
     ),
     "Component: [c]: NoProcess has no process(tup)": also("c", NoProcess),
+    "Component: [c]: Generates.process is a generator: called by the engine, it would do nothing": also("c", Generates),
+    "Component: [c]: Async.flush is async: called by the engine, it would do nothing": also("c", Async),
+    "Component: [c]: AsyncGenerator.process_tick is async: called by the engine, it would do nothing": also(
+        "c", AsyncGenerator
+    ),
+    "Component: [c]: AsyncUpdate.update is async: called by the engine, it would do nothing": also("c", AsyncUpdate),
     "Component: [c]: the engine calls NeedsArguments() without arguments, and that fails: missing a required argument:"
     " 'path'": also("c", NeedsArguments),
     "Component: [c]: __z is not a valid stream id: names that begin with '__' are reserved": also("c", Reserved),

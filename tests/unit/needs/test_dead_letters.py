@@ -73,7 +73,7 @@ def test_without_a_reader_it_is_given_up():
     result = run(Poisoned)
     assert result.state == "FAILED"
     assert result.reason.startswith("3 tuples were given up")
-    assert "failed 1 times" in result.reason
+    assert "failed 1 times, more than topology.max.tuple.replays lets it, and nobody reads" in result.reason
 
 
 def test_what_a_death_broke_does_not_count():

@@ -282,7 +282,8 @@ class Origins(Spout):
             self.n += 1
 
     def fail(self, tup_id):
-        self.finish()
+        if self.n == self.rows:
+            self.finish()
         return True
 
 
