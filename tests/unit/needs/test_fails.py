@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ardea import Bolt, FailedException, Spout, Topology, TopologyError
@@ -145,7 +147,13 @@ def test_a_failed_exception_fails_its_tuple_quietly(error, told, caplog):
         bolt = Raises.spec(inputs=[spout])
 
     assert len(run(Raising).failed["spout"]) == 3
-    assert sum("failed on tuple" in record.getMessage() for record in caplog.records) == told
+    said = [record.getMessage() for record in caplog.records]
+    assert sum("failed on tuple" in message for message in said) == told
+    named = [
+        message for message in said if re.match(r"bolt-0 failed on tuple \S+ of spout, stream default:\n", message)
+    ]
+    assert len(named) == told, "component, task and the tuple's origin, in one message"
+    assert all("test_fails.py" in message and message.endswith("ValueError") for message in named)
 
 
 @pytest.mark.parametrize("mode", [{"topology.reliability.mode": "ATMOST_ONCE"}, {"topology.acker.executors": 0}])
