@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -77,6 +79,20 @@ def test_rebalancing_twelve_tasks_deals_them_as_storm_does(executors, workers, e
 
 def test_eight_executors_of_twelve_tasks_have_storms_sizes():
     assert [len(run) for run in partition_fixed(8, range(12))] == [2, 2, 2, 2, 1, 1, 1, 1]
+
+
+def test_more_executors_than_slots_fill_the_workers_that_were_asked_for():
+    """Storm's testOverParallelismAssignment: 21, 9, 2 and 10 tasks, seven workers, two nodes of five slots."""
+    plan = topology(component("1", 21), component("2", 9), component("3", 2), component("4", 10))
+    dealt = assign(executors_of(plan), 7, slots(a=5, b=5))
+    assert " ".join(f"{s.node}:{s.port}" for s in dealt) == "a:6700 b:6700 a:6701 b:6701 a:6702 b:6702 a:6703"
+    assert [len(share) for share in dealt.values()] == [6] * 7
+    placed = Counter(executor.component for share in dealt.values() for executor in share)
+    assert placed == {"1": 21, "2": 9, "3": 2, "4": 10}
+    assert sorted(task for share in dealt.values() for executor in share for task in executor.tasks) == list(
+        range(1, 43)
+    )
+    assert all([e.component for e in share].count("1") == 3 for share in dealt.values())
 
 
 def test_fewer_free_slots_than_workers_squeeze_the_executors():
