@@ -1,4 +1,4 @@
-"""Waiting for a condition with a deadline, and knowing whether a process is gone."""
+"""Waiting for a condition with a deadline, and knowing whether a process, and all that descends from it, is gone."""
 
 from __future__ import annotations
 
@@ -36,3 +36,19 @@ def alive(pid: int) -> bool:
     except OSError:
         return False
     return text[text.rindex(")") + 2] not in "ZX"
+
+
+def heirs(mark: str) -> set[int]:
+    """Pids of all that run and were started with ``mark``, ``NAME=value``, in their environment, or forked from one.
+
+    What a process changes in its environment itself is not seen here, nor is it for one that was forked and never
+    executed another program: that shows its parent's.
+    """
+    found = set()
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes().split(b"\0"):
+                found.add(int(entry.name))
+        except OSError:
+            continue  # gone meanwhile, or another user's
+    return {pid for pid in found if alive(pid)}

@@ -14,7 +14,10 @@ import pytest
 
 from ardea.supervision import records
 from ardea.supervision.spec import Policy, ProcessSpec, dump
-from tests.process.waiting import alive, eventually
+from tests.process.waiting import eventually, heirs
+
+MARK = "SUPERVISED_IN"
+"""The folder, in the environment of the supervisor, from which everybody inherits it."""
 
 CHILD = str(Path(__file__).with_name("child.py"))
 
@@ -34,6 +37,8 @@ class Run:
         self, folder: Path, processes: list[ProcessSpec], policy: Policy, arguments: Sequence[str], terminal: int | None
     ) -> None:
         self.folder = folder
+        # Not ARDEA_FOLDER: what is forked shows the environment of the nursery, which has no such variable.
+        self._mark = f"{MARK}={folder}"
         folder.mkdir(exist_ok=True)
         spec = folder / "spec.json"
         spec.write_text(dump(processes, policy))
@@ -42,6 +47,7 @@ class Run:
         with (folder / "supervisor.log").open("ab") as log:
             self.popen = subprocess.Popen(
                 command,
+                env={**os.environ, MARK: str(folder)},
                 stdin=subprocess.DEVNULL if terminal is None else terminal,
                 stdout=log,
                 stderr=log,
@@ -86,8 +92,7 @@ class Run:
         return "\n".join(f"[{path.name}]\n{path.read_text()}" for path in logs)
 
     def is_over(self) -> bool:
-        """Whether nobody holds the folder's lock (a process that was being started when the supervisor died has no
-        name yet) and nobody names the folder."""
+        """Whether nobody holds the folder's lock, and nobody is left who descends from a supervisor of it."""
         with (self.folder / "lock").open("a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -95,17 +100,9 @@ class Run:
                 return False
         return not self.pids()
 
-    def pids(self) -> list[int]:
-        """Of every process whose environment names this folder."""
-        needle = f"ARDEA_FOLDER={self.folder}".encode()
-        found = []
-        for entry in Path("/proc").iterdir():
-            try:
-                if entry.name.isdigit() and needle in (entry / "environ").read_bytes():
-                    found.append(int(entry.name))
-            except OSError:
-                continue
-        return [pid for pid in found if alive(pid)]
+    def pids(self) -> set[int]:
+        """Of the supervisor, and of all that it has started or that was forked: processes, their own, the nursery."""
+        return heirs(self._mark)
 
 
 @pytest.fixture
@@ -129,4 +126,4 @@ def supervise(tmp_path: Path) -> Iterator[Callable[..., Run]]:
             os.kill(run.popen.pid, signal.SIGKILL)
             run.popen.wait(10)
     for run in runs:
-        eventually(run.is_over, 10, what=lambda run=run: f"no orphan; left: {run.pids()}")
+        eventually(run.is_over, 10, what=lambda run=run: f"no orphan; left: {sorted(run.pids())}")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ardea import leash
 
-OWN = ("ARDEA_FOLDER", "ARDEA_SUPERVISOR_ID")
+OWN = ("ARDEA_FOLDER", "ARDEA_SUPERVISOR_ID", "SUPERVISED_IN")
 
 
 def main() -> int:

@@ -99,6 +99,7 @@ def test_ends_are_seen_as_ever(supervise):
 def test_nothing_outlives_the_supervisor(supervise, stopped):
     run = supervise(process("a", "child", "serve"), process("b", "child", "deaf"), preload=PRELOAD)
     pids = [run.serving("a"), run.serving("b"), nursery_of(run)]
+    assert run.pids() == {run.popen.pid, *pids}, "what is forked, and the nursery, would be seen as orphans"
     if stopped:
         os.kill(pids[-1], signal.SIGSTOP)
     run.popen.kill()
