@@ -15,12 +15,14 @@ from ardea.errors import ExitCode
 from ardea.supervision.records import read_status
 from scheduler.home import Home, is_held
 from tests.process.engine.running import TOPOLOGIES, unix_sockets
-from tests.process.waiting import alive, eventually
+from tests.process.waiting import alive, eventually, heirs
 
 pytestmark = pytest.mark.cluster
 
-PROCESSES = 1 + 3 + 3 * 2 + 5  # supervisors; master or stream manager, and metrics manager; tasks
+# Supervisors; master or stream manager, and metrics manager; tasks; the nurseries of the containers of tasks.
+PROCESSES = 1 + 3 + 3 * 2 + 5 + 2
 SOCKETS = 2 * 2 + 3  # of the stream managers for each lane, and of the metrics managers
+MARK = "LOOKED_FOR_BY"  # in the command's environment; everybody inherits it
 
 
 class Command:
@@ -30,23 +32,33 @@ class Command:
         self.home = Home(root / "ardea")
         (root / "out").mkdir()
         self.log = root / "ardea.log"
+        self._mark = f"{MARK}={root}"
         command = (sys.executable, "-m", "ardea.cli", "run", str(TOPOLOGIES / "survivors.py"))
         options = ("--state", str(self.home.root), "--set", f"test.out={root / 'out'}")
         with self.log.open("wb") as log:
-            self.popen = subprocess.Popen((*command, *options), stdout=log, stderr=log, start_new_session=True)
-        self.everybody: list[int] = []
+            self.popen = subprocess.Popen(
+                (*command, *options),
+                env={**os.environ, MARK: str(root)},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
         self._position = root / "out" / "position-0"
 
     def works(self) -> None:
-        """Waits until tuples have been acked; who runs then is ``everybody``."""
+        """Waits until tuples have been acked, and all processes and sockets are there."""
         eventually(self._position.exists, 30, self.log.read_text)
         [self.folder] = self.home.folders()
         self.supervisor = int(read_status(self.folder)["pid"])
-        self.everybody = [self.supervisor, *self.pids().values()]
-        assert len(self.everybody) == PROCESSES
+        eventually(lambda: len(self.everybody()) == PROCESSES, 30, lambda: f"all run: {sorted(self.everybody())}")
+        assert self.everybody() > {self.supervisor, *self.pids().values()}
         eventually(
             lambda: len(unix_sockets(self.folder)) == SOCKETS, 30, lambda: f"all listen: {unix_sockets(self.folder)}"
         )
+
+    def everybody(self) -> set[int]:
+        """All that descend from the command and run: supervisors, what they have started or replaced, nurseries."""
+        return heirs(self._mark) - {self.popen.pid}
 
     def pids(self, container: str = "*") -> dict[str, int]:
         """Of the processes of containers, and of their supervisors, as supervisors wrote them down."""
@@ -56,9 +68,6 @@ class Command:
             for name, process in read_status(folder)["processes"].items()
             if container == "*" or folder != self.folder
         }
-
-    def left(self) -> list[int]:
-        return [pid for pid in self.everybody if alive(pid)]
 
     def close(self) -> None:
         if self.popen.poll() is None:
@@ -74,7 +83,7 @@ def command(tmp_path: Path) -> Iterator[Command]:
         yield command
     finally:
         command.close()
-    eventually(lambda: not command.left(), 15, lambda: f"no orphan; left: {command.left()}")
+    eventually(lambda: not command.everybody(), 15, lambda: f"no orphan; left: {sorted(command.everybody())}")
     # The kernel takes a moment to free the sockets of a process that was killed.
     eventually(lambda: not unix_sockets(command.folder), 5, lambda: f"no socket; left: {unix_sockets(command.folder)}")
     assert not is_held(command.folder)
@@ -83,15 +92,28 @@ def command(tmp_path: Path) -> Iterator[Command]:
 def test_killing_the_command_ends_everything(command: Command):
     os.kill(command.popen.pid, signal.SIGKILL)
     assert command.popen.wait(10) == -signal.SIGKILL
-    eventually(lambda: not command.left(), 15, lambda: f"no orphan; left: {command.left()}")
+    eventually(lambda: not command.everybody(), 15, lambda: f"no orphan; left: {sorted(command.everybody())}")
 
 
-def test_killing_a_containers_supervisor_ends_the_container_and_killing_the_topologys_everything(command: Command):
-    own, others = command.pids("2"), {**command.pids("0"), **command.pids("1")}
-    os.kill(command.pids()[f"{command.folder.name}/container-2"], signal.SIGKILL)
-    eventually(lambda: not any(map(alive, own.values())), 15, "the container's processes are gone")
-    assert all(map(alive, others.values()))
+@pytest.mark.parametrize("container", ["2", "0"], ids=["of-tasks", "the-masters"])
+def test_killing_a_containers_supervisor_ends_the_container_and_killing_the_topologys_everything(
+    command: Command, container: str
+):
+    name = f"{command.folder.name}/container-{container}"
+    killed, own = command.pids()[name], set(command.pids(container).values())
+    others = set().union(*(command.pids(other).values() for other in {"0", "1", "2"} - {container}))
+    before = command.everybody()
+    os.kill(killed, signal.SIGKILL)
+    eventually(lambda: not any(map(alive, own)), 15, "the container's processes are gone")
+    assert all(map(alive, others))
+
+    def replaced() -> bool:
+        running = set(command.pids().values())
+        return None not in running and not running & {killed, *own} and len(command.everybody()) == PROCESSES
+
+    eventually(replaced, 30, lambda: f"it is replaced; new: {sorted(command.everybody() - before)}")
+    assert others <= command.everybody()
     os.kill(command.supervisor, signal.SIGKILL)
     assert command.popen.wait(20) == ExitCode.FAILED, command.log.read_text()
     assert "supervisor ended: killed by SIGKILL" in " ".join(command.log.read_text().split())
-    assert not command.left(), "the command waits until the last process is gone"
+    assert not command.everybody(), "the command waits until the last process is gone"
