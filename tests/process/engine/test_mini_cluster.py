@@ -53,6 +53,18 @@ def test_six_tasks_of_three_executors_each_get_the_tuple(left):
     assert all(task["got"] == ["one"] for task in tasks)
 
 
+def test_a_components_configuration_wins_over_its_classs_and_the_topologys(left):
+    """Four executors were asked for; the limit of two is that of the declaration, not the class's."""
+    merged = {
+        "fake.config": 123,
+        "fake.config2": 987,
+        "fake.topology": 5,
+        "topology.max.task.parallelism": 2,
+        "topology.max.spout.pending": 30,
+    }
+    assert left("configured") == [merged, merged]
+
+
 def test_what_is_not_acked_times_out_exactly_once_a_time(ended, left):
     """1 and 3 are acked at once; 2 times out, again as the fourth to come, and is acked as the fifth."""
     verdicts = left("feeder")[0]

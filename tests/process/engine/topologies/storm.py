@@ -172,6 +172,19 @@ class FirstTwo(CustomStreamGrouping):
         return self.tasks
 
 
+class Configured(LeavingBolt):
+    """Its class configures it, too; leaves what its ``initialize`` was given."""
+
+    config = {"fake.config": 123, "topology.max.task.parallelism": 20, "topology.max.spout.pending": 30}
+
+    def begin(self):
+        kept = ("fake.config", "fake.config2", "fake.topology", *Configured.config)
+        self.leave({key: self.config[key] for key in kept})
+
+    def process(self, tup):
+        pass
+
+
 class Slowly(LeavingSpout):
     """Five tuples, one every ``GAP`` seconds; leaves their verdicts in order."""
 
@@ -405,6 +418,10 @@ class MiniCluster(Topology):
         inputs={one: Grouping.ALL, GlobalStreamId(one, "__system"): Grouping.ALL}, par=3, tasks=6
     )
 
+    configured = Configured.spec(
+        inputs=[words], par=4, config={"fake.config2": 987, "topology.max.task.parallelism": 2}
+    )
+
     feeder = Feeder.spec()
     every_other = AckEveryOther.spec(inputs=[feeder], config={"topology.tick.tuple.freq.secs": 0.2})
 
@@ -419,4 +436,10 @@ class MiniCluster(Topology):
     asynchronous = Asynchronous.spec(inputs=[holds])
     total = Sum.spec(inputs=[asynchronous])
 
-    config = {"topology.stmgrs": 2, "topology.message.timeout.secs": TIMEOUT}
+    config = {
+        "topology.stmgrs": 2,
+        "topology.message.timeout.secs": TIMEOUT,
+        "fake.config": 1,
+        "fake.topology": 5,
+        "topology.max.spout.pending": 700,
+    }
