@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ardea import Bolt, Spout, Stream, Topology
 from ardea.testing import CollectBolt, run
+from heron_instance.outlet import Outlet
 
 STREAMS = ("odd", "even", "default")
 
@@ -57,6 +58,21 @@ def test_alternating_streams(burst, containers):
     total = max(burst, 300)
     result = run(topology(total, burst, 1 if burst < 10_000 else 9), containers=containers, seed=burst)
     assert (result.state, arrived(result, "sink")) == ("SUCCEEDED", list(range(total)))
+
+
+@pytest.mark.parametrize("period", [7, 2_500, 10_000])
+def test_ten_thousand_rows_in_one_flush(period, monkeypatch):
+    """As many as the largest batch may have here; by default a call is cut at 4,000 of a stream."""
+    flushed, flush = [], Outlet.flush
+
+    def noted(outlet, origins):
+        flushed.append((outlet.task.component, outlet.waiting))
+        flush(outlet, origins)
+
+    monkeypatch.setattr(Outlet, "flush", noted)
+    result = run(topology(30_000, 10_000, period, rows=10_000), containers=2, seed=period)
+    assert (result.state, arrived(result, "sink")) == ("SUCCEEDED", list(range(30_000)))
+    assert [rows for component, rows in flushed if component == "spout" and rows] == [10_000] * 3
 
 
 @pytest.mark.parametrize(("burst", "period"), [(1, 1), (100, 2), (5000, 40)])
