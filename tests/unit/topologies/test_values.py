@@ -27,7 +27,7 @@ values = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.lists(inner, max_size=4).map(tuple)
-        | st.dictionaries(st.text() | st.integers(-(2**63), 2**64 - 1), inner, max_size=4)
+        | st.dictionaries(scalars, inner, max_size=4)
     ),
     max_leaves=12,
 )
@@ -47,7 +47,7 @@ def exactly(value):
     if isinstance(value, list):
         return [exactly(each) for each in value]
     if isinstance(value, dict):
-        return {(type(key), key): exactly(each) for key, each in value.items()}
+        return {(type(key), repr(key)): exactly(each) for key, each in value.items()}
     return type(value), repr(value)
 
 

@@ -31,6 +31,8 @@ ARRIVE_AS_THEY_ARE = [
     *(b"", b"\0\xff", bytes(range(256)), b"x" * 70_000),
     *([], [1, [2, [3, [None]]]], list(range(20)), list(range(70_000))),
     *({}, {"a": [1, {"b": 2.5}]}, {1: "one", None: b"k", (1, 2): 3}, {str(n): n for n in range(70)}),
+    *({b"k": 1, b"": 2, b"\xff" * 300: 3}, {0.5: "half", -0.0: "zero", math.inf: "more"}, {True: 1, False: 0}),
+    *({"s": 1, b"s": 2, 7: 3, 7.5: 4, None: 5}, {2.0: {b"in": {False: []}}}),
     *(dt.datetime(2024, 2, 29, 23, 59, 59, 999_999, dt.UTC), dt.datetime.combine(LEAP_DAY, dt.time(1, 2))),
     *(LEAP_DAY, dt.date(1969, 12, 31), dt.time(1, 2, 3, 4), dt.timedelta(-1, 5, 7)),
     *(uuid.UUID(int=2**127 + 5), Decimal("1.10"), Decimal("-0E-7"), Decimal("1E+400")),
