@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import configparser
 import os
 import re
@@ -93,6 +94,41 @@ def test_contract_refuses_its_offence_and_no_other_does(verdicts, contract):
     assert verdicts(OFFENCES[contract]) == {**dict.fromkeys(OFFENCES, "KEPT"), contract: "BROKEN"}
 
 
+MANAGERS = ("stream_manager", "topology_master", "metrics_manager")
+
+# Where managers read or write msgpack, and what: files, snapshots and summaries of the engine's own, never rows.
+MSGPACK = {
+    ("stream_manager/process.py", "encode"),  # manager.plan beside its life
+    ("stream_manager/process.py", "decode Remembered"),
+    ("metrics_manager/state.py", "decode Snapshot"),  # what a process of its container counted
+    ("metrics_manager/server.py", "encode"),  # the summary for the master
+}
+
+
+def msgpack_in(source: str) -> set[str]:
+    """What it does with msgspec's msgpack: ``encode``, ``decode TYPE``; ``import``, which hides the rest, or ``other``.
+
+    Names of modules are taken as written: ``msgspec`` has no other one in this house.
+    """
+    tree, found, called = ast.parse(source), set(), set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.ImportFrom(module=str(module), names=names) if module.split(".")[0] in {"msgspec", "msgpack"}:
+                found |= {"import"} if module != "msgspec" or "msgpack" in {alias.name for alias in names} else set()
+            case ast.Import(names=names):
+                module_names = {alias.name for alias in names}
+                renamed = any(alias.asname and alias.name.startswith("msgspec") for alias in names)
+                found |= {"import"} if renamed or module_names & {"msgpack", "msgspec.msgpack"} else set()
+            case ast.Call(
+                func=ast.Attribute(value=ast.Attribute(attr="msgpack") as module, attr=verb), keywords=keywords
+            ):
+                called.add(id(module))
+                types = [ast.unparse(keyword.value) for keyword in keywords if keyword.arg == "type"]
+                found.add(" ".join([verb, *types]))
+    named = {id(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "msgpack"}
+    return found | ({"other"} if named - called else set())
+
+
 LOADED = """
 import importlib, pkgutil, sys
 before = set(sys.modules)
@@ -113,6 +149,30 @@ def loaded_by(*names: str) -> set[str]:
 def test_instances_load_nothing_of_the_command_line():
     heavy = {"prometheus_client", "pydantic", "rich", "starlette", "typer", "uvicorn"}
     assert loaded_by("heron_instance") & heavy == set()
+
+
+def test_managers_read_msgpack_of_their_own_only():
+    files = [path for package in MANAGERS for path in (ROOT / package).rglob("*.py")]
+    used = {(str(path.relative_to(ROOT)), use) for path in files for use in msgpack_in(path.read_text())}
+    assert used == MSGPACK
+
+
+@pytest.mark.parametrize(
+    ("source", "uses"),
+    [
+        ("import msgspec\nmsgspec.msgpack.decode(frame)", {"decode"}),
+        ("import msgspec\nmsgspec.msgpack.decode(frame, type=list[Row])", {"decode list[Row]"}),
+        ("import msgspec\nmsgspec.msgpack.Decoder(list)", {"Decoder"}),
+        ("import msgspec\nread = msgspec.msgpack", {"other"}),
+        ("from msgspec import Struct, msgpack", {"import"}),
+        ("from msgspec.msgpack import decode", {"import"}),
+        ("import msgspec as m", {"import"}),
+        ("import msgpack", {"import"}),
+        ("import msgspec\nfrom msgspec import Struct\nmsgspec.json.decode(frame)", set()),
+    ],
+)
+def test_msgpack_is_recognised(source, uses):
+    assert msgpack_in(source) == uses
 
 
 def test_the_supervisor_loads_the_standard_library_only():
