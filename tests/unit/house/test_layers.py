@@ -80,6 +80,18 @@ def test_the_processes_share_a_layer_and_never_import_one_another(layers):
     assert [set(line.split(" | ")) for line in layers if "stream_manager" in line] == [PROCESSES]
 
 
+def test_the_page_has_the_same_layers(layers):
+    """In the same order, with the same modules, and says which of them must not import one another."""
+    page = (ROOT / "docs" / "architecture.md").read_text().split("\n## Layers\n", 1)[1].split("\n## ", 1)[0]
+    rows = [row.strip("|").split("|") for row in page.splitlines() if re.match(r"\| \d", row)]
+    told = [sorted(re.sub(r"^\.", "ardea.", name) for name in re.findall(r"`([\w.]+)`", cell)) for _, cell in rows]
+    assert told == [sorted(re.findall(r"[\w.]+", line)) for line in layers]
+    assert [int(number) for number, _ in rows] == list(range(1, len(layers) + 1))
+    assert [bool(re.search("neither the other|never one another", cell)) for _, cell in rows] == [
+        " | " in line for line in layers
+    ]
+
+
 def test_every_contract_is_tried(rules):
     contracts = {name.removeprefix(CONTRACT) for name in rules.sections() if name.startswith(CONTRACT)}
     assert contracts == OFFENCES.keys()
