@@ -12,7 +12,7 @@ import pytest
 
 from ardea import Topology
 from ardea.protocol.link import UNSEQUENCED
-from ardea.protocol.wire_pb2 import ANSWER, ASK, KIND_UNSET, SUMMARY, Kind
+from ardea.protocol.wire_pb2 import ANSWER, ASK, KIND_UNSET, ORDER_UNSET, SUMMARY, Header, Kind, Order, OrderKind
 from heron_instance.gateway import DATA_KINDS
 
 ROOT = Path(__file__).parents[3]
@@ -82,6 +82,21 @@ def test_every_message_has_its_row_with_number_lane_and_sequence():
         if number != KIND_UNSET
     }
     assert {row[0]: row[1:4] for row in rows(section(PROTOCOL, "Messages")) if len(row) == 7} == expected
+
+
+def test_every_order_has_its_row_with_its_number_and_every_field_is_described():
+    table = [row for row in rows(section(PROTOCOL, "Terms, epochs, orders")) if len(row) == 4]
+    assert {row[0]: row[1] for row in table} == {
+        name: str(number) for name, number in OrderKind.items() if number != ORDER_UNSET
+    }
+    fields = [name for row in table for name in re.findall(r"`(\w+)`", row[2])]
+    assert sorted(fields) == sorted({*Order.DESCRIPTOR.fields_by_name} - {"kind", "term", "version"})
+
+
+def test_every_flag_of_a_header_is_described():
+    flags = {name for name, field in Header.DESCRIPTOR.fields_by_name.items() if field.type == field.TYPE_BOOL}
+    assert flags
+    assert flags - set(re.findall(r"`(\w+)`", PROTOCOL.read_text())) == set()
 
 
 def test_every_error_code_has_its_row_and_no_other_is_documented():
