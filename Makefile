@@ -1,5 +1,5 @@
-# `make run` and `make test` set up what they need: a virtual environment in .venv and, for the tests, Prometheus
-# and ZooKeeper.
+# `make run` and `make test` set up what they need: a virtual environment in .venv and, for the tests, Prometheus,
+# ZooKeeper, Java, Redis and Memcached.
 # Works with GNU make >= 3.81 (macOS) and a POSIX sh.
 
 # Byte code is kept even where the environment says otherwise: the tests start thousands of processes, and without it each
@@ -47,7 +47,7 @@ generated: .venv/.installed
 unit: .venv/.installed
 	@$(call phase,unit tests,$(PYTEST) tests/unit --numprocesses auto --durations=10)
 
-soak: .venv/.installed ## the long tests at full size
+soak: .venv/.installed .venv/.system ## the long tests at full size
 	ARDEA_SOAK=1 $(PYTEST) -m soak --timeout=0 --durations=0
 
 bench: .venv/.installed ## measure; options through ARGS="words --containers 1 -o json"

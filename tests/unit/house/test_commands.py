@@ -23,10 +23,29 @@ def test_help_lists_the_targets_that_people_use():
     assert targets == ["help", "run", "test", "check", "format", "soak", "bench", "proto", "image", "clean"]
 
 
+def prerequisites(target: str) -> set[str]:
+    found = re.search(rf"^{re.escape(target)}: ([^#\n]*)", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert found is not None
+    return set(found[1].split())
+
+
 def test_make_test_checks_all_that_make_check_does():
-    text = (ROOT / "Makefile").read_text()
-    test, check = (set(re.search(rf"^{name}: (.*) ##", text, re.MULTILINE)[1].split()) for name in ("test", "check"))
-    assert check - test == set()
+    assert prerequisites("check") - prerequisites("test") == set()
+
+
+def test_whoever_starts_servers_has_them_installed_and_the_pages_name_them():
+    """Those of the tests of real processes, which the long tests are among."""
+    assert ".venv/.system" in prerequisites("test") & prerequisites("soak")
+    installed = {
+        "scripts/prometheus.sh": {"Prometheus"},
+        "scripts/zookeeper.sh": {"ZooKeeper"},
+        "scripts/java.sh": {"Java"},
+        "scripts/stores.sh": {"Redis", "Memcached"},
+    }
+    assert prerequisites(".venv/.system") - {".venv/.installed"} == installed.keys()
+    for page in ("Makefile", "CONTRIBUTING.md"):
+        introduction = " ".join((ROOT / page).read_text().splitlines()[:7])
+        assert [name for name in set().union(*installed.values()) if name not in introduction] == [], page
 
 
 def test_the_readmes_topology_builds():
