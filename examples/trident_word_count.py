@@ -15,12 +15,14 @@ folder is that of Python's ``tempfile.gettempdir()``.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import tempfile
 from pathlib import Path
 
 from ardea.drpc import DrpcClient
+from ardea.errors import NotFound
 from ardea.trident import Count, DirectorySpout, MapGet, SqliteState, TridentTopology
 
 FOLDER = Path(tempfile.gettempdir()) / "ardea-words"
@@ -50,6 +52,10 @@ stored = (
 TridentWordCount = topology.build()
 
 if __name__ == "__main__":
-    client = DrpcClient.find(str(Path("~/.ardea/state").expanduser()), "TridentWordCount", "counts")
+    home = os.environ.get("ARDEA_STATE") or "~/.ardea"  # as the command has it
+    try:
+        client = DrpcClient.find(home if "://" in home else f"{home}/state", "TridentWordCount", "counts")
+    except NotFound as error:
+        sys.exit(f"{error}; if it runs in another one, set ARDEA_STATE as for `ardea run`")
     for word, count in client.execute("counts", " ".join(sys.argv[1:])):
         print(f"{count or 0:9,}  {word}")

@@ -38,8 +38,8 @@ class DrpcClient:
                 return cls(json.loads(manager.get(published_path(topology, function)).data))
             except NotFound:
                 raise NotFound(
-                    f"topology {topology} has published no DRPC function {function}",
-                    hint="a topology publishes its functions when it starts",
+                    f"topology {topology} has published no DRPC function {function} in the state {state}",
+                    hint="a topology publishes its functions when it starts; another state directory has another state",
                 ) from None
 
     def execute(self, function: str, args: str, timeout: float | None = None) -> list[list[Any]]:

@@ -12,7 +12,7 @@ import pytest
 
 from ardea.drpc import DrpcClient, DrpcError, DrpcErrorType, LocalDrpc, Requests
 from ardea.drpc.endpoint import Endpoint
-from ardea.errors import StateError, TopologyError
+from ardea.errors import NotFound, StateError, TopologyError
 from ardea.testing import Cluster
 from ardea.trident import TridentTopology
 
@@ -273,3 +273,8 @@ def test_who_asks_in_this_process_is_refused_where_too_many_wait():
     drpc.submit("f", "a")
     assert kind(drpc.execute, "f", "b") is DrpcErrorType.INTERNAL_ERROR
     assert kind(drpc.execute, "g", "b", 0.01) is DrpcErrorType.SERVER_TIMEOUT, "each function has room of its own"
+
+
+def test_a_function_that_is_not_published_is_an_error_that_names_the_state(tmp_path):
+    with pytest.raises(NotFound, match=f"no DRPC function f in the state {tmp_path}"):
+        DrpcClient.find(str(tmp_path), "Words", "f")
