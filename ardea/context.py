@@ -73,7 +73,8 @@ class TaskHook:
     """Told what a task does, on the task's executor thread; each call does nothing unless overridden.
 
     Added by :meth:`TopologyContext.add_task_hook` in ``initialize``, or for all tasks by
-    ``topology.auto.task.hooks``.  What a hook raises ends the task, as if the component had raised it.
+    ``topology.auto.task.hooks``.  What a hook raises counts as raised by what it is told of: inside ``process`` it
+    fails the tuple, elsewhere it ends the process.
     """
 
     def prepare(self, config: Mapping[str, Any], context: TopologyContext) -> None:

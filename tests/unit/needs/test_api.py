@@ -385,3 +385,53 @@ def test_a_hook_that_is_not_there_refuses_the_topology():
 
     with pytest.raises(UserError, match=r"topology\.auto\.task\.hooks.*no\.such\.module:Hook"):
         run(Hooked)
+
+
+@pytest.mark.parametrize(
+    ("component", "call", "ends"),
+    [
+        ("bolt", "emit", []),
+        ("bolt", "bolt_execute", []),
+        ("bolt", "bolt_ack", ["bolt-0"]),
+        ("spout", "emit", ["spout-0"]),
+        ("spout", "spout_ack", ["spout-0"]),
+    ],
+)
+def test_what_a_hook_raises_counts_as_raised_by_what_it_is_told_of(component, call, ends):
+    """Inside ``process`` it fails the tuple, elsewhere it ends the process."""
+    told = []
+
+    class Raises(TaskHook):
+        pass
+
+    def raises(hook, info):
+        told.append(info)
+        if len(told) == 1:
+            raise ValueError(call)
+
+    setattr(Raises, call, raises)
+
+    class Hooked(RowsSpout.of(["n"], [[0], [1]])):
+        def initialize(self, config, context):
+            super().initialize(config, context)
+            if component == "spout":
+                context.add_task_hook(Raises())
+
+    class Passes(Bolt):
+        outputs = ["n"]
+
+        def initialize(self, config, context):
+            if component == "bolt":
+                context.add_task_hook(Raises())
+
+        def process(self, tup):
+            self.emit([tup["n"]])
+
+    class Raised(Topology):
+        spout = Hooked.spec()
+        bolt = Passes.spec(inputs=[spout])
+
+    result = run(Raised)
+    assert result.state == "SUCCEEDED"
+    assert [task for task, _ in result.record.errors] == ends
+    assert result.failed["spout"] == ([] if ends else [0])
