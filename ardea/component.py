@@ -224,7 +224,10 @@ class Component:
         """Called when the component, or one that it reads or feeds, has changed in a running topology."""
 
     def close(self) -> None:
-        """Called last, when the topology ends or is told to stop; not when the process is killed."""
+        """Called last, when the topology ends or is told to stop; not when the process is killed.
+
+        Behind the end nothing can be emitted: such rows count as given up.
+        """
 
 
 class Spout(Component):
@@ -283,19 +286,23 @@ class Spout(Component):
         direct_task: int | None = None,
         need_task_ids: bool = False,
     ) -> list[int] | None:
-        """Emits a row.
+        """Emits a row, which leaves with others: a row, and a list or dict in it, must not be changed afterwards.
+
+        A row with another number of values than the stream has fields, with a value that cannot be sent, or larger than
+        ``topology.max.tuple.bytes`` is found as it leaves: it is given up, logged and counted, and the topology ends
+        FAILED (docs/instance.md).
 
         Args:
             values: one for each field of the stream.
             tup_id: what ``ack`` and ``fail`` are called with; None: the row is not tracked.
             stream: one that the class declares.
-            direct_task: the receiving task, for a direct stream and for no other.
+            direct_task: the receiving task, for a direct stream and for no other.  One that does not read the stream
+                gets nothing, and the row counts as processed, as in Storm.
             need_task_ids: return the ids of the tasks that get the row, which costs a little.
 
         Raises:
-            UserError: undeclared stream, wrong number of values, wrong thread, or more open trees than a task can have.
-            EncodingError: a value cannot be sent, or the row is larger than ``topology.max.tuple.bytes``.  Values are
-                encoded in batches, so that it may be raised by the executor after the call, naming stream and field.
+            UserError: undeclared stream; a direct stream without ``direct_task``, or another with it; wrong thread; or
+                more open trees than a task can have.
         """
         return self._collector.emit(values, tup_id, stream, direct_task, need_task_ids)
 
@@ -321,6 +328,9 @@ class Spout(Component):
         A spout with the default ``fail`` stays finished, and replays by itself what fails.  For a class that overrides
         ``fail``, a delivered fail ends the rest: ``next_tuple`` is called again until it calls ``finish`` again.  When
         all spouts have finished, all trees have verdicts and all bolts rest, the topology ends.
+
+        Raises:
+            UserError: wrong thread.
         """
         self._collector.finish()
 
@@ -384,19 +394,19 @@ class Bolt(Component):
         direct_task: int | None = None,
         need_task_ids: bool = False,
     ) -> list[int] | None:
-        """Emits a row.
+        """Emits a row; what :meth:`Spout.emit` says of it holds here, too, and such a row fails its anchors.
 
         Args:
             values: one for each field of the stream.
             stream: one that the class declares.
             anchors: the tuples whose trees the row joins; None: with ``auto_anchor`` the tuple being processed, else
                 none.  An empty list: none.
-            direct_task: the receiving task, for a direct stream and for no other.
+            direct_task: as for :meth:`Spout.emit`.
             need_task_ids: return the ids of the tasks that get the row, which costs a little.
 
         Raises:
-            UserError: undeclared stream, wrong number of values, or wrong thread.
-            EncodingError: as for :meth:`Spout.emit`.
+            UserError: undeclared stream; a direct stream without ``direct_task``, or another with it; an anchor that is
+                acked or failed already; or wrong thread.
         """
         return self._collector.emit(values, stream, anchors, direct_task, need_task_ids)
 
@@ -409,7 +419,7 @@ class Bolt(Component):
 
         Raises:
             UserError: undeclared or direct stream, or wrong thread.
-            EncodingError: as for :meth:`Spout.emit`.
+            EncodingError: one of them has another number of values than the stream has fields, or no key to route by.
         """
         return self._collector.emit_rows(rows, stream, head)
 
@@ -432,25 +442,30 @@ class Bolt(Component):
         self._collector.emit_batch(batch, stream, anchors)
 
     def ack_batch(self, columns: ColumnBatch, rows: Any = None) -> None:
-        """Some rows, by their numbers, or all (None) are done with; second acks are ignored and counted."""
+        """Some rows, by their numbers, or all (None) are done with; second acks are ignored and counted.
+
+        Raises:
+            UserError: wrong thread, or no numbers of rows of the batch.
+        """
         self._collector.ack_batch(columns, rows)
 
     def fail_batch(self, columns: ColumnBatch, rows: Any = None) -> None:
-        """The trees of some rows, by their numbers, or of all (None) fail at once."""
+        """The trees of some rows, by their numbers, or of all (None) fail at once; errors as for :meth:`ack_batch`."""
         self._collector.fail_batch(columns, rows)
 
     def ack(self, tup: Tuple) -> None:
-        """The tuple is done with.  A second ack of one tuple is ignored and counted."""
+        """The tuple is done with.  A second ack of one tuple is ignored and counted.  UserError: wrong thread."""
         self._collector.ack(tup)
 
     def fail(self, tup: Tuple) -> None:
-        """The trees of the tuple fail at once."""
+        """The trees of the tuple fail at once.  UserError: wrong thread."""
         self._collector.fail(tup)
 
     def reset_timeout(self, tup: Tuple) -> None:
         """The trees of a tuple that is held have ``topology.message.timeout.secs`` again from now on.
 
-        It goes with the next flush.  Of a tuple that is acked or failed, or not tracked, nothing happens.
+        It goes with the next flush.  Of a tuple that is acked or failed, or not tracked, nothing happens.  UserError:
+        wrong thread.
         """
         self._collector.reset_timeout(tup)
 

@@ -140,7 +140,7 @@ class Settings:
         "A call that has emitted this much to slow readers waits for them inside the emit.",
     )
     max_tuple_bytes: int = _key(
-        "topology.max.tuple.bytes", "bytes", "topology", 10 * MIB, "A larger tuple is refused at the emit."
+        "topology.max.tuple.bytes", "bytes", "topology", 10 * MIB, "A larger tuple is given up when it is to be sent."
     )
 
     # The executor.

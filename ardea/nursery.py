@@ -106,6 +106,7 @@ def _run(request: dict[str, Any], descriptors: list[int]) -> None:
     for standard in (1, 2):
         os.dup2(output, standard)
     os.close(output)
+    importlib.invalidate_caches()  # a folder that was not there when the nursery began may be there now
     if (numpy := sys.modules.get("numpy")) is not None:
         numpy.random.seed()  # Python's own generator sees to that itself
     _show(argv)

@@ -22,7 +22,7 @@ from ardea.protocol.wire_pb2 import ARROW, MARKER, ROWS, Header
 from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, ColumnBatch, Tuple, TupleBatch
 from heron_instance.acking import Acking, closed
 from heron_instance.anchoring import Anchoring, Anchors
-from heron_instance.buffers import StreamBuffer
+from heron_instance.buffers import StreamBuffer, plain_buffer
 from heron_instance.executor import NO_THREAD, Environment, Executor
 from heron_instance.flushing import AFTER
 from heron_instance.hooks import Hooks
@@ -85,7 +85,7 @@ class BoltExecutor(Executor):
         process_batch: Callable[[Sequence[Tuple]], None]
         auto_anchor = True
         outlet = self.outlet
-        rows, _, plain = self.plain_buffer()
+        rows, _, plain = plain_buffer(self.outlet.buffers)
         thread = get_ident()
 
         def emit(
@@ -292,18 +292,14 @@ class BoltExecutor(Executor):
         self.markers.data(header.source)
         stream = self.env.plan.logical[source].streams[header.stream]
         arrived = self.clock()
-        error: ProtocolError | None = None
         try:
             batch = self.read(header, frames, source, stream)
-        except ProtocolError as malformed:
-            error, batch = malformed, InputBatch(header, frames, [()] * header.rows, source, stream)
+        except ProtocolError as error:
+            where = f"from task {header.source} of {source}, stream {stream.name}"
+            raise ProtocolError(error.code, f"{where}: {error.reason}", hint=error.hint) from error
         self._batch = batch
         batch.arrived = arrived
         self._next_row = 0
-        if error is not None:
-            self.acking.fail_rest(batch, 0, len(batch.rows))
-            self._next_row = len(batch.rows)
-            self.refuse(error, f"from {source}-{header.source}")
         self._anchoring.begin(batch, self.outlet.buffers.values())
         if self.env.black_box is not None:
             self.env.black_box.begin(batch)
@@ -425,7 +421,7 @@ class BoltExecutor(Executor):
     def _quiet(self) -> None:
         """After a marker: flush and rest, or end."""
         if self.markers.may_end:
-            self.markers.resting = False
+            self.markers.resting, self.ending = False, True
             self.bolt.end_of_input()
             self.send()
             self.end()
@@ -456,7 +452,7 @@ class BoltExecutor(Executor):
         What a submitted function emits cancels the task's rest, which begins again behind it.
         """
         rests_again = self.markers.resting and self.outlet.waiting > 0
-        self.outlet.flush(self)
+        self.flush_rows()
         if rests_again:
             self.rest()
         self._anchoring.restart(self._batch, self.outlet.buffers.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
@@ -27,14 +27,19 @@ class Consumer:
     targets: tuple[int, ...]
 
 
+def repeats(picked: Int) -> bool:
+    """Whether one of these rows, ascending, comes more than once: a custom grouping may name a task twice."""
+    return bool((picked[1:] == picked[:-1]).any())
+
+
 @dataclass(slots=True)
 class StreamBuffer:
     """Rows of one stream since the last flush: single ones, or instead of them those of one record batch.
 
     ``marks`` say where each comes from (a spout's message id or a bolt's anchors), ``chosen`` the tasks picked at emit,
     ``parcels`` (task -> row numbers) those of the rows in ``parcelled``, which were emitted many at once.  ``origin``
-    says of ``columns`` what marks say of rows: a spout's :class:`ColumnTrees` or a bolt's :class:`Joins`; None: no row
-    has a tree.
+    says of ``columns`` what marks say of rows: a spout's :class:`TrackedColumns` or a bolt's :class:`Joins`; None: no
+    row has a tree.
 
     ``head`` are values in front of those of each row; ``rows`` lack them.
     """
@@ -53,7 +58,6 @@ class StreamBuffer:
     parcels: dict[int, list[Int]] = field(default_factory=dict)
     parcelled: list[range] = field(default_factory=list)
     emitted: int = 0
-    transferred: int = 0
 
     def __len__(self) -> int:
         return len(self.rows) if self.columns is None else len(self.columns)
@@ -118,7 +122,7 @@ class StreamBuffer:
                 by_task.setdefault(task, []).append(np.array([row], dtype=np.intp))
         for task, parts in by_task.items():
             picked = parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
-            yield task, None if len(picked) == len(self.rows) else picked
+            yield task, None if len(picked) == len(self.rows) and not repeats(picked) else picked
 
     def without_rows(self, bad: Sequence[int]) -> None:
         """Takes out rows, by their places, descending."""
@@ -133,3 +137,11 @@ class StreamBuffer:
             self.parcelled = [range(r.start - (r.start > place), r.stop - (r.stop > place)) for r in self.parcelled]
             for parts in self.parcels.values():
                 parts[:] = [part[part != place] - (part[part != place] > place) for part in parts]
+
+
+def plain_buffer(buffers: Mapping[str, StreamBuffer]) -> tuple[list[Any], list[Any], bool]:
+    """(rows, marks, True) that an emit may append to directly: the only stream's, if it is a plain default."""
+    first = next(iter(buffers.values()), None)
+    if first is not None and len(buffers) == 1 and first.plan.name == "default" and not first.plan.direct:
+        return first.rows, first.marks, True
+    return [], [], False

@@ -13,7 +13,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ardea.component import Bolt, Spout
 from ardea.config import Settings
 from ardea.context import TopologyContext, hook_class
 from ardea.errors import ArdeaError, UserError
+from ardea.loader import place_of
 from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.protocol.flow import Window
 from ardea.protocol.values import RowCodec
@@ -52,7 +53,7 @@ from heron_instance.debug import EmitLog
 from heron_instance.flushing import Flushing
 from heron_instance.instruments import Instruments
 from heron_instance.markers import Markers
-from heron_instance.outlet import Outlet, OutMessage
+from heron_instance.outlet import Origins, Outlet, OutMessage
 from heron_instance.queues import BoundedQueue
 
 Item = tuple[Header, Sequence[bytes]] | Callable[[], None]
@@ -76,8 +77,8 @@ class Output(Protocol):
     def put(self, message: OutMessage) -> None:
         """Hands one message to the gateway, on the lane of its kind."""
 
-    def wait_room(self, below: int, timeout: float) -> bool:
-        """Waits until less than ``below`` bytes are held; False: not yet.  Raises Stopping if the process ends."""
+    def wait_room(self, most: int, timeout: float) -> bool:
+        """Waits until at most so many bytes are held; False: not yet.  Raises Stopping if the process ends."""
 
     def taken(self, header: Header, size: int) -> None:
         """The executor took a batch of so many bytes, which the credit of ``header.container`` paid for."""
@@ -172,7 +173,7 @@ class Executor(ABC):
             pause = max(0.0, min(wake - started, 1.0))
             self.in_user_code = False
             if self.waits_for_room:
-                output.wait_room(1, pause or 0.05)
+                output.wait_room(0, pause or 0.05)
                 self.instruments.backpressured.value += self.clock() - started
                 continue
             item = inbox.take(pause) if pause else inbox.take()
@@ -257,7 +258,7 @@ class Executor(ABC):
             self.outlet.replanned(plan)
             for task in self.markers.replanned(self.upstream(plan), self.outlet.feeds):
                 self._send_marker(task)
-            if self.initialized and not self.closed and _touched(former, plan, self.env.task.component):
+            if self.initialized and not self.closed and plan.differs_around(self.env.task.component, former):
                 self.env.component.update(self.env.context)
             self.report()
         self.learn(lives)
@@ -334,15 +335,19 @@ class Executor(ABC):
         self._flushing.flushed(now, self.clock())
         return math.inf
 
+    def flush_rows(self) -> None:
+        """Sends what was emitted; behind the end nobody would take it."""
+        if not self.markers.closed:
+            self.outlet.flush(cast("Origins", self))  # as spouts and bolts are
+        elif rows := self.outlet.drop():
+            self.error = (
+                f"{self.env.task.name}: {rows:,} tuples were emitted in close(), behind the end of the stream; a bolt "
+                "emits its last ones in end_of_input(), a spout before finish()"
+            )
+            self.abandon(rows)
+
     def _put(self, message: OutMessage) -> None:
         self.env.output.put(message)
-
-    def plain_buffer(self) -> tuple[list[Any], list[Any], bool]:
-        """(rows, marks, True) that an emit may append to directly: the only stream's, if it is a plain default."""
-        buffers = list(self.outlet.buffers.values())
-        if len(buffers) == 1 and buffers[0].plan.name == "default" and not buffers[0].plan.direct:
-            return buffers[0].rows, buffers[0].marks, True
-        return [], [], False
 
     def overflow(self) -> None:
         """Inside one long call: sends what was emitted, and waits while too much is held."""
@@ -354,9 +359,7 @@ class Executor(ABC):
         limit = self.settings.max_held_bytes
         while self.env.output.held_bytes > limit and not self.env.output.wait_room(limit, 1.0):
             self.turns += 1
-        waited = self.clock() - started
-        if waited > 0.0:
-            self.instruments.emit_blocked.value += waited
+        self.instruments.emit_blocked.value += max(0.0, self.clock() - started)
 
     # --- markers and reports ----------------------------------------------------------------------------------
 
@@ -386,10 +389,11 @@ class Executor(ABC):
 
     def end(self) -> None:
         """Passes the end on and closes the component."""
-        self.markers.closed = True
+        self.ending = self.markers.closed = True
         for task in self.markers.feeds:
             self._send_marker(task)
         self.close()
+        self.flush_rows()
 
     def _send_marker(self, task: int, round_: int | None = None) -> None:
         markers, here = self.markers, self.env.task.task
@@ -447,7 +451,24 @@ class Executor(ABC):
         """Rows that will never be sent, or sent again."""
         return self.refused_rows
 
+    def abandon(self, rows: int) -> None:
+        """They are of those."""
+        self.refused_rows += rows
+
     # --- errors and the end -----------------------------------------------------------------------------------
+
+    def fails_topology(self, error: BaseException) -> str:
+        """Why the topology cannot go on behind an error that ends the process; empty: it is started again."""
+        if isinstance(error, ArdeaError):
+            return f"{self.env.task.name} cannot go on: {error.message}"
+        if self.ending:
+            return f"{self.env.task.name} died as it ended: {type(error).__name__}: {error} at {place_of(error)}"
+        return ""
+
+    def submitted(self, function: Callable[[], object]) -> None:
+        """What the author has handed over, unless the component is closed."""
+        if not self.closed:
+            function()
 
     def refuse(self, error: ArdeaError, origin: str) -> None:
         """A row that cannot be sent: counted, logged with its origin."""
@@ -471,14 +492,3 @@ class Executor(ABC):
             self.env.component.close()
             for hook in self.env.context.hooks:
                 hook.cleanup()
-
-
-def _touched(former: PhysicalPlan, plan: PhysicalPlan, component: str) -> bool:
-    """Whether the component, or one that it reads or feeds, has other tasks, or has them elsewhere."""
-    inputs = {entry.component for entry in plan.logical[component].inputs}
-    readers = {c.name for c in plan.logical if any(entry.component == component for entry in c.inputs)}
-    return any(
-        [former.tasks.get(t) for t in former.component_tasks[name]]
-        != [plan.tasks.get(t) for t in plan.component_tasks[name]]
-        for name in {component, *inputs, *readers}
-    )

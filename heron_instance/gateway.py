@@ -243,7 +243,7 @@ class Gateway:
         share = 4 * len(self._taken)
         return any(
             (t.rows - t.told_rows) * share >= window.rows or (t.bytes - t.told_bytes) * share >= window.bytes
-            for t in self._taken.values()
+            for t in tuple(self._taken.values())  # the other thread may add one
         )
 
     def _credits(self, *, everything: bool = False) -> list[Credit]:

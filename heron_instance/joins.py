@@ -202,7 +202,7 @@ def _part(batch: InputBatch, numbers: Any, total: int) -> Part:
 
 def row_numbers(numbers: Any, rows: int) -> Int:
     """An author's array of row numbers of a batch of so many; raises UserError."""
-    found = np.asarray(numbers.to_numpy(zero_copy_only=False) if hasattr(numbers, "to_numpy") else numbers)
+    found = np.asarray(numbers)
     if found.ndim == 1 and not len(found):
         return np.empty(0, dtype=np.intp)
     if found.ndim != 1 or found.dtype.kind not in "iu":

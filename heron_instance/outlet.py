@@ -7,6 +7,7 @@ queue, in the order of emission towards each task.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -24,16 +25,18 @@ from ardea.protocol.headed import HeadedRows
 from ardea.protocol.ids import U64
 from ardea.protocol.values import RowCodec, are_plain
 from ardea.protocol.wire_pb2 import ARROW, MANY, ONE, ROWS, Header
-from heron_instance.buffers import Consumer, StreamBuffer
+from heron_instance.buffers import Consumer, StreamBuffer, repeats
 from heron_instance.inlet import Int, ranges
 from heron_instance.routing import make_router
-from heron_instance.sendable import columns_why_not, well_formed, why_not
+from heron_instance.sendable import columns_why_not, well_formed, why_not, without_dictionaries
 from heron_instance.trees import Trees
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _HEAD_BYTES = 256
+_LOCAL = ("local_or_shuffle", "load_aware")
+"""Groupings for which it matters which tasks are in the container."""
 _ODD = np.uint64(1)  # no edge is zero: it would leave its tree unchanged
 
 
@@ -109,7 +112,7 @@ class Outlet:
         self._random: Callable[[int], U64] = rng.bit_generator.random_raw  # several times as fast as integers()
         self._put = put
         self._max_tuple = max_tuple_bytes
-        self._max_batch = max_batch_bytes
+        self._max_batch = min(max_batch_bytes, max_tuple_bytes)  # a single row in it is looked at by its own limit
         self._max_rows = max_rows
         self.row_limit = max_rows * 4
         self._local: frozenset[int] = frozenset()
@@ -125,7 +128,8 @@ class Outlet:
             stream, known, consumers = buffer.plan, {c.component: c for c in buffer.consumers}, []
             for reader, grouping in self._groupings(task.component, stream.name):
                 consumer, targets = known.get(reader), plan.component_tasks[reader]
-                if consumer is None or consumer.targets != targets or former != self._local:
+                moved = former != self._local and grouping.kind in _LOCAL
+                if consumer is None or consumer.targets != targets or moved:
                     router = None
                     if grouping.kind != "direct":
                         router = make_router(
@@ -191,15 +195,26 @@ class Outlet:
         return tasks
 
     def emit_chosen(self, buffer: StreamBuffer, values: Sequence[Any], mark: Any) -> tuple[int, ...]:
-        """Routes one row at once, because the emitter wants to know its tasks."""
-        tasks = tuple(t for c in buffer.consumers if c.router is not None for t in c.router.route_one(values))
-        buffer.chosen[len(buffer.rows)] = tasks
+        """Routes one row at once, because the emitter wants to know its tasks; none, if it will be refused."""
+        tasks: tuple[int, ...] = ()
+        if well_formed([values], len(buffer.plan.fields)):
+            with contextlib.suppress(EncodingError):
+                tasks = tuple(t for c in buffer.consumers if c.router is not None for t in c.router.route_one(values))
+                buffer.chosen[len(buffer.rows)] = tasks
         buffer.rows.append(values)
         buffer.marks.append(mark)
         return tasks
 
     def emit_routed(self, buffer: StreamBuffer, rows: Sequence[Sequence[Any]], mark: Any) -> dict[int, int]:
-        """Routes many rows at once; how many each task gets."""
+        """Routes many rows at once; how many each task gets.
+
+        Raises:
+            UserError: one of them is no row of the stream, or has no key.
+        """
+        if not well_formed(rows, len(buffer.plan.fields)):
+            where = f"component {self.task.component}, stream {buffer.plan.name}"
+            errors = (why_not(row, where, buffer.plan.fields, (), self.codec, self._max_tuple) for row in rows)
+            raise next(error for error in errors if error is not None)
         head: tuple[Any, ...] = ()
         body, encoded = rows, b""
         if isinstance(rows, HeadedRows) and (encoded := self._encoded_head(rows.head)):
@@ -294,6 +309,14 @@ class Outlet:
         for buffer in used:
             buffer.clear()
         self.runs.clear()
+
+    def drop(self) -> int:
+        """Forgets everything emitted since the last flush; how many rows that were."""
+        rows = self.waiting
+        for buffer in self.buffers.values():
+            buffer.clear()
+        self.runs.clear()
+        return rows
 
     def _learn_size(self, size: int, rows: int) -> None:
         """``row_limit``: how many rows inside one call make a flush; four batches, or four megabyte settings."""
@@ -418,12 +441,11 @@ class Outlet:
             else:
                 if trees.xors is None:
                     trees.xors = np.zeros(len(buffer), dtype=np.uint64)
-                if _repeats(picked):
+                if repeats(picked):
                     np.bitwise_xor.at(trees.xors, picked, edges)
                 else:
                     trees.xors[picked] ^= edges
             frames += self._columns(header, picked, trees, edges)
-        buffer.transferred += batch.count
         return OutMessage(header, frames, batch.count, sum(map(len, frames)))
 
     def _columns(self, header: Header, picked: Int | None, trees: Trees, edges: U64) -> list[bytes]:
@@ -467,23 +489,9 @@ def _part_of(batch: pa.RecordBatch, picked: Int | None) -> pa.RecordBatch:
     if picked is None:
         return batch
     part = batch.slice(int(picked[0]), len(picked)) if _neighbours(picked) else batch.take(picked)
-    return _without_dictionaries(part)
+    return without_dictionaries(part)
 
 
 def _neighbours(picked: Int) -> bool:
     """Whether these rows, ascending, follow on one another, each once."""
     return len(picked) > 0 and bool((picked[1:] - picked[:-1] == 1).all())
-
-
-def _repeats(picked: Int) -> bool:
-    """Whether one of these rows, ascending, comes more than once: a custom grouping may name a task twice."""
-    return bool((picked[1:] == picked[:-1]).any())
-
-
-def _without_dictionaries(part: pa.RecordBatch) -> pa.RecordBatch:
-    """Each part would carry the whole of them."""
-    dictionary = arrow().types.is_dictionary
-    if not any(map(dictionary, part.schema.types)):
-        return part
-    columns = [column.dictionary_decode() if dictionary(column.type) else column for column in part.columns]
-    return arrow().RecordBatch.from_arrays(columns, names=part.schema.names)

@@ -155,9 +155,9 @@ class InstanceProcess:
         """From the executor thread."""
         self.outbox.put(message, message.size)
 
-    def wait_room(self, below: int, timeout: float) -> bool:
+    def wait_room(self, most: int, timeout: float) -> bool:
         """From the executor thread."""
-        enough = self.room.wait(lambda: self.stopping or (self.held_bytes < below and not self.held), timeout)
+        enough = self.room.wait(lambda: self.stopping or self.held_bytes <= most, timeout)
         if self.stopping:
             raise Stopping
         return enough
@@ -290,8 +290,8 @@ class InstanceProcess:
             self._logger.error("%s ends: %s", self.name, text)
             self.instruments.exception(error)
             leash.report(_one_line(self.name, error))
-            if isinstance(error, ArdeaError) and self.executor is not None:  # no restart can mend it
-                self.executor.report(failure=f"{self.name} cannot go on: {error.message}")
+            if self.executor is not None and (failure := self.executor.fails_topology(error)):
+                self.executor.report(failure=failure)
         finally:
             self.poller.wake()
 
@@ -341,7 +341,8 @@ class InstanceProcess:
         """From any thread: runs on the executor thread, between calls of the component."""
 
         def call() -> None:
-            function()
+            assert self.executor is not None
+            self.executor.submitted(function)
 
         self.inbox.put(call)
 

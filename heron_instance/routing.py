@@ -287,10 +287,11 @@ class CustomRouter(Router):
         for values in rows:
             tasks = choose(values)
             try:
-                chosen.extend([self._places[task] for task in tasks])
+                places = [self._places[task] for task in tasks]
             except (KeyError, TypeError):
                 raise self._wrong(tasks) from None
-            counts.append(len(tasks))
+            chosen.extend(places)
+            counts.append(len(places))
         return Routed(np.array(chosen, dtype=np.intp), np.repeat(np.arange(len(rows), dtype=np.intp), counts))
 
     def _wrong(self, tasks: Any) -> TopologyError:

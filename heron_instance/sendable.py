@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ardea.errors import EncodingError
-from ardea.protocol.arrow import encode_batch
+from ardea.protocol.arrow import arrow, encode_batch
 from ardea.protocol.columns import ColumnRows
 from ardea.protocol.scalars import type_name
 from ardea.protocol.values import RowCodec
@@ -47,7 +47,7 @@ def why_not(
         for router in routers:
             router.route([row])
     except EncodingError as error:
-        return EncodingError(f"{where}: {error.message}", hint=error.hint)
+        return error  # it says where
     try:
         size = len(codec.encode([row]))
     except EncodingError:
@@ -70,10 +70,19 @@ def columns_why_not(
             for router in routers:
                 router.route(ColumnRows(row))
         except EncodingError as error:
-            yield EncodingError(f"{where}: {error.message}", hint=error.hint)
+            yield error
             continue
-        size = len(encode_batch(row))
+        size = len(encode_batch(without_dictionaries(row)))
         yield None if size <= max_bytes else _too_large(where, size, max_bytes)
+
+
+def without_dictionaries(part: pa.RecordBatch) -> pa.RecordBatch:
+    """What travels of a batch: each part would carry the whole of them."""
+    dictionary = arrow().types.is_dictionary
+    if not any(map(dictionary, part.schema.types)):
+        return part
+    columns = [column.dictionary_decode() if dictionary(column.type) else column for column in part.columns]
+    return arrow().RecordBatch.from_arrays(columns, names=part.schema.names)
 
 
 def _too_large(where: str, size: int, max_bytes: int) -> EncodingError:

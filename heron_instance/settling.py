@@ -148,9 +148,13 @@ class Settling(Executor):
         elif self.hold and self.outlet.waiting == before:
             self._owed += 1
 
+    def abandon(self, rows: int) -> None:
+        """They will never be sent."""
+        self._given_up += rows
+        self.instruments.given_up.value += rows
+
     def _give_up(self) -> None:
-        self._given_up += 1
-        self.instruments.given_up.value += 1
+        self.abandon(1)
 
     def manager_reborn(self) -> None:
         """The manager's ledger is empty: every open tree is lost."""

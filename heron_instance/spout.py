@@ -15,7 +15,7 @@ from ardea.errors import EncodingError, UserError
 from ardea.protocol.arrow import rows_of
 from ardea.protocol.ids import column
 from ardea.protocol.wire_pb2 import DONE, INIT, PAUSE, VERDICTS, Header, TaskState
-from heron_instance.buffers import StreamBuffer
+from heron_instance.buffers import StreamBuffer, plain_buffer
 from heron_instance.executor import NO_THREAD, Environment
 from heron_instance.hooks import Hooks
 from heron_instance.inlet import Int
@@ -59,7 +59,7 @@ class SpoutExecutor(Settling):
         """
         outlet = self.outlet
         next_tuple: Callable[[], None]
-        rows, marks, plain = self.plain_buffer()
+        rows, marks, plain = plain_buffer(self.outlet.buffers)
         thread = get_ident()
         count = rows.__len__ if plain else partial(getattr, outlet, "waiting")
         wanted = 0  # rows; finish(), and rows that leave inside a call, set it to none
@@ -356,7 +356,7 @@ class SpoutExecutor(Settling):
             self._emitted_at = self.clock()
             if not self._tracked:
                 self._take_ids()
-        self.outlet.flush(self)
+        self.flush_rows()
         self._replaying = False
         while self._refused:
             self._tell_failed(self._refused.pop(0))

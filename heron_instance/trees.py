@@ -99,7 +99,7 @@ def ids_of(tup_ids: TupIds) -> Ids:
         with contextlib.suppress(OverflowError):
             return np.arange(tup_ids.start, tup_ids.stop, tup_ids.step, dtype=np.int64)
         return list(tup_ids)
-    ids = tup_ids.to_numpy(zero_copy_only=False) if hasattr(tup_ids, "to_numpy") else tup_ids
+    ids = np.asarray(tup_ids) if hasattr(tup_ids, "to_numpy") else tup_ids
     if isinstance(ids, np.ndarray) and ids.ndim == 1 and ids.dtype.kind in "iu":
         return ids.copy()
     return tup_ids.to_pylist() if hasattr(tup_ids, "to_pylist") else list(tup_ids)

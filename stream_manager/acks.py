@@ -86,6 +86,10 @@ class ControlOutbox:
         else:
             self._newest[key] = (header, frames)
 
+    def withdraw(self, key: object) -> None:
+        """What waits under ``key`` is void: something that contradicts it comes."""
+        self._newest.pop(key, None)
+
     def flush(self, now: float) -> None:
         """Sends what has room, oldest kind first."""
         while self._newest and self._link.control_room:

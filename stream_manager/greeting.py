@@ -27,6 +27,12 @@ PROTOCOL = 1
 OPPOSITES: Mapping[int, int] = {ACTIVATE: DEACTIVATE, DEACTIVATE: ACTIVATE, HOLD: RESUME, RESUME: HOLD}
 
 
+def pass_on(outbox: ControlOutbox, order: Order) -> None:
+    """To a task.  One that contradicts it and has not left yet never does: it could arrive behind this one."""
+    outbox.withdraw(("order", OPPOSITES.get(order.kind)))
+    outbox.newest(("order", order.kind), Header(kind=ORDER), [order.SerializeToString()])
+
+
 class Greeting:
     """Knows the topology, the newest plan message, and the orders that still hold."""
 
@@ -84,8 +90,8 @@ class Greeting:
         plan.tasks.clear()
         plan.tasks.update(lives)
         # Orders first: a spout that is told the plan begins to emit, and after the end it must not.
-        for kind, order in self.orders.items():
-            outbox.newest(("order", kind), Header(kind=ORDER), [order.SerializeToString()])
+        for order in self.orders.values():
+            pass_on(outbox, order)
         outbox.newest("plan", Header(kind=PLAN), [plan.SerializeToString()])
 
     def refuses(self, link: Link, hello: Hello) -> bool:

@@ -21,7 +21,6 @@ from ardea.protocol.wire_pb2 import (
     HELLO,
     INIT,
     MARKER,
-    ORDER,
     PAUSE,
     REPORT,
     ROWS,
@@ -36,6 +35,7 @@ from ardea.protocol.wire_pb2 import (
     TaskReport,
     Tasks,
 )
+from stream_manager.greeting import pass_on
 from stream_manager.members import Members
 from stream_manager.sources import Source
 from stream_manager.verdicts import FAILED
@@ -350,9 +350,8 @@ class StreamManager(Members):
         """An order of the master for all local tasks; kept for those that come later."""
         if not self.greeting.ordered(order):
             return
-        body = order.SerializeToString()
         for link in self.instances.values():
-            self.outboxes[link].newest(("order", order.kind), Header(kind=ORDER), [body])
+            pass_on(self.outboxes[link], order)
 
     @property
     def told_everybody(self) -> bool:

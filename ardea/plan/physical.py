@@ -62,3 +62,13 @@ class PhysicalPlan:
     def tasks_in(self, container: int) -> tuple[TaskPlan, ...]:
         """The tasks of one container, by id."""
         return tuple(task for task in self.tasks.values() if task.container == container)
+
+    def differs_around(self, component: str, former: PhysicalPlan) -> bool:
+        """Whether the component, or one that it reads or feeds, has other tasks than before, or has them elsewhere."""
+        inputs = {entry.component for entry in self.logical[component].inputs}
+        readers = {c.name for c in self.logical if any(entry.component == component for entry in c.inputs)}
+        return any(
+            [former.tasks.get(t) for t in former.component_tasks[name]]
+            != [self.tasks.get(t) for t in self.component_tasks[name]]
+            for name in {component, *inputs, *readers}
+        )

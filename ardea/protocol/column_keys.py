@@ -106,6 +106,10 @@ def _distinct(columns: Sequence[pa.Array]) -> tuple[list[tuple[Any, ...]], NDArr
     for column in columns:
         if library.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
+        if library.types.is_string_view(column.type):  # of views, Arrow's encoding makes an empty text of a null
+            column = column.cast(library.large_string())
+        elif library.types.is_binary_view(column.type):
+            column = column.cast(library.large_binary())
         if library.types.is_nested(column.type):  # Arrow cannot tell equal ones
             return _rows(columns), None
         encoded = column.dictionary_encode(null_encoding="encode")

@@ -450,10 +450,13 @@ class Cluster:
             self._restart(process.name)
             return
         self.record.errors.append((process.name, error))
-        if isinstance(error, ArdeaError):
+        failure = f"{process.name}: {error.message}" if isinstance(error, ArdeaError) else ""
+        if isinstance(process, SimulatedInstance) and process.executor is not None:
+            failure = process.executor.fails_topology(error)
+        if failure:
             # What no restart can mend ends the container, and with it the topology.
             self._done.add(process.name)
-            self._master().master.fail(f"{process.name}: {error.message}")
+            self._master().master.fail(failure)
         else:
             self._restart(process.name)
 

@@ -182,12 +182,12 @@ class SimulatedInstance:
         """From the executor."""
         self._post(partial(self.gateway.taken, header, size), 0)
 
-    def wait_room(self, below: int, timeout: float) -> bool:
+    def wait_room(self, most: int, timeout: float) -> bool:
         """From the executor, inside an emit."""
         self._burst = 0
 
         def enough() -> bool:
-            return not self.alive or (self.held_bytes < below and not self.held)
+            return not self.alive or self.held_bytes <= most
 
         self._waits_inside = True
         self.world.wait(self.task.component, enough, self.clock() + timeout)
@@ -292,7 +292,8 @@ class SimulatedInstance:
 
     def _submit(self, function: Callable[[], object]) -> None:
         def call() -> None:
-            function()
+            assert self.executor is not None
+            self.executor.submitted(function)
 
         self.inbox.put(call)
         self._wake()

@@ -125,3 +125,11 @@ def test_a_nursery_that_does_not_get_ready_is_done_without(supervise, module):
     assert run.wait() == 0
     assert not printed(run, "a")["loaded"]
     assert "processes are started without it" in run.everything()
+
+
+def test_a_folder_that_the_nursery_did_not_find_is_found_later(supervise, tmp_path, monkeypatch):
+    late = tmp_path / "late"
+    monkeypatch.setenv("PYTHONPATH", f"{Path(__file__).parent}:{late}")
+    run = supervise(process("a", "imports_late", str(late)), preload=PRELOAD)
+    assert run.wait() == 0
+    assert run.log("a").count("started, pid") == 2, run.everything()

@@ -91,7 +91,7 @@ def test_a_spout_that_decides_gives_up_after_three_times(times):
     result = run(Stubborn)
     assert sorted(result.inputs("check")) == [(1,), *[(2,)] * times, (3,)]
     expected = ("FAILED", "1 tuple was given up") if times == 3 else ("SUCCEEDED", "")
-    assert (result.state, result.reason) == expected
+    assert (result.state, result.reason.partition(";")[0]) == expected
 
 
 def test_held_tuples_leave_by_number_by_tick_and_at_the_end():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ardea import Bolt, Spout, Stream, Topology
+from ardea import Bolt, Grouping, Spout, Stream, TaskHook, Topology
 from ardea.testing import Cluster, CollectBolt, RowsSpout, run
 
 BAD = {
@@ -92,7 +92,7 @@ def test_a_key_that_cannot_be_hashed():
 
     class Keyed(Topology):
         spout = spout_with([20, [{1: 2}, {3}]]).spec()
-        sink = CollectBolt.spec(par=2, inputs={spout: Grouping.fields("word")})
+        sink = CollectBolt.spec(par=2, inputs={spout: Grouping.fields("n")})
 
     result = run(Keyed)
     assert (result.state, len(result.acked["spout"])) == ("FAILED", 39)
@@ -155,3 +155,64 @@ def once(method):
             method(self)
 
     return only_once
+
+
+@pytest.mark.parametrize("case", ["few", "many", "type", "nested", "size"])
+def test_a_row_whose_tasks_are_asked_for(case):
+    """As any other: it is refused as it leaves, its tasks are none, or what it would have had."""
+    told = []
+
+    class Source(Spout):
+        outputs = ["n", "word"]
+
+        def next_tuple(self):
+            for n in range(40):
+                bad = BAD[case][0]
+                told.append(self.emit(bad if n == 20 else [n, "good"], tup_id=n, need_task_ids=True))
+            self.finish()
+
+    class Asking(Topology):
+        spout = Source.spec()
+        sink = CollectBolt.spec(par=2, inputs={spout: Grouping.fields("n")})
+
+    result = run(Asking)
+    others = [n for n in range(40) if n != 20]
+    assert sorted(values[0] for values in result.inputs("sink")) == others
+    assert sorted(result.acked["spout"]) == others
+    assert result.state == "FAILED"
+    assert BAD[case][1].partition(": ")[2] in result.reason
+    assert all(len(tasks) == 1 for n, tasks in enumerate(told) if n != 20)
+
+
+def test_hooks_change_nothing_for_a_row_without_a_key():
+    class Source(Spout):
+        outputs = ["n"]
+
+        def initialize(self, config, context):
+            context.add_task_hook(TaskHook())
+
+        def next_tuple(self):
+            for n in range(5):
+                self.emit([{n}] if n == 2 else [n], tup_id=n)
+            self.finish()
+
+    class Hooked(Topology):
+        spout = Source.spec()
+        sink = CollectBolt.spec(par=2, inputs={spout: Grouping.fields("n")})
+
+    result = run(Hooked)
+    assert sorted(result.acked["spout"]) == [0, 1, 3, 4]
+    assert result.reason.count("component spout, stream default") == 1
+
+
+def test_a_small_limit_holds_for_small_rows_too():
+    """The batch is far below its own limit; its good rows travel."""
+
+    class Limited(Topology):
+        spout = RowsSpout.of(["n", "text"], [[n, "x" * (5000 if n == 2 else 500)] for n in range(5)]).spec()
+        sink = CollectBolt.spec(inputs=[spout])
+        config = {"topology.max.tuple.bytes": 1000}
+
+    result = run(Limited)
+    assert sorted(result.acked["spout"]) == [0, 1, 3, 4]
+    assert "is larger than topology.max.tuple.bytes (1,000)" in result.reason

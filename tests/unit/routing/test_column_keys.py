@@ -209,3 +209,11 @@ def test_nanoseconds_are_read_to_the_microsecond_or_not_at_all(kind):
     assert type(rows_of(pa.record_batch([pa.array([5000], kind)], ["t"]))[0][0]) in (dt.datetime, dt.timedelta, dt.time)
     with pytest.raises(EncodingError, match="column t of"):
         rows_of(pa.record_batch([pa.array([5001], kind)], ["t"]))
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
+def test_null_in_a_view_is_null(kind):
+    empty = "" if kind == pa.string_view() else b""
+    values = [None, empty, None, empty * 2]
+    hashes = ColumnKeys().hashes([pa.array(values, kind)])
+    assert hashes.tolist() == [key_hash([value]) for value in values]

@@ -340,3 +340,16 @@ def test_load_aware_never_starves_the_least_loaded(targets, local, history):
         least = min(loads.get(targets[place], 0.0) for place in candidates)
         assert all(counts[p] for p in candidates if loads.get(targets[p], 0.0) == least)
         assert sum(counts) == size
+
+
+def test_custom_may_choose_by_a_generator():
+    class Generates(CustomStreamGrouping):
+        def prepare(self, context, component, stream, target_tasks):
+            self.tasks = target_tasks
+
+        def choose_tasks(self, values):
+            return (task for task in self.tasks if task % 2 == values[0] % 2)
+
+    made = router("custom", custom=Generates())
+    assert made.route_one((1,)) == (1, 3)
+    assert made.route_one((2,)) == (2, 4)

@@ -10,8 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from ardea.protocol.ids import column
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import CONTROL_ROOM, Link
-from ardea.protocol.wire_pb2 import ACKS, CREDITS, HEARTBEAT, PAUSE, Header
+from ardea.protocol.wire_pb2 import ACKS, ACTIVATE, CREDITS, DEACTIVATE, HEARTBEAT, ORDER, PAUSE, Header, Order
 from stream_manager.acks import ENTRIES_A_MESSAGE, ControlOutbox, PendingAcks
+from stream_manager.greeting import pass_on
 
 TIMEOUT = 30.0
 SPOUTS = (3, 4)
@@ -224,3 +225,16 @@ def test_pending_acks_hold_one_entry_a_root():
         pending.add([u64([]), u64([]), u64([5]), u64([6]), u64([7])])
     assert len(pending) <= 2 + 67
     assert [column.tolist() for column in pending.folded()] == [[1, 2], [0, 0], [5], [6], [7]]
+
+
+def test_an_order_takes_back_what_it_contradicts():
+    """Three of them while there is no room: left in their places, the first one's would be taken by the third."""
+    wire = Wire()
+    outbox = ControlOutbox(wire.link, TIMEOUT)
+    wire.fill()
+    for version, kind in enumerate((DEACTIVATE, ACTIVATE, DEACTIVATE), 1):
+        pass_on(outbox, Order(kind=kind, term=1, version=version))
+    wire.confirm()
+    outbox.flush(0.0)
+    orders = [Order.FromString(frames[0]) for _, frames in wire.sent(ORDER)]
+    assert [(order.kind, order.version) for order in orders] == [(DEACTIVATE, 3)]
