@@ -14,13 +14,15 @@ from ardea.supervision.spec import RESTARTED
 
 PATIENCE = 30.0
 HOPELESS_FAILURES = 100
+HOPELESS_ATTEMPTS = 5
+"""Failures of each open row, where few rows would need minutes of back-off to fail a hundred times."""
 FRUITLESS_LIVES = 3
 SHORT = 30.0
 """Seconds within which so many ends of a process that runs no user code are too many."""
 
 
 class NothingAcked:
-    """A hundred tuples failed, and none was acked for so long."""
+    """A hundred tuples failed, or all that are open five times over, and none was acked for so long."""
 
     def __init__(self, patience: float = PATIENCE, failures: int = HOPELESS_FAILURES) -> None:
         """``patience`` in seconds; 0: never gives up."""
@@ -29,7 +31,7 @@ class NothingAcked:
         self._since = 0.0
         self._failed_then = 0
 
-    def observe(self, now: float, acked: int, failed: int) -> str | None:
+    def observe(self, now: float, acked: int, failed: int, pending: int) -> str | None:
         """The reason to give up, if there is one.
 
         A sum that falls is that of a new master, which has not been told all yet: from there it is counted anew.
@@ -38,11 +40,13 @@ class NothingAcked:
             now: seconds, steady.
             acked: trees that the spouts saw completed since the topology began.
             failed: those that failed, timed out or were lost.
+            pending: rows that are open, or wait to be sent again; without any, only the hundred count.
         """
         if acked != self._acked or failed <= self._failed_then:
             self._acked, self._since, self._failed_then = acked, now, failed
         failures = failed - self._failed_then
-        if not self._patience or failures < self._failures or now - self._since < self._patience:
+        enough = min(self._failures, HOPELESS_ATTEMPTS * pending or self._failures)
+        if not self._patience or failures < enough or now - self._since < self._patience:
             return None
         return f"{failures:,} tuples failed and none was acked for {now - self._since:.0f} s"
 

@@ -89,7 +89,7 @@ class LocalRun:
         Args:
             submission: what to run.
             home: the state directory.
-            give_up: seconds without an ack after which a hundred failures end the topology; 0: never.
+            give_up: seconds without an ack after which failures (:class:`NothingAcked`) end the topology; 0: never.
             patient: whatever fails once every task has reported is tried for ever.
             keep: the state keeps the topology after its end; its logs stay in any case.
             scheduler: makes what writes down who runs where, of a definition and the topology's folder.
@@ -257,7 +257,10 @@ class LocalRun:
         spouts = [t for n, t in (status.components if status else {}).items() if n in self._spouts]
         failed = sum(t.failed + t.timed_out + t.lost for t in spouts)
         worked = {p.process for p in (status.processes if status else ()) if p.totals.emitted or p.totals.executed}
-        reason = self._nothing_acked.observe(now, sum(t.acked for t in spouts), failed)
+        pending = sum(t.pending for t in spouts)
+        reason = self._nothing_acked.observe(now, sum(t.acked for t in spouts), failed, pending)
+        if reason and status is not None and status.errors:
+            reason += f"; the last error: {status.errors[-1]}"
         if reason := reason or self._nothing_done.observe(self._exits.read(), self._tasks.keys(), worked):
             self._failure = f"given up: {reason}"
             self._end_by(now + ANSWER_WITHIN)

@@ -50,7 +50,7 @@ def run(
     metrics_port: MetricsPort = None,
     give_up: Annotated[
         float,
-        typer.Option(min=0, help="End as FAILED after so many seconds without an ack, and 100 failures; 0: never."),
+        typer.Option(min=0, help="End as FAILED after so many seconds of failures without an ack; 0: never."),
     ] = PATIENCE,
     state: StateOption = console.STATE,
 ) -> None:

@@ -56,6 +56,7 @@ def test_what_a_component_prints_is_shown_alone(ardea):
                 "bad-0.log",
             ],
         ),
+        ("FewBad", ["tuples failed and none was acked", "the last error: bad-0 raised ValueError: no number is good"]),
     ],
 )
 def test_a_topology_that_goes_wrong_ends_with_its_cause(ardea, state, name, says):

@@ -154,6 +154,11 @@ class BadBolt(Topology):
     bad = RaisesAlways.spec(inputs=[numbers])
 
 
+class FewBad(Topology):
+    numbers = Numbers.spec(config={"test.numbers": 3})
+    bad = RaisesAlways.spec(inputs=[numbers])
+
+
 class BadSpout(Topology):
     numbers = RaisesInInitialize.spec()
     ignore = Ignore.spec(inputs=[numbers])

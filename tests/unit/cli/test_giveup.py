@@ -16,53 +16,69 @@ def ended(name: str, at: float, code: int | None = 75, reason: str = "exit 75") 
 
 def test_a_hundred_failures_without_an_ack_for_thirty_seconds_are_hopeless():
     rule = NothingAcked()
-    assert rule.observe(0, 0, 0) is None
-    assert rule.observe(1, 0, 50) is None
-    assert rule.observe(29.9, 0, 500) is None
-    assert rule.observe(30, 0, 500) == "500 tuples failed and none was acked for 30 s"
+    assert rule.observe(0, 0, 0, 1000) is None
+    assert rule.observe(1, 0, 50, 1000) is None
+    assert rule.observe(29.9, 0, 500, 1000) is None
+    assert rule.observe(30, 0, 500, 1000) == "500 tuples failed and none was acked for 30 s"
 
 
 def test_fewer_than_a_hundred_failures_are_not_hopeless():
     rule = NothingAcked()
-    rule.observe(0, 0, 0)
-    assert rule.observe(1000, 0, 99) is None
-    assert rule.observe(1001, 0, 100) is not None
+    rule.observe(0, 0, 0, 20)
+    assert rule.observe(1000, 0, 99, 20) is None
+    assert rule.observe(1001, 0, 100, 20) is not None
+
+
+def test_few_rows_are_hopeless_when_each_has_failed_five_times():
+    rule = NothingAcked()
+    rule.observe(0, 0, 0, 3)
+    assert rule.observe(29.9, 0, 30, 3) is None
+    assert rule.observe(30, 0, 14, 3) is None
+    assert rule.observe(31, 0, 15, 3) == "15 tuples failed and none was acked for 31 s"
+
+
+def test_failures_of_rows_that_are_no_longer_open_must_be_a_hundred():
+    """Whoever overrides fail() may send nothing again."""
+    rule = NothingAcked()
+    rule.observe(0, 0, 0, 0)
+    assert rule.observe(1000, 0, 99, 0) is None
+    assert rule.observe(1001, 0, 100, 0) is not None
 
 
 def test_time_without_any_failure_does_not_count():
     rule = NothingAcked()
-    rule.observe(0, 0, 0)
-    rule.observe(1000, 0, 0)
-    assert rule.observe(1001, 0, 200) is None
+    rule.observe(0, 0, 0, 9)
+    rule.observe(1000, 0, 0, 9)
+    assert rule.observe(1001, 0, 200, 9) is None
 
 
 def test_zero_seconds_means_never():
     rule = NothingAcked(0)
-    rule.observe(0, 0, 0)
-    assert rule.observe(1e6, 0, 10**6) is None
+    rule.observe(0, 0, 0, 9)
+    assert rule.observe(1e6, 0, 10**6, 9) is None
 
 
 def test_sums_of_a_new_master_begin_anew():
     """It has not been told of most acks, and never is of those which only the dead have counted."""
     rule = NothingAcked()
-    rule.observe(0, 400_000, 100)
-    assert [rule.observe(1 + at, 1000 * at, 200 * at) for at in range(60)] == [None] * 60
-    assert rule.observe(90, 59_000, 11_900) is not None
+    rule.observe(0, 400_000, 100, 9)
+    assert [rule.observe(1 + at, 1000 * at, 200 * at, 9) for at in range(60)] == [None] * 60
+    assert rule.observe(90, 59_000, 11_900, 9) is not None
 
 
-@given(st.lists(st.tuples(st.floats(0.1, 40), st.integers(0, 2), st.integers(0, 300)), max_size=50))
+@given(st.lists(st.tuples(st.floats(0.1, 40), st.integers(0, 2), st.integers(0, 300), st.integers(0, 40)), max_size=50))
 def test_gives_up_only_after_failures_and_silence_enough(steps):
     """At each refusal, the failures and the time since the last ack or quiet moment reach both limits."""
     rule = NothingAcked()
     now = acked = failed = 0
     since, then = 0.0, 0
-    rule.observe(now, acked, failed)
-    for pause, acks, failures in steps:
+    rule.observe(now, acked, failed, 0)
+    for pause, acks, failures, pending in steps:
         now, acked, failed = now + pause, acked + acks, failed + failures
         if acks or failed == then:
             since, then = now, failed
-        hopeless = failed - then >= 100 and now - since >= 30
-        assert (rule.observe(now, acked, failed) is not None) == hopeless
+        many = failed - then >= 100 or (pending and failed - then >= 5 * pending)
+        assert (rule.observe(now, acked, failed, pending) is not None) == bool(many and now - since >= 30)
 
 
 def test_a_task_that_never_worked_has_three_lives():
