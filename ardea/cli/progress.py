@@ -38,9 +38,10 @@ class Rates:
             self._seen.popleft()
 
     def line(self, now: float) -> str:
-        """``lines 203,411/s · acked 1,204,000 · pending 20,000 · p50 31 ms p99 80 ms · failed 0``.
+        """``lines 203,411/s · acked 1,204,000 · failed 9 (2 timed out) · pending 20,000 · p50 31 ms p99 80 ms``.
 
-        Behind it the jobs that components run elsewhere, ``orders_driver 34/120 tasks``.
+        A narrow terminal cuts off what matters least.  Behind it the jobs that components run elsewhere,
+        ``orders_driver 34/120 tasks``.
         """
         if not self._seen:
             return ""
@@ -49,13 +50,12 @@ class Rates:
         # Nothing new for a while is a rate that falls, not one that stands.
         elapsed = max(now, self._seen[-1][0]) - since if now - self._seen[-1][0] > 2.0 else self._seen[-1][0] - since
         parts = [f"{name} {_rate(totals.acked, elapsed)}/s" for name, totals in lately.items()]
-        total = _sum(last.values())
-        parts += [f"acked {total.acked:,}", f"pending {total.pending:,}"]
-        recent = _sum(lately.values())
+        total = summed(last.values())
+        parts += [f"acked {total.acked:,}", f"failed {failures(total)}", f"pending {total.pending:,}"]
+        recent = summed(lately.values())
         low, high = recent.quantile(0.5), recent.quantile(0.99)
         if low is not None and high is not None:
             parts.append(f"p50 {seconds(low)} p99 {seconds(high)}")
-        parts.append(f"failed {total.failed + total.timed_out + total.lost:,}")
         return " · ".join([*parts, *self._jobs])
 
 
@@ -66,6 +66,12 @@ def jobs(components: Mapping[str, Totals]) -> list[str]:
         for name, totals in sorted(components.items())
         if totals.job_tasks
     ]
+
+
+def failures(spouts: Totals) -> str:
+    """How many trees of spouts failed, however: ``1,204``; ``1,204 (200 timed out)``."""
+    timed_out = f" ({spouts.timed_out:,} timed out)" if spouts.timed_out else ""
+    return f"{spouts.failed + spouts.timed_out + spouts.lost:,}{timed_out}"
 
 
 class Display:
@@ -106,12 +112,13 @@ def seconds(value: float) -> str:
     return f"{value:.1f} s"
 
 
-def _rate(count: int | float, elapsed: float) -> str:
-    return f"{count / elapsed:,.0f}" if elapsed > 0 else "0"
-
-
-def _sum(totals: Iterable[Totals]) -> Totals:
+def summed(totals: Iterable[Totals]) -> Totals:
+    """All together."""
     result = Totals()
     for each in totals:
         result = result.plus(each)
     return result
+
+
+def _rate(count: int | float, elapsed: float) -> str:
+    return f"{count / elapsed:,.0f}" if elapsed > 0 else "0"

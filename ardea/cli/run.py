@@ -13,7 +13,8 @@ from rich.console import Console
 from ardea.cli import console, submission
 from ardea.cli.console import Output, OutputOption, StateOption
 from ardea.cli.logs import LogName, Tail, log_files
-from ardea.cli.progress import Display, Rates
+from ardea.cli.progress import Display, Rates, failures, summed
+from ardea.config import Settings
 from ardea.errors import ExitCode, UserError
 from ardea.metrics import Totals
 from ardea.state.records import RunState
@@ -84,6 +85,7 @@ class Watch(Keeper):
         self._rates = Rates({spout.name for spout in run.submission.plan.spouts})
         self._display = Display(stderr, run.submission.plan.name)
         self._shown: set[str] = set()
+        self._told_of_timeouts = False
         self._next_draw = 0.0
 
     def started(self) -> None:
@@ -96,6 +98,7 @@ class Watch(Keeper):
         """Shows what is new."""
         self._print_logs()
         self._print_errors()
+        self._print_timeouts()
         self._draw()
 
     def ended(self, outcome: Outcome) -> None:
@@ -158,12 +161,26 @@ class Watch(Keeper):
                 self._shown.add(kind)
                 self._say(error, "warning", "yellow")
 
+    def _print_timeouts(self) -> None:
+        """Once: time-outs where nothing is acked look like a topology that does nothing."""
+        plan = self.run.submission.plan
+        told = self.run.status.components if self.run.status and not self._told_of_timeouts else {}
+        for name, totals in ((spout.name, told.get(spout.name, Totals())) for spout in plan.spouts):
+            if totals.timed_out and not totals.acked:
+                self._told_of_timeouts = True
+                self._say(
+                    f"{_count(totals.timed_out, 'tuple')} of {name} timed out after "
+                    f"{Settings.of(plan.config).message_timeout:g} s: nobody acked or failed them. A bolt with "
+                    "auto_ack = False must ack or fail each tuple; one that is too slow needs more tasks, or a longer "
+                    "topology.message.timeout.secs",
+                    "warning",
+                    "yellow",
+                )
+
     def _summary(self, outcome: Outcome) -> None:
         run, name = self.run, self.run.submission.plan.name
-        spouts = [outcome.components.get(spout.name, Totals()) for spout in run.submission.plan.spouts]
-        acked = sum(totals.acked for totals in spouts)
-        failed = sum(totals.failed + totals.timed_out + totals.lost for totals in spouts)
-        counts = f"after {outcome.seconds:.1f} s: acked {acked:,}, failed {failed:,}"
+        spouts = summed(outcome.components.get(spout.name, Totals()) for spout in run.submission.plan.spouts)
+        counts = f"after {outcome.seconds:.1f} s: acked {spouts.acked:,}, failed {failures(spouts)}"
         if outcome.state is not RunState.FAILED:
             why = f"; {outcome.reason}" if outcome.reason else ""
             self._say(f"{name} {outcome.state} {counts}{why}; logs: {run.folder}")

@@ -24,7 +24,25 @@ def test_rates_are_those_of_the_spouts():
     rates = Rates({"lines"})
     rates.observe(0.0, {"lines": totals(0), "count": totals(10**6)})
     rates.observe(2.0, {"lines": totals(20_000, 7, 3), "count": totals(10**7)})
-    assert rates.line(2.0) == "lines 10,000/s · acked 20,000 · pending 7 · failed 3"
+    assert rates.line(2.0) == "lines 10,000/s · acked 20,000 · failed 3 · pending 7"
+
+
+def test_tuples_that_timed_out_are_told_among_those_that_failed():
+    rates = Rates({"lines"})
+    rates.observe(0.0, {"lines": Totals(failed=3, timed_out=1200, lost=1)})
+    assert "failed 1,204 (1,200 timed out) · " in rates.line(0.0)
+
+
+def test_eighty_columns_show_what_failed():
+    screen = io.StringIO()
+    display = Display(Console(file=screen, force_terminal=True, width=80, _environ={"TERM": "xterm"}), "WordCount")
+    rates = Rates({"lines"})
+    buckets = [1000 if bound == 1.0 else 0 for bound in SECONDS]
+    for second in (0, 5):
+        lines = Totals(acked=203_411 * second, pending=20_000, failed=1204, complete_latency=(*buckets, 0, 1.0))
+        rates.observe(float(second), {"lines": lines})
+    display.show("RUNNING", 3600.0, rates.line(5.0))
+    assert "lines 203,411/s · acked 1,017,055 · failed 1,204 · " in screen.getvalue()
 
 
 def test_the_latency_is_that_of_lately():
@@ -44,9 +62,9 @@ def test_jobs_that_run_elsewhere_are_behind_it():
     rates = Rates({"lines"})
     idle = {"lines": totals(0), "lines_driver": Totals()}
     rates.observe(0.0, idle)
-    assert rates.line(0.0).endswith("failed 0")
+    assert rates.line(0.0).endswith("pending 0")
     rates.observe(0.1, {**idle, "lines_driver": Totals(job_tasks=1200, job_tasks_done=34)})
-    assert rates.line(0.1).endswith("failed 0 · lines_driver 34/1,200 tasks")
+    assert rates.line(0.1).endswith("pending 0 · lines_driver 34/1,200 tasks")
 
 
 def test_rates_forget_what_is_long_ago():
@@ -102,12 +120,32 @@ def test_what_a_topology_waits_for():
     assert waiting_for(Status("w-1", "RUNNING", "", 1, 1, [], [], 0, [], None, {}, {}, [])) == ""
 
 
-def test_a_full_disk_is_said_in_place_of_the_rates(tmp_path, monkeypatch):
-    plan = SimpleNamespace(name="Sum", spouts=[])
-    submission = SimpleNamespace(plan=plan)
-    run = SimpleNamespace(submission=submission, status=None, seconds=20.0, stage=Stage.RUNNING, folder=tmp_path)
+@pytest.fixture
+def watched(tmp_path) -> SimpleNamespace:
+    """A run of the topology ``Sum``."""
+    plan = SimpleNamespace(name="Sum", spouts=[SimpleNamespace(name="words")], config={})
+    submission = SimpleNamespace(plan=plan, packing=SimpleNamespace(instances=[]))
+    return SimpleNamespace(
+        submission=submission, status=None, seconds=20.0, stage=Stage.RUNNING, folder=tmp_path, topology="Sum-1"
+    )
+
+
+def test_a_full_disk_is_said_in_place_of_the_rates(watched, monkeypatch):
     out = io.StringIO()
-    watch = Watch(run, [], Console(file=out, width=300))
+    watch = Watch(watched, [], Console(file=out, width=300))
     monkeypatch.setattr(capacity, "no_room", lambda folder: f"the disk of {folder} is full")
     watch.stepped()
-    assert f"the disk of {tmp_path} is full" in out.getvalue()
+    assert f"the disk of {watched.folder} is full" in out.getvalue()
+
+
+@pytest.mark.parametrize(("acked", "times"), [(0, 1), (1, 0)])
+def test_time_outs_without_any_ack_are_explained_once(watched, capsys, acked, times):
+    watched.submission.plan.config = {"topology.message.timeout.secs": 5}
+    watch = Watch(watched, [], Console(file=io.StringIO()))
+    for number in range(3):
+        words = Totals(acked=acked, timed_out=10 * number)
+        watched.status = Status("w-1", "RUNNING", "", 1, 1, [], [], 0, [], None, {}, {"words": words}, [])
+        watch.stepped()
+    said = capsys.readouterr().err
+    assert said.count("warning: 10 tuples of words timed out after 5 s: nobody acked or failed them.") == times
+    assert said.count("timed out") == times
