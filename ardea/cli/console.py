@@ -22,6 +22,9 @@ from scheduler.machine import State
 
 P = ParamSpec("P")
 
+_WITHOUT_TERMINAL = 10_000
+"""Columns."""
+
 debug = False
 """Whether errors show their traceback; ``--debug`` sets it."""
 
@@ -41,7 +44,7 @@ Name = Annotated[str, typer.Argument(metavar="TOPOLOGY", help="A name or an id."
 
 def out() -> Console:
     """Where data goes.  A table that is piped is not cut."""
-    return Console(width=None if sys.stdout.isatty() else 200)
+    return Console(width=None if sys.stdout.isatty() else _WITHOUT_TERMINAL)
 
 
 def err() -> Console:

@@ -17,6 +17,7 @@ from ardea.cli.drawing import draw
 from ardea.cli.listing import row, state_of
 from ardea.cli.places import also_on_kubernetes
 from ardea.cli.progress import jobs
+from ardea.cli.tables import fitted
 from ardea.errors import NotFound, StateError, Unreachable
 from ardea.metrics import Totals
 from ardea.protocol.incarnations import admission_of, life_of
@@ -33,6 +34,9 @@ from scheduler.kubernetes.topologies import pods_of
 from scheduler.kubernetes.waiting import refusals
 from scheduler.packing.amounts import format_bytes, format_cpu
 from scheduler.processes import ProcessRow, processes
+
+_LEAST = ("Asked", "CPU s", "Memory", "Pid", "Life", "Container", "Pending", "Restarts", "Process", "Acked", "Executed")
+"""The columns that a narrow terminal does without, the first one first."""
 
 
 def _on_cluster(cluster: Cluster, name: str, output: Output, plan: bool = False) -> None:
@@ -146,7 +150,7 @@ def _print(document: dict[str, Any], status: Status | None, rows: list[ProcessRo
             facts.add_row("Spark", ", ".join(running))
     out.print(facts, highlight=False)
     if status is not None:
-        out.print(_tasks(status, rows))
+        out.print(_tasks(status, rows, out.width), crop=False)
         for error in status.errors:
             out.print(f"error: {error}", highlight=False, markup=False, soft_wrap=True)
     for pod in document.get("pods", ()):
@@ -177,10 +181,10 @@ def _kept(keeper: dict[str, Any] | None) -> str | None:
     return f"process {keeper['pid']} on {keeper['host']}"
 
 
-def _tasks(status: Status, processes: list[ProcessRow]) -> Table:
+def _tasks(status: Status, processes: list[ProcessRow], width: int) -> Table:
     numbers = ("Emitted", "Executed", "Acked", "Failed", "Pending")
     names = ("Task", "Container", "Pid", "State", "Process", "Life", "Restarts", "CPU s", "Memory", "Asked")
-    table = Table(*names, *numbers, box=None, pad_edge=False)
+    rows = []
     counted = {each.process: each.totals for each in status.processes if each.component}
     running = {each.name: each for each in processes}
     for task, told in sorted(status.tasks.items()):
@@ -194,5 +198,5 @@ def _tasks(status: Status, processes: list[ProcessRow]) -> Table:
         used = (f"{totals.cpu_seconds:,.1f}", format_bytes(totals.resident_memory_bytes))
         asked = f"{format_cpu(told.asked.cpu)} CPU, {format_bytes(told.asked.ram)}"
         counts = (totals.emitted, totals.executed, totals.acked, totals.failed, totals.pending)
-        table.add_row(task, *where, told.state, *how, *used, asked, *(f"{count:,}" for count in counts))
-    return table
+        rows.append((task, *where, told.state, *how, *used, asked, *(f"{count:,}" for count in counts)))
+    return fitted((*names, *numbers), rows, width, least=_LEAST, numbers=(*numbers, "CPU s", "Memory"))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.table import Table
-
 from ardea.cli import console
 from ardea.cli.console import Output, OutputOption, StateOption
 from ardea.cli.places import also_on_kubernetes
+from ardea.cli.tables import fitted
 from ardea.state.topologies import TopologyStatus, listing
 from scheduler.home import Home
 from scheduler.kubernetes.client import Cluster
@@ -32,11 +31,13 @@ def _show(rows: list[dict[str, Any]], output: Output) -> None:
     if output is Output.JSON:
         console.print_json({"topologies": rows})
         return
-    table = Table("Name", "Id", "State", "Submitted", "By", box=None, pad_edge=False)
-    for each in rows:
-        submitted = (each["submitted_at"] or "?", each["submitted_by"] or "?")
-        table.add_row(each["name"], each["id"], state_of(each), *submitted)
-    console.out().print(table)
+    cells = [
+        (each["name"], each["id"], state_of(each), each["submitted_at"] or "?", each["submitted_by"] or "?")
+        for each in rows
+    ]
+    out = console.out()
+    columns = ("Name", "Id", "State", "Submitted", "By")
+    out.print(fitted(columns, cells, out.width, least=("By", "Submitted")), crop=False)
 
 
 def row(topology: TopologyStatus) -> dict[str, Any]:

@@ -9,14 +9,15 @@ from typing import Annotated
 
 import msgspec
 import typer
+from rich.console import Group
 from rich.live import Live
-from rich.table import Table
 
 from ardea.cli import console, remote
 from ardea.cli.console import Name, Output, OutputOption, StateOption
 from ardea.cli.places import also_on_kubernetes
 from ardea.cli.progress import seconds
 from ardea.cli.running import running
+from ardea.cli.tables import fitted
 from ardea.errors import Unreachable
 from ardea.metrics import ProcessTotals, Totals
 from ardea.plan.definition import Definition
@@ -31,7 +32,9 @@ WINDOW = 5.0
 
 
 class Row(msgspec.Struct, frozen=True):
-    """A component (``task`` is None) or one of its tasks, over the last seconds.
+    """A component (``task`` is None), one of its tasks, or a manager or master, which has no component.
+
+    All is over the last seconds.
 
     Rates are a second, latencies seconds; ``capacity`` and ``back_pressure`` are shares of the time (0 to 1) in which
     the executor worked, or was held back, and ``initiates`` that in which the task held spouts back, because too much
@@ -56,6 +59,7 @@ class Row(msgspec.Struct, frozen=True):
     exceptions: int
     resident_memory_bytes: int
     cpu: float
+    threads: int
 
 
 class Window:
@@ -64,24 +68,28 @@ class Window:
     def __init__(self, spouts: Collection[str], length: float = WINDOW) -> None:
         """``spouts``: whose latency is that of their trees; ``length`` in seconds."""
         self._spouts, self._length = spouts, length
-        self._readings: deque[tuple[float, dict[str, ProcessTotals]]] = deque()
+        self._readings: deque[tuple[float, dict[tuple[int, str], ProcessTotals]]] = deque()
 
     def observe(self, now: float, processes: Iterable[ProcessTotals]) -> None:
         """What the master says at ``now`` (seconds, steady)."""
-        self._readings.append((now, {each.process: each for each in processes if each.component}))
+        self._readings.append((now, {_key(each): each for each in processes}))
         while len(self._readings) > 2 and now - self._readings[1][0] >= self._length:
             self._readings.popleft()
 
     def rows(self) -> list[Row]:
-        """Each component, followed by its tasks."""
+        """Each component, followed by its tasks; then the managers and masters that live."""
         if not self._readings:
             return []
         (since, first), (now, last) = self._readings[0], self._readings[-1]
         elapsed = now - since
         tasks: dict[str, list[tuple[ProcessTotals, Totals]]] = {}
-        for name, process in last.items():
-            lately = _since(process.totals, first[name].totals if name in first else None)
-            tasks.setdefault(process.component, []).append((process, lately))
+        managers = []
+        for key, process in last.items():
+            lately = _since(process.totals, first[key].totals if key in first else None)
+            if process.component:
+                tasks.setdefault(process.component, []).append((process, lately))
+            elif process.totals.tasks:  # its container may be gone
+                managers.append((process, lately))
         rows = []
         for component, members in sorted(tasks.items()):
             members.sort(key=lambda member: member[0].task)
@@ -96,7 +104,7 @@ class Window:
             longest = max(each.initiated_seconds for each in own)
             most = {"capacity": busiest, "back_pressure": held, "initiates": initiates, "initiated_seconds": longest}
             rows += [msgspec.structs.replace(whole, **most), *own]
-        return rows
+        return rows + [self._row("", *manager, elapsed) for manager in managers]
 
     def _row(self, component: str, process: ProcessTotals | None, lately: Totals, elapsed: float) -> Row:
         of = "complete_latency" if component in self._spouts else "execute_duration"
@@ -122,14 +130,21 @@ class Window:
             exceptions=lately.exceptions,
             resident_memory_bytes=lately.resident_memory_bytes,
             cpu=rate(lately.cpu_seconds),
+            threads=lately.threads,
         )
+
+
+def _key(process: ProcessTotals) -> tuple[int, str]:
+    """A task keeps its name wherever it goes; each container has its own managers."""
+    return (-1 if process.component else process.container, process.process)
 
 
 def _since(totals: Totals, earlier: Totals | None) -> Totals:
     """Totals that are lower than before began anew, with the container that keeps them."""
-    if earlier is None or totals.emitted < earlier.emitted or totals.executed < earlier.executed:
-        return totals if earlier is not None else totals.since(totals)
-    return totals.since(earlier)
+    if earlier is None:
+        return totals.since(totals)
+    begun = any(getattr(totals, what) < getattr(earlier, what) for what in ("emitted", "executed", "cpu_seconds"))
+    return totals if begun else totals.since(earlier)
 
 
 @console.reports
@@ -166,10 +181,10 @@ def top(
                 document = {"id": topology_id, "state": status.state, "seconds": interval}
                 console.print_json(document | {"rows": msgspec.to_builtins(rows)})
             else:
-                out.print(_table(status, rows))
+                out.print(_tables(status, rows, out.width), crop=False)
             return
         try:
-            with Live(_table(status, window.rows()), console=out, auto_refresh=False) as live:
+            with Live(_tables(status, window.rows(), out.width), console=out, auto_refresh=False) as live:
                 while True:
                     time.sleep(interval)
                     try:
@@ -178,27 +193,40 @@ def top(
                         if status_of(found.state, topology_id).running:
                             continue  # a new master is on its way
                         break
-                    live.update(_table(status, window.rows()), refresh=True)
+                    live.update(_tables(status, window.rows(), out.width), refresh=True)
         except KeyboardInterrupt:
             return  # the way to leave it
         console.say(f"{topology_id} does not run any more; `ardea describe {topology_id}` says why")
 
 
-def _table(status: Status, rows: Sequence[Row]) -> Table:
-    table = Table(title=f"{status.topology} {status.state}", title_justify="left", box=None, pad_edge=False)
-    for column in ("Component", "Task", "Container"):
-        table.add_column(column)
-    numbers = "Emitted/s", "Executed/s", "Acked/s", "Failed/s", "Latency", "p99", "Capacity", "Held back", "Holds back"
-    for column in (*numbers, "Pending", "CPU", "Memory"):
-        table.add_column(column, justify="right")
-    for row in rows:
-        whole = row.task is None
-        rates = (f"{rate:,.0f}" for rate in (row.emitted, row.executed, row.acked, row.failed))
-        times = ("-" if value is None else seconds(value) for value in (row.latency, row.latency_p99))
-        shares = (f"{100 * share:.0f} %" for share in (row.capacity, row.back_pressure))
-        names = (row.component, "", "") if whole else ("", row.task or "", str(row.container))
-        holds = f"{100 * row.initiates:.0f} % ({seconds(row.initiated_seconds)})" if row.initiated_seconds else "-"
-        used = f"{100 * row.cpu:.0f} %", format_bytes(row.resident_memory_bytes)
-        style = "bold" if whole else None
-        table.add_row(*names, *rates, *times, *shares, holds, f"{row.pending:,}", *used, style=style)
-    return table
+def _tables(status: Status, rows: Sequence[Row], width: int) -> Group:
+    """Components and their tasks; below them the managers and masters."""
+    own, others = [row for row in rows if row.component], [row for row in rows if not row.component]
+    whole = [number for number, row in enumerate(own) if row.task is None]
+    title = f"{status.topology} {status.state}, per second"
+    cells = list(map(_cells, own))
+    tasks = fitted(("Task", *_NUMBERS), cells, width, least=_LEAST, numbers=_NUMBERS, bold=whole, title=title)
+    if not others:
+        return Group(tasks)
+    used = [(f"container-{row.container}/{row.task}", *_used(row)) for row in others]
+    return Group(tasks, "", fitted(("Process", *_USED), used, width, numbers=_USED))
+
+
+_USED = ("CPU", "Memory", "Threads")
+_COUNTS = ("Container", "Emitted", "Executed", "Acked", "Failed")
+_NUMBERS = (*_COUNTS, "Latency", "p99", "Capacity", "Held back", "Holds back", "Pending", *_USED)
+_LEAST = ("Container", "Threads", "Holds back", "p99", "Memory", "Held back", "CPU", "Acked", "Pending", "Capacity")
+"""The columns that a narrow terminal does without, the first one first."""
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    name, container = (row.component, "") if row.task is None else (f"  {row.task}", str(row.container))
+    rates = (f"{rate:,.0f}" for rate in (row.emitted, row.executed, row.acked, row.failed))
+    times = ("-" if value is None else seconds(value) for value in (row.latency, row.latency_p99))
+    shares = (f"{100 * share:.0f} %" for share in (row.capacity, row.back_pressure))
+    holds = f"{100 * row.initiates:.0f} % ({seconds(row.initiated_seconds)})" if row.initiated_seconds else "-"
+    return (name, container, *rates, *times, *shares, holds, f"{row.pending:,}", *_used(row))
+
+
+def _used(row: Row) -> tuple[str, ...]:
+    return f"{100 * row.cpu:.0f} %", format_bytes(row.resident_memory_bytes), str(row.threads)

@@ -108,6 +108,11 @@ def test_top_tells_what_each_component_and_task_does(submit, ardea, deadline):
         return rows if active and rows.get(("ignore", "ignore-1"), {}).get("executed") else None
 
     rows = deadline(busy, "tuples are acked in an interval")
+    for name in ("topology-master", "stream-manager", "metrics-manager"):
+        manager = rows.pop(("", name))
+        assert manager["resident_memory_bytes"] > 0
+        assert manager["threads"] > 0
+    assert rows["numbers", "numbers-0"]["threads"] > 0
     assert rows.keys() == {
         ("ignore", None), ("ignore", "ignore-0"), ("ignore", "ignore-1"), ("numbers", None), ("numbers", "numbers-0"),
     }  # fmt: skip
@@ -120,6 +125,7 @@ def test_top_tells_what_each_component_and_task_does(submit, ardea, deadline):
     )
     table = ardea("top", "Never", "--once", "--interval", 0.5).stdout
     assert "numbers-0" in table
+    assert "container-1/stream-manager" in table
     assert ardea("kill", "Never").returncode == 0
 
 

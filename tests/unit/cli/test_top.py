@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
-from ardea.cli.top import Window
+from ardea.cli.top import Row, Window, _tables
 from ardea.metrics import SECONDS, ProcessTotals, Totals
+from scheduler.control import Status
 
 
 def process(component: str, index: int, **totals: object) -> ProcessTotals:
@@ -78,11 +81,80 @@ def test_a_component_is_as_busy_and_as_held_back_as_its_worst_task():
     assert (component.initiates, component.initiated_seconds) == (0.7, 0.7)
 
 
-def test_managers_are_no_rows_and_one_reading_is_no_rate():
+def test_one_reading_is_no_rate():
     window = Window(set())
     assert window.rows() == []
-    window.observe(0.0, [process("add", 0, executed=10), ProcessTotals(1, "stream-manager", "", 0, Totals())])
+    window.observe(0.0, [process("add", 0, executed=10)])
     assert [(row.task, row.executed) for row in window.rows()] == [(None, 0.0), ("add-0", 0.0)]
+
+
+def manager(container: int, **totals: object) -> ProcessTotals:
+    return ProcessTotals(container, "stream-manager", "", -1, Totals(**{"tasks": 1, **totals}))
+
+
+def test_managers_of_each_container_come_last_with_what_they_use():
+    window = Window(set())
+    window.observe(0.0, [manager(1, cpu_seconds=5.0), manager(2, cpu_seconds=1.0), process("add", 0)])
+    window.observe(
+        2.0,
+        [
+            manager(1, cpu_seconds=6.0, resident_memory_bytes=40_000_000, threads=4),
+            manager(2, cpu_seconds=1.5, resident_memory_bytes=50_000_000, threads=5),
+            process("add", 0, threads=7),
+        ],
+    )
+    *tasks, first, second = window.rows()
+    assert [(row.component, row.task, row.threads) for row in tasks] == [("add", None, 7), ("add", "add-0", 7)]
+    assert [(row.component, row.task, row.container) for row in (first, second)] == [
+        ("", "stream-manager", 1), ("", "stream-manager", 2),
+    ]  # fmt: skip
+    assert (first.cpu, first.resident_memory_bytes, first.threads) == (0.5, 40_000_000, 4)
+    assert (second.cpu, second.resident_memory_bytes, second.threads) == (0.25, 50_000_000, 5)
+
+
+def test_a_manager_that_is_silent_is_no_row():
+    window = Window(set())
+    window.observe(0.0, [manager(1, tasks=0, cpu_seconds=5.0)])
+    assert window.rows() == []
+
+
+def test_a_managers_share_of_a_core_does_not_fall_below_zero():
+    """A metrics manager that was restarted counts from 0."""
+    window = Window(set())
+    window.observe(0.0, [manager(1, cpu_seconds=50.0)])
+    window.observe(2.0, [manager(1, cpu_seconds=1.0)])
+    assert window.rows()[0].cpu == 0.5
+
+
+def shown(width: int) -> str:
+    task = Row(
+        component="enrichment", task=None, container=None, emitted=1_203_411.0, executed=1_203_411.0, acked=1.0,
+        failed=1204.0, latency=0.0312, latency_p99=0.08, capacity=0.91, back_pressure=0.1, initiates=0.5,
+        initiated_seconds=41.0, pending=20_000, exceptions=0, resident_memory_bytes=57_300_000, cpu=1.2, threads=9,
+    )  # fmt: skip
+    master = msgspec.structs.replace(task, component="", task="topology-master", container=0, threads=4)
+    rows = [task, msgspec.structs.replace(task, task="enrichment-0", container=1), master]
+    status = Status("Pipeline-5847e6b6", "RUNNING", "", 1, 1, [], [], 0, [], None, {}, {}, [])
+    console = Console(width=width)
+    with console.capture() as text:
+        console.print(_tables(status, rows, width), crop=False)
+    return text.get()
+
+
+def test_eighty_columns_show_what_matters_uncut():
+    lines = [line.rstrip() for line in shown(80).splitlines()]
+    assert max(map(len, lines)) <= 80
+    important = ["Task", "Emitted", "Executed", "Failed", "Latency", "Capacity", "Pending"]
+    assert [name for name in lines[1].split() if name in important] == important
+    assert lines[3].split()[:3] == ["enrichment-0", "1,203,411", "1,203,411"]
+    assert lines[4].startswith("no room for Container, Threads, Holds back")
+    assert lines[-1].split() == ["container-0/topology-master", "120", "%", "57.3", "MB", "4"]
+
+
+def test_a_wide_terminal_shows_all():
+    header = shown(200).splitlines()[1]
+    assert all(name in header for name in ("Container", "Acked", "p99", "Held back", "Holds back", "CPU", "Threads"))
+    assert "no room" not in shown(200)
 
 
 def test_the_window_forgets_what_is_long_ago():
