@@ -38,6 +38,16 @@ def processes(folder: Path, now: float) -> list[ProcessRow]:
     return found
 
 
+def metrics_ports(folder: Path) -> dict[int, int]:
+    """Where each container of this topology serves ``/metrics``, by its number."""
+    found = {}
+    for file in folder.glob("container-*/metrics.port"):
+        text = file.read_text().strip()
+        if text:  # it is being written otherwise
+            found[int(file.parent.name.rpartition("-")[2])] = int(text)
+    return dict(sorted(found.items()))
+
+
 def crash_loop(ends: Sequence[Exit], now: float) -> str:
     """What to say of a process that dies again and again; empty if it does not.  ``ends``: oldest first."""
     bad = deaths(ends)

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import msgspec
 import typer
 from rich.table import Table
+from rich.text import Text
 
 from ardea.cli import console, remote
 from ardea.cli.console import Name, Output, OutputOption, StateOption
@@ -24,6 +25,7 @@ from ardea.protocol.incarnations import admission_of, life_of
 from ardea.state import StateManager, paths, records
 from ardea.state.records import SchedulerLocation
 from ardea.state.topologies import find
+from ardea.supervision.spec import RESTARTED
 from scheduler.control import MasterClient, Status
 from scheduler.home import Home
 from scheduler.kubernetes import names
@@ -33,7 +35,7 @@ from scheduler.kubernetes.topologies import find as find_root
 from scheduler.kubernetes.topologies import pods_of
 from scheduler.kubernetes.waiting import refusals
 from scheduler.packing.amounts import format_bytes, format_cpu
-from scheduler.processes import ProcessRow, processes
+from scheduler.processes import ProcessRow, metrics_ports, processes
 
 _LEAST = ("Asked", "CPU s", "Memory", "Pid", "Life", "Container", "Pending", "Restarts", "Process", "Acked", "Executed")
 """The columns that a narrow terminal does without, the first one first."""
@@ -60,6 +62,7 @@ def _on_cluster(cluster: Cluster, name: str, output: Output, plan: bool = False)
         "version": record.ardea_version if record else None,
         "kept_by": {"scheduler": "kubernetes", "host": cluster.namespace, "pid": 0},
         "processes": msgspec.to_builtins(rows),
+        "metrics_ports": None,  # the pods' specifications have them
         "pods": pod_rows(pods, jobs, refusals(cluster, jobs, pods)),
         "folder": None,
     }
@@ -105,6 +108,7 @@ def describe(
         "master_silent": silence or None,
         "status": msgspec.to_builtins(status),
         "processes": msgspec.to_builtins(rows),
+        "metrics_ports": metrics_ports(folder) if topology.running else None,
         "folder": str(folder),
     }
     _show(document, status, rows, output)
@@ -126,8 +130,7 @@ def _keeper(state: StateManager, topology_id: str) -> SchedulerLocation | None:
 
 def _print(document: dict[str, Any], status: Status | None, rows: list[ProcessRow]) -> None:
     out = console.out()
-    facts = Table.grid(padding=(0, 2))
-    for label, value in (
+    facts = [
         ("Topology", document["name"]),
         ("Id", document["id"]),
         ("State", state_of(document)),
@@ -138,17 +141,16 @@ def _print(document: dict[str, Any], status: Status | None, rows: list[ProcessRo
         ("Version", document["version"]),
         ("Kept by", _kept(document["kept_by"])),
         ("Folder", document["folder"]),
+        ("Metrics", _ports(document["metrics_ports"])),
         ("Master", document["master_silent"]),
-    ):
-        if value:
-            facts.add_row(label, str(value))
+    ]
     if status is not None:
         missing = [f"container {number}" for number in status.missing_containers] + status.silent_tasks
-        facts.add_row("Not registered", ", ".join(missing) or "none")
-        facts.add_row("Given up", f"{status.given_up:,}")
-        if running := jobs(status.components):
-            facts.add_row("Spark", ", ".join(running))
-    out.print(facts, highlight=False)
+        facts += [("Not registered", ", ".join(missing) or "none"), ("Given up", f"{status.given_up:,}")]
+        facts.append(("Spark", ", ".join(jobs(status.components))))
+    for label, value in facts:
+        if value:
+            out.print(Text(f"{label:<14}  {value}"), soft_wrap=True)  # a path stays whole
     if status is not None:
         out.print(_tasks(status, rows, out.width), crop=False)
         for error in status.errors:
@@ -167,10 +169,16 @@ def _print(document: dict[str, Any], status: Status | None, rows: list[ProcessRo
         if process.crash_loop:
             line = f"crash loop: {process.name}{where} {process.crash_loop}"
             out.print(line, highlight=False, markup=False, soft_wrap=True)
-        elif process.restarts and process.last_reason:
+        elif process.restarts and process.last_reason and RESTARTED not in process.last_reason:
             times = "once" if process.restarts == 1 else f"{process.restarts} times"
             line = f"restarted: {process.name}{where}, {times}; its last end: {process.last_reason}"
             out.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _ports(ports: dict[int, int] | None) -> str | None:
+    if not ports:
+        return None
+    return f"http://127.0.0.1:PORT/metrics, PORT of {', '.join(f'container {n}: {p}' for n, p in ports.items())}"
 
 
 def _kept(keeper: dict[str, Any] | None) -> str | None:

@@ -8,6 +8,7 @@ import os
 import pty
 import signal
 import termios
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,9 @@ def test_the_life_of_a_submitted_topology(submit, ardea, state, deadline):
     where = {process["name"]: process["container"] for process in told["processes"]}
     assert {where["numbers-0"], where["ignore-0"], where["ignore-1"]} == {1, 2}
     assert "process" in ardea("describe", "Never").stdout
+    assert told["metrics_ports"].keys() == {"0", "1", "2"}
+    for port in told["metrics_ports"].values():
+        assert b"ardea_process_threads" in urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics").read()
     assert told["status"]["tasks"]["numbers-0"]["asked"] == {"cpu": 1.0, "ram": 512 << 20, "disk": 1 << 30}
 
     deadline(lambda: acked(ardea, "Never"), "tuples are acked")

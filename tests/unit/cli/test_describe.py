@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
 from rich.console import Console
 
-from ardea.cli.describe import _tasks
+from ardea.cli import console
+from ardea.cli.describe import _print, _tasks
 from ardea.metrics import ProcessTotals, Totals
 from ardea.plan.resource import MIB, Resource
 from ardea.protocol.incarnations import incarnation
+from ardea.supervision.spec import RESTARTED
 from scheduler.control import Status, TaskStatus
-from scheduler.processes import ProcessRow
+from scheduler.processes import ProcessRow, metrics_ports
 
 
 def table(width: int) -> list[str]:
@@ -44,3 +47,41 @@ def test_eighty_columns_do_without_what_matters_least():
     ]  # fmt: skip
     assert row.split() == ["add-0", "1", "ACTIVE", "running", "1", "1,234", "0", "0", "0", "0"]
     assert left_out.strip() == "no room for Asked, CPU s, Memory, Pid, Life"
+
+
+@pytest.fixture
+def printed(monkeypatch):
+    """What is printed of a topology, on a terminal of 40 columns."""
+
+    def show(rows: list[ProcessRow], **document: object) -> list[str]:
+        screen = Console(width=40)
+        monkeypatch.setattr(console, "out", lambda: screen)
+        keys = ("name", "id", "reason", "location", "topology_class", "submitted_at", "submitted_by", "version")
+        unknown = dict.fromkeys((*keys, "kept_by", "folder", "master_silent", "metrics_ports"))
+        with screen.capture() as shown:
+            _print({**unknown, "state": "RUNNING", "running": True, **document}, None, rows)
+        return shown.get().splitlines()
+
+    return show
+
+
+def test_the_ports_of_metrics_are_told_and_long_lines_stay_whole(printed):
+    lines = printed([], folder="/a/very/long/path/" * 9, metrics_ports={0: 33179, 1: 45291})
+    assert "Folder          " + "/a/very/long/path/" * 9 in lines
+    assert "Metrics         http://127.0.0.1:PORT/metrics, PORT of container 0: 33179, container 1: 45291" in lines
+
+
+def test_a_restart_that_was_asked_for_is_not_told_as_an_ailment(printed):
+    asked = ProcessRow(1, "add-0", "running", 77, 2, 1, 0.0, f"exit 75 ({RESTARTED})", "")
+    died = ProcessRow(1, "add-1", "running", 78, 2, 1, 0.0, "exit 75 (no route)", "")
+    assert [line for line in printed([asked, died]) if line.startswith("restarted")] == [
+        "restarted: add-1 (container 1), once; its last end: exit 75 (no route)"
+    ]
+
+
+def test_the_ports_of_metrics_are_read_from_the_containers_folders(tmp_path):
+    for number, text in ((10, "33179\n"), (2, "45291\n"), (3, "")):
+        (tmp_path / f"container-{number}").mkdir()
+        (tmp_path / f"container-{number}" / "metrics.port").write_text(text)
+    (tmp_path / "container-4").mkdir()
+    assert list(metrics_ports(tmp_path).items()) == [(2, 45291), (10, 33179)]
