@@ -15,9 +15,10 @@ import shutil
 from pathlib import Path
 
 from ardea.errors import ClusterError, NotFound, StateError, UserError
-from ardea.state import StateManager, open_state, paths
+from ardea.state import StateManager, open_state, paths, topologies
 from ardea.state.address import SCHEME
 from ardea.state.disk import explain
+from ardea.state.topologies import TopologyStatus
 
 DEFAULT = "~/.ardea"
 KEPT_RUNS = 20
@@ -75,6 +76,25 @@ class Home:
         raise NotFound(
             f"no topology {name_or_id} has run here; {self.root} knows {known or 'none'}",
             hint="--state DIR names another state directory",
+        )
+
+    def topology(self, state: StateManager, name_or_id: str) -> TopologyStatus:
+        """What the state knows of that name or id.
+
+        Raises:
+            NotFound: nothing; if it has run here, the hint says where its logs are.
+        """
+        try:
+            return topologies.find(state, name_or_id)
+        except NotFound as error:
+            unknown = error
+        try:
+            folder = self.find(name_or_id)
+        except NotFound:
+            raise unknown from None
+        raise NotFound(
+            f"{unknown.message}; {folder.name} ran here, and is gone from the state",
+            hint=f"`ardea logs {name_or_id}` prints its logs; {unknown.hint}",
         )
 
     def make_folder(self, topology_id: str) -> Path:

@@ -10,7 +10,6 @@ import typer
 
 from ardea.errors import ArdeaError, ClusterError, Conflict, ExitCode, NotFound, TimedOut, Unreachable, UserError
 from ardea.state.records import RunState
-from ardea.state.topologies import find
 from scheduler.daemon import DAEMON, Launch
 from scheduler.home import DEFAULT, Home
 from scheduler.kill import Killing
@@ -47,7 +46,7 @@ class Local(Scheduler):
     def kill(self, topology: str, wait_secs: float, say: Callable[[str], None]) -> None:
         """See :class:`Scheduler`; the logs stay."""
         with self._home.open_state() as state:
-            found = find(state, topology)
+            found = self._home.topology(state, topology)
             Killing(state, self._home, found, say).kill(wait_secs)
         say(f"{found.id} is gone; its logs stay in {self._home.folder(found.id)}")
 

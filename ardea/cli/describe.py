@@ -24,7 +24,6 @@ from ardea.metrics import Totals
 from ardea.protocol.incarnations import admission_of, life_of
 from ardea.state import StateManager, paths, records
 from ardea.state.records import SchedulerLocation
-from ardea.state.topologies import find
 from ardea.supervision.spec import RESTARTED
 from scheduler.control import MasterClient, Status
 from scheduler.home import Home
@@ -83,7 +82,7 @@ def describe(
         draw(name, {}, output)
         return
     with home.open_state() as manager:
-        topology = find(manager, name)
+        topology = home.topology(manager, name)
         if plan and (submitted := topology.record) is not None:
             draw(submitted.location, submitted.config, output)
             return

@@ -6,9 +6,10 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ardea.cli.listing import row, state_of
 from ardea.errors import Unreachable
 from ardea.state import StateManager
-from ardea.state.topologies import TopologyStatus, find
+from ardea.state.topologies import TopologyStatus
 from scheduler.control import MasterClient
 from scheduler.home import Home
 
@@ -31,11 +32,13 @@ def running(name: str, home: Home) -> Iterator[Running]:
         Unreachable: it does not run.
     """
     with home.open_state() as manager:
-        topology = find(manager, name)
+        topology = home.topology(manager, name)
         if not topology.running:
-            state = topology.execution.state if topology.execution else "in an unreadable state"
+            state = state_of(row(topology))
+            dead = state == "DEAD"
             raise Unreachable(
-                f"{topology.id} does not run; it is {state}", hint="`ardea list` shows which topologies run"
+                f"{topology.id} does not run; it is {state}{': nobody keeps its processes any more' if dead else ''}",
+                hint=f"`ardea kill {name}` removes what is left" if dead else "`ardea list` shows which topologies run",
             )
         with MasterClient(manager, topology.id, home.folder(topology.id)) as client:
             yield Running(manager, topology, client)

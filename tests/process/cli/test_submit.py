@@ -89,7 +89,9 @@ def test_the_life_of_a_submitted_topology(submit, ardea, state, deadline):
     assert ardea("kill", "Never", "--wait-secs", 5).returncode == 0
     assert not alive(daemon)
     assert left_in_state(state) == []
-    assert ardea("kill", "Never").returncode == ExitCode.NOT_FOUND
+    for verb in ("kill", "describe", "top"):
+        gone = ardea(verb, "Never")
+        assert (gone.returncode, "hint: `ardea logs Never`" in gone.stderr) == (ExitCode.NOT_FOUND, True)
 
 
 def test_what_is_submitted_inactive_begins_when_it_is_activated(submit, ardea, deadline):

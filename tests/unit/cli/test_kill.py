@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ardea.errors import Conflict, TimedOut
+from ardea.cli.running import running
+from ardea.errors import Conflict, NotFound, TimedOut, Unreachable
 from ardea.state import paths, records
 from ardea.state.records import SchedulerLocation, TopologyRecord
 from ardea.state.topologies import find, register
@@ -126,3 +127,21 @@ def test_somebody_who_removes_it_at_the_same_moment_is_no_error(kill, state, mon
     monkeypatch.setattr(module, "remove", removing)
     kill(wait_secs=0)
     assert left(state) == []
+
+
+def test_a_second_kill_points_at_the_logs(home, state, kill):
+    kill(wait_secs=0)
+    with pytest.raises(NotFound) as refusal:
+        home.topology(state, NAME)
+    assert refusal.value.message == f"no topology is called {NAME}; {ID} ran here, and is gone from the state"
+    assert refusal.value.hint == f"`ardea logs {NAME}` prints its logs; `ardea list` shows those that there are"
+    with pytest.raises(NotFound) as refusal:
+        home.topology(state, "other")
+    assert refusal.value.message == "no topology is called other"
+
+
+def test_a_dead_topology_is_called_dead_by_all_verbs(home, state):
+    with pytest.raises(Unreachable) as refusal, running(NAME, home):
+        pass
+    assert refusal.value.message == f"{ID} does not run; it is DEAD: nobody keeps its processes any more"
+    assert refusal.value.hint == f"`ardea kill {NAME}` removes what is left"
