@@ -5,6 +5,7 @@
      |    +-- TopologyError   the topology is wrong; ``problems`` lists all that is
      |    +-- ConfigError     a configuration key or value is wrong
      |    +-- EncodingError   a value cannot travel
+     |    +-- UsageError      an option cannot be read, or excludes another
      |    +-- FailedException raised by user code to fail a tuple quietly
      +-- StateError           the state manager's contents or storage are at fault
      |    +-- NotFound        no such topology or path
@@ -72,6 +73,12 @@ class ConfigError(UserError):
 
 class EncodingError(UserError):
     """A value that cannot be sent: unencodable, or larger than its limit."""
+
+
+class UsageError(UserError):
+    """An option that cannot be read, or that makes no sense beside another."""
+
+    exit_code = ExitCode.USAGE
 
 
 class FailedException(UserError):  # noqa: N818 -- Storm's name, which its users know

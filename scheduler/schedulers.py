@@ -7,9 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from ardea.errors import UserError
+from ardea.errors import UsageError, UserError
 from ardea.state.records import RunState
 from scheduler.submission import Submission
 
@@ -151,6 +152,11 @@ def load(name: str) -> type[Scheduler]:
     """
     found = entry_points(group=GROUP)
     if name not in found.names:
+        if name.partition(":")[0].endswith(".py") or Path(name).is_file():
+            raise UsageError(
+                f"{name} is the topology's file; the scheduler stands before it",
+                hint=f"`ardea submit local {name}` starts it on this machine; installed are {', '.join(installed())}",
+            )
         raise UserError(
             f"no scheduler is called {name}; installed are {', '.join(installed())}",
             hint="install the package that brings it into this Python's environment; docs/schedulers.md says how to "

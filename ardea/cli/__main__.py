@@ -20,10 +20,19 @@ app = typer.Typer(
 )
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(__version__)  # noqa: T201
+        raise typer.Exit
+
+
 @app.callback()
 def options(
     traceback: Annotated[
         bool, typer.Option("--debug", envvar="ARDEA_DEBUG", help="Show the traceback of an error.")
+    ] = False,
+    _: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """What stands before the verb."""

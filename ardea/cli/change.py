@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-import typer
 from rich.table import Table
 
-from ardea import config, loader
+from ardea import loader
 from ardea.cli import console, submission
 from ardea.cli.console import Output
+from ardea.errors import UsageError
 from ardea.plan import LogicalPlan
 from scheduler.difference import Difference
 from scheduler.update import Change
@@ -20,7 +20,7 @@ from scheduler.update import Change
 def asked(parallelism: list[str] | None, settings: list[str] | None, *, moving: bool) -> Change:
     """What the options mean, but for a new version."""
     tasks = dict(map(_count, parallelism or ()))
-    return Change(parallelism=tasks, overrides=submission.checked(config.parse(settings or ())), moves_keys=moving)
+    return Change(parallelism=tasks, overrides=submission.checked(submission.parsed(settings)), moves_keys=moving)
 
 
 def build(target: str, overrides: Mapping[str, Any]) -> LogicalPlan:
@@ -57,5 +57,5 @@ def show(found: Difference, output: Output) -> None:
 def _count(text: str) -> tuple[str, int]:
     component, colon, number = text.rpartition(":")
     if not (colon and component and number.isdecimal()):
-        raise typer.BadParameter(f"{text!r} is not NAME:N", param_hint="--component-parallelism")
+        raise UsageError(f"--component-parallelism takes NAME:N, not {text!r}")
     return component, int(number)

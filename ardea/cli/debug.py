@@ -16,8 +16,9 @@ from ardea.cli import console, remote
 from ardea.cli.console import Name, StateOption
 from ardea.cli.logs import Tail
 from ardea.cli.places import also_on_kubernetes
+from ardea.cli.progress import Silence
 from ardea.cli.running import Running, running
-from ardea.errors import NotFound, Unreachable, UserError
+from ardea.errors import NotFound, Unreachable, UsageError, UserError
 from ardea.plan.definition import Definition
 from ardea.plan.wire import packing_from_bytes
 from ardea.state.topologies import status as status_of
@@ -36,7 +37,7 @@ STACK_WITHIN = 5.0
 def debug(
     name: Name,
     target: Annotated[
-        str, typer.Argument(metavar="COMPONENT[-INDEX]", help="A component, or one of its tasks (from 0).")
+        str, typer.Argument(metavar="COMPONENT[:INDEX]", help="A component, or one of its tasks (from 0).")
     ],
     lines: Annotated[int, typer.Option("--lines", min=0, help="End after so many lines; 0: go on.")] = 0,
     stack: Annotated[bool, typer.Option("--stack", help="Print the stack of every thread instead.")] = False,
@@ -49,7 +50,7 @@ def debug(
     At most ten lines a second and task.
     """
     if shell:
-        raise UserError("--shell is for topologies on Kubernetes", hint="-n NAMESPACE says where it runs")
+        raise UsageError("--shell is for topologies on Kubernetes", hint="-n NAMESPACE says where it runs")
     home = Home(state)
     with running(name, home) as found:
         folder = home.folder(found.topology.id)
@@ -99,8 +100,10 @@ def _print_stack(task: str, tail: Tail) -> None:
 def _emitted(found: Running, target: str, logs: dict[str, Tail]) -> Iterator[str]:
     """The sample, as long as the topology runs."""
     renew_at = time.monotonic()
+    silence, heard = Silence(target, renew_at), False
     while True:
         now = time.monotonic()
+        silence.look(now, heard=heard)
         if now >= renew_at:
             renew_at = now + RENEW_EVERY
             try:
@@ -112,6 +115,7 @@ def _emitted(found: Running, target: str, logs: dict[str, Tail]) -> Iterator[str
             for line in tail.lines():
                 _, mark, said = line.partition(f" INFO {task}.emits: ")
                 if mark:
+                    heard = True
                     yield f"{task} {said}"
         time.sleep(LOOK_EVERY)
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from ardea.cli import console
 from ardea.cli.console import Output, OutputOption, StateOption
 from ardea.cli.places import also_on_kubernetes
-from ardea.errors import ExitCode, UserError
+from ardea.errors import ExitCode, UsageError
 from ardea.state.topologies import listing, orphans, remove
 from scheduler.capacity import PROCESS_BYTES, Machine
 from scheduler.home import Home
@@ -24,7 +24,7 @@ MIN_FILES = 1024
 
 def _on_cluster(cluster: Cluster, prune: bool, output: Output) -> None:
     if prune:
-        raise UserError("--prune is for a state directory: on Kubernetes everything goes with its root object")
+        raise UsageError("--prune is for a state directory: on Kubernetes everything goes with its root object")
     _show(cluster_checks(cluster), output)
 
 

@@ -15,21 +15,25 @@ from scheduler.kubernetes.topologies import listing as roots
 
 
 def _on_cluster(cluster: Cluster, output: Output) -> None:
-    _show([row(found.topology) for found in roots(cluster)], output)
+    _show([row(found.topology) for found in roots(cluster)], output, f"namespace {cluster.namespace}")
 
 
 @console.reports
 @also_on_kubernetes(_on_cluster)
 def list_topologies(output: OutputOption = Output.TABLE, state: StateOption = console.STATE) -> None:
     """List the topologies, the newest first."""
-    with Home(state).open_state() as manager:
+    home = Home(state)
+    with home.open_state() as manager:
         rows = [row(topology) for topology in listing(manager)]
-    _show(rows, output)
+    _show(rows, output, home.address)
 
 
-def _show(rows: list[dict[str, Any]], output: Output) -> None:
+def _show(rows: list[dict[str, Any]], output: Output, place: str) -> None:
     if output is Output.JSON:
         console.print_json({"topologies": rows})
+        return
+    if not rows:
+        console.say(f"no topologies in {place}")
         return
     cells = [
         (each["name"], each["id"], state_of(each), each["submitted_at"] or "?", each["submitted_by"] or "?")

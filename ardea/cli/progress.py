@@ -10,11 +10,13 @@ from rich.control import Control
 from rich.segment import ControlType
 from rich.text import Text
 
+from ardea.cli import console
 from ardea.metrics import Totals
 
 WINDOW = 5.0
 """Seconds over which rates and latencies are taken."""
 PLAIN_EVERY = 10.0
+SILENT_AFTER = 5.0
 _CLEAR = Control((ControlType.CARRIAGE_RETURN,), (ControlType.ERASE_IN_LINE, 2))
 
 
@@ -101,6 +103,22 @@ class Display:
         if self._drawn:
             self._console.control(_CLEAR)
             self._drawn = False
+
+
+class Silence:
+    """Says once that a component has emitted nothing for a while: whoever looks on cannot tell that from a fault."""
+
+    def __init__(self, component: str, now: float) -> None:
+        """``now``: seconds, steady."""
+        self._component, self._since = component, now
+        self._over = False
+
+    def look(self, now: float, *, heard: bool) -> None:
+        """``heard``: something has come by now."""
+        self._over = self._over or heard
+        if not self._over and now - self._since >= SILENT_AFTER:
+            self._over = True
+            console.say(f"{self._component} has emitted nothing for {SILENT_AFTER:g} s; what comes is shown at once")
 
 
 def seconds(value: float) -> str:

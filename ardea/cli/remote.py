@@ -19,6 +19,7 @@ import typer
 
 from ardea.cli import console
 from ardea.cli.console import Output
+from ardea.cli.progress import Silence
 from ardea.errors import ClusterError, ExitCode, NotFound, Unreachable, UserError
 from scheduler.control import Status
 from scheduler.kubernetes import layout, names
@@ -252,6 +253,7 @@ def _sample(cluster: Cluster, found: Found, target: str, sources: list[Source], 
     for source in sources:
         threading.Thread(target=tail, args=[source], daemon=True).start()
     printed, renew_at = 0, 0.0
+    silence = Silence(target, time.monotonic())
     try:
         while True:
             if time.monotonic() >= renew_at:
@@ -262,6 +264,7 @@ def _sample(cluster: Cluster, found: Found, target: str, sources: list[Source], 
                 printed += 1
                 if printed == most:
                     return
+            silence.look(time.monotonic(), heard=printed > 0)
             time.sleep(0.2)
     except KeyboardInterrupt:
         return  # the way to leave it

@@ -10,7 +10,7 @@ import typer
 
 from ardea.cli import change, console
 from ardea.cli.remote import described_by_master, status_in
-from ardea.errors import ExitCode, UserError
+from ardea.errors import ExitCode, UsageError
 from scheduler.control import Status
 from scheduler.kubernetes.client import Cluster
 from scheduler.kubernetes.submission import Options
@@ -38,11 +38,11 @@ def update(
 ) -> None:
     """See ``ardea update``."""
     if wish:
-        raise UserError("--wish is for the masters' own pods")
+        raise UsageError("--wish is for the masters' own pods")
     if file is None and (path_in_image or include):
-        raise UserError("--path-in-image and --include are about a FILE, which is not given; nothing was changed")
+        raise UsageError("--path-in-image and --include are about a FILE, which is not given; nothing was changed")
     if path_in_image is not None and include:
-        raise UserError("--include sends files, and with --path-in-image nothing is sent")
+        raise UsageError("--include sends files, and with --path-in-image nothing is sent")
     options = Options(image=image, path_in_image=path_in_image, include=tuple(include or ()))
     found = find_running(cluster, name)
 

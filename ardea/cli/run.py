@@ -15,7 +15,7 @@ from ardea.cli.console import Output, OutputOption, StateOption
 from ardea.cli.logs import LogName, Tail, log_files
 from ardea.cli.progress import Display, Rates, failures, summed
 from ardea.config import Settings
-from ardea.errors import ExitCode, UserError
+from ardea.errors import ExitCode, UsageError, UserError
 from ardea.metrics import Totals
 from ardea.state.records import RunState
 from scheduler import capacity
@@ -60,7 +60,7 @@ def run(
     Ctrl-C (or SIGTERM) lets open tuples finish; a second one ends the processes at once.
     """
     if logs and output is Output.JSON:
-        raise UserError("--logs writes text and -o json a document to stdout; choose one of them")
+        raise UsageError("--logs writes text and -o json a document to stdout; choose one of them")
     home = Home(state)
     made = submission.load(target, home, name=name, containers=containers, settings=settings, metrics_port=metrics_port)
     _check_components(logs or [], made)

@@ -12,6 +12,7 @@ import typer
 from ardea import config
 from ardea.cli import console
 from ardea.cli.console import Output
+from ardea.errors import ConfigError, UsageError
 from scheduler.home import Home
 from scheduler.machine import METRICS_KEY
 from scheduler.packing.report import as_json, as_table
@@ -46,7 +47,15 @@ def overrides(
 ) -> dict[str, Any]:
     """The configuration that the options make, which wins over the topology's."""
     given = {"topology.name": name, "topology.stmgrs": containers, METRICS_KEY: metrics_port}
-    return checked(config.parse(settings or ()) | {key: value for key, value in given.items() if value is not None})
+    return checked(parsed(settings) | {key: value for key, value in given.items() if value is not None})
+
+
+def parsed(settings: list[str] | None) -> dict[str, Any]:
+    """What ``--set`` says."""
+    try:
+        return config.parse(settings or ())
+    except ConfigError as error:
+        raise UsageError(error.message) from error
 
 
 def checked(given: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from ardea.cli import change, console, rollout, submission
 from ardea.cli.console import Name, Output, OutputOption, StateOption
 from ardea.cli.places import also_on_kubernetes
 from ardea.cli.running import Running, running
-from ardea.errors import UserError
+from ardea.errors import UsageError
 from ardea.plan.definition import Definition
 from ardea.state import StateManager, paths, records
 from ardea.state.records import ExecutionState
@@ -60,7 +60,7 @@ def update(
     Its spouts pause, what is on its way is processed, then it goes on with the new plan.  Can be repeated.
     """
     if image or path_in_image or include:
-        raise UserError(
+        raise UsageError(
             "--image, --path-in-image and --include are for topologies on Kubernetes",
             hint="-n NAMESPACE says where it runs",
         )

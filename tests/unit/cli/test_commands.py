@@ -12,8 +12,9 @@ from typer.testing import CliRunner
 from ardea import __version__
 from ardea.cli import reference
 from ardea.cli.__main__ import app
+from ardea.cli.change import asked
 from ardea.config import KEYS
-from ardea.errors import ExitCode
+from ardea.errors import ExitCode, UsageError
 from scheduler.schedulers import installed
 
 ROOT = Path(__file__).parents[3]
@@ -50,6 +51,7 @@ def file(tmp_path):
 
 def test_version():
     assert ardea("version").stdout == f"{__version__}\n"
+    assert ardea("--version").stdout == f"{__version__}\n"
     assert json.loads(ardea("version", "-o", "json").stdout)["ardea"] == __version__
 
 
@@ -147,7 +149,8 @@ def test_what_the_file_prints_stays_out_of_the_data(file, tmp_path, verb, option
             GOOD + "class T(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s])\n",
             ["--logs", "bb"], ExitCode.INVALID, "did you mean 'b'?",
         ),
-        (GOOD, ["--logs", "b", "-o", "json"], ExitCode.INVALID, "choose one of them"),
+        (GOOD, ["--logs", "b", "-o", "json"], ExitCode.USAGE, "choose one of them"),
+        (GOOD, ["--set", "foo"], ExitCode.USAGE, "error: --set takes key=value, not 'foo'"),
         (GOOD, ["--set", "topology.stmgrs=0"], ExitCode.INVALID, "hint: `ardea config` prints every key"),
         (GOOD, ["--name", ""], ExitCode.INVALID, "the command line: 'topology.name' takes a text, not ''"),
         (GOOD, ["--containers", "0"], ExitCode.USAGE, "Invalid value"),
@@ -165,6 +168,12 @@ def test_bad_input_is_refused_with_a_reason_and_a_code(file, tmp_path, text, opt
         assert run.stdout == ""
         assert "Traceback" not in run.stderr
         assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("text", ["add", "add:", ":2", "add:two"])
+def test_a_malformed_parallelism_is_a_wrong_command_line(text):
+    with pytest.raises(UsageError, match=f"--component-parallelism takes NAME:N, not '{text}'"):
+        asked([text], None, moving=False)
 
 
 def test_errors_begin_with_error_and_end_with_a_hint():
@@ -199,6 +208,8 @@ def test_an_unknown_topology_is_not_found(tmp_path, verb):
 
 def test_an_empty_state_lists_nothing(tmp_path):
     assert json.loads(ardea("list", "-o", "json", "--state", tmp_path).stdout) == {"topologies": []}
+    run = ardea("list", "--state", tmp_path)
+    assert (run.stdout, run.stderr.replace("\n", "")) == ("", f"no topologies in {tmp_path}")
 
 
 def test_doctor_finds_a_state_directory_that_is_a_file(tmp_path):

@@ -8,8 +8,10 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from ardea.cli.progress import Display, Rates, seconds
+from ardea.cli import debug
+from ardea.cli.progress import Display, Rates, Silence, seconds
 from ardea.cli.run import Watch
+from ardea.errors import Unreachable
 from ardea.metrics import SECONDS, Totals
 from scheduler import capacity
 from scheduler.control import Status, waiting_for
@@ -149,3 +151,31 @@ def test_time_outs_without_any_ack_are_explained_once(watched, capsys, acked, ti
     said = capsys.readouterr().err
     assert said.count("warning: 10 tuples of words timed out after 5 s: nobody acked or failed them.") == times
     assert said.count("timed out") == times
+
+
+def test_silence_is_told_once_after_five_seconds(capsys):
+    silence = Silence("words", 100.0)
+    for now in (104.9, 105.0, 200.0):
+        silence.look(now, heard=False)
+        assert ("words has emitted nothing for 5 s" in capsys.readouterr().err) == (now == 105.0)
+
+
+def test_who_has_emitted_is_not_called_silent(capsys):
+    silence = Silence("words", 100.0)
+    silence.look(104.9, heard=True)
+    silence.look(200.0, heard=False)
+    assert capsys.readouterr().err == ""
+
+
+def test_debug_tells_of_silence(monkeypatch, capsys):
+    def ask(*_: object, **__: object) -> None:
+        times.append(5.0)
+        if len(times) > 3:
+            raise Unreachable("it is over")
+
+    times = [0.0]
+    found = SimpleNamespace(client=SimpleNamespace(ask=ask), state=None, topology=SimpleNamespace(id="Sum-1"))
+    monkeypatch.setattr(debug, "status_of", lambda *_: SimpleNamespace(running=False))
+    monkeypatch.setattr(debug, "time", SimpleNamespace(monotonic=lambda: sum(times), sleep=lambda _: None))
+    assert list(debug._emitted(found, "words", {})) == []
+    assert capsys.readouterr().err.count("words has emitted nothing for 5 s") == 1

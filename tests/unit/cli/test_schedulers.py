@@ -70,6 +70,15 @@ def test_an_unknown_name_lists_those_that_are_installed(install):
     assert "error: no scheduler is called slurm; installed are kubernetes, local, memory\nhint: install" in told.stderr
 
 
+def test_whoever_forgets_the_scheduler_is_told_the_command(tmp_path):
+    told = ardea("submit", "x.py:Words")
+    assert told.exit_code == ExitCode.USAGE
+    assert "hint: `ardea submit local x.py:Words` starts it" in told.stderr
+    file = tmp_path / "topology"
+    file.touch()
+    assert f"`ardea submit local {file}`" in ardea("submit", file).stderr.replace("\n", "")
+
+
 def test_the_options_of_its_constructor_are_options_of_the_verb(install, file):
     install()
     assert "memory" in ardea("submit", "--help").stdout
