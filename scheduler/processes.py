@@ -7,8 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from ardea.supervision.machine import BACKOFF, SETTLED
+from ardea.supervision.machine import BACKOFF, REMOVED, SETTLED
 from ardea.supervision.records import Exit, read_exits, read_status
+from scheduler.exits import ExitRecords
 from scheduler.giveup import FRUITLESS_LIVES, deaths, said
 
 CLOSE = SETTLED + BACKOFF[-1]
@@ -62,6 +63,16 @@ def crash_loop(ends: Sequence[Exit], now: float) -> str:
     last = row[-1]
     lasted, ago = last.time - row[0].time, now - last.time
     return f"died {len(row)} times in {lasted:.0f} s, the last time {ago:.0f} s ago: {said(last)}"
+
+
+def died_since(folder: Path, since: float) -> list[str]:
+    """What each process of this topology said of its last death, if it died after ``since`` (Unix seconds)."""
+    found = {}
+    for name, ends in ExitRecords(folder, ()).read().items():
+        late = [end for end in deaths(ends) if end.time >= since and said(end) != REMOVED]
+        if late:
+            found[name] = f"{late[-1].name} died: {said(late[-1])}"
+    return [text for _, text in sorted(found.items())]
 
 
 def _rows(folder: Path, container: int | None, now: float) -> list[ProcessRow]:

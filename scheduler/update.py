@@ -248,8 +248,8 @@ class Updating:
         if progress is None:
             return False
         if progress.running:
-            waits = f": waiting for {', '.join(progress.late[:4])}" if progress.late else ""
-            self._tell(f"{progress.step}{waits}")
+            late = f": {', '.join(progress.late[:4])}" if progress.late else ""
+            self._tell(f"{progress.step}{late}")
         elif progress.id == self._wish.id:
             if progress.step == "refused":
                 raise Refused(

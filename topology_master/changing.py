@@ -111,7 +111,7 @@ class Draining:
                 return f"has {told.open - told.waiting:,} open trees"
             if task in self.difference.leaving and told.open:
                 return f"has {told.open:,} rows to send again"
-        return "" if resting else "does not rest"
+        return "" if resting else "is not at rest yet"
 
     def look(self, ending: Ending, now: float) -> Advice:
         """What to do now."""

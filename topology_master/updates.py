@@ -219,7 +219,7 @@ class Updates:
             former, present = self._former, self._definition
             build = former.build if former.build == present.build else present.epoch + 1
             back = msgspec.structs.replace(former, build=build, highest=present.highest)
-            why = f"{_few(self._late)} after {switch.patience:g} s"
+            why = f"after {switch.patience:g} s, {_few(self._late)}"
             self._begin_switch(back, None, Switch(switch.id, put_back=why), 0.0)
 
     def _refuse(self, reason: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -20,10 +21,12 @@ from ardea.state.records import ExecutionState
 from scheduler import keys
 from scheduler.difference import difference
 from scheduler.home import Home
-from scheduler.update import Change, Updating, Version, next_of, room
+from scheduler.processes import died_since
+from scheduler.update import Change, Refused, Updating, Version, next_of, room
 from topology_master.updates import Wish
 
 UP_WITHIN = 60.0
+_SHOWN_CAUSES = 4
 
 
 @console.reports
@@ -77,7 +80,12 @@ def update(
             change.show(difference(present, next_), output)
             return
         made = _made(present, next_, home, UP_WITHIN if wait_secs is None else wait_secs)
-        Updating(found.client, made, console.say).update()
+        began = time.time()
+        try:
+            Updating(found.client, made, console.say).update()
+        except Refused as refused:
+            causes = died_since(home.folder(found.topology.id), began)[:_SHOWN_CAUSES]
+            raise Refused("\n".join((refused.message, *causes)), hint=refused.hint) from refused
     console.say(f"{found.topology.id} works by the new plan; `ardea describe {name}` shows it")
 
 

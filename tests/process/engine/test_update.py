@@ -173,6 +173,7 @@ def test_a_broken_version_is_put_back(counted, tmp_path):
     assert code == 1, said
     assert "does not work by it yet" in said
     assert "after 8 s" in said
+    assert "died: RuntimeError: broken at broken.py:" in said
     assert "the topology goes on as it was" in said
     counted.works()
     counted.finish()

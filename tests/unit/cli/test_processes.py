@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ardea.supervision.machine import REMOVED
 from ardea.supervision.records import Exit, write_exit, write_status
 from ardea.supervision.spec import RESTARTED
-from scheduler.processes import CLOSE, crash_loop, processes
+from scheduler.processes import CLOSE, crash_loop, died_since, processes
 
 
 def death(at: float, reason: str = "exit 75 (words-0: OSError: no route at words.py:7)", code: int = 75) -> Exit:
@@ -56,3 +57,19 @@ def test_every_process_is_found_with_its_container(tmp_path):
     assert (task.container, task.name, task.state, task.restarts, task.last_end) == (1, "words-0", "waiting", 3, 3.0)
     assert task.crash_loop.startswith("died 3 times in 2 s, the last time 1 s ago: ")
     assert processes(tmp_path / "nothing", now=0.0) == []
+
+
+def test_who_died_lately_is_told_with_its_last_words(tmp_path):
+    """Neither who died before, nor who was ended."""
+    container = tmp_path / "container-1"
+    for name, at, reason in (
+        ("b-0", 5, "exit 75 (b-0: OSError: before)"),
+        ("b-0", 12, "exit 75 (b-0: OSError: first)"),
+        ("b-0", 13, "exit 75 (b-0: OSError: second)"),
+        ("b-0", 14, f"exit 75 ({RESTARTED})"),
+        ("c-0", 9, "exit 75 (c-0: OSError: before)"),
+        ("d-0", 15, f"killed by SIGTERM ({REMOVED})"),
+        ("a-0", 15, "exit 78 (a-0: ConfigError: no url)"),
+    ):
+        write_exit(container, Exit(name, 1, 1, 75, None, reason, at))
+    assert died_since(tmp_path, 10) == ["a-0 died: ConfigError: no url", "b-0 died: OSError: second"]
