@@ -36,7 +36,7 @@ def why_not(
     """
     if not isinstance(row, list | tuple):
         return EncodingError(
-            f"{where}: a {type_name(row)} was emitted; a row is a list or a tuple of values",
+            f"{where}: a value of type {type_name(row)} was emitted; a row is a list or a tuple of values",
             hint="emit([value]) for a stream of one field",
         )
     if len(row) != len(fields):
@@ -53,7 +53,7 @@ def why_not(
     except EncodingError:
         refusal = codec.explain([row])
         return EncodingError(
-            f"{where}, field {fields[refusal.field]}: a {refusal.type} cannot be sent: {refusal.reason}"
+            f"{where}, field {fields[refusal.field]}: a value of type {refusal.type} cannot be sent: {refusal.reason}"
         )
     if size > max_bytes:
         return _too_large(where, size, max_bytes)

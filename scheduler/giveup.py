@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ardea.errors import ExitCode
+from ardea.supervision.machine import EARLY
 from ardea.supervision.records import Exit
 from ardea.supervision.spec import RESTARTED
 
@@ -98,4 +99,5 @@ def permanent(exits: Iterable[Exit]) -> str | None:
 def said(end: Exit) -> str:
     """What the process said of its end, else how it ended."""
     within = re.fullmatch(r"[^(]*\((.*)\)", end.reason, re.DOTALL)
-    return (within[1] if within else end.reason).removeprefix(f"{end.name}: ")
+    words = (within[1] if within else end.reason).removeprefix(f"{end.name}: ")
+    return f"exited with 0 {words}" if words == EARLY else words

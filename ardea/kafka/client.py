@@ -83,7 +83,7 @@ def _resolved(key: str, value: Any) -> Any:
     if isinstance(value, (bool, int, float)):
         return value
     if not isinstance(value, str):  # the client would take a list's or a dictionary's text as it prints
-        raise ConfigError(f"{key} is a text, a number or a truth value, not a {type(value).__name__}")
+        raise ConfigError(f"{key} is a text, a number or a truth value, not of type {type(value).__name__}")
     kind, colon, where = value.partition(":")
     if colon and kind == "env":
         if where not in os.environ:

@@ -185,7 +185,9 @@ class RecordSpout(Spout):
             return list(map(self.source.translate, messages))
         batch = translate(messages)
         if not isinstance(batch, arrow().RecordBatch):
-            raise UserError(f"translate_batch made a {type(batch).__qualname__}, not a pyarrow.RecordBatch")
+            raise UserError(
+                f"translate_batch made a value of type {type(batch).__qualname__}, not a pyarrow.RecordBatch"
+            )
         if batch.num_rows != len(messages):
             raise UserError(f"translate_batch made {batch.num_rows} rows of {len(messages)} records")
         return batch

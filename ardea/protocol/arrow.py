@@ -24,7 +24,7 @@ def encode_batch(batch: pa.RecordBatch) -> memoryview:
     library = arrow()
     if not isinstance(batch, library.RecordBatch):
         raise EncodingError(
-            f"a {type(batch).__qualname__} was emitted as an Arrow batch",
+            f"a value of type {type(batch).__qualname__} was emitted as an Arrow batch",
             hint="Emit a pyarrow.RecordBatch; a table has to_batches().",
         )
     sink = library.BufferOutputStream()

@@ -117,7 +117,7 @@ class _Values:
         return column
 
     def described(self, place: int) -> str:
-        return f"a {type_name(self._values[place])}"
+        return f"a value of type {type_name(self._values[place])}"
 
     def __len__(self) -> int:
         return len(self._values)

@@ -29,7 +29,9 @@ def unwrap(value: Any) -> Any:
     try:
         return as_py(value)
     except (ValueError, OverflowError) as error:
-        raise EncodingError(f"Arrow cannot turn a {type_name(value)} into a Python value: {error}") from error
+        raise EncodingError(
+            f"Arrow cannot turn a value of type {type_name(value)} into a Python value: {error}"
+        ) from error
 
 
 def _from_numpy(value: np.generic[Any]) -> Any:
@@ -39,7 +41,7 @@ def _from_numpy(value: np.generic[Any]) -> Any:
         plain = _whole_microseconds(value)
     if isinstance(plain, np.generic):
         raise EncodingError(
-            f"Python has no value for a {type_name(value)} like {value!s}",
+            f"Python has no value for {value!s}, of type {type_name(value)}",
             hint="Round it to microseconds or to float64, or send it as text.",
         )
     return plain

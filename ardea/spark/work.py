@@ -156,7 +156,7 @@ def frame_of(job: SparkJob, spark: Any) -> Any:
     frame = job.function(spark)
     name = job.function.__name__
     if not isinstance(frame, DataFrame):
-        raise UserError(f"{name}() returned a {type(frame).__qualname__}, and not a Spark DataFrame")
+        raise UserError(f"{name}() returned a value of type {type(frame).__qualname__}, and not a Spark DataFrame")
     found = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
     if problems := list(differences(job.columns, found)):
         raise UserError(

@@ -126,3 +126,8 @@ def test_the_first_permanent_end_is_the_cause():
 
 def test_an_end_without_words_says_how():
     assert said(ended("a-0", 0)) == "exit 75"
+
+
+def test_an_exit_0_that_is_not_believed_is_called_one():
+    reason = "exit 0 (before its work was done)"
+    assert said(ended("a-0", 0, reason=reason)) == "exited with 0 before its work was done"

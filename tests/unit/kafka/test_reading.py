@@ -245,8 +245,8 @@ def test_what_cannot_be_translated_leaves_on_its_own_stream_and_is_committed_wit
     ("translate", "said"),
     [
         (lambda messages: pa.record_batch({"n": [1] * (len(messages) - 1)}), "made 2 rows of 3 records"),
-        (lambda messages: pa.table({"n": [1] * len(messages)}), "made a Table"),
-        (lambda messages: None, "made a NoneType"),
+        (lambda messages: pa.table({"n": [1] * len(messages)}), "made a value of type Table"),
+        (lambda messages: None, "made a value of type NoneType"),
     ],
 )  # fmt: skip
 def test_translate_batch_makes_a_record_batch_with_a_row_for_each(monkeypatch, translate, said):

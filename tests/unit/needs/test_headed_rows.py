@@ -148,9 +148,9 @@ def test_who_has_one_stream_may_emit_behind_a_head():
 @pytest.mark.parametrize(
     ("head", "bad", "problem"),
     [
-        ((1, "a"), ({1},), "stream two, field word: a set cannot be sent"),
+        ((1, "a"), ({1},), "stream two, field word: a value of type set cannot be sent"),
         (("x" * 20_000_000, "a"), ("u",), "stream two: a tuple of 20,000,"),
-        (({1}, "a"), ("u",), "stream two, field n: a set cannot be sent"),
+        (({1}, "a"), ("u",), "stream two, field n: a value of type set cannot be sent"),
         ((1, "a"), ("u", 2), "a tuple has 4 values, the stream declares 3"),
         ((1, "a"), (), "a tuple has 2 values, the stream declares 3"),
     ],

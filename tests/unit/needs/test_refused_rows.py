@@ -8,15 +8,27 @@ from ardea import Bolt, Grouping, Spout, Stream, TaskHook, Topology
 from ardea.testing import Cluster, CollectBolt, RowsSpout, run
 
 BAD = {
-    "type": ([1, {1, 2}], "component spout, stream default, field word: a set cannot be sent"),
-    "nested": ([1, [object()]], "component spout, stream default, field word: a object cannot be sent"),
+    "type": ([1, {1, 2}], "component spout, stream default, field word: a value of type set cannot be sent"),
+    "nested": ([1, [object()]], "component spout, stream default, field word: a value of type object cannot be sent"),
     "size": ([1, b"x" * 20_000_000], "component spout, stream default: a tuple of 20,000,"),
     "few": ([1], "component spout, stream default: a tuple has 1 values, the stream declares 2 (n, word)"),
     "many": ([1, 2, 3], "component spout, stream default: a tuple has 3 values, the stream declares 2 (n, word)"),
-    "text": ("ab", "component spout, stream default: a str was emitted; a row is a list or a tuple of values"),
-    "bytes": (b"ab", "component spout, stream default: a bytes was emitted; a row is a list or a tuple of values"),
-    "dict": ({1: 2, 3: 4}, "component spout, stream default: a dict was emitted; a row is a list or a tuple of values"),
-    "number": (5, "component spout, stream default: a int was emitted; a row is a list or a tuple of values"),
+    "text": (
+        "ab",
+        "component spout, stream default: a value of type str was emitted; a row is a list or a tuple of values",
+    ),
+    "bytes": (
+        b"ab",
+        "component spout, stream default: a value of type bytes was emitted; a row is a list or a tuple of values",
+    ),
+    "dict": (
+        {1: 2, 3: 4},
+        "component spout, stream default: a value of type dict was emitted; a row is a list or a tuple of values",
+    ),
+    "number": (
+        5,
+        "component spout, stream default: a value of type int was emitted; a row is a list or a tuple of values",
+    ),
 }
 
 
