@@ -12,7 +12,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from ardea.cli import console, remote
+from ardea.cli import console, documents, remote
 from ardea.cli.console import Name, Output, OutputOption, StateOption
 from ardea.cli.drawing import draw
 from ardea.cli.listing import row, state_of
@@ -105,7 +105,7 @@ def describe(
         "version": record.ardea_version if record else None,
         "kept_by": msgspec.to_builtins(keeper),
         "master_silent": silence or None,
-        "status": msgspec.to_builtins(status),
+        "status": documents.of_status(status),
         "processes": msgspec.to_builtins(rows),
         "metrics_ports": metrics_ports(folder) if topology.running else None,
         "folder": str(folder),

@@ -6,11 +6,10 @@ import difflib
 from pathlib import Path
 from typing import Annotated, Any
 
-import msgspec
 import typer
 from rich.console import Console
 
-from ardea.cli import console, submission
+from ardea.cli import console, documents, submission
 from ardea.cli.console import Output, OutputOption, StateOption
 from ardea.cli.logs import LogName, Tail, log_files
 from ardea.cli.progress import Display, Rates, failures, summed
@@ -216,7 +215,7 @@ def _document(run: LocalRun, outcome: Outcome) -> dict[str, Any]:
         "state": outcome.state.value,
         "reason": outcome.reason,
         "seconds": round(outcome.seconds, 3),
-        "components": msgspec.to_builtins(dict(outcome.components)),
+        "components": {name: documents.of_totals(totals) for name, totals in outcome.components.items()},
         "errors": list(outcome.errors),
         "folder": str(run.folder),
     }

@@ -25,6 +25,7 @@ def test_a_bounded_topology_runs_to_its_end(ardea, state):
     document = json.loads(run.stdout)
     assert document["state"] == "SUCCEEDED"
     assert document["components"]["numbers"]["acked"] == 4000
+    assert document["components"]["numbers"]["complete_latency_seconds"]["p99"] > 0
     assert document["components"]["add"]["executed"] == 4000
     assert left_in_state(state) == []
     assert "the sum is 3998000" in ardea("logs", "Sum", "add:0").stdout
