@@ -419,7 +419,7 @@ class Bolt(Component):
 
         Raises:
             UserError: undeclared or direct stream, or wrong thread.
-            EncodingError: one of them has another number of values than the stream has fields, or no key to route by.
+            EncodingError: one of them has no key to route by.
         """
         return self._collector.emit_rows(rows, stream, head)
 

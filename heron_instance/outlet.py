@@ -8,6 +8,7 @@ queue, in the order of emission towards each task.
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -206,15 +207,10 @@ class Outlet:
         return tasks
 
     def emit_routed(self, buffer: StreamBuffer, rows: Sequence[Sequence[Any]], mark: Any) -> dict[int, int]:
-        """Routes many rows at once; how many each task gets.
-
-        Raises:
-            UserError: one of them is no row of the stream, or has no key.
-        """
+        """Routes many rows at once; how many each task gets."""
         if not well_formed(rows, len(buffer.plan.fields)):
-            where = f"component {self.task.component}, stream {buffer.plan.name}"
-            errors = (why_not(row, where, buffer.plan.fields, (), self.codec, self._max_tuple) for row in rows)
-            raise next(error for error in errors if error is not None)
+            buffer.unfold()
+            return dict(Counter(task for row in rows for task in self.emit_chosen(buffer, row, mark)))
         head: tuple[Any, ...] = ()
         body, encoded = rows, b""
         if isinstance(rows, HeadedRows) and (encoded := self._encoded_head(rows.head)):

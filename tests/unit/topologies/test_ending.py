@@ -253,7 +253,7 @@ def test_nobody_is_left_when_a_topology_fails_with_held_output():
         assert cluster.held_bytes("flood-0")
         cluster.run_until(lambda: cluster.over, 60)
         assert cluster.state == "FAILED"
-        assert cluster.reason.startswith("bad-0: Unknown stream ID: no such stream")
+        assert cluster.reason.startswith("bad-0 cannot go on: Unknown stream ID: no such stream")
 
 
 @pytest.mark.parametrize("wait", [None, 0.0])
