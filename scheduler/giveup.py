@@ -18,6 +18,7 @@ HOPELESS_FAILURES = 100
 HOPELESS_ATTEMPTS = 5
 """Failures of each open row, where few rows would need minutes of back-off to fail a hundred times."""
 FRUITLESS_LIVES = 3
+VAIN_LIVES = 5
 SHORT = 30.0
 """Seconds within which so many ends of a process that runs no user code are too many."""
 
@@ -50,6 +51,37 @@ class NothingAcked:
         if not self._patience or failures < enough or now - self._since < self._patience:
             return None
         return f"{failures:,} tuples failed and none was acked for {now - self._since:.0f} s"
+
+
+class DiesInVain:
+    """A task dies again and again, and no tuple is acked for so long; whether it has ever worked or not."""
+
+    def __init__(self, patience: float = PATIENCE) -> None:
+        """``patience`` in seconds; 0: never gives up."""
+        self._patience = patience
+        self._acked = -1
+        self._since = 0.0
+
+    def observe(
+        self, now: float, acked: int, exits: Mapping[str, Sequence[Exit]], tasks: Collection[str]
+    ) -> str | None:
+        """The reason to give up, if there is one.
+
+        Args:
+            now: seconds since 1970, as the ends have them.
+            acked: trees that the spouts saw completed.
+            exits: the ends of each process, oldest first.
+            tasks: the names that are tasks.
+        """
+        if acked != self._acked:
+            self._acked, self._since = acked, now
+        if not self._patience or now - self._since < self._patience:
+            return None
+        for name in tasks:
+            bad = [end for end in deaths(exits.get(name, ())) if end.time >= self._since]
+            if len(bad) >= VAIN_LIVES:
+                return f"{name} died {len(bad)} times and no tuple was acked meanwhile: {said(bad[-1])}"
+        return None
 
 
 class NothingDone:

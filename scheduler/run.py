@@ -27,12 +27,12 @@ from ardea.state.records import ExecutionState, RunState
 from ardea.state.topologies import listing, register, remove
 from ardea.supervision.child import Child
 from ardea.supervision.logfile import LogFile
-from ardea.supervision.records import take_reason
+from ardea.supervision.records import Exit, take_reason
 from scheduler import capacity
 from scheduler.control import MasterClient, Status
 from scheduler.exits import ExitRecords
 from scheduler.follow import Follower
-from scheduler.giveup import PATIENCE, NothingAcked, NothingDone, permanent
+from scheduler.giveup import PATIENCE, DiesInVain, NothingAcked, NothingDone, permanent
 from scheduler.home import Home, hold, is_locked
 from scheduler.local import LocalScheduler
 from scheduler.submission import Submission
@@ -106,6 +106,7 @@ class LocalRun:
         self._settings = Settings.of(submission.plan.config)
         self._tasks = {instance.name: instance for instance in submission.packing.instances}
         self._nothing_acked, self._nothing_done = NothingAcked(give_up), NothingDone()
+        self._dies_in_vain = DiesInVain(give_up)
         self._exits = ExitRecords(self.folder, self._tasks)
         self._spouts = {component.name for component in submission.plan.spouts}
         self._failure = ""
@@ -242,6 +243,11 @@ class LocalRun:
         self._exits = ExitRecords(self.folder, self._tasks)
         self._spouts = {component.name for component in submission.plan.spouts}
 
+    @property
+    def ends(self) -> dict[str, list[Exit]]:
+        """The last ends of each process that ended, oldest first."""
+        return self._exits.read()
+
     def _end_by(self, deadline: float) -> None:
         self._deadline = deadline if self._deadline is None else min(self._deadline, deadline)
 
@@ -258,10 +264,12 @@ class LocalRun:
         failed = sum(t.failed + t.timed_out + t.lost for t in spouts)
         worked = {p.process for p in (status.processes if status else ()) if p.totals.emitted or p.totals.executed}
         pending = sum(t.pending for t in spouts)
-        reason = self._nothing_acked.observe(now, sum(t.acked for t in spouts), failed, pending)
+        acked, ends = sum(t.acked for t in spouts), self.ends
+        reason = self._nothing_acked.observe(now, acked, failed, pending)
         if reason and status is not None and status.errors:
             reason += f"; the last error: {status.errors[-1]}"
-        if reason := reason or self._nothing_done.observe(self._exits.read(), self._tasks.keys(), worked):
+        reason = reason or self._dies_in_vain.observe(time.time(), acked, ends, self._tasks.keys())
+        if reason := reason or self._nothing_done.observe(ends, self._tasks.keys(), worked):
             self._failure = f"given up: {reason}"
             self._end_by(now + ANSWER_WITHIN)
             self._ask()
@@ -312,7 +320,7 @@ class LocalRun:
     def _verdict(self) -> ExecutionState:
         """Of a topology whose master had no last word."""
         left = take_reason(self.folder, SUPERVISOR)
-        ends = [end for each in self._exits.read().values() for end in each]
+        ends = [end for each in self.ends.values() for end in each]
         if reason := self._failure or self._tenure.ended:
             return ExecutionState(RunState.FAILED, reason)
         if self.stage is not Stage.RUNNING:

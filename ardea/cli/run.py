@@ -19,7 +19,7 @@ from ardea.metrics import Totals
 from ardea.state.records import RunState
 from scheduler import capacity
 from scheduler.control import waiting_for
-from scheduler.giveup import PATIENCE
+from scheduler.giveup import PATIENCE, deaths, said
 from scheduler.home import Home
 from scheduler.keep import Keeper
 from scheduler.machine import MetricsPort
@@ -97,6 +97,7 @@ class Watch(Keeper):
         """Shows what is new."""
         self._print_logs()
         self._print_errors()
+        self._print_deaths()
         self._print_timeouts()
         self._draw()
 
@@ -159,6 +160,16 @@ class Watch(Keeper):
             if kind not in self._shown and len(self._shown) < _SHOWN_ERRORS:
                 self._shown.add(kind)
                 self._say(error, "warning", "yellow")
+
+    def _print_deaths(self) -> None:
+        """Each kind of death once: a process that is started again and again looks like one that does nothing."""
+        for name, ends in self.run.ends.items() if self.run.stage is Stage.RUNNING else ():
+            for end in deaths(ends):
+                text = said(end)
+                kind = f"{name} {text.partition(' (pid ')[0]}"
+                if end.code != ExitCode.PERMANENT and kind not in self._shown and len(self._shown) < _SHOWN_ERRORS:
+                    self._shown.add(kind)
+                    self._say(f"{name} died: {text}; it is started again", "warning", "yellow")
 
     def _print_timeouts(self) -> None:
         """Once: time-outs where nothing is acked look like a topology that does nothing."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.supervision.records import Exit
-from scheduler.giveup import NothingAcked, NothingDone, permanent, said
+from scheduler.giveup import DiesInVain, NothingAcked, NothingDone, permanent, said
 
 
 def ended(name: str, at: float, code: int | None = 75, reason: str = "exit 75") -> Exit:
@@ -131,3 +131,27 @@ def test_an_end_without_words_says_how():
 def test_an_exit_0_that_is_not_believed_is_called_one():
     reason = "exit 0 (before its work was done)"
     assert said(ended("a-0", 0, reason=reason)) == "exited with 0 before its work was done"
+
+
+def test_five_deaths_without_an_ack_for_thirty_seconds_are_in_vain():
+    """Of one that has worked: its flush fails, say, each time that all is done."""
+    rule, ends = DiesInVain(), [ended("count-0", at) for at in (1, 2, 5, 9, 14)]
+    assert rule.observe(0, 7, {}, {"count-0"}) is None
+    assert rule.observe(29, 7, {"count-0": ends}, {"count-0"}) is None
+    assert rule.observe(30, 7, {"count-0": ends[:4]}, {"count-0"}) is None
+    assert rule.observe(30, 7, {"container-1/stream-manager": ends}, {"count-0"}) is None
+    reason = rule.observe(30, 7, {"count-0": ends}, {"count-0"})
+    assert reason == "count-0 died 5 times and no tuple was acked meanwhile: exit 75"
+
+
+def test_an_ack_begins_the_count_of_deaths_anew():
+    rule, ends = DiesInVain(), {"count-0": [ended("count-0", at) for at in (1, 2, 5, 9, 14)]}
+    rule.observe(0, 7, {}, {"count-0"})
+    assert rule.observe(20, 8, ends, {"count-0"}) is None
+    assert rule.observe(60, 8, ends, {"count-0"}) is None
+
+
+def test_deaths_never_end_a_run_that_is_to_go_on():
+    rule = DiesInVain(0)
+    rule.observe(0, 0, {}, {"count-0"})
+    assert rule.observe(1e6, 0, {"count-0": [ended("count-0", at) for at in range(1, 9)]}, {"count-0"}) is None
