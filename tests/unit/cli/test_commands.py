@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from ardea import __version__
 from ardea.cli import reference
-from ardea.cli.__main__ import app
 from ardea.cli.change import asked
+from ardea.cli.verbs import app
 from ardea.config import KEYS
 from ardea.errors import ExitCode, UsageError
 from scheduler.schedulers import installed

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ardea.cli.__main__ import app
+from ardea.cli.verbs import app
 from ardea.errors import ExitCode
 from ardea.state.records import RunState
 from ardea.testing.schedulers import TOPOLOGIES, check_scheduler
