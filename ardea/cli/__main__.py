@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _INTERRUPTED = 130  # as in ardea.errors, which is not loaded yet
@@ -14,12 +15,18 @@ def main() -> None:
     stops = [n for n in _STOPS if signal.getsignal(n) is not signal.SIG_IGN]  # nohup
     for number in stops:
         signal.signal(number, _leave)
+    from ardea.cli.streams import Unwritable, guard
+
+    guard()
+    from ardea.cli import console
     from ardea.cli.verbs import app
 
     for number in stops:
         signal.signal(number, signal.default_int_handler)
     try:
         app(prog_name="ardea")
+    except Unwritable as error:
+        sys.exit(1 if error.unread else console.report(error))  # as `head` does to others
     finally:
         for number in stops:
             signal.signal(number, _leave)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import functools
 import json
-import os
 import sys
 import traceback
 from collections.abc import Callable
@@ -16,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from ardea.cli.streams import Unwritable
 from ardea.errors import ArdeaError, ExitCode
 from scheduler.home import DEFAULT
 from scheduler.machine import State
@@ -72,17 +71,12 @@ def reports(command: Callable[P, None]) -> Callable[P, None]:
         try:
             command(*args, **kwargs)
             sys.stdout.flush()
-        except BrokenPipeError:
-            # Whoever read stdout is gone; Python would complain about it once more at its end.
-            with contextlib.suppress(OSError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(ExitCode.FAILED) from None
+        except (typer.Exit, Unwritable):
+            raise
         except KeyboardInterrupt:
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         except (ArdeaError, OSError) as error:
             raise typer.Exit(report(error)) from None
-        except typer.Exit:
-            raise
         except Exception as error:
             say(f"{type(error).__name__}: {error}", "error: a fault of Ardea itself", "bold red")
             if debug:

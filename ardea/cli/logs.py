@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Iterator
@@ -74,18 +75,19 @@ class Tail:
             os.lseek(self._fd, 0, os.SEEK_END)
             self._rest = b""
 
-    def lines(self) -> Iterator[str]:
-        """The complete lines that were added since the last call."""
+    def lines(self, most: float = math.inf) -> Iterator[str]:
+        """The complete lines that were added since the last call; behind ``most`` bytes or so the rest can wait."""
         while True:
             if self._fd is None:
                 try:
                     self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
                 except FileNotFoundError:
                     return
-            while chunk := os.read(self._fd, _CHUNK):
+            while most > 0 and (chunk := os.read(self._fd, _CHUNK)):
+                most -= len(chunk)
                 *whole, self._rest = (self._rest + chunk).split(b"\n")
                 yield from self._chosen(whole)
-            if not self._rotated(self._fd):
+            if most <= 0 or not self._rotated(self._fd):
                 return
             self.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,8 +14,9 @@ from ardea.cli import console, documents, submission
 from ardea.cli.console import Output, OutputOption, StateOption
 from ardea.cli.logs import LogName, Tail, log_files
 from ardea.cli.progress import Display, Rates, failures, summed
+from ardea.cli.streams import Unwritable
 from ardea.config import Settings
-from ardea.errors import ExitCode, UsageError, UserError
+from ardea.errors import ClusterError, ExitCode, UsageError, UserError
 from ardea.metrics import Totals
 from ardea.state.records import RunState
 from scheduler import capacity
@@ -27,6 +29,7 @@ from scheduler.run import LocalRun, Outcome, Stage
 from scheduler.submission import Submission
 
 _SHOWN_ERRORS = 5
+_BLOCK = 1 << 20
 
 EXIT_CODES = {
     RunState.SUCCEEDED: ExitCode.OK,
@@ -70,6 +73,8 @@ def run(
     outcome = watch.run_to_end()
     if output is Output.JSON:
         console.print_json(_document(watch.run, outcome))
+    if watch.lost is not None:
+        raise ClusterError(f"{watch.lost.message}; {watch.run.topology} was stopped for it, and ended {outcome.state}")
     raise typer.Exit(EXIT_CODES[outcome.state])
 
 
@@ -81,6 +86,7 @@ class Watch(Keeper):
         super().__init__(run)
         self._logs = logs
         self._tails: dict[Path, tuple[LogName, Tail]] = {}
+        self.lost: Unwritable | None = None  # stdout takes no more
         self._rates = Rates({spout.name for spout in run.submission.plan.spouts})
         self._display = Display(stderr, run.submission.plan.name)
         self._shown: set[str] = set()
@@ -103,7 +109,8 @@ class Watch(Keeper):
 
     def ended(self, outcome: Outcome) -> None:
         """Sums up."""
-        self._print_logs()
+        while self._print_logs() and not self._signals:
+            pass
         self._display.clear()
         self._summary(outcome)
 
@@ -139,16 +146,27 @@ class Watch(Keeper):
             state = "STOPPING"
         self._display.show(state, now, capacity.no_room(run.folder) or waiting or self._rates.line(now))
 
-    def _print_logs(self) -> None:
+    def _print_logs(self) -> bool:
+        """What is new, at most a block of each log, for a flood of prints must not keep signals away; if any."""
         for selection in self._logs:
             for log in _present(self.run.folder, selection):
                 if log.path not in self._tails:
                     self._tails[log.path] = log, Tail(log.path, marks=False)
+        lines: list[str] = []
         for log, tail in self._tails.values():
             prefix = f"{log.label}: " if len(self._expected()) > 1 else ""
-            for line in tail.lines():
-                self._display.clear()
-                print(f"{prefix}{line}", flush=True)  # noqa: T201
+            lines += [f"{prefix}{line}\n" for line in tail.lines(_BLOCK)]
+        if not lines:
+            return False
+        self._display.clear()
+        try:
+            sys.stdout.write("".join(lines))
+            sys.stdout.flush()
+        except Unwritable as error:
+            self.lost, self._logs, self._tails = error, [], {}
+            if self.run.stage is Stage.RUNNING and not self.run.over:
+                self.stopping(self.run.stop())
+        return True
 
     def _expected(self) -> list[str]:
         return [i.name for i in self.run.submission.packing.instances if i.component in self._logs]

@@ -9,6 +9,7 @@ import re
 import resource
 import signal
 import socket
+import subprocess
 
 import pytest
 
@@ -223,4 +224,20 @@ def test_whoever_stops_reading_ends_the_run(start, state):
     run.stdout.close()
     assert run.wait(timeout=30) == ExitCode.FAILED
     run.stdout = None
+    (error,) = [line for line in run.stderr.read().splitlines() if line.startswith("error: ")]
+    assert "stdout cannot be written: Broken pipe; Chatty-" in error
+    assert error.endswith(" was stopped for it, and ended KILLED")
+    assert left_in_state(state) == []
+
+
+def test_a_stderr_that_takes_nothing_costs_its_lines_only(ardea, tmp_path):
+    with (tmp_path / "empty").open("x"), (tmp_path / "empty").open() as refuses:
+        assert ardea("run", topology("Sum"), "--logs", "add", stderr=refuses).stdout == "the sum is 3998000\n"
+
+
+def test_a_flood_of_prints_does_not_keep_a_signal_away(start, ardea, deadline, state):
+    run = start("run", topology("Flood"), "--logs", "floods", stdout=subprocess.DEVNULL)
+    deadline(lambda: acked(ardea, "Flood"), "tuples are acked")
+    run.send_signal(signal.SIGINT)
+    assert run.wait(timeout=30) == ExitCode.INTERRUPTED
     assert left_in_state(state) == []

@@ -211,6 +211,16 @@ class Talks(Endless):
         print("a line")
 
 
+class Floods(Bolt):
+    def process(self, tup):
+        print("a line\n" * 10_000)
+
+
+class Flood(Topology):
+    numbers = Endless.spec(config={"topology.max.spout.pending": 10})
+    floods = Floods.spec(inputs=[numbers], par=2)
+
+
 class Stuck(Topology):
     numbers = Endless.spec(config={"topology.max.spout.pending": 10})
     waits = Waits.spec(inputs=[numbers])

@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, TextIO
 
 import pytest
 
@@ -27,6 +29,18 @@ def command(code: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
 
 
+def ardea(*args: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "timeout": 60, "check": False}
+    return subprocess.run([sys.executable, "-P", "-m", "ardea.cli", *args], **{**streams, **options})
+
+
+@pytest.fixture
+def refuses(tmp_path: Path) -> Iterator[TextIO]:
+    """A file that takes no byte, as a full disk does not."""
+    with (tmp_path / "empty").open("x"), (tmp_path / "empty").open() as file:
+        yield file
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_while_its_verbs_are_loaded_ends_it_silently(number):
     run = command(SLOW.format(at="typer", number=int(number), arguments=["version"]))
@@ -45,3 +59,28 @@ def test_until_then_it_loads_the_standard_library_only():
     code = "import sys; before = set(sys.modules); import ardea.cli.__main__; print(*set(sys.modules) - before)"
     loaded = {name.partition(".")[0] for name in command(code).stdout.split()}
     assert loaded - sys.stdlib_module_names == {"ardea"}
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["version"], ["version", "-o", "json"], ["config"]])
+def test_a_stdout_that_cannot_be_written_is_named_once(refuses, arguments):
+    run = ardea(*arguments, stdout=refuses)
+    assert (run.returncode, run.stderr) == (1, "error: stdout cannot be written: Bad file descriptor\n")
+
+
+def test_a_stdout_that_is_closed_is_a_stdout_that_cannot_be_written(tmp_path: Path):
+    run = ardea("list", "--state", os.fspath(tmp_path), stdout=None, preexec_fn=lambda: os.close(1))
+    assert (run.returncode, run.stderr) == (1, "error: stdout cannot be written: Bad file descriptor\n")
+
+
+def test_who_reads_no_further_hears_nothing_of_it():
+    reader, writer = os.pipe()
+    os.close(reader)
+    run = ardea("config", stdout=writer)
+    os.close(writer)
+    assert (run.returncode, run.stderr) == (1, "")
+
+
+def test_a_stderr_that_cannot_be_written_changes_nothing(refuses):
+    assert ardea("nothing", stderr=refuses).returncode == 2
+    assert ardea("logs", "nothing", "--state", "/nowhere", stderr=refuses).returncode == 3
+    assert ardea("logs", "nothing", "--state", "/nowhere", stderr=None, preexec_fn=lambda: os.close(2)).returncode == 3

@@ -96,3 +96,14 @@ def test_no_line_is_lost_or_doubled_by_rotation(tmp_path_factory, writes, limit)
     assert [*late.history(), *late.lines()] == everything
     for each in (log, tail, late):
         each.close()
+
+
+def test_lines_can_wait(tmp_path):
+    path = tmp_path / "a.log"
+    path.write_bytes(b"".join(b"%06d\n" % number for number in range(50_000)))
+    tail, blocks = Tail(path), []
+    while block := list(tail.lines(most=100_000)):
+        blocks.append(block)
+    assert max(map(len, blocks)) < 20_000
+    assert [line for block in blocks for line in block] == [f"{number:06}" for number in range(50_000)]
+    tail.close()
