@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -66,9 +67,16 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def authors_prints() -> Iterator[None]:
-    """Whatever the author's file prints while it is imported is no data of ours."""
-    with contextlib.redirect_stdout(sys.stderr):
-        yield
+    """Whatever the author's file prints while it is imported is no data of ours, however it does so."""
+    sys.stdout.flush()
+    stdout = os.dup(1)
+    os.dup2(2, 1)  # for what writes past sys.stdout: C code, and what it starts
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(stdout, 1)
+        os.close(stdout)
 
 
 def show_plan(submission: Submission, output: Output) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -84,3 +85,20 @@ def test_a_stderr_that_cannot_be_written_changes_nothing(refuses):
     assert ardea("nothing", stderr=refuses).returncode == 2
     assert ardea("logs", "nothing", "--state", "/nowhere", stderr=refuses).returncode == 3
     assert ardea("logs", "nothing", "--state", "/nowhere", stderr=None, preexec_fn=lambda: os.close(2)).returncode == 3
+
+
+def test_what_an_authors_file_writes_past_print_stays_out_of_the_data(tmp_path: Path):
+    file = tmp_path / "topology_that_talks.py"
+    file.write_text(
+        "import os, subprocess\n"
+        "from ardea import Bolt, Spout, Topology\n"
+        "print('print')\n"
+        "os.write(1, b'write\\n')\n"
+        "subprocess.run(['echo', 'echo'], check=True)\n"
+        "class S(Spout):\n    outputs = ['n']\n    def next_tuple(self): pass\n"
+        "class B(Bolt):\n    def process(self, tup): pass\n"
+        "class T(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s])\n"
+    )
+    run = ardea("run", os.fspath(file), "--dry-run", "-o", "json", "--state", os.fspath(tmp_path / "none"))
+    assert json.loads(run.stdout)["topology"] == "T"
+    assert sorted(run.stderr.split()) == ["echo", "print", "write"]
