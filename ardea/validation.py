@@ -58,7 +58,7 @@ def problems_of(plan: LogicalPlan) -> list[str]:
         found += _streams(component)
         found += _inputs(component, declared)
         found += _columns(component, declared)
-    return [*found, *_shape(plan), *_cycles(plan), *_size(plan)]
+    return [*found, *_shape(plan), *_cycles(plan), *too_many_tasks(plan)]
 
 
 def stream_of(component: ComponentPlan, name: str) -> StreamPlan | None:
@@ -211,7 +211,8 @@ def _cycles(plan: LogicalPlan) -> Iterator[str]:
             return
 
 
-def _size(plan: LogicalPlan) -> Iterator[str]:
+def too_many_tasks(plan: LogicalPlan) -> Iterator[str]:
+    """The sentence that says so, if they are."""
     tasks = sum(component.tasks for component in plan)
     if tasks > MAX_TASKS:
         largest = max(plan, key=lambda component: component.tasks)

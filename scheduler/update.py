@@ -18,6 +18,7 @@ from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_from_bytes, packing_to_bytes
 from ardea.state.records import RunState
+from ardea.validation import too_many_tasks
 from metrics_manager.sinks import check_sinks
 from scheduler import capacity
 from scheduler.control import MasterClient
@@ -164,6 +165,8 @@ def wanted(
         )
     kept = {name: tasks for name, tasks in present.parallelism.items() if name in names}
     scaled = plan.scaled({name: (tasks, tasks) for name, tasks in {**kept, **parallelism}.items()})
+    for problem in too_many_tasks(scaled):  # packing so many would take for ever
+        raise UserError(f"{problem}; nothing was changed")
     current = packing_from_bytes(present.packing)
     moving = repack_whole if present.whole and not rebuilt else packing_for(scaled.config).repack
     packing = moving(current, scaled, highest=present.highest)

@@ -16,6 +16,9 @@ from ardea.plan import LogicalPlan
 from scheduler.difference import Difference
 from scheduler.update import Change
 
+_DIGITS = 20
+"""Python reads no number of thousands of them."""
+
 
 def asked(parallelism: list[str] | None, settings: list[str] | None, *, moving: bool) -> Change:
     """What the options mean, but for a new version."""
@@ -56,6 +59,6 @@ def show(found: Difference, output: Output) -> None:
 
 def _count(text: str) -> tuple[str, int]:
     component, colon, number = text.rpartition(":")
-    if not (colon and component and number.isdecimal()):
+    if not (colon and component and number.isdecimal() and len(number) < _DIGITS):
         raise UsageError(f"--component-parallelism takes NAME:N, not {text!r}")
     return component, int(number)

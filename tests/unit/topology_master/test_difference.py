@@ -113,3 +113,10 @@ def test_what_counts_on_its_number_of_tasks_keeps_it_though_keys_may_move():
     change = Change(parallelism={"scaled": 3}, moves_keys=True)
     with pytest.raises(UserError, match=r"scaled: its tasks count on their number, .* nothing was changed"):
         next_of(present, change, Fixed.plan, half_done=False)
+
+
+@pytest.mark.timeout(20)
+def test_more_tasks_than_there_are_ids_are_refused_before_they_are_packed():
+    present = definition(Pair)
+    with pytest.raises(UserError, match=r"has 10000000000 tasks, and at most 65535 .*; nothing was changed"):
+        updated(present, Pair, {"scaled": 9_999_999_999}, present.config, rebuilt=False)
