@@ -473,7 +473,7 @@ def _accept(accept: Callable[[Any], Any], name: str, value: Any) -> Any:
     try:
         return accept(value)
     except ValueError as error:
-        raise ValueError(f"{name!r} takes {error}, not {value!r} ({type(value).__name__})") from None
+        raise ValueError(f"{name!r} takes {error}, not {units.shown(value)} ({type(value).__name__})") from None
 
 
 def _suggestion(name: str) -> str:

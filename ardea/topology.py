@@ -20,6 +20,7 @@ from ardea.plan import ComponentPlan, GroupingPlan, InputPlan, LogicalPlan, Reso
 from ardea.validation import problems_of, stream_of
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+_HINT = "Correct the topology's file; nothing was started."
 
 
 class Topology:
@@ -57,11 +58,15 @@ class Topology:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        for taken in ("config", "plan"):
-            if isinstance(vars(cls).get(taken), Spec):
+        own = vars(cls)
+        for taken, hidden in (
+            ("config", isinstance(own.get("config"), Spec)),
+            ("plan", "plan" in own and not isinstance(own["plan"], classmethod)),
+        ):
+            if hidden:
                 raise TopologyError(
                     [f"topology {cls.__name__!r}: the attribute {taken!r} means something else; give it another name"],
-                    hint=f"The component itself can have it: spec(name={taken!r}).",
+                    hint=f"A component itself can have it: spec(name={taken!r}).",
                 )
 
 
@@ -161,13 +166,17 @@ class _Draft:
         self._check_settings(settings)
         self.problems += problems_of(plan)
         if self.problems:
-            raise TopologyError(self.problems, hint="Correct the topology's file; nothing was started.")
+            raise TopologyError(self.problems, hint=_HINT)
         return _with_implicit_streams(plan)
 
     def _component(self, name: str, spec: Spec, topology: Mapping[str, Any]) -> ComponentPlan:
         where = f"Component: [{name}]"
         config = self._checked(spec.cls.config, where, component=True)
         config |= self._checked(spec.config, where, component=True)
+        if {Spout, Bolt} <= {*spec.cls.__mro__}:  # no further check knows such a thing
+            raise TopologyError(
+                [*self.problems, f"{where}: {spec.cls.__qualname__} is both a Spout and a Bolt"], hint=_HINT
+            )
         if not issubclass(spec.cls, Spout | Bolt):
             self.problems.append(f"{where}: {spec.cls.__qualname__} is neither a Spout nor a Bolt")
         if issubclass(spec.cls, Bolt) and not spec.inputs:
@@ -258,7 +267,7 @@ class _Draft:
                 try:
                     default = check_unit(written)
                 except ValueError as error:
-                    self.problems.append(f"{where}: {what}= takes {error}, not {written!r}")
+                    self.problems.append(f"{where}: {what}= takes {error}, not {units.shown(written)}")
             return (chosen or NOTHING).get(name, default)
 
         return Resource(

@@ -8,50 +8,60 @@ from __future__ import annotations
 
 import math
 import re
+import reprlib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
+
+N = TypeVar("N", int, float)
 
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B\s*", re.IGNORECASE)
 
 
+_MOST = (1 << 63) - 1
+_DEEPEST = 50
+_shown = reprlib.Repr()
+_shown.maxlevel, _shown.maxstring, _shown.maxother, _shown.maxlong = 4, 200, 200, 200
+_shown.maxdict = _shown.maxlist = _shown.maxtuple = 20
+
+
 def size(value: Any) -> int:
     """Bytes: an int, or a text with a unit.  KB, MB, GB, TB are powers of 1000, KiB, MiB, GiB, TiB of 1024."""
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
+        return _bounded(value)
     match = _SIZE.fullmatch(value) if isinstance(value, str) else None
     if match is None or (match[3] and not match[2]):
         raise ValueError("a number of bytes, or a text like '256MB' (millions) or '512MiB' (2^20)")
     base = 1024.0 if match[3] else 1000.0
-    return round(float(match[1]) * base ** _POWERS[match[2].upper()])
+    return round(_bounded(float(match[1]) * base ** _POWERS[match[2].upper()]))
 
 
 def integer(value: Any) -> int:
     """A whole number, not below zero."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ValueError("a whole number, 0 or more")
-    return value
+    return _bounded(value)
 
 
 def count(value: Any) -> int:
     """A whole number from 1."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError("a whole number, 1 or more")
-    return value
+    return _bounded(value)
 
 
 def number(value: Any) -> float:
     """A finite number, not below zero."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
         raise ValueError("a number, 0 or more")
-    return float(value)
+    return float(_bounded(value))
 
 
 def positive(value: Any) -> float:
     """A finite number above zero."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         raise ValueError("a number above 0")
-    return float(value)
+    return float(_bounded(value))
 
 
 def boolean(value: Any) -> bool:
@@ -141,17 +151,36 @@ def objects_by_name(value: Any) -> dict[str, dict[str, Any]]:
     return {text(name): plain(entry) for name, entry in value.items()}
 
 
-def plain(value: Any) -> Any:
+def plain(value: Any, depth: int = 0) -> Any:
     """A value that every process builds equally: None, bool, number, text, bytes, and lists and dicts of them."""
+    if depth > _DEEPEST:
+        raise ValueError(f"a plain value, whose lists and dicts are nested {_DEEPEST} deep at most")
+    if isinstance(value, int) and not -_MOST <= value <= _MOST:
+        raise ValueError(f"a plain value, whose whole numbers are {_MOST} at most")
     if value is None or isinstance(value, bool | int | float | str | bytes):
         return value
     if isinstance(value, tuple):
-        return tuple(plain(entry) for entry in value)
+        return tuple(plain(entry, depth + 1) for entry in value)
     if isinstance(value, list):
-        return [plain(entry) for entry in value]
+        return [plain(entry, depth + 1) for entry in value]
     if isinstance(value, Mapping):
-        return {text(key): plain(entry) for key, entry in value.items()}
+        return {text(key): plain(entry, depth + 1) for key, entry in value.items()}
     raise ValueError("a plain value (None, bool, number, text, bytes, or lists and dicts of them)")
+
+
+def shown(value: Any) -> str:
+    """A value for a message: not the whole of one that is large, or deep."""
+    try:
+        return _shown.repr(value)
+    except ValueError:  # Python writes no number of thousands of digits
+        return "a number of thousands of digits"
+
+
+def _bounded(value: N) -> N:
+    """What fits into the numbers that processes exchange."""
+    if value > _MOST:
+        raise ValueError(f"{_MOST} at most")
+    return value
 
 
 def _plain(amount: str) -> int | float | str:

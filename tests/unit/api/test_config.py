@@ -205,3 +205,46 @@ def test_checking_never_raises_and_its_result_is_a_fixed_point(config):
     normal, problems = check(config, "t")
     assert check(normal, "t") == (normal, [])
     assert bool(problems) == (len(normal) < len(config)) or set(config) & ALIASES.keys()
+
+
+@pytest.mark.parametrize(
+    ("check", "value"),
+    [
+        (units.size, 1 << 63),
+        (units.size, "99999999999999999999TB"),
+        (units.size, "9" * 400 + "GB"),
+        (units.integer, 1 << 63),
+        (units.count, 10**400),
+        (units.number, 10**400),
+        (units.number, 1e300),
+        (units.positive, 10**400),
+        (units.plain, 1 << 63),
+        (units.plain, [{"a": -(1 << 63) - 1}]),
+    ],
+)
+def test_numbers_fit_into_64_bits(check, value):
+    with pytest.raises(ValueError, match="9223372036854775807 at most"):
+        check(value)
+
+
+def nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("value", [nested(100_000), 10**5000, [10**5000], "x" * 1_000_000, {"a": {1, 2}}], ids=type)
+def test_a_value_that_is_refused_is_shown_in_short(value):
+    with pytest.raises(ConfigError, match="'topology.message.timeout.secs' takes") as refused:
+        validate({"topology.message.timeout.secs": value}, "x")
+    assert len(str(refused.value)) < 1000
+
+
+def test_lists_and_dicts_have_an_end():
+    endless = []
+    endless.append({"a": endless})
+    for value in (endless, nested(100_000)):
+        with pytest.raises(ConfigError, match="'mine' takes a plain value, whose lists and dicts are nested 50 deep"):
+            validate({"mine": value}, "x")
+    assert validate({"mine": nested(49)}, "x") == {"mine": nested(49)}

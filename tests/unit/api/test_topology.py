@@ -261,6 +261,20 @@ def test_a_component_cannot_hide_the_topologys_own_attributes(taken):
         type("Hiding", (Topology,), {taken: Lines.spec()})
 
 
+@pytest.mark.parametrize("hides", [5, None, lambda overrides: None])
+def test_nothing_but_a_classmethod_replaces_plan(hides):
+    with pytest.raises(TopologyError, match="'plan' means something else"):
+        type("Hiding", (Topology,), {"plan": hides})
+
+
+def test_a_class_is_a_spout_or_a_bolt():
+    class Both(Lines, Count):
+        pass
+
+    with pytest.raises(TopologyError, match=r"Component: \[both\]: .*Both is both a Spout and a Bolt"):
+        type("T", (Topology,), {"both": Both.spec()}).plan()
+
+
 def test_optional_outputs_add_streams():
     builder = TopologyBuilder("t")
     lines = builder.add_spout("lines", Lines, optional_outputs=["number", Stream(["e"], name="late")])
