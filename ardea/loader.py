@@ -105,8 +105,10 @@ def _import(path: Path) -> ModuleType:
         if "." in name:
             importlib.import_module(name.rpartition(".")[0])
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
-        del sys.modules[name]
+    except BaseException as error:
+        sys.modules.pop(name, None)
+        if isinstance(error, KeyboardInterrupt):
+            raise
         raise UserError(
             f"{_account(error)}\nwhile {path} was imported", hint="Correct the file; nothing was started."
         ) from error

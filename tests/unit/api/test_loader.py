@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 
@@ -149,6 +150,19 @@ def test_a_failed_import_leaves_no_half_module(write):
     failure(write("x = 1\n1 / 0\n"))
     assert "topology_file" not in sys.modules
     assert load(str(write(GOOD))).__name__ == "Words"
+
+
+@pytest.mark.parametrize("raised", ["GeneratorExit('x')", "Own('x')"])
+def test_whatever_an_import_raises_is_the_authors(write, raised):
+    refused = failure(write(f"class Own(BaseException): pass\nraise {raised}\n"))
+    assert re.match(r"(topology_file\.)?\w+: x\n", refused.message)
+    assert "topology_file" not in sys.modules
+
+
+def test_ctrl_c_during_an_import_stays_ctrl_c(write):
+    with pytest.raises(KeyboardInterrupt):
+        load(str(write("raise KeyboardInterrupt\n")))
+    assert "topology_file" not in sys.modules
 
 
 def test_a_file_is_imported_once_and_another_of_its_name_replaces_it(write):
