@@ -10,6 +10,7 @@ import typer
 
 from ardea.errors import ArdeaError, ClusterError, Conflict, ExitCode, NotFound, TimedOut, Unreachable, UserError
 from ardea.state.records import RunState
+from ardea.state.topologies import free
 from scheduler.daemon import DAEMON, Launch
 from scheduler.home import DEFAULT, Home
 from scheduler.kill import Killing
@@ -46,7 +47,13 @@ class Local(Scheduler):
     def kill(self, topology: str, wait_secs: float, say: Callable[[str], None]) -> None:
         """See :class:`Scheduler`; the logs stay."""
         with self._home.open_state() as state:
-            found = self._home.topology(state, topology)
+            try:
+                found = self._home.topology(state, topology)
+            except NotFound:
+                if not free(state, topology):
+                    raise
+                say(f"nothing is called {topology}; what was left of the name is removed")
+                return
             Killing(state, self._home, found, say).kill(wait_secs)
         say(f"{found.id} is gone; its logs stay in {self._home.folder(found.id)}")
 

@@ -13,7 +13,7 @@ from ardea.cli import console
 from ardea.cli.console import Output, OutputOption, StateOption
 from ardea.cli.places import also_on_kubernetes
 from ardea.errors import ExitCode, UsageError
-from ardea.state.topologies import listing, orphans, remove
+from ardea.state.topologies import damaged_names, listing, orphans, remove
 from scheduler.capacity import PROCESS_BYTES, Machine
 from scheduler.home import Home
 from scheduler.kubernetes.client import Cluster
@@ -79,10 +79,16 @@ def _leftovers(home: Home, prune: bool) -> list[tuple[str, bool, str]]:
         left = sorted({*orphans(manager), *dead})
         for topology_id in left if prune else ():
             remove(manager, topology_id)
+        unreadable = damaged_names(manager)
     what = "removed" if prune else "(--prune removes what they left in the state)"
     runs = f"{len(home.prune())} removed" if prune else f"{len(home.folders())} kept"
     return [
         ("dead topologies", prune or not left, f"{', '.join(left)} {what}" if left else "none"),
+        (
+            "names",
+            not unreadable,
+            f"damaged: {', '.join(unreadable)} (`ardea kill` frees them)" if unreadable else "readable",
+        ),
         ("runs with logs", True, runs),
     ]
 

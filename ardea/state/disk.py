@@ -40,8 +40,11 @@ class Disk:
         source.replace(target)
 
     def remove(self, path: Path) -> None:
-        """Removes a file, if it is there."""
-        path.unlink(missing_ok=True)
+        """Removes a file, if it is there; or an empty folder that somebody has put in its place."""
+        if path.is_dir() and not path.is_symlink():
+            path.rmdir()
+        else:
+            path.unlink(missing_ok=True)
 
     def sync_directory(self, path: Path) -> None:
         """Makes the names in a directory durable."""

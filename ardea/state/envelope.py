@@ -46,7 +46,7 @@ def unseal(contents: bytes, where: str) -> Node:
     """
     magic = _MAGIC.match(contents)
     if magic is None:
-        raise _damaged(where, "was not written by Ardea, or its beginning is lost")
+        raise damaged(where, "was not written by Ardea, or its beginning is lost")
     if int(magic[1]) > FORMAT:
         raise Damaged(
             f"{where} has format {int(magic[1])}, this Ardea reads up to {FORMAT}; it is left as it is",
@@ -54,13 +54,13 @@ def unseal(contents: bytes, where: str) -> Node:
         )
     header = _HEADER.match(contents)
     if header is None:
-        raise _damaged(where, "has a damaged header")
+        raise damaged(where, "has a damaged header")
     data = contents[header.end() :]
     version, ephemeral, size = int(header[1]), header[2] == b"e", int(header[3])
     if len(data) != size:
-        raise _damaged(where, f"holds {len(data)} bytes of data where {size} were written")
+        raise damaged(where, f"holds {len(data)} bytes of data where {size} were written")
     if header[4] != _checksum(_front(version, ephemeral, size), data):
-        raise _damaged(where, "does not match its checksum")
+        raise damaged(where, "does not match its checksum")
     return Node(data, version, ephemeral)
 
 
@@ -72,7 +72,8 @@ def _checksum(front: bytes, data: bytes) -> bytes:
     return xxhash.xxh3_64_hexdigest(front + data).encode()
 
 
-def _damaged(where: str, what: str) -> Damaged:
+def damaged(where: str, what: str) -> Damaged:
+    """What to say of a place whose contents are lost."""
     return Damaged(
         f"{where} {what}; it is left as it is, and what it belongs to cannot go on",
         hint="put back a copy of it, or give the topology up: `ardea kill` removes it, then submit it again",

@@ -19,7 +19,7 @@ from ardea.errors import StateError
 from ardea.state import paths, refusals
 from ardea.state.disk import Disk, explain
 from ardea.state.domain import Busy, Change, Domain, Timing, same_file
-from ardea.state.envelope import Damaged, Node, seal, unseal
+from ardea.state.envelope import Damaged, Node, damaged, seal, unseal
 from ardea.state.manager import (
     Check,
     Create,
@@ -189,6 +189,8 @@ class FileState(StateManager):
             contents = file.read_bytes()
         except FileNotFoundError:
             return None
+        except IsADirectoryError:
+            raise damaged(str(file), "is a directory") from None
         except OSError as error:
             raise explain(error, f"read {path}", self.root, "nothing was changed") from error
         return unseal(contents, str(file))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from ardea.errors import Conflict, NotFound, StateError
 from ardea.state import paths, records
+from ardea.state.envelope import Damaged
 from ardea.state.manager import Check, Create, Delete, StateManager
 from ardea.state.records import ExecutionState, R, TopologyRecord
 
@@ -111,6 +112,21 @@ def remove(state: StateManager, topology_id: str, *, checks: tuple[Check, ...] =
             state.delete(name, holder.version)
     except (NotFound, Conflict):
         pass  # nobody's, or somebody else's by now
+    except Damaged:
+        free(state, paths.name_of(topology_id))
+
+
+def damaged_names(state: StateManager) -> tuple[str, ...]:
+    """Names of which it cannot be read whose they are: nothing can be submitted under them."""
+    return tuple(name for name in state.children(paths.NAMES) if _is_damaged(state, name))
+
+
+def free(state: StateManager, name: str) -> bool:
+    """Removes a name of which it cannot be read whose it is, unless a topology of that name runs; whether it did."""
+    if not _is_damaged(state, name) or any(topology.running for topology in listing(state, name)):
+        return False
+    state.delete(paths.name(name))
+    return True
 
 
 def orphans(state: StateManager) -> tuple[str, ...]:
@@ -138,6 +154,16 @@ def _claim(state: StateManager, record: TopologyRecord) -> None:
             hint=f"`ardea kill {record.name}` ends it; or submit under another --name",
         )
     state.set(path, data, held.version)
+
+
+def _is_damaged(state: StateManager, name: str) -> bool:
+    try:
+        state.get(paths.name(name))
+    except Damaged:
+        return True
+    except (NotFound, ValueError):
+        pass
+    return False
 
 
 def _read(state: StateManager, path: str, kind: type[R]) -> R:

@@ -236,7 +236,7 @@ def nested(depth):
 
 @pytest.mark.parametrize("value", [nested(100_000), 10**5000, [10**5000], "x" * 1_000_000, {"a": {1, 2}}], ids=type)
 def test_a_value_that_is_refused_is_shown_in_short(value):
-    with pytest.raises(ConfigError, match="'topology.message.timeout.secs' takes") as refused:
+    with pytest.raises(ConfigError, match=r"'topology.message.timeout.secs' takes") as refused:
         validate({"topology.message.timeout.secs": value}, "x")
     assert len(str(refused.value)) < 1000
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,10 @@ from ardea.cli.change import asked
 from ardea.cli.verbs import app
 from ardea.config import KEYS
 from ardea.errors import ExitCode, UsageError
+from ardea.state import paths, topologies
+from ardea.state.records import TopologyRecord
+from ardea.state.topologies import register
+from scheduler.home import Home
 from scheduler.schedulers import installed
 
 ROOT = Path(__file__).parents[3]
@@ -219,3 +224,50 @@ def test_doctor_finds_a_state_directory_that_is_a_file(tmp_path):
     checks = {check["name"]: check["ok"] for check in json.loads(run.stdout)["checks"]}
     assert checks["state directory"] is False
     assert ardea("doctor", "--state", tmp_path).exit_code == ExitCode.OK
+
+
+@pytest.fixture
+def state(tmp_path):
+    """Of a topology ``words``, which has died, and one that has ended."""
+    with Home(tmp_path).open_state() as state:
+        for name in ("words", "others"):
+            record = TopologyRecord(
+                id=f"{name}-00000000", name=name, location="w.py", topology_class="W", config={}, submitted_by="u",
+                submitted_at=datetime.now(UTC), submitted_from="h", ardea_version="0", digest="0", components={},
+            )  # fmt: skip
+            register(state, record)
+        yield state
+
+
+def names_of(tmp_path) -> dict[str, bool]:
+    document = json.loads(ardea("doctor", "-o", "json", "--state", tmp_path).stdout)
+    return {check["name"]: check["ok"] for check in document["checks"]}
+
+
+def test_a_damaged_name_is_found_by_doctor_and_freed_by_kill(tmp_path, state):
+    assert names_of(tmp_path)["names"]
+    for name in ("words", "nobodys"):
+        (tmp_path / "state" / "names" / f"{name}.node").write_text("nonsense")
+        assert not names_of(tmp_path)["names"]
+        assert ardea("kill", name, "--state", tmp_path).exit_code == 0
+        assert names_of(tmp_path)["names"]
+        assert ardea("kill", name, "--state", tmp_path).exit_code == ExitCode.NOT_FOUND
+    assert topologies.find(state, "others")
+
+
+def test_a_damaged_name_of_a_topology_that_runs_is_not_freed(tmp_path, state):
+    with state.lease(paths.scheduler("words-00000000"), b""):
+        (tmp_path / "state" / "names" / "words.node").write_text("nonsense")
+        assert topologies.free(state, "words") is False
+
+
+def test_a_folder_in_place_of_a_node_disturbs_no_other_topology(tmp_path, state):
+    node = tmp_path / "state" / "topologies" / "words-00000000.node"
+    node.unlink()
+    node.mkdir()
+    listed = json.loads(ardea("list", "-o", "json", "--state", tmp_path).stdout)["topologies"]
+    assert {each["name"] for each in listed} == {"words", "others"}
+    assert ardea("doctor", "--state", tmp_path).exit_code == ExitCode.FAILED
+    assert ardea("describe", "others", "--state", tmp_path).exit_code == 0
+    assert ardea("kill", "words", "--state", tmp_path).exit_code == 0
+    assert [t.id for t in topologies.listing(state)] == ["others-00000000"]

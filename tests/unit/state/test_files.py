@@ -74,6 +74,22 @@ def test_damage_names_the_file_and_the_way_out(state, contents, says):
     assert state.create(A, b"again") == 1
 
 
+def test_a_folder_in_place_of_a_node_is_the_damage_of_that_one(state):
+    state.create(B, b"data")
+    file = state.root / "topologies/wc-1.node"
+    file.mkdir(parents=True)
+    with pytest.raises(Damaged, match="is a directory") as caught:
+        state.get(A)
+    assert str(file) in caught.value.message
+    assert (state.exists(A), state.children("/topologies"), state.get(B).data) == (True, ("wc-1",), b"data")
+    (file / "something").touch()
+    with pytest.raises(StateError, match="not empty"):
+        state.delete(A)
+    (file / "something").unlink()
+    state.delete(A)
+    assert state.children("/topologies") == ()
+
+
 def test_foreign_files_in_the_directory_disturb_nobody(state):
     state.create(A, b"")
     for name in ("README", ".DS_Store", "a b.node", ".x.node"):
