@@ -42,6 +42,20 @@ class ExitCode(enum.IntEnum):
     INTERRUPTED = 130
 
 
+def printable(what: object, most: int = 500) -> str:
+    """The text of an error, which an author may have made of anything, for messages, logs and terminals.
+
+    What UTF-8 does not have is escaped, what lies behind ``most`` characters is cut off.
+    """
+    try:
+        text = str(what)
+    except Exception:  # an exception's own __str__
+        text = f"<{type(what).__name__} that has no text>"
+    if len(text) > most:
+        text = f"{text[:most]}... ({len(text):,} characters)"
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 class ArdeaError(Exception):
     """The root.  ``hint`` is what the reader can do about it, if anything."""
 

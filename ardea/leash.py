@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from ardea.errors import ExitCode
+from ardea.errors import ExitCode, printable
 from ardea.supervision.records import write_reason
 
 _beat_fd: int | None = None
@@ -92,7 +92,7 @@ def report(reason: str) -> None:
     folder = os.environ.get("ARDEA_FOLDER")
     if folder is not None:
         with contextlib.suppress(OSError):  # a full disk must not hide the error itself
-            write_reason(Path(folder), os.environ["ARDEA_NAME"], reason)
+            write_reason(Path(folder), os.environ["ARDEA_NAME"], printable(reason, most=2000))
 
 
 def _say(byte: bytes) -> None:

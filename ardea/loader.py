@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
-from ardea.errors import NotFound, UserError
+from ardea.errors import NotFound, UserError, printable
 from ardea.topology import Topology
 
 _SHOWN_FRAMES = 20
@@ -126,7 +126,7 @@ def _account(error: BaseException) -> str:
 
 
 def _lines(error: BaseException) -> Iterator[str]:
-    yield from (line.rstrip("\n") for line in traceback.format_exception_only(error))
+    yield from (printable(line.rstrip("\n"), most=2000) for line in traceback.format_exception_only(error))
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_the_authors(frame.filename)]
     for frame in frames[:_SHOWN_FRAMES]:
         yield f"  {frame.filename}:{frame.lineno}, in {frame.name}"

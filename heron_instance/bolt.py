@@ -12,7 +12,7 @@ from threading import get_ident
 from typing import TYPE_CHECKING, Any, cast
 
 from ardea.component import Bolt, install, overrides
-from ardea.errors import EncodingError, FailedException, ProtocolError, UserError
+from ardea.errors import EncodingError, FailedException, ProtocolError, UserError, printable
 from ardea.loader import place_of
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.arrow import decode_batch, rows_of
@@ -403,9 +403,9 @@ class BoltExecutor(Executor):
         origin = f"tuple {batch.id_of(start)} of {batch.component}, stream {batch.stream}"
         if not isinstance(error, FailedException):
             self.instruments.exception(error)
-            text = "".join(traceback.format_exception(error)).rstrip()
+            text = printable("".join(traceback.format_exception(error)).rstrip(), most=20_000)
             self.bolt.logger.error("%s failed on %s:\n%s", self.env.task.name, origin, text)
-            what = f"{type(error).__name__}: {error} at {place_of(error)}"
+            what = f"{type(error).__name__}: {printable(error)} at {place_of(error)}"
             self.error = f"{self.env.task.name} raised {what} ({origin})"
         if not self.bolt.auto_fail and not isinstance(error, FailedException):
             raise error

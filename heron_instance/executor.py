@@ -20,7 +20,7 @@ import numpy as np
 from ardea.component import Bolt, Spout
 from ardea.config import Settings
 from ardea.context import TopologyContext, hook_class
-from ardea.errors import ArdeaError, UserError
+from ardea.errors import ArdeaError, UserError, printable
 from ardea.loader import place_of
 from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.protocol.flow import Window
@@ -426,8 +426,8 @@ class Executor(ABC):
             round=markers.round,
             given_up=self.given_up,
             version=self._version,
-            failure=failure,
-            error=self.error,
+            failure=printable(failure, most=2000),
+            error=printable(self.error, most=2000),
             open=self.open_rows,
             waiting=self.waiting_rows,
             epoch=self.env.plan.epoch,
@@ -462,7 +462,8 @@ class Executor(ABC):
         if isinstance(error, ArdeaError):
             return f"{self.env.task.name} cannot go on: {error.message}"
         if self.ending:
-            return f"{self.env.task.name} died as it ended: {type(error).__name__}: {error} at {place_of(error)}"
+            what = f"{type(error).__name__}: {printable(error)} at {place_of(error)}"
+            return f"{self.env.task.name} died as it ended: {what}"
         return ""
 
     def submitted(self, function: Callable[[], object]) -> None:

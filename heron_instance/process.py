@@ -21,7 +21,7 @@ from ardea import leash
 from ardea.component import Bolt, Spout
 from ardea.config import Settings
 from ardea.context import TopologyContext
-from ardea.errors import ArdeaError, ExitCode
+from ardea.errors import ArdeaError, ExitCode, printable
 from ardea.loader import place_of
 from ardea.metrics import Identity, Registry, observe_process
 from ardea.plan.definition import Definition
@@ -286,7 +286,7 @@ class InstanceProcess:
             executor.run()
         except BaseException as error:
             self.failure = error
-            text = "".join(traceback.format_exception(error)).rstrip()
+            text = printable("".join(traceback.format_exception(error)).rstrip(), most=20_000)
             self._logger.error("%s ends: %s", self.name, text)
             self.instruments.exception(error)
             leash.report(_one_line(self.name, error))
@@ -389,6 +389,6 @@ def _nothing() -> None:
 def _one_line(name: str, error: BaseException) -> str:
     place = place_of(error)
     where = f" at {place}" if place else ""
-    text = str(error).strip().splitlines()
+    text = printable(error).strip().splitlines()
     kind = "" if isinstance(error, ArdeaError) else f"{type(error).__name__}: "  # ours are written to be read alone
     return f"{name}: {kind}{text[0] if text else ''}{where} (pid {os.getpid()})"

@@ -126,10 +126,13 @@ class Child:
 
 
 def environment(cores: int | None) -> dict[str, str]:
-    """This process's, with a word to libraries for arrays that may keep so many cores busy (None: all)."""
+    """This process's, with a word to libraries for arrays that may keep so many cores busy (None: all).
+
+    And to Python: what is printed comes at once, and whatever it is; half a surrogate pair must not end a task.
+    """
     said = cores is None or _THREADS[0] in os.environ  # the first speaks for the others, too
     threads = {} if said else dict.fromkeys(_THREADS, str(cores))
-    return {**threads, **os.environ, "PYTHONUNBUFFERED": "1"}  # stdout and stderr in the order of printing
+    return {**threads, **os.environ, "PYTHONUNBUFFERED": "1", "PYTHONIOENCODING": "utf-8:backslashreplace"}
 
 
 def reap_orphans(ours: set[int]) -> None:

@@ -44,6 +44,8 @@ def test_what_a_component_prints_is_shown_alone(ardea):
         ("BadValue", ["component numbers", "stream default", "field number", "object"]),
         ("BadSize", ["component numbers", "stream default", "topology.max.tuple.bytes"]),
         ("BadSpout", ["numbers-0 died 3 times", "RuntimeError: the database is closed", "numbers-0.log"]),
+        ("BadTexts", ["tuples failed and none was acked", "bad-0 raised ValueError: half \\ud800 a pairxxx"]),
+        ("BadTextKills", ["bad-0 died 3 times", "ValueError: half \\ud800 a pair at topologies.py:"]),
         ("BadRow", ["numbers-0 died 3 times", "KeyError", "topologies.py"]),
         (
             "Shifting",
@@ -66,6 +68,7 @@ def test_a_topology_that_goes_wrong_ends_with_its_cause(ardea, state, name, says
     assert run.returncode == ExitCode.FAILED
     assert [text for text in ("error: ", "FAILED", "hint: look at ", *says) if text not in run.stderr] == []
     assert "Traceback" not in run.stderr
+    assert len(run.stderr) < 10_000
     document = json.loads(run.stdout)
     assert document["state"] == "FAILED"
     assert document["components"].get("numbers", {"acked": 0})["acked"] == 0, "it may have ended before it told"

@@ -85,6 +85,19 @@ class RaisesAlways(Bolt):
         raise ValueError("no number is good enough")
 
 
+class RaisesWhatCannotBePrinted(Bolt):
+    def process(self, tup):
+        print("half \ud800 a pair")
+        raise ValueError("half \ud800 a pair" + "x" * 1_000_000)
+
+
+class DiesOfWhatCannotBePrinted(Bolt):
+    auto_fail = False
+
+    def process(self, tup):
+        raise ValueError("half \ud800 a pair")
+
+
 class RaisesInInitialize(Spout):
     outputs = ("number",)
 
@@ -157,6 +170,16 @@ class BadBolt(Topology):
 class FewBad(Topology):
     numbers = Numbers.spec(config={"test.numbers": 3})
     bad = RaisesAlways.spec(inputs=[numbers])
+
+
+class BadTexts(Topology):
+    numbers = Endless.spec(config={"topology.max.spout.pending": 200})
+    bad = RaisesWhatCannotBePrinted.spec(inputs=[numbers])
+
+
+class BadTextKills(Topology):
+    numbers = Endless.spec()
+    bad = DiesOfWhatCannotBePrinted.spec(inputs=[numbers])
 
 
 class BadSpout(Topology):

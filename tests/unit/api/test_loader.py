@@ -159,6 +159,10 @@ def test_whatever_an_import_raises_is_the_authors(write, raised):
     assert "topology_file" not in sys.modules
 
 
+def test_an_error_of_any_length_is_told_in_short(write):
+    assert len(failure(write("raise ValueError('x' * 10_000_000)")).message) < 5000
+
+
 def test_ctrl_c_during_an_import_stays_ctrl_c(write):
     with pytest.raises(KeyboardInterrupt):
         load(str(write("raise KeyboardInterrupt\n")))
