@@ -223,7 +223,7 @@ class Updating:
         """Returns when the topology works by the new plan.
 
         Raises:
-            Refused: it was refused, or put back: the topology goes on as it was.
+            Refused: it was refused, or put back: the topology goes on as it was; or it has ended meanwhile.
             Unreachable: no master answered for a while; the same again finishes what is half done.
         """
         wish = self._wish
@@ -234,6 +234,11 @@ class Updating:
             try:
                 status = self._client.ask("update", patience=ASK_PATIENCE, body=body, **arguments)
             except Unreachable:
+                if self._client.sight.look().final:  # by the new plan perhaps, which may have had little to do
+                    raise Refused(
+                        f"{wish.wanted.topology} has ended, before its master said by which plan",
+                        hint=f"`ardea describe {wish.wanted.topology}` shows how it ended",
+                    ) from None
                 if self._clock() >= silent_until:
                     raise
                 self._tell("waiting for the topology master")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from unittest.mock import Mock
+
 import msgspec
 import pytest
 
 from ardea import Grouping, Topology
-from ardea.errors import UserError
+from ardea.errors import Unreachable, UserError
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_to_bytes
 from ardea.testing import CollectBolt, RowsSpout
 from scheduler.difference import ComponentDifference, difference
 from scheduler.packing import packing_for
-from scheduler.update import Change, next_of, wanted
+from scheduler.update import Change, Refused, Updating, next_of, wanted
+from topology_master.updates import Wish
 
 
 class Pair(Topology):
@@ -120,3 +124,13 @@ def test_more_tasks_than_there_are_ids_are_refused_before_they_are_packed():
     present = definition(Pair)
     with pytest.raises(UserError, match=r"has 10000000000 tasks, and at most 65535 .*; nothing was changed"):
         updated(present, Pair, {"scaled": 9_999_999_999}, present.config, rebuilt=False)
+
+
+@pytest.mark.parametrize(("final", "told"), [(True, "pair-1 has ended"), (False, "did not answer")])
+def test_when_the_master_is_silent_the_end_that_is_stored_counts(final, told):
+    client = Mock(ask=Mock(side_effect=Unreachable("the master did not answer")))
+    client.sight.look.return_value = SimpleNamespace(final=final)
+    wish = Wish(id="w", wanted=definition(Pair), base=1, patience=60.0)
+    with pytest.raises(Refused if final else Unreachable, match=told):
+        Updating(client, wish, Mock(), clock=Mock(side_effect=range(0, 1000, 10))).update()
+    assert client.ask.call_count == (1 if final else 3)
