@@ -51,7 +51,7 @@ _MAX_NAME_BYTES = 128
 def problems_of(plan: LogicalPlan) -> list[str]:
     """Everything that is wrong with the plan's names, classes, streams, inputs and size; empty if nothing is."""
     declared = {component.name: component for component in plan}
-    found = [*_topology_name(plan.name), *_duplicates(plan)]
+    found = [*wrong_name(plan.name), *_duplicates(plan)]
     for component in plan:
         found += _component_name(component)
         found += _class(component)
@@ -67,7 +67,8 @@ def stream_of(component: ComponentPlan, name: str) -> StreamPlan | None:
     return next((stream for stream in streams if stream.name == name), None)
 
 
-def _topology_name(name: str) -> Iterator[str]:
+def wrong_name(name: str) -> Iterator[str]:
+    """The sentence that says so, if a topology cannot have this name."""
     if not _is_name(name) or "." in name:
         yield (
             f"{name!r} is not a valid topology name: it has 1 to {_MAX_NAME_BYTES} bytes in UTF-8, of printable"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -37,8 +38,15 @@ class Home:
         hint = f"--state (or ARDEA_STATE) takes a directory, made if it is missing, or {SCHEME}://HOST:PORT/ROOT"
         if not str(address).strip():
             raise UserError("the state directory has no name", hint=hint)
-        self.root = Path(files if remote else address).expanduser().absolute()
-        if self.root.is_file():
+        if not remote and re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", str(address)):
+            raise UserError(f"the state directory {address} is the address of something else", hint=hint)
+        try:
+            self.root = Path(files if remote else address).expanduser().absolute()
+            is_file = self.root.is_file()
+        except (OSError, RuntimeError) as error:  # a name that is too long, or the home of nobody
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise UserError(f"the state directory {address} cannot be used: {reason}", hint=hint) from error
+        if is_file:
             raise UserError(f"the state directory {self.root} is a file", hint=hint)
         self.address = str(address) if remote else str(self.root)
         self.state_url = self.address if remote else str(self.root / "state")

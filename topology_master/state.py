@@ -375,7 +375,9 @@ class Master:
             self._finish(RunState.SUCCEEDED if succeeded else RunState.FAILED, reason)
         elif self._drain is not None and (ending.quiet or now >= self._drain_until or not self._begun):
             left = sum(told.open for told in ending.tasks.values())
-            self._finish(RunState.KILLED, f"{left:,} tuples were still open" if left else "")
+            self._finish(
+                RunState.KILLED, f"{left:,} tuple{'s were' if left > 1 else ' was'} still open" if left else ""
+            )
         elif self._drain is None and self.active and not self._waits and ending.quiet:
             # Written down before the first end marker: a new master continues from it.
             self._write(RunState.ENDING)

@@ -14,6 +14,7 @@ from ardea import config
 from ardea.cli import console
 from ardea.cli.console import Output
 from ardea.errors import ConfigError, UsageError
+from ardea.validation import wrong_name
 from scheduler.home import Home
 from scheduler.machine import METRICS_KEY
 from scheduler.packing.report import as_json, as_table
@@ -61,7 +62,9 @@ def parsed(settings: list[str] | None) -> dict[str, Any]:
 
 def checked(given: dict[str, Any]) -> dict[str, Any]:
     """The same; what is wrong with it is said before the author's file is looked at, which is not at fault."""
-    config.validate(given, "the command line")
+    normal = config.validate(given, "the command line")
+    for problem in wrong_name(normal["topology.name"]) if "topology.name" in normal else ():
+        raise ConfigError(f"the command line: {problem}")
     return given
 
 

@@ -158,6 +158,10 @@ def test_what_the_file_prints_stays_out_of_the_data(file, tmp_path, verb, option
         (GOOD, ["--set", "foo"], ExitCode.USAGE, "error: --set takes key=value, not 'foo'"),
         (GOOD, ["--set", "topology.stmgrs=0"], ExitCode.INVALID, "hint: `ardea config` prints every key"),
         (GOOD, ["--name", ""], ExitCode.INVALID, "the command line: 'topology.name' takes a text, not ''"),
+        (
+            GOOD + "class T(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s])\n",
+            ["--name", "a b"], ExitCode.INVALID, "error: the command line: 'a b' is not a valid topology name",
+        ),
         (GOOD, ["--containers", "0"], ExitCode.USAGE, "Invalid value"),
         (GOOD, ["--unknown"], ExitCode.USAGE, "No such option"),
     ],

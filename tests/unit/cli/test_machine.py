@@ -121,3 +121,10 @@ def test_what_is_no_state_directory_is_refused(tmp_path):
         Home("")
     with pytest.raises(UserError, match=r"the state directory .*/file is a file"):
         Home(tmp_path / "file")
+    for address in ("zk://host/x", "file:///tmp/x"):
+        with pytest.raises(UserError, match="is the address of something else"):
+            Home(address)
+    for unusable in ("x" * 300, "~nobody-of-that-name/x"):
+        with pytest.raises(UserError, match="cannot be used: ") as refused:
+            Home(unusable)
+        assert "--state" in refused.value.hint

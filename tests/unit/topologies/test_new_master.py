@@ -153,6 +153,15 @@ def test_a_drain_of_a_stuck_topology_ends_although_the_master_dies():
         assert "tuples were still open" in cluster.reason
 
 
+def test_one_tuple_that_is_still_open_is_one():
+    pending = {"topology.max.spout.pending": 1}
+    with Cluster(Running, config=pending, seed=1, cost={"spout": 0.01, "sink": 100}) as cluster:
+        cluster.advance(3)
+        cluster.drain(1)
+        cluster.run_until(lambda: cluster.state == "KILLED", 60)
+        assert cluster.reason == "1 tuple was still open"
+
+
 def test_a_drain_during_the_end_waits_for_it():
     """Everything has been processed: the last word is the end's, not the drain's."""
     with Cluster(Total, containers=2, seed=5) as cluster:
