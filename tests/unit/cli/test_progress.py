@@ -13,6 +13,7 @@ from ardea.cli.progress import Display, Rates, Silence, seconds
 from ardea.cli.run import Watch
 from ardea.errors import Unreachable
 from ardea.metrics import SECONDS, Totals
+from ardea.supervision.records import Exit
 from scheduler import capacity
 from scheduler.control import Status, waiting_for
 from scheduler.run import Stage
@@ -128,8 +129,32 @@ def watched(tmp_path) -> SimpleNamespace:
     plan = SimpleNamespace(name="Sum", spouts=[SimpleNamespace(name="words")], config={})
     submission = SimpleNamespace(plan=plan, packing=SimpleNamespace(instances=[]))
     return SimpleNamespace(
-        submission=submission, status=None, seconds=20.0, stage=Stage.RUNNING, folder=tmp_path, topology="Sum-1"
+        submission=submission,
+        status=None,
+        seconds=20.0,
+        stage=Stage.RUNNING,
+        folder=tmp_path,
+        topology="Sum-1",
+        ends={},
     )
+
+
+def test_each_kind_of_death_is_told_once(watched, capsys):
+    """But not of who is told to stop."""
+    watch = Watch(watched, [], Console(file=io.StringIO(), width=300))
+    for pid in (7, 8, 9):
+        reason = f"exit 75 (count-0: ValueError: no at words.py:3 (pid {pid}))"
+        watched.ends.setdefault("count-0", []).append(Exit("count-0", 1, pid, 75, None, reason, float(pid)))
+        watch.stepped()
+    watched.ends["words-0"] = [Exit("words-0", 1, 1, None, "SIGKILL", "killed by SIGKILL", 10.0)]
+    watch.stepped()
+    watched.stage = Stage.TERMINATED
+    watched.ends["words-1"] = [Exit("words-1", 1, 1, 75, None, "exit 75", 11.0)]
+    watch.stepped()
+    assert capsys.readouterr().err.splitlines() == [
+        "warning: count-0 died: ValueError: no at words.py:3 (pid 7); it is started again",
+        "warning: words-0 died: killed by SIGKILL; it is started again",
+    ]
 
 
 def test_a_full_disk_is_said_in_place_of_the_rates(watched, monkeypatch):
