@@ -68,8 +68,8 @@ def test_a_stdout_that_cannot_be_written_is_named_once(refuses, arguments):
     assert (run.returncode, run.stderr) == (1, "error: stdout cannot be written: Bad file descriptor\n")
 
 
-def test_a_stdout_that_is_closed_is_a_stdout_that_cannot_be_written(tmp_path: Path):
-    run = ardea("list", "--state", os.fspath(tmp_path), stdout=None, preexec_fn=lambda: os.close(1))
+def test_a_stdout_that_is_closed_is_a_stdout_that_cannot_be_written():
+    run = ardea("config", stdout=None, preexec_fn=lambda: os.close(1))
     assert (run.returncode, run.stderr) == (1, "error: stdout cannot be written: Bad file descriptor\n")
 
 
