@@ -86,6 +86,7 @@ class BoltExecutor(Executor):
         auto_anchor = True
         outlet = self.outlet
         rows, _, plain = plain_buffer(self.outlet.buffers)
+        append = rows.append
         thread = get_ident()
 
         def emit(
@@ -106,14 +107,14 @@ class BoltExecutor(Executor):
             need_task_ids: bool = False,
         ) -> list[int] | None:
             if (
-                anchors is not None
+                stream != "default"
+                or anchors is not None
                 or direct_task is not None
                 or need_task_ids
-                or stream != "default"
                 or get_ident() != thread
             ):
                 return emit(values, stream, anchors, direct_task, need_task_ids)
-            rows.append(values)
+            append(values)
             if len(rows) >= outlet.row_limit:
                 self.overflow()
             return None

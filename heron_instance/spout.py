@@ -60,6 +60,7 @@ class SpoutExecutor(Settling):
         outlet = self.outlet
         next_tuple: Callable[[], None]
         rows, marks, plain = plain_buffer(self.outlet.buffers)
+        append, mark = rows.append, marks.append
         thread = get_ident()
         count = rows.__len__ if plain else partial(getattr, outlet, "waiting")
         wanted = 0  # rows; finish(), and rows that leave inside a call, set it to none
@@ -71,10 +72,10 @@ class SpoutExecutor(Settling):
             direct_task: int | None = None,
             need_task_ids: bool = False,
         ) -> list[int] | None:
-            if direct_task is not None or need_task_ids or stream != "default" or get_ident() != thread:
+            if stream != "default" or direct_task is not None or need_task_ids or get_ident() != thread:
                 return self._emit(values, tup_id, stream, direct_task, need_task_ids)
-            rows.append(values)
-            marks.append(tup_id)
+            append(values)
+            mark(tup_id)
             if len(rows) >= outlet.row_limit:
                 self.overflow()
             return None
