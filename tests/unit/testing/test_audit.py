@@ -7,7 +7,11 @@ import pytest
 
 from ardea import Topology
 from ardea.protocol.flow import Channel, Window
+from ardea.protocol.lane import Lane
+from ardea.protocol.link import CONTROL_ROOM, Link
+from ardea.protocol.wire_pb2 import CREDITS, VERDICTS, Header
 from ardea.testing import CollectBolt, InvariantError, RowsSpout, run
+from ardea.testing.audit import Audit
 from heron_instance.bolt import BoltExecutor
 from heron_instance.gateway import Gateway
 from stream_manager.ledger import Ledger
@@ -91,3 +95,17 @@ def test_a_miscounted_queue(monkeypatch):
     monkeypatch.setattr(Window, "consumed", lambda self, rows, size, busy: False)
     with pytest.raises(InvariantError, match="and counts otherwise"):
         run(Plain, cost={"sink": 0.01})
+
+
+@pytest.mark.parametrize(("kind", "allowed"), [(VERDICTS, True), (CREDITS, False)])
+def test_a_control_lane_without_bounds(kind, allowed):
+    """Verdicts do not wait for room; four of half its size are more than the lane has."""
+    link = Link("peer", "peer", 1, lambda *_: None)
+    link.meet(1)
+    for _ in range(4):
+        link.send(Lane.CONTROL, Header(kind=kind), [b"x"], CONTROL_ROOM // 2)
+    if allowed:
+        Audit._link("manager-1", link)
+    else:
+        with pytest.raises(InvariantError, match="unconfirmed control bytes to"):
+            Audit._link("manager-1", link)
