@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ardea.config import Settings
 from ardea.plan.packing import PackingPlan
 from ardea.plan.physical import PhysicalPlan
 from ardea.plan.shape import shape_from_bytes
@@ -76,7 +77,7 @@ class Members:
         for channel in self.channels.values():
             for header, frames in channel.sift(lambda held: not self.epochs.stale(held[0], plan)):
                 self._abandon(header, frames)
-        horizon = self._horizon
+        horizon = self._timeout / 6
         for task_plan in plan.tasks.values():
             task = task_plan.task
             channel = self.channels.setdefault(task, Channel())
@@ -111,12 +112,12 @@ class Members:
         self._undelivered(link.lanes[Lane.DATA].restart())
 
     @property
-    def _horizon(self) -> float:
-        return float(self.plan.logical.config.get("topology.message.timeout.secs", 30.0)) / 6
+    def _timeout(self) -> float:
+        return Settings.of(self.plan.logical.config).message_timeout
 
     def _link(self, table: dict[int, Link], key: int, name: str) -> Link:
         link = table[key] = Link(key, name, self.me, self._port)
-        self.outboxes[link] = ControlOutbox(link, self._horizon * 6)
+        self.outboxes[link] = ControlOutbox(link, self._timeout)
         return link
 
     # --- what cannot go on ------------------------------------------------------------------------------------

@@ -31,10 +31,7 @@ SIZES = 18
 class ManagerStatistics:
     """Counters only grow.  ``sizes[k]``: batches of at most 2**k rows, and more than half of that."""
 
-    forwarded_local: int = 0
-    forwarded_remote: int = 0
     dropped_stale: int = 0
-    held_batches: int = 0
     rows: int = 0
     sizes: list[int] = field(default_factory=lambda: [0] * SIZES)
 

@@ -145,7 +145,6 @@ class StreamManager(Members):
             self._forward(header, frames)
             self._passed(header.source, header.rows, size)
         else:
-            self.statistics.held_batches += 1
             self.sources[header.source].hold(header.rows, self._now)
             self._demand(target)
 
@@ -184,10 +183,8 @@ class StreamManager(Members):
             self.statistics.batch(header.rows)
         container = self.plan.tasks[target].container
         if container == self.container:
-            self.statistics.forwarded_local += 1
             self._deliver(header, frames)
         else:
-            self.statistics.forwarded_remote += 1
             self.peers[container].send(Lane.DATA, header, frames, sum(map(len, frames)))
 
     def _deliver(self, header: Header, frames: Sequence[bytes]) -> None:

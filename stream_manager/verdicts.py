@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ardea.config import Settings
 from ardea.plan.logical import LogicalPlan
 from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.protocol.ids import NO_IDS, U64, column
@@ -16,7 +17,6 @@ from ardea.protocol.wire_pb2 import VERDICTS, Header
 from stream_manager.ledger import Ledger
 
 ACKED, FAILED, TIMED_OUT, LOST = range(4)
-DEFAULT_TIMEOUT = 30.0
 
 
 class Judge:
@@ -65,10 +65,8 @@ class Verdicts:
         self._judges.pop(task, None)
 
     def _timeout(self, component: str) -> float:
-        config = {**self._logical.config, **self._logical[component].config}
-        if not config.get("topology.enable.message.timeouts", True):
-            return math.inf
-        return float(config.get("topology.message.timeout.secs", DEFAULT_TIMEOUT))
+        settings = Settings.of(self._logical.config, self._logical[component].config)
+        return settings.message_timeout if settings.message_timeouts else math.inf
 
     def local(self, plan: PhysicalPlan, task: TaskPlan, link: Link) -> None:
         """A task of this container; only spouts get a ledger."""
