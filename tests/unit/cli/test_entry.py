@@ -27,7 +27,15 @@ main()
 
 
 def command(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False, preexec_fn=unignored
+    )
+
+
+def unignored() -> None:
+    """Whoever runs the tests in the background, or by nohup, ignores some, and its children inherit that."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def ardea(*args: str, **options: Any) -> subprocess.CompletedProcess[str]:
