@@ -17,6 +17,7 @@ from ardea.plan.definition import Definition
 from ardea.plan.resource import Resource
 from ardea.protocol.wire_pb2 import ANSWER, ASK, Answer, Ask, Header
 from ardea.state import Sight, StateManager
+from ardea.state.records import RunState
 from ardea.transport import Dialled, Keyring, Poller, context, holder
 from scheduler.keys import MASTER_CONTAINER, keys_of
 from topology_master.updates import Progress
@@ -55,8 +56,8 @@ class Status(msgspec.Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether every container has registered and every task has reported."""
-        return not self.missing_containers and not self.silent_tasks
+        """Whether every container has registered and every task has reported, other than why it cannot go on."""
+        return not self.missing_containers and not self.silent_tasks and self.state != RunState.FAILED.value
 
 
 def waiting_for(status: Status | None) -> str:

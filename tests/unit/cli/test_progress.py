@@ -123,6 +123,12 @@ def test_what_a_topology_waits_for():
     assert waiting_for(Status("w-1", "RUNNING", "", 1, 1, [], [], 0, [], None, {}, {}, [])) == ""
 
 
+@pytest.mark.parametrize(("state", "came_up"), [("RUNNING", True), ("SUCCEEDED", True), ("FAILED", False)])
+def test_a_task_that_reports_why_it_cannot_go_on_has_not_come_up(state, came_up):
+    """A submit would say that it runs."""
+    assert Status("w-1", state, "", 1, 1, [], [], 0, [], None, {}, {}, []).complete is came_up
+
+
 @pytest.fixture
 def watched(tmp_path) -> SimpleNamespace:
     """A run of the topology ``Sum``."""
