@@ -7,48 +7,56 @@
 unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
-PYTEST := $(BIN)/python -m pytest
-PAIR := --numprocesses 2 --dist worksteal
+PHASE := @scripts/phase.sh
+PYTEST := $(BIN)/python -m pytest --durations=10
+AT_A_TIME := 4# tests of real processes: most of their time they wait
+SERVERS ?= /dev/null# a shell script that waits for servers of the tests, and exports where they are
 
-# $(call phase,NAME,COMMAND) runs one phase and says how long it took.
-phase = printf '\n== %s\n' '$(1)'; began=$$(date +%s); $(2) && echo "== $(1): ok after $$(($$(date +%s) - began)) s"
-
-.PHONY: help run test check format style types layers generated unit soak bench proto image clean
+.PHONY: help run test test-all check format style types layers generated unit servers processes soak bench proto image clean
 .DEFAULT_GOAL := help
 
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 run: .venv/.installed ## count the words of Python's own sources in two containers
 	$(BIN)/ardea run examples/word_count.py --containers 2 --logs report
 
-test: .venv/.installed .venv/.system style types layers generated unit ## lint, types, layers, and every test
-	@$(call phase,tests of real processes two at a time,$(PYTEST) tests/process -m "not alone" $(PAIR) --durations=10)
-	@$(call phase,tests of real processes one at a time,$(PYTEST) tests/process -m alone --durations=10)
+test: style types layers generated unit processes ## lint, types, layers, unit tests, the tests of real processes that CI runs
 
-check: .venv/.installed style types layers generated unit ## the quick part of the tests, under three minutes
+test-all: ALL := --all
+test-all: style types layers generated unit processes ## the same with every test, and every example of hypothesis
+
+check: style types layers generated unit ## the quick part of the tests, two minutes
 
 format: .venv/.installed ## format the code and apply ruff's safe fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 style: .venv/.installed
-	@$(call phase,style,$(BIN)/ruff format --check . && $(BIN)/ruff check .)
+	$(PHASE) style sh -c "$(BIN)/ruff format --check . && $(BIN)/ruff check ."
 
 types: .venv/.installed
-	@$(call phase,types,$(BIN)/mypy && $(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin)
+	$(PHASE) types sh -c "$(BIN)/mypy --platform darwin --cache-dir .mypy_cache/darwin & $(BIN)/mypy && wait \$$!"
 
 layers: .venv/.installed
-	@$(call phase,layers,$(BIN)/lint-imports --no-logo)
+	$(PHASE) layers $(BIN)/lint-imports --no-logo
 
 generated: .venv/.installed
-	@$(call phase,generated code,scripts/proto.sh --check)
+	$(PHASE) "generated code" scripts/proto.sh --check
 
 unit: .venv/.installed
-	@$(call phase,unit tests,$(PYTEST) tests/unit --numprocesses auto --durations=10)
+	$(PHASE) "unit tests" $(PYTEST) tests/unit --numprocesses auto $(ALL)
+
+servers: .venv/.installed
+	@. $(SERVERS)
+
+processes: servers .venv/.system
+	@. $(SERVERS); scripts/phase.sh "tests of real processes, $(AT_A_TIME) at a time" \
+		$(PYTEST) tests/process -m "not alone" --numprocesses $(AT_A_TIME) --dist loadgroup $(ALL)
+	@. $(SERVERS); scripts/phase.sh "tests of measured time, one at a time" $(PYTEST) tests/process -m alone $(ALL)
 
 soak: .venv/.installed .venv/.system ## the long tests at full size
-	ARDEA_SOAK=1 $(PYTEST) -m soak --timeout=0 --durations=0
+	ARDEA_SOAK=1 $(PYTEST) -m soak --all --timeout=0
 
 bench: .venv/.installed ## measure; options through ARGS="words --containers 1 -o json"
 	$(BIN)/python -m benchmarks $(ARGS)

@@ -11,8 +11,9 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,22 +25,58 @@ T = TypeVar("T")
 # Whatever a test starts inherits this variable, so that a process that lost its parent is still recognised as ours.
 MARK = "ARDEA_TEST_RUN"
 
+# The parent of the kernel's own threads, on Linux.
+KERNEL = "2"
+
 # Lives as long as the interpreter that first used shared memory.
 HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 
-settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
-settings.register_profile("dev", deadline=None)
-settings.load_profile("ci" if os.environ.get("CI") else "dev")
+# Whether tests have their full size.
+SOAK = os.environ.get("ARDEA_SOAK", "") not in ("", "0")
+
+# Examples that hypothesis makes where a test names no number of its own.
+EXAMPLES, ALL_EXAMPLES = 40, 100
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--all", action="store_true", help="also what only `make test-all` runs: see docs/testing.md")
+
+
+def pytest_configure(config: pytest.Config) -> None:
     os.environ[MARK] = f"{os.getpid()}.{time.time_ns()}"
+    examples = ALL_EXAMPLES if config.getoption("--all") else EXAMPLES
+    settings.register_profile("dev", deadline=None, max_examples=examples)
+    settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
+    settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Unit tests come first: they are quick, and say more precisely what is wrong."""
     unit = Path(__file__).parent / "unit"
     items.sort(key=lambda item: not item.path.is_relative_to(unit))
+    left = set() if SOAK else {item for item in items if _is_only_for_soaks(item)}
+    if not config.getoption("--all"):
+        left |= set(_only_for_all(items))
+    config.hook.pytest_deselected(items=[item for item in items if item in left])
+    items[:] = [item for item in items if item not in left]
+
+
+def _is_only_for_soaks(item: pytest.Item) -> bool:
+    soak = item.get_closest_marker("soak")
+    return soak is not None and bool(soak.kwargs.get("only"))
+
+
+def _only_for_all(items: list[pytest.Item]) -> Iterator[pytest.Item]:
+    """Those marked ``thorough``, and of each test marked ``sampled(n)`` all cases but the first of every n."""
+    cases: Counter[str] = Counter()
+    for item in items:
+        if (sampled := item.get_closest_marker("sampled")) is not None:
+            test = item.nodeid.partition("[")[0]
+            if cases[test] % sampled.args[0]:
+                yield item
+            cases[test] += 1
+        elif item.get_closest_marker("thorough") is not None:
+            yield item
 
 
 class Deadline:
@@ -67,10 +104,11 @@ class Leaks:
     """What a test has left behind.  ``temporary`` is the folder that ``tempfile`` uses in this run."""
 
     temporary: Path
+    _strangers: set[int] = field(default_factory=set)
 
     def processes(self) -> dict[int, str]:
         """Command lines by pid: children of this process, dead ones too, and all that descend from this run."""
-        found = _linux_processes() if sys.platform == "linux" else _other_processes()
+        found = _linux_processes(self._strangers) if sys.platform == "linux" else _other_processes()
         return {pid: line for pid, line in found.items() if not any(helper in line for helper in HELPERS)}
 
     def files(self, *folders: Path) -> list[Path]:
@@ -92,20 +130,26 @@ def _is_socket(path: Path) -> bool:
         return False
 
 
-def _linux_processes() -> dict[int, str]:
+def _linux_processes(strangers: set[int]) -> dict[int, str]:
+    """``strangers`` keeps who was seen not to be ours, and so never will be: each test would read of hundreds again."""
     mine, mark = str(os.getpid()), f"{MARK}={os.environ[MARK]}".encode()
+    there = {int(folder.name) for folder in Path("/proc").iterdir() if folder.name.isdecimal()} - {os.getpid()}
+    strangers &= there
     found = {}
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdecimal() or folder.name == mine:
-            continue
+    for pid in there - strangers:
+        folder = Path("/proc", str(pid))
         try:
             # The name of the command, in parentheses, may hold anything; state and parent follow the last one.
             parent = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]
-            if parent == mine or mark in (folder / "environ").read_bytes().split(b"\0"):
+            if parent == mine or (parent != KERNEL and mark in (folder / "environ").read_bytes().split(b"\0")):
                 line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
-                found[int(folder.name)] = line or "(dead, but nobody waited for it)"
-        except (FileNotFoundError, ProcessLookupError, PermissionError):
-            continue  # gone meanwhile, or another user's
+                found[pid] = line or "(dead, but nobody waited for it)"
+            else:
+                strangers.add(pid)
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # gone meanwhile
+        except PermissionError:
+            strangers.add(pid)  # another user's, or the kernel's
     return found
 
 

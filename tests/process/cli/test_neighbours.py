@@ -14,7 +14,7 @@ from ardea.supervision import records, spec
 from scheduler.processes import processes
 from tests.process.cli.verbs import acked, describe, left_in_state, listed, topology
 
-pytestmark = [pytest.mark.cluster, pytest.mark.alone, pytest.mark.usefixtures("daemons")]
+pytestmark = [pytest.mark.thorough, pytest.mark.cluster, pytest.mark.alone, pytest.mark.usefixtures("daemons")]
 
 RATE = 100.0
 """Of the spout, alone and among others: it makes up for what it was late."""

@@ -23,10 +23,10 @@ from scheduler.control import Status
 from scheduler.home import Home
 from scheduler.run import LocalRun, Outcome
 from scheduler.submission import Submission
+from tests.conftest import SOAK
 
 T = TypeVar("T")
 TOPOLOGIES = Path(__file__).parent / "topologies"
-SOAK = os.environ.get("ARDEA_SOAK", "") not in ("", "0")
 
 
 def size(small: T, large: T) -> T:

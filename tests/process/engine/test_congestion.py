@@ -8,7 +8,7 @@ import pytest
 
 from tests.process.engine.running import Running, size
 
-pytestmark = [pytest.mark.cluster, pytest.mark.alone]
+pytestmark = [pytest.mark.thorough, pytest.mark.cluster, pytest.mark.alone]
 
 TIMEOUT = size(8, 30)
 SECONDS = 3 * TIMEOUT

@@ -103,6 +103,7 @@ class Memory:
             assert {name: quarters for name, quarters in usual.items() if quarters[-1] > 1.1 * quarters[0]} == {}
 
 
+@pytest.mark.thorough
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_at_most_once_words_leave_no_process_bigger(tmp_path):
@@ -114,6 +115,7 @@ def test_at_most_once_words_leave_no_process_bigger(tmp_path):
     memory.check(100 * MIB)
 
 
+@pytest.mark.thorough
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_a_flat_map_in_front_of_a_slow_bolt_takes_bounded_memory(tmp_path):

@@ -87,6 +87,7 @@ def test_scale_up_and_down(counted):
     exactly_once(counted)
 
 
+@pytest.mark.thorough
 def test_keys_do_not_move_by_accident(counted):
     """Refused, naming the component, without ``--moves-keys``."""
     code, said = counted.update("--component-parallelism", "second:3")
@@ -128,6 +129,7 @@ def test_a_master_killed_in_the_middle(counted):
     counted.finish()
 
 
+@pytest.mark.thorough
 def test_a_verb_killed_in_the_middle_is_repeated(counted):
     """And the master with it: the same again finishes it."""
     verb = counted.begin("--component-parallelism", "first:3")
@@ -142,6 +144,7 @@ def test_a_verb_killed_in_the_middle_is_repeated(counted):
     counted.finish()
 
 
+@pytest.mark.thorough
 def test_new_containers_get_keys_of_their_own(counted):
     """Made by the verb; one that is repeated takes those that lie there, and joins."""
     secret = counted.topology.folder / "container-3" / "keys" / "secret.key"
@@ -165,6 +168,7 @@ def test_new_containers_get_keys_of_their_own(counted):
     counted.finish()
 
 
+@pytest.mark.thorough
 def test_a_broken_version_is_put_back(counted, tmp_path):
     """It says who did not come up; the former version goes on."""
     broken = tmp_path / "broken.py"

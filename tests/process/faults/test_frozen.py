@@ -16,6 +16,7 @@ SILENCE = 3.0
 FOR_EVER = 3600.0
 
 
+@pytest.mark.thorough
 def test_what_stands_still_for_less_than_ten_seconds_and_a_link_that_is_cut_lose_nothing(tmp_path):
     """Between two living processes nothing is lost: nobody is started again, no tree is lost or times out."""
     with Counted(tmp_path) as run:

@@ -10,7 +10,7 @@ from tests.process.engine.running import size
 from tests.process.faults.counted import Counted
 from tests.process.waiting import alive
 
-pytestmark = [pytest.mark.cluster, pytest.mark.alone]
+pytestmark = [pytest.mark.thorough, pytest.mark.cluster, pytest.mark.alone]
 
 FOR_EVER = 3600.0
 

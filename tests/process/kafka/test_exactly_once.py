@@ -85,6 +85,7 @@ Made = topology.build()
 """
 
 
+@pytest.mark.thorough
 def test_an_opaque_spout_counts_what_comes_after_its_start_once(mortal, running, tmp_path):
     """From the end of what is there; a partition that appears is read from its first record.  Tasks and broker die."""
     source, counts = mortal.topic(2), tmp_path / "counts.sqlite"

@@ -11,6 +11,7 @@ from tests.process.engine.running import size
 from tests.process.kafka.conftest import HELD, lag, logs
 
 
+@pytest.mark.thorough
 @pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_a_paused_spout_keeps_its_partitions(broker, running, tmp_path):
@@ -33,6 +34,7 @@ def test_a_paused_spout_keeps_its_partitions(broker, running, tmp_path):
     assert said.count("reads") == 2, "each partition was begun once"
 
 
+@pytest.mark.thorough
 def test_a_storm_of_restarts_and_new_partitions_passes_nothing_over(broker, running):
     source, out = broker.topic(2), broker.topic()
     body = f"""
@@ -122,6 +124,7 @@ def test_aborted_transactions_are_not_read_and_their_markers_are_no_end(broker, 
     assert broker.committed("Made.lines", source) == {0: 8}, "with the markers"
 
 
+@pytest.mark.thorough
 def test_a_compacted_topic_has_gaps_and_is_read_to_its_end(broker, running, deadline):
     settings = {"segment_ms": "100", "min_cleanable_dirty_ratio": "0.01", "min_compaction_lag_ms": "0"}
     source, out = broker.topic(cleanup_policy="compact", **settings), broker.topic()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 BODY = """
 from pathlib import Path
 
@@ -30,6 +32,7 @@ class Made(Topology):
 """
 
 
+@pytest.mark.thorough
 def test_a_sink_whose_client_has_no_room_waits_for_it(broker, running):
     """For ten records where hundreds come at once."""
     source, out = broker.topic(2), broker.topic()

@@ -7,6 +7,8 @@ import sys
 import time
 from collections import Counter
 
+import pytest
+
 from tests.process.kafka.conftest import HELD, lag, logs
 
 THROUGH = """
@@ -41,6 +43,7 @@ def test_a_bounded_spout_reads_all_once_and_the_next_run_what_is_new(broker, run
     assert Counter(broker.read(out)) == Counter(values(5000) + values(100, "new"))
 
 
+@pytest.mark.thorough
 def test_a_spout_begins_and_ends_at_moments(broker, running):
     """What is as old as the first moment is read, what is as old as the last one is not."""
     source, out = broker.topic(2), broker.topic(1)
@@ -70,6 +73,7 @@ def test_tasks_killed_again_and_again_pass_nothing_over_and_go_on_where_they_wer
     assert said.count("from offset 0\n") == 4, "each partition was begun once"
 
 
+@pytest.mark.thorough
 def test_a_task_killed_between_poll_and_ack_begins_again_at_what_is_committed(broker, running, tmp_path):
     """The bolt that holds the records dies with it: only the topic has them."""
     source, out, gate = broker.topic(2), broker.topic(1), tmp_path / "gate"
@@ -90,6 +94,7 @@ def test_a_task_killed_between_poll_and_ack_begins_again_at_what_is_committed(br
         topology.until(lambda: set(broker.read(out)) == {*values(200), *values(200, "held")}, "all is written")
 
 
+@pytest.mark.thorough
 def test_partitions_are_shared_anew_when_tasks_come_and_go(broker, running):
     source, out = broker.topic(4), broker.topic(1)
     written = set()
@@ -127,6 +132,7 @@ def scale(topology, component: str) -> None:
         verb.wait()
 
 
+@pytest.mark.thorough
 def test_the_broker_is_killed_and_comes_back(mortal, running):
     source, out = mortal.topic(2), mortal.topic(1)
     mortal.write(source, values(20_000))

@@ -64,6 +64,7 @@ def test_a_zombie_that_wakes_up_writes_nothing(broker, make):
     assert sorted(broker.read(make.topic)) == [b"one", b"two"]
 
 
+@pytest.mark.thorough
 def test_what_is_committed_behind_an_open_transaction_of_another_is_waited_for_and_never_forgotten(
     broker, make, monkeypatch
 ):
@@ -86,6 +87,7 @@ def test_what_is_committed_behind_an_open_transaction_of_another_is_waited_for_a
     assert sorted(broker.read(make.topic)) == [b"one", b"two"]
 
 
+@pytest.mark.thorough
 def test_partitions_are_apart_and_their_number_changes_only_between_transactions(broker, make):
     one, two = make(0, 2), make(1, 2)
     written(one, make.topic, 1, "a")

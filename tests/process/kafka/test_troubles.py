@@ -50,6 +50,7 @@ def test_deleted_records_fail_the_topology_and_it_says_which(running, gap):
     assert f"offset 3 of {source}[0] is to be read next, but there are only 5 to 10" in outcome.reason
 
 
+@pytest.mark.thorough
 def test_deleted_records_are_skipped_if_the_author_says_so_and_the_log_says_how_many(broker, running, gap):
     source, out = gap
     with running(bounded(source, out, group=source, deleted="earliest")) as topology:
@@ -58,6 +59,7 @@ def test_deleted_records_are_skipped_if_the_author_says_so_and_the_log_says_how_
     assert broker.read(out) == [str(number).encode() for number in [0, 1, 2, 5, 6, 7, 8, 9]]
 
 
+@pytest.mark.thorough
 def test_a_topic_that_is_deleted_before_it_is_read_to_its_end_fails_the_topology(broker, running):
     source, out = broker.topic(), broker.topic()
     broker.write(source, ["one"])
@@ -81,12 +83,14 @@ def spoiled(broker):
     return source, out
 
 
+@pytest.mark.thorough
 def test_an_undecodable_record_fails_the_topology_and_it_says_which(running, spoiled):
     with running(bounded(*spoiled)) as topology:
         outcome = ends(topology, "FAILED")
     assert f"the record at offset 1 of {spoiled[0]}[0] cannot be emitted: UnicodeDecodeError" in outcome.reason
 
 
+@pytest.mark.thorough
 def test_undecodable_and_oversized_records_are_skipped_with_a_line_in_the_log(broker, running, spoiled):
     with running(bounded(*spoiled, undecodable="skip"), topology_max_tuple_bytes=4000) as topology:
         ends(topology)
@@ -107,6 +111,7 @@ def test_undecodable_records_go_to_a_stream_of_their_own(broker, running, spoile
     assert sorted(broker.read(spoiled[1])) == [b"1 Unicode", b"2 ValueEr", b"first", b"last"]
 
 
+@pytest.mark.thorough
 def test_records_too_large_for_the_broker_or_for_no_topic_fail_their_tuples_and_no_others(broker, running):
     source, out = broker.topic(max_message_bytes="4000000"), broker.topic()
     broker.write(source, [b"first", b"x" * 2_000_000, b"stray", b"last"], **{"message.max.bytes": 4_000_000})
@@ -152,6 +157,7 @@ def test_a_wrong_password_fails_the_topology_and_stands_nowhere(broker, running,
     assert holders(tmp_path, b"osprey-4711") == []
 
 
+@pytest.mark.thorough
 def test_a_password_from_a_file_is_right_and_stands_nowhere_else(broker, running, sasl, tmp_path):
     source, out = broker.topic(), broker.topic()
     broker.write(source, [b"secretly"])
@@ -163,6 +169,7 @@ def test_a_password_from_a_file_is_right_and_stands_nowhere_else(broker, running
     assert holders(tmp_path, b'heron"') + holders(tmp_path, b"heron\n") == [file]
 
 
+@pytest.mark.thorough
 def test_a_broker_whose_certificate_nobody_known_has_signed_is_not_believed(broker, running, sasl, monkeypatch):
     source = broker.topic()
     monkeypatch.setenv("KAFKA_TEST_PASSWORD", "heron")
@@ -200,6 +207,7 @@ def test_a_property_that_the_client_does_not_know_and_one_that_is_ours_are_refus
         assert "kafka.group.id is set by Ardea: give KafkaSpout a group=" in ends(topology, "FAILED").reason
 
 
+@pytest.mark.thorough
 def test_a_topic_that_is_not_there_cannot_be_read_to_its_end(running):
     with running(bounded("test-nowhere", "test-nowhere")) as topology:
         assert "there is no test-nowhere, so that it cannot be read to its end" in ends(topology, "FAILED").reason
@@ -208,6 +216,7 @@ def test_a_topic_that_is_not_there_cannot_be_read_to_its_end(running):
 # --- groups ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_a_subscriber_with_the_same_group_holds_commits_up_and_the_log_says_so(broker, running):
     from confluent_kafka import Consumer
 

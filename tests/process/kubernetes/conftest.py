@@ -9,14 +9,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.process.engine.running import SOAK
 from tests.process.kubernetes.releases import RELEASE, ROOT, install, namespace, remaining, run
 from tests.process.kubernetes.running import SMALL, first_node
 from tests.process.waiting import eventually
 
 BUILT = "ardea:dev"
-collect_ignore = [] if SOAK else ["test_contract.py", "test_neighbours.py"]
-"""What takes minutes, and more of the machine than it leaves to others."""
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -22,7 +22,7 @@ from tests.process.kubernetes.releases import (
 )
 from tests.process.waiting import eventually
 
-pytestmark = [needs_cluster, pytest.mark.timeout(420)]
+pytestmark = [pytest.mark.heavy, needs_cluster, pytest.mark.timeout(420)]
 
 SERVER = "ardea-zookeeper"
 
@@ -77,6 +77,7 @@ def test_install_upgrade_and_uninstall_leave_nothing_behind():
         eventually(lambda: not objects(space), 60, lambda: f"nothing remains of {objects(space)}")
 
 
+@pytest.mark.thorough
 def test_three_servers_outlive_any_one_and_no_drain_takes_two():
     with namespace() as space:
         install(space, "zookeeper.servers=3")
@@ -98,6 +99,7 @@ def read_from(space: str, server: int) -> str:
         return str(error)
 
 
+@pytest.mark.thorough
 def test_helm_test_submits_a_topology_and_goes_with_the_release(image):
     with namespace() as space:
         install(space, *image)

@@ -19,6 +19,8 @@ from tests.process.prometheus import Job, Prometheus
 BIN = Path(sys.executable).parent
 PROMETHEUS = BIN / "prometheus-kubernetes"
 pytestmark = [
+    pytest.mark.heavy,
+    pytest.mark.thorough,
     needs_cluster,
     pytest.mark.prometheus,
     pytest.mark.timeout(420),

@@ -12,9 +12,10 @@ from tests.process.kubernetes.running import TOPOLOGIES, ardea, counted, first_n
 from tests.process.waiting import eventually
 
 pytestmark = [
+    pytest.mark.heavy,
     needs_cluster,
     pytest.mark.alone,
-    pytest.mark.soak,
+    pytest.mark.soak(only=True),
     pytest.mark.timeout(1200),
 ]
 COST = 0.02

@@ -15,7 +15,7 @@ from tests.process.kubernetes.releases import CommandError, kubectl, namespace, 
 from tests.process.kubernetes.running import TOPOLOGIES, ardea, described, pod_of, pods
 from tests.process.waiting import eventually
 
-pytestmark = [needs_cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.heavy, needs_cluster, pytest.mark.timeout(600)]
 QUIET = TOPOLOGIES / "quiet.py"
 NOTE = "/notes/quiet"
 READ = """
@@ -114,6 +114,7 @@ def foreign(other_space):
 REFUSED = "does not allow it; nothing was changed"
 
 
+@pytest.mark.thorough
 def test_topologies_of_two_namespaces_reach_nothing_of_each_other(quiet, foreign):
     status = paths.execution_state(quiet.definition.topology)
     for state, path, reader in (
@@ -147,6 +148,7 @@ def test_topologies_of_two_namespaces_reach_nothing_of_each_other(quiet, foreign
     assert described("Quiet", quiet.space)["status"]["silent_tasks"] == []
 
 
+@pytest.mark.thorough
 def test_restricted_is_enforced_where_topologies_run():
     container = {"name": "c", "image": "none", "securityContext": {"privileged": True}}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "privileged"}, "spec": {"containers": [container]}}
@@ -154,6 +156,7 @@ def test_restricted_is_enforced_where_topologies_run():
         kubectl("create", "-f", "-", f"--namespace={space}", stdin=json.dumps(pod))
 
 
+@pytest.mark.thorough
 def test_a_quota_that_is_too_small_is_told(space):
     kubectl("create", "quota", "small", "--hard=pods=1", f"--namespace={space}")
     said = ardea("submit", "kubernetes", QUIET, "--wait-secs", "10", space=space, code=4).stderr

@@ -24,7 +24,7 @@ from tests.process.kubernetes.running import (
 )
 from tests.process.waiting import eventually
 
-pytestmark = [needs_cluster, pytest.mark.timeout(size(600, 7200))]
+pytestmark = [pytest.mark.heavy, needs_cluster, pytest.mark.timeout(size(600, 7200))]
 ZOOKEEPER = f"{RELEASE}-zookeeper-0"
 
 
@@ -74,6 +74,7 @@ def test_a_failed_topology_says_why_in_describe_and_in_the_job(space):
     assert "--- life 2" not in said
 
 
+@pytest.mark.thorough
 def test_a_manager_that_cannot_go_on_ends_the_topology_and_its_log_stays(space):
     ardea("submit", "kubernetes", TOPOLOGIES / "quiet.py", "--wait-secs", "240", space=space)
     pod, topology = pod_of(space, 1)["metadata"]["name"], described("Quiet", space)["id"]
@@ -99,6 +100,7 @@ def test_a_manager_that_cannot_go_on_ends_the_topology_and_its_log_stays(space):
     assert "--- life 2" not in said
 
 
+@pytest.mark.thorough
 def test_a_python_that_differs_is_refused_before_anything_runs(space, tmp_path):
     dry = ardea("submit", "kubernetes", TOPOLOGIES / "counted.py", "--dry-run", "-o", "json", space=space)
     printed = dry.stdout.replace(r"\"python\":\"3.", r"\"python\":\"2.")
@@ -140,6 +142,7 @@ def test_the_verbs_work_with_only_a_kubeconfig(space, image_name):
         topology.finish()
 
 
+@pytest.mark.thorough
 @pytest.mark.soak
 def test_kill_9_inside_an_instance_loses_nothing(space, image_name):
     with counted(space, image_name) as topology:
@@ -154,6 +157,7 @@ def test_kill_9_inside_an_instance_loses_nothing(space, image_name):
         topology.finish()
 
 
+@pytest.mark.thorough
 @pytest.mark.soak
 def test_a_task_that_takes_too_much_memory_dies_alone(space, image_name):
     with counted(space, image_name, TOPOLOGIES / "greedy.py", "--set", f"greedy.deaths={ROUNDS}") as topology:
@@ -175,6 +179,7 @@ def test_a_pod_lost_again_and_again_is_whole_each_time(space, image_name, server
         topology.finish()
 
 
+@pytest.mark.thorough
 @pytest.mark.soak
 def test_a_pod_that_is_ended_is_emptied_first(space, image_name):
     """At most once, so that whatever was lost is missing at the end."""
@@ -215,6 +220,7 @@ def uid_of(pod, where):
     return found[0]["metadata"]["uid"] if found else None
 
 
+@pytest.mark.thorough
 def test_a_standby_takes_over(space, image_name):
     with counted(space, image_name) as topology:
         term = described("Counted", space)["status"]["term"]

@@ -11,7 +11,7 @@ from tests.process.kubernetes.releases import needs_cluster, read
 from tests.process.kubernetes.running import COUNTED, ardea, counted, described, pods, signal_process
 from tests.process.waiting import eventually
 
-pytestmark = [needs_cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.heavy, needs_cluster, pytest.mark.timeout(600)]
 
 
 RACE = ("middle:3", "middle:4")
@@ -93,6 +93,7 @@ def test_more_tasks_fewer_tasks_and_a_new_version(space, image_name, tmp_path):
         topology.finish()
 
 
+@pytest.mark.thorough
 def test_a_version_that_does_not_come_up_is_put_back(space, image_name, tmp_path):
     with counted(space, image_name) as topology:
         code = kept(space, "configmaps", "code")

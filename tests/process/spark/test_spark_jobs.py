@@ -16,7 +16,7 @@ from ardea.state.records import RunState
 from tests.process.engine.running import Running
 from tests.process.waiting import eventually
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.heavy, pytest.mark.cluster, pytest.mark.timeout(240)]
 
 JOBS = str(Path(__file__).parent / "topologies" / "jobs.py")
 LONG = 150.0
@@ -99,12 +99,14 @@ def test_every_type_arrives_as_it_is_promised(tmp_path):
     assert rows[0][8].tzinfo is None
 
 
+@pytest.mark.thorough
 def test_an_empty_dataframe_is_a_topology_without_rows(tmp_path):
     with running("Chosen", tmp_path, spark_test_case="empty") as topology:
         topology.finish(LONG)
         assert arrived(topology) == set()
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("case", "told"),
     [
@@ -142,6 +144,7 @@ def test_a_killed_spout_task_goes_on_where_acks_have_a_gap(tmp_path):
         assert arrived(topology) == ALL
 
 
+@pytest.mark.thorough
 def test_a_driver_that_dies_leaves_a_run_that_cannot_go_on(tmp_path):
     with running("Gated", tmp_path, spark_test_gate=str(tmp_path / "gate")) as topology:
         two_published(topology)
@@ -149,6 +152,7 @@ def test_a_driver_that_dies_leaves_a_run_that_cannot_go_on(tmp_path):
         assert "died after it had published 2 partitions: another run may give other rows" in fails(topology)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["Deterministic", "AllOrNothing"])
 def test_another_run_takes_over_where_the_author_allows_it(tmp_path, name):
     with running(name, tmp_path, spark_test_gate=str(tmp_path / "gate")) as topology:
@@ -162,6 +166,7 @@ def test_another_run_takes_over_where_the_author_allows_it(tmp_path, name):
         assert totals.acked == len(ALL)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["Gated", "Deterministic", "AllOrNothing"])
 def test_a_driver_that_dies_before_it_has_published_begins_anew(tmp_path, name):
     with running(name, tmp_path, spark_test_gate=str(tmp_path / "gate"), spark_test_closed="yes") as topology:

@@ -15,7 +15,7 @@ from ardea.state.records import RunState
 from ardea.trident import SqliteState
 from tests.process.spark.test_spark_jobs import LONG, running, until_over
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.heavy, pytest.mark.cluster, pytest.mark.timeout(240)]
 
 STREAMS = str(Path(__file__).parent / "topologies" / "streams.py")
 ROWS = 400
@@ -109,6 +109,7 @@ def counts(database):
         return []  # not there yet, or being made
 
 
+@pytest.mark.thorough
 def test_trident_counts_each_row_once_in_this_run_and_the_next(tmp_path, monkeypatch):
     monkeypatch.setenv("ARDEA_TEST_TRIDENT", str(tmp_path))
     source = Source(tmp_path / "source")

@@ -12,7 +12,7 @@ from ardea.state import Create, Set, Term, Unavailable, Versioned
 from tests.process.engine.running import size
 from tests.process.waiting import eventually
 
-pytestmark = [pytest.mark.zookeeper, pytest.mark.alone]
+pytestmark = [pytest.mark.heavy, pytest.mark.zookeeper, pytest.mark.alone]
 
 ID = "wc-00000001"
 A, PLAN = f"/topologies/{ID}", f"/pplans/{ID}"
@@ -54,6 +54,7 @@ class Counter:
         assert self.failure is None, repr(self.failure)
 
 
+@pytest.mark.thorough
 @pytest.mark.soak
 def test_whichever_server_is_killed_writes_and_reads_go_on(three, connect):
     state, reader = connect(three), connect(three)
@@ -82,6 +83,7 @@ def test_the_leader_is_killed_during_versioned_writes(three, connect):
     assert reader.get(PLAN) == Versioned(b"%d" % counter.count, counter.count + 1)
 
 
+@pytest.mark.thorough
 def test_a_frozen_leader_is_replaced_and_comes_back_as_a_follower(three, connect):
     # What is slow here is the servers' election, and the attempts to connect to one that says nothing.
     state, reader = connect(three, patience=30.0), connect(three)
@@ -100,6 +102,7 @@ def test_a_frozen_leader_is_replaced_and_comes_back_as_a_follower(three, connect
     assert lease.held
 
 
+@pytest.mark.thorough
 def test_all_servers_are_killed_and_come_back_with_everything(three, connect):
     state = connect(three, timeout=30.0, patience=1.0)
     seen = []
@@ -124,6 +127,7 @@ def test_all_servers_are_killed_and_come_back_with_everything(three, connect):
     eventually(lambda: (state.poll(), seen[1:] == [Versioned(b"still me", 2)])[1], what="the watch tells the change")
 
 
+@pytest.mark.thorough
 def test_two_of_three_gone_is_an_outage_and_not_a_fork(three, connect):
     state = connect(three, patience=2.0)
     state.create(A, b"0")

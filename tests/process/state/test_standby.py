@@ -39,6 +39,7 @@ def test_the_lease_of_the_former_life_is_taken_although_its_session_lasts(connec
     assert (lease.held, port(second)) == (True, 2)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     "differs",
     [{"holder": "another/topology-master"}, {"holder": ""}, {"life": 2}, {"life": 3}, {"acts": False}],
@@ -54,6 +55,7 @@ def test_any_other_lease_is_waited_for(connect, server, differs):
     assert eventually(standby.attempt, 5).held
 
 
+@pytest.mark.thorough
 def test_a_master_that_came_meanwhile_keeps_a_lease_of_the_same_version(connect, server, monkeypatch):
     """The former life's is gone, another's is there, between the look and the removal."""
     first, second, other = connect(server), connect(server), connect(server)

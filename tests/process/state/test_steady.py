@@ -20,6 +20,7 @@ LATE = 1.0
 MANAGERS = [(number, process) for number in (1, 2) for process in ("stream-manager", "metrics-manager")]
 
 
+@pytest.mark.thorough
 @pytest.mark.soak
 def test_topologies_in_steady_state_write_nothing(server, root, tmp_path):
     with ExitStack() as stack:
@@ -48,6 +49,7 @@ def test_topologies_in_steady_state_write_nothing(server, root, tmp_path):
             topology.finish()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("how", [Server.kill, Server.freeze])
 def test_tuples_flow_and_nobody_waits_while_every_server_is_gone(root, tmp_path, how):
     """For longer than a call to the servers waits, and than the master's lease lasts."""

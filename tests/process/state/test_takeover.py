@@ -42,6 +42,7 @@ def test_the_next_life_of_a_killed_master_does_not_wait_for_its_session(server, 
         topology.finish()
 
 
+@pytest.mark.thorough
 def test_a_standby_acts_soon_after_the_session_of_a_frozen_master(server, root, tmp_path):
     """The frozen one wakes up, finds its lease gone, and stands by in its next life.
 

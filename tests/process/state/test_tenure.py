@@ -43,6 +43,7 @@ def test_an_expired_lease_is_taken_again_and_nobody_is_started_again(topology, c
     topology.finish()
 
 
+@pytest.mark.thorough
 def test_a_topology_that_was_removed_meanwhile_ends(topology, connect, server):
     """By a submit of its name, or a kill, which took it for dead."""
     other, name = connect(server), topology.run.topology

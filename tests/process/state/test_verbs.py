@@ -61,6 +61,7 @@ def test_a_topology_lives_and_ends_with_its_state_in_zookeeper(ardea, daemons, k
     assert "s3cr3t" not in text
 
 
+@pytest.mark.thorough
 def test_an_update_and_a_restart_with_their_state_in_zookeeper(ardea, daemons, kept, deadline):
     """The plan that a restarted master and its containers go by is the updated one."""
     submitted = ardea("submit", "local", topology("Never"), "--containers", 2)
@@ -88,6 +89,7 @@ def test_a_bounded_topology_leaves_nothing(ardea, kept):
     assert kept() == []
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("verb", [["list"], ["describe", "x"], ["kill", "x"], ["doctor"], ["run", topology("Sum")]])
 def test_without_servers_a_verb_says_so(tmp_path, verb):
     address = f"zookeeper://127.0.0.1:{free_ports(1)[0]}/x"

@@ -14,7 +14,7 @@ from ardea.errors import ArdeaError
 from ardea.state import FileState
 from ardea.testing.kit import LocalTopology
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.thorough, pytest.mark.cluster]
 
 SOURCE = """
 from pathlib import Path

@@ -33,7 +33,7 @@ from tests.process.waiting import eventually
 
 from .servers import memcached, redis_server
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.heavy, pytest.mark.cluster]
 
 SEED = 7
 KILLS, FREEZES = size(10, 100), size(4, 20)
@@ -336,6 +336,7 @@ class Fire:
             return int(max(json.loads(state.get(f"{folder}/{name}").data)[0] for name in state.children(folder)))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("store", STORES)
@@ -427,6 +428,7 @@ def stops_without_a_lock(pid: int) -> bool:
     return False
 
 
+@pytest.mark.thorough
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_each_word_counts_once_though_processes_come_back_late(tmp_path, monkeypatch, leaks):

@@ -70,6 +70,7 @@ def test_until_then_it_loads_the_standard_library_only():
     assert loaded - sys.stdlib_module_names == {"ardea"}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("arguments", [["--help"], ["version"], ["version", "-o", "json"], ["config"]])
 def test_a_stdout_that_cannot_be_written_is_named_once(refuses, arguments):
     run = ardea(*arguments, stdout=refuses)

@@ -68,6 +68,7 @@ class AsksBolt(Bolt):
             self.emit([tup["n"]])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("grouping", GROUPINGS)
 @pytest.mark.parametrize("containers", [1, 2])
 def test_the_ids_are_those_of_the_tasks_that_get_the_row(grouping, containers):

@@ -71,6 +71,7 @@ def sinks(spout, bolt=CollectBolt):
     return Sinks
 
 
+@pytest.mark.sampled(3)
 @containers
 @pytest.mark.parametrize("spout", [Batches, Untracked])
 @pytest.mark.parametrize("bolt", [CollectBolt, ByBatch])

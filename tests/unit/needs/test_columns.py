@@ -50,6 +50,7 @@ def chain(spout, *bolts):
     return type("Chain", (Topology,), body)
 
 
+@pytest.mark.sampled(4)
 @containers
 @pytest.mark.parametrize("spout", [Batches, ROWS_OF], ids=["batches", "rows"])
 @pytest.mark.parametrize(
@@ -106,6 +107,7 @@ class FailsColumns(FailsSome):
         self.fail_batch(columns, failing)
 
 
+@pytest.mark.sampled(4)
 @containers
 @pytest.mark.parametrize("sink", [FailsSome, FailsColumns])
 @pytest.mark.parametrize("spout", [Batches, ROWS_OF], ids=["batches", "rows"])

@@ -102,6 +102,7 @@ def batches():
     return builder
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("rows", [1, 7, 1000])
 @pytest.mark.parametrize("containers", [1, 2, 3])
 def test_coordination_rows_reach_every_task_behind_its_data(containers, rows):

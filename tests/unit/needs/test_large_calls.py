@@ -39,6 +39,7 @@ def watch(cluster, name):
     return watched
 
 
+@pytest.mark.thorough
 @containers
 def test_a_hundred_thousand_rows_from_one_next_tuple(containers):
     """Every tenth is tracked; at most four batches wait at any time; all arrive, in order."""
@@ -91,6 +92,7 @@ class FailsOnce(Bolt):
             self.fail(tup)
 
 
+@pytest.mark.sampled(2)
 @containers
 def test_one_process_call_of_ten_thousand_rows(containers):
     """Bounded while it lasts; each tree is judged once, after all its parts, and fails with the last of them."""

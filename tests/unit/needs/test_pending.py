@@ -104,6 +104,7 @@ def test_acks_make_room():
         assert (cluster.state, len(cluster.record.acked["spout"]), max(most)) == ("SUCCEEDED", 500, 9)
 
 
+@pytest.mark.thorough
 def test_untracked_rows_take_no_room_for_longer_than_they_wait():
     """A row open at most, and two untracked ones with each ack: the next row follows at once."""
 

@@ -86,6 +86,7 @@ def test_hashes_are_those_of_the_rows(batch):
     assert keys.hashes(batch.columns).tolist() == expected
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", sorted(KINDS))
 @given(data=st.data())
 def test_every_type_alone(kind, data):

@@ -49,6 +49,7 @@ def finishes(halves):
     assert set(halves.record.inputs("count")) == {(n, half) for n in range(ROWS) for half in range(2)}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(8))
 def test_a_container_that_was_replaced_is_refused_when_it_goes_on(seed):
     """It says what it had to say, hears that another has its place, and ends; that one is never disturbed."""
@@ -68,6 +69,7 @@ def test_a_container_that_was_replaced_is_refused_when_it_goes_on(seed):
         finishes(halves)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(5))
 def test_a_master_that_was_replaced_is_refused_when_it_goes_on(seed):
     """Its first write ends it, or else the look at its lease."""

@@ -76,6 +76,7 @@ class Rows(Topology):
     take = Take.spec(inputs=[rows], par=2)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(6))
 def test_the_same_schedule_drives_the_simulated_cluster(seed):
     """Everything arrives all the same."""

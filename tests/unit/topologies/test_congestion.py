@@ -65,6 +65,7 @@ def none(**expected):
     return {"failed": 0, "timed_out": 0, "lost": 0, **expected}
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("cost", "containers"), [(0.002, 2), (0.02, 1), (0.02, 2), (0.1, 1), (0.1, 2)])
 def test_nothing_times_out_behind_a_slow_bolt_and_that_is_never_idle(cost, containers):
     costs = {"spout": QUICK, "quick": QUICK, "slow": cost}
@@ -74,6 +75,7 @@ def test_nothing_times_out_behind_a_slow_bolt_and_that_is_never_idle(cost, conta
         assert broken(cluster) == none()
 
 
+@pytest.mark.thorough
 def test_a_branch_that_is_not_slow_has_its_own_rate():
     class Branches(Chain):
         free = Endless.spec()
@@ -85,6 +87,7 @@ def test_a_branch_that_is_not_slow_has_its_own_rate():
         assert broken(cluster) == none()
 
 
+@pytest.mark.thorough
 def test_a_slow_bolt_that_becomes_quick_has_its_full_rate_soon():
     with Cluster(Chain, containers=2, cost={"spout": QUICK, "slow": 0.02}, check=False) as cluster:
         cluster.advance(10)
@@ -164,6 +167,7 @@ def test_what_is_sent_again_does_not_flood_a_bolt_that_came_back_slow():
         assert broken(cluster)["timed_out"] < 100, "those that waited behind what was lost and is still on its way"
 
 
+@pytest.mark.thorough
 def test_a_flat_map_between_does_not_hide_how_slow_the_bolt_behind_it_is():
     """What waits in front of the blocked bolts pauses nobody, and a probing spout must not take that for leave."""
 

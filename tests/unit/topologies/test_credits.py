@@ -61,6 +61,7 @@ def flood(*factors):
     return type("Flooded", (Topology,), parts)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("containers", [1, 2])
 def test_a_flat_map_in_front_of_a_slow_bolt(containers):
     """1:5,000 rows in one call: the emit waits for credit, and at most the limit is held."""
@@ -80,6 +81,7 @@ def test_a_flat_map_in_front_of_a_slow_bolt(containers):
         assert limit / 2 < peak < 2 * limit
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("containers", [1, 2])
 def test_two_flat_maps_that_wait_for_each_other_in_turn(containers):
     """1:60:60 with little room: both wait inside emits, and both go on."""
@@ -118,6 +120,7 @@ def test_slow_tuples_do_not_time_out_for_waiting():
     assert not result.record.timed_out["spout"]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("containers", [1, 2])
 @pytest.mark.parametrize("cost", [0.02, 0.1])
 def test_a_slow_bolt_behind_a_quick_one_pauses_the_spout_before_tuples_time_out(containers, cost):

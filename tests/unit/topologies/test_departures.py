@@ -52,6 +52,7 @@ def words(cluster):
     return sorted(word for (word,) in cluster.record.inputs("count"))
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("container", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(5))
@@ -91,6 +92,7 @@ def test_one_after_the_other(mode):
         assert cluster.life("manager-1") == 3
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("after", [0.01, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0, 8.0])
 def test_a_master_that_dies_meanwhile_holds_nobody_for_ever(after):
     """The next one is asked again; without one nobody waits."""
@@ -98,6 +100,7 @@ def test_a_master_that_dies_meanwhile_holds_nobody_for_ever(after):
         assert set(words(cluster)) == set(WORDS)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("victim", ["container-2", "manager-2", "split-2", "container-1"])
 @pytest.mark.parametrize("after", [0.02, 0.1, 0.4, 2.0])
 def test_whatever_dies_meanwhile(victim, after):
@@ -153,6 +156,7 @@ def declared():
         return cluster.time
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("before", [0.1, 0.03, 0.01, 0.003, 0.001, 0.0003, 0.0001, -0.00005, -0.0001, -0.0002, -0.0004])
 @pytest.mark.parametrize("container", [1, 2, 3])
 def test_the_end_and_a_departure_at_the_same_moment(declared, container, before):

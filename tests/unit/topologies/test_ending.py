@@ -143,6 +143,7 @@ def bolts(expected):
     return {name: rows for name, rows in expected.items() if not name.startswith("spout")}
 
 
+@pytest.mark.thorough
 @settings(max_examples=60)
 @given(
     drawn=topologies(st.sampled_from([RowsSpout, Again])),

@@ -70,6 +70,7 @@ def quiet():
     logging.disable(logging.NOTSET)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_schedule(seed):
     """Everything is counted at least once; only what dies after the declared end may fail the topology."""

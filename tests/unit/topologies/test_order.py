@@ -50,6 +50,7 @@ def arrived(result, component):
     return [row.values[0] for row in result.received[component]]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("burst", "containers"), [(1, 1), (1, 2), (10, 2), (100, 1), (100, 2), (1000, 1), (1000, 2), (10_000, 2)]
 )
@@ -60,6 +61,7 @@ def test_alternating_streams(burst, containers):
     assert (result.state, arrived(result, "sink")) == ("SUCCEEDED", list(range(total)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("period", [7, 2_500, 10_000])
 def test_ten_thousand_rows_in_one_flush(period, monkeypatch):
     """As many as the largest batch may have here; by default a call is cut at 4,000 of a stream."""
@@ -75,6 +77,7 @@ def test_ten_thousand_rows_in_one_flush(period, monkeypatch):
     assert [rows for component, rows in flushed if component == "spout" and rows] == [10_000] * 3
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("burst", "period"), [(1, 1), (100, 2), (5000, 40)])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_link_is_cut_and_made_again(burst, period, seed):

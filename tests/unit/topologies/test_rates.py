@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ardea import Bolt, Grouping, Topology
 from ardea.testing import Cluster
 from tests.unit.topologies.parts import Endless
@@ -35,6 +37,7 @@ def test_all_of_it_runs_at_the_rate_of_the_slowest():
     assert all(46 <= each <= 54 for each in rates.values()), rates
 
 
+@pytest.mark.thorough
 def test_a_hot_key_costs_its_task_and_not_the_other_branch():
     class Hot(Endless):
         def next_tuple(self):
