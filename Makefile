@@ -68,7 +68,7 @@ image: ## build ardea:dev, or IMAGE=NAME, with buildah or docker; EXTRAS="arrow 
 	scripts/image.sh "$(or $(IMAGE),ardea:dev)" $(if $(EXTRAS),--build-arg EXTRAS="$(EXTRAS)")
 
 clean: ## remove everything that make made
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.installed: pyproject.toml scripts/venv.sh

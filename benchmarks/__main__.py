@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import shlex
+import statistics
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from benchmarks import cases, kafka, pressure
+from benchmarks import cases, kafka, pairs, pressure
 from benchmarks.baseline import rounds_against
 from benchmarks.measure import run
 from benchmarks.report import Report, machine, print_json, print_tables, title
@@ -69,9 +70,15 @@ def main(
     state: Annotated[
         str | None, typer.Option(help="State manager of trident, as zookeeper://HOST:PORT/PATH; by default files.")
     ] = None,
+    against: Annotated[
+        str | None, typer.Option(help="A commit to alternate with, in --rounds pairs, whatever is measured.")
+    ] = None,
     output: Annotated[Output, typer.Option("-o", "--output")] = Output.TABLE,
 ) -> None:
     """Measures the engine on this machine; run nothing else meanwhile.  docs/benchmarks.md explains the numbers."""
+    if against is not None:
+        _against(against, rounds, output)
+        return
     if what is What.COLUMNS:
         _columns(rows, spouts, output)
         return
@@ -113,6 +120,25 @@ def main(
         print_json(report)
     else:
         print_tables(report, Console(width=None if sys.stdout.isatty() else WIDTH))
+
+
+def _against(commit: str, count: int, output: Output) -> None:
+    """The benchmark of this command line, without what says that it is compared."""
+    arguments, rest = [], iter(sys.argv[1:])
+    for argument in rest:
+        option, _, value = argument.partition("=")
+        if option not in ("--against", "--rounds", "-o", "--output"):
+            arguments.append(argument)
+        elif not value:
+            next(rest)
+
+    def line(each: pairs.Compared) -> str:
+        return (
+            f"{each.figure}: median ratio {each.median:.3f} ({each.low:.3f} to {each.high:.3f}),"
+            f" medians {statistics.median(each.ours):,.6g} and {statistics.median(each.theirs):,.6g} of {count}"
+        )
+
+    _print(lambda: pairs.rounds(pairs.checkout(commit), arguments, count), line, output)
 
 
 def _trident(case: Case, state: str | None, baseline: Path | None, output: Output) -> None:
