@@ -6,16 +6,19 @@ From then on a thread mirrors the driver's index into a folder of the task's.
 
 from __future__ import annotations
 
+import contextlib
 import secrets
+import selectors
 import socket
 import threading
+import time
 from pathlib import Path
 from queue import SimpleQueue
 
 import msgspec
 import xxhash
 
-from ardea.errors import UserError
+from ardea.errors import UserError, printable
 from ardea.spark.access import INDEX_ID, Access
 from ardea.spark.index import INDEX
 from ardea.spark.job import PROGRESS
@@ -23,6 +26,9 @@ from ardea.spark.job import PROGRESS
 _WITHIN = 2.0
 """Seconds in which a connection and its line have to come."""
 _LINE = 4096
+"""Bytes of a line, at most."""
+_CALLERS = 64
+"""Connections without their line at a time; with another one the oldest is closed."""
 _AGAIN = 0.2
 """Seconds until a driver that was not reached is told again."""
 
@@ -41,38 +47,116 @@ def tell(task: Access, driver: Access) -> None:
         connection.sendall(msgspec.json.encode(Told(task.token, driver)) + b"\n")
 
 
+class Callers:
+    """Reads one line from each connection, of all of them at once: a slow one does not keep the others waiting.
+
+    Args:
+        server: what they connect to; closed by :meth:`close`.
+        within: seconds that a connection has for its whole line.
+    """
+
+    def __init__(self, server: socket.socket, within: float = _WITHIN) -> None:
+        self._server, self._within = server, within
+        self._selector = selectors.DefaultSelector()
+        self._open: dict[socket.socket, tuple[float, bytearray]] = {}  # the oldest first: until when, and what it sent
+        server.setblocking(False)
+        self._selector.register(server, selectors.EVENT_READ)
+
+    def lines(self, seconds: float) -> list[bytes]:
+        """The lines that are complete; waits for the first byte of anybody for so many seconds."""
+        found = []
+        for key, _ in self._selector.select(seconds):
+            if key.fileobj is self._server:
+                self._admit()
+            elif (line := self._read(key.data)) is not None:
+                found.append(line)
+        now = time.monotonic()
+        for caller in [caller for caller, (until, _) in self._open.items() if until <= now]:
+            self._drop(caller)
+        return found
+
+    def close(self) -> None:
+        """Closes all of them, and the server."""
+        for caller in list(self._open):
+            self._drop(caller)
+        self._selector.close()
+        self._server.close()
+
+    def _admit(self) -> None:
+        room = len(self._open) < _CALLERS
+        try:
+            caller, _ = self._server.accept()
+        except BlockingIOError:
+            return  # it went away again
+        except OSError:
+            room = False  # no descriptor is left: the next one gets that of the oldest
+        else:
+            caller.setblocking(False)
+            self._open[caller] = time.monotonic() + self._within, bytearray()
+            self._selector.register(caller, selectors.EVENT_READ, caller)
+        if not room and self._open:
+            self._drop(next(iter(self._open)))
+
+    def _read(self, caller: socket.socket) -> bytes | None:
+        """Its line, once that is there."""
+        if caller not in self._open:
+            return None  # it made room
+        _, text = self._open[caller]
+        with contextlib.suppress(OSError):
+            text += (piece := caller.recv(_LINE))
+            if piece and len(text) <= _LINE and b"\n" not in piece:
+                return None
+        self._drop(caller)
+        line, end, _ = text.partition(b"\n")
+        return bytes(line) if end else None
+
+    def _drop(self, caller: socket.socket) -> None:
+        del self._open[caller]
+        self._selector.unregister(caller)
+        caller.close()
+
+
 class Link(threading.Thread):
     """The spout task's part.  ``own`` is what the tuple says; ``driver`` is None while it is not known.
 
-    ``failure`` says why the task cannot go on.
+    ``failure`` says why the task cannot go on: a UserError that ends the topology, or what ended the thread.
     """
 
     def __init__(self, host: str, folder: Path) -> None:
         super().__init__(name="link", daemon=True)
         self._folder = folder
-        self._socket = socket.create_server((host, 0))
-        self._socket.settimeout(0.1)
+        server = socket.create_server((host, 0))
+        self._callers = Callers(server)
         self._closed = False
-        self.own = Access(f"{host}:{self._socket.getsockname()[1]}", secrets.token_hex(16))
+        self.own = Access(f"{host}:{server.getsockname()[1]}", secrets.token_hex(16))
         self.driver: Access | None = None
-        self.failure: UserError | None = None
+        self.failure: Exception | None = None
         self._answers = 0
         self._answered = threading.Condition()
         self.start()
 
     def run(self) -> None:
         """Waits for the driver's answer and mirrors, again and again."""
-        while not self._closed:
-            if (driver := self._accept()) is None:
-                continue
-            try:
-                self._mirror(driver)
-            except OSError:
-                self._lose()
-            except UserError as error:
-                self.failure = error
-                self._lose()
-        self._socket.close()
+        try:
+            while not self._closed:
+                if (driver := self._told()) is not None:
+                    self._follow(driver)
+        except Exception as error:
+            what = f"{type(error).__name__}: {printable(error)}"
+            self.failure = RuntimeError(f"the link to the Spark driver failed: {what}; the task starts again")
+            self.failure.__cause__ = error
+            self._lose()
+        finally:
+            self._callers.close()
+
+    def _follow(self, driver: Access) -> None:
+        try:
+            self._mirror(driver)
+        except OSError:
+            self._lose()
+        except UserError as error:
+            self.failure = error
+            self._lose()
 
     def _lose(self) -> None:
         with self._answered:
@@ -92,16 +176,14 @@ class Link(threading.Thread):
             self._answered.notify_all()
         self.join(_WITHIN)
 
-    def _accept(self) -> Access | None:
-        try:
-            connection, _ = self._socket.accept()
-            with connection:
-                connection.settimeout(_WITHIN)
-                with connection.makefile("rb") as file:
-                    told = msgspec.json.decode(file.readline(_LINE), type=Told)
-        except (OSError, ValueError):
-            return None
-        return told.driver if secrets.compare_digest(told.token, self.own.token) else None
+    def _told(self) -> Access | None:
+        """The driver, if it has called."""
+        for line in self._callers.lines(0.1):
+            with contextlib.suppress(ValueError, RecursionError):  # a stranger sends anything
+                told = msgspec.json.decode(line, type=Told)
+                if secrets.compare_digest(told.token.encode(), self.own.token.encode()):
+                    return told.driver
+        return None
 
     def _mirror(self, driver: Access) -> None:
         """Until the driver does not answer.  An index that was begun anew is a new file.

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import socket
+import time
 from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
 import xxhash
 
+from ardea.component import install
 from ardea.errors import ClusterError, UserError
+from ardea.spark import SparkSpout
 from ardea.spark.access import Access, RefusedError
 from ardea.spark.depot import Depot
 from ardea.spark.index import IndexReader, IndexWriter, Partition, Reports, StagedFile
-from ardea.spark.link import Link, tell
+from ardea.spark.link import Callers, Link, tell
 from ardea.spark.reading import FetchedFiles, SharedFiles, batches_of, served_pieces, uri_pieces
 from ardea.spark.stage import Run, write_partition
 from ardea.spark.storage import Served, Uri, remove
 from tests.process.waiting import eventually
 
 HOST = "127.0.0.1"
+
+
+def load(spark):
+    return spark.range(3)
 
 
 @pytest.fixture
@@ -249,6 +257,78 @@ def test_the_index_is_mirrored_whatever_becomes_of_the_driver(driver, tmp_path):
     again.close()
     with pytest.raises(OSError, match="refused"):
         tell(link.own, driver.access)
+
+
+def connected(link):
+    host, _, port = link.own.address.rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=10)
+
+
+NO_ANSWERS = (
+    b'{"token":"\xc3\xa9","driver":{"address":"a","token":"b"}}',
+    b'{"token":"","of":' + b"[" * 3000,
+    b'{"token":7}',
+    b"\xff",
+    b"",
+    b"x" * 5000,
+)
+
+
+def test_a_strangers_line_ends_neither_the_link_nor_its_task(driver, tmp_path):
+    link = Link(HOST, tmp_path)
+    for line in NO_ANSWERS:
+        with connected(link) as stranger, contextlib.suppress(ConnectionError):
+            stranger.sendall(line + b"\n")
+            assert stranger.recv(1) == b"", "it is heard no longer"
+    tell(link.own, driver.access)
+    eventually(lambda: link.driver == driver.access, 10, "the driver is heard")
+    assert link.failure is None
+    link.close()
+
+
+def test_a_line_that_does_not_end_holds_nobody_up(driver, tmp_path):
+    """The driver is heard before anybody's time is over, however many are there before it."""
+    link = Link(HOST, tmp_path)
+    with contextlib.ExitStack() as crowd:
+        for _ in range(200):
+            crowd.enter_context(connected(link)).sendall(b'{"token":')
+        tell(link.own, driver.access)
+        eventually(lambda: link.driver == driver.access, 1.5, "the driver is heard")
+    link.close()
+
+
+def test_a_caller_has_one_deadline_for_its_whole_line():
+    """A byte now and then does not make it longer."""
+    server = socket.create_server((HOST, 0))
+    callers = Callers(server, 0.2)
+    with socket.create_connection(server.getsockname(), timeout=10) as slow:
+        slow.settimeout(0.01)
+        until = time.monotonic() + 10
+        with contextlib.suppress(ConnectionError):
+            heard = None
+            while heard != b"" and time.monotonic() < until:
+                slow.send(b"x")
+                assert callers.lines(0) == []
+                with contextlib.suppress(TimeoutError):
+                    heard = slow.recv(1)
+        assert time.monotonic() < until, "it was closed"
+    callers.close()
+
+
+def test_a_link_whose_thread_dies_ends_its_task(driver, tmp_path, monkeypatch):
+    monkeypatch.setenv("ARDEA_FOLDER", str(tmp_path / "container-1"))
+    task = SparkSpout(load, "n bigint", storage="serve").spec("s").cls()
+    install(task, "s", SimpleNamespace(emit=lambda *_: None))
+    context = SimpleNamespace(
+        this_component_id="s", topology_id="t", clock=float, this_task_index=0, component_tasks=lambda name: range(1)
+    )
+    task.initialize({}, context)
+    tell(task._link.own, Access("127.0.0.1:no-port", ""))
+    eventually(lambda: task._link.failure, 10, "the link has failed")
+    task._link.settle()  # waits for nobody
+    with pytest.raises(RuntimeError, match="the link to the Spark driver failed: InvalidURL: nonnumeric port"):
+        task.next_tuple()
+    task.close()
 
 
 def test_shared_files_stay(tmp_path):
