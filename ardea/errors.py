@@ -42,10 +42,22 @@ class ExitCode(enum.IntEnum):
     INTERRUPTED = 130
 
 
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff"
+    "\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]|\r(?!\n)"
+)
+"""Control characters but tabs and ends of lines, halves of a pair, and what turns, ends or hides text."""
+
+
+def escaped(text: str) -> str:
+    """Text that others made, as a terminal may show it: what would act on the terminal is written as in Python."""
+    return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
 def printable(what: object, most: int = 500) -> str:
     """The text of an error, which an author may have made of anything, for messages, logs and terminals.
 
-    What UTF-8 does not have is escaped, what lies behind ``most`` characters is cut off.
+    What a terminal would obey, and what UTF-8 does not have, is escaped.  The text is cut after ``most`` characters.
     """
     try:
         text = str(what)
@@ -53,7 +65,7 @@ def printable(what: object, most: int = 500) -> str:
         text = f"<{type(what).__name__} that has no text>"
     if len(text) > most:
         text = f"{text[:most]}... ({len(text):,} characters)"
-    return text.encode("utf-8", "backslashreplace").decode()
+    return escaped(text)
 
 
 class ArdeaError(Exception):

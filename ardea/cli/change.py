@@ -41,7 +41,7 @@ def show(found: Difference, output: Output) -> None:
     for each in found.components:
         before, after = each.tasks
         table.add_row(each.component, each.what, str(after) if before == after else f"{before} -> {after}")
-    console.out().print(table, highlight=False)
+    console.out().print(table)
     whole = "every instance and metrics manager" if found.restarted else ""
     for title, names in (
         ("configuration", ", ".join(found.configuration)),
@@ -54,7 +54,7 @@ def show(found: Difference, output: Output) -> None:
         ("containers replaced", ", ".join(map(str, found.containers_replaced))),
     ):
         if names:
-            console.out().print(f"{title}: {names}", highlight=False, soft_wrap=True)
+            console.out().print(f"{title}: {names}", soft_wrap=True)
 
 
 def _count(text: str) -> tuple[str, int]:

@@ -7,15 +7,16 @@ import functools
 import json
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, ParamSpec
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
 
 from ardea.cli.streams import Unwritable
-from ardea.errors import ArdeaError, ExitCode
+from ardea.errors import ArdeaError, ExitCode, escaped
 from scheduler.home import DEFAULT
 from scheduler.machine import State
 
@@ -41,20 +42,47 @@ STATE = DEFAULT
 Name = Annotated[str, typer.Argument(metavar="TOPOLOGY", help="A name or an id.")]
 
 
-def out() -> Console:
+class Screen(Console):
+    """Text is data: nothing in it moves the cursor, changes a colour or turns the direction of what follows."""
+
+    def __init__(self, **options: Any) -> None:
+        """``options``: rich's."""
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """A string is escaped before a table measures it."""
+        return super().render_str(escaped(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """All that is printed passes here, cells of tables too; what rich itself says to the terminal stays."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=escaped(segment.text))
+
+
+def out() -> Screen:
     """Where data goes.  A table that is piped is not cut."""
-    return Console(width=None if sys.stdout.isatty() else _WITHOUT_TERMINAL)
+    return Screen(width=None if sys.stdout.isatty() else _WITHOUT_TERMINAL)
 
 
-def err() -> Console:
+def err() -> Screen:
     """Where everything else goes."""
-    return Console(stderr=True)
+    return Screen(stderr=True)
+
+
+def indented(text: str) -> Text:
+    """Further lines are: none of them can pass for a message of its own."""
+    return Text(escaped(text).replace("\n", "\n  "))
+
+
+def shown(text: str) -> str:
+    """What a process has printed, as it may go to stdout: as it is, but escaped on a terminal."""
+    return escaped(text) if sys.stdout.isatty() else text
 
 
 def say(text: str, label: str = "", style: str = "") -> None:
     """One message on stderr; ``label`` begins it, and further lines are indented."""
     message = Text(f"{label}: " if label else "", style=style)
-    message.append(Text(text.replace("\n", "\n  "), style=""))
+    message.append(indented(text))
     err().print(message, soft_wrap=True)
 
 
@@ -80,7 +108,7 @@ def reports(command: Callable[P, None]) -> Callable[P, None]:
         except Exception as error:
             say(f"{type(error).__name__}: {error}", "error: a fault of Ardea itself", "bold red")
             if debug:
-                traceback.print_exc()
+                _print_traceback(error)
             else:
                 say("run `ardea --debug ...` for the traceback, and report it", "hint", "bold")
             raise typer.Exit(ExitCode.FAILED) from None
@@ -91,10 +119,14 @@ def reports(command: Callable[P, None]) -> Callable[P, None]:
 def report(error: ArdeaError | OSError) -> int:
     """Prints ``error: ...`` and ``hint: ...``; returns the exit code."""
     if debug:
-        traceback.print_exception(error)
+        _print_traceback(error)
     say(error.message if isinstance(error, ArdeaError) else str(error), "error", "bold red")
     if isinstance(error, ArdeaError):
         if error.hint:
             say(error.hint, "hint", "bold")
         return error.exit_code
     return ExitCode.FAILED
+
+
+def _print_traceback(error: BaseException) -> None:
+    sys.stderr.write(escaped("".join(traceback.format_exception(error))))

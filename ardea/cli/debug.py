@@ -66,7 +66,7 @@ def debug(
             tail.skip()
         try:
             for number, line in enumerate(_emitted(found, wanted, logs), 1):
-                print(line, flush=True)  # noqa: T201
+                print(console.shown(line), flush=True)  # noqa: T201
                 if number == lines:
                     return
         except KeyboardInterrupt:
@@ -89,11 +89,11 @@ def _print_stack(task: str, tail: Tail) -> None:
     deadline, last = time.monotonic() + STACK_WITHIN, ""
     while time.monotonic() < deadline and not last.startswith("Current thread"):
         for line in tail.lines():
-            print(f"  {line}")  # noqa: T201
+            print(console.shown(f"  {line}"))  # noqa: T201
             last = line if line.startswith("Current thread") else last
         time.sleep(LOOK_EVERY)
     for line in tail.lines():
-        print(f"  {line}")  # noqa: T201
+        print(console.shown(f"  {line}"))  # noqa: T201
     tail.close()
 
 

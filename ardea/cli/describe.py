@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import msgspec
 import typer
 from rich.table import Table
-from rich.text import Text
 
 from ardea.cli import console, documents, remote
 from ardea.cli.console import Name, Output, OutputOption, StateOption
@@ -129,6 +128,10 @@ def _keeper(state: StateManager, topology_id: str) -> SchedulerLocation | None:
 
 def _print(document: dict[str, Any], status: Status | None, rows: list[ProcessRow]) -> None:
     out = console.out()
+
+    def line(text: str) -> None:
+        out.print(console.indented(text), soft_wrap=True)  # a path stays whole
+
     facts = [
         ("Topology", document["name"]),
         ("Id", document["id"]),
@@ -149,29 +152,23 @@ def _print(document: dict[str, Any], status: Status | None, rows: list[ProcessRo
         facts.append(("Spark", ", ".join(jobs(status.components))))
     for label, value in facts:
         if value:
-            out.print(Text(f"{label:<14}  {value}"), soft_wrap=True)  # a path stays whole
+            line(f"{label:<14}  {value}")
     if status is not None:
         out.print(_tasks(status, rows, out.width), crop=False)
         for error in status.errors:
-            out.print(f"error: {error}", highlight=False, markup=False, soft_wrap=True)
+            line(f"error: {error}")
     for pod in document.get("pods", ()):
         where = f"pod {pod['pod']} on {pod['node'] or 'no node'}, {pod['phase']}" if pod["pod"] else "no pod"
-        line = f"container {pod['container']}: {where}"
-        out.print(
-            f"{line}; {pod['trouble']}" if pod["trouble"] else line, highlight=False, markup=False, soft_wrap=True
-        )
+        line(f"container {pod['container']}: {where}" + (f"; {pod['trouble']}" if pod["trouble"] else ""))
     for process in rows:
         where = f" (container {process.container})" if process.container is not None else ""
         if process.state == "stuck":
-            line = f"stuck: {process.name}{where} is in one call of user code; its log has the stack of every thread"
-            out.print(line, highlight=False, markup=False, soft_wrap=True)
+            line(f"stuck: {process.name}{where} is in one call of user code; its log has the stack of every thread")
         if process.crash_loop:
-            line = f"crash loop: {process.name}{where} {process.crash_loop}"
-            out.print(line, highlight=False, markup=False, soft_wrap=True)
+            line(f"crash loop: {process.name}{where} {process.crash_loop}")
         elif process.restarts and process.last_reason and RESTARTED not in process.last_reason:
             times = "once" if process.restarts == 1 else f"{process.restarts} times"
-            line = f"restarted: {process.name}{where}, {times}; its last end: {process.last_reason}"
-            out.print(line, highlight=False, markup=False, soft_wrap=True)
+            line(f"restarted: {process.name}{where}, {times}; its last end: {process.last_reason}")
 
 
 def _ports(ports: dict[int, int] | None) -> str | None:

@@ -35,4 +35,4 @@ def draw(target: str, config: Mapping[str, Any], output: Output) -> None:
     for row in rows:
         reads = "\n".join(f"{source}  {grouping}" for source, grouping in row["inputs"].items())
         table.add_row(row["component"], str(row["tasks"]), "\n".join(row["operations"]) or row["kind"], reads)
-    console.out().print(table, highlight=False)
+    console.out().print(table)

@@ -234,7 +234,7 @@ def _log_of(cluster: Cluster, source: Source, *, follow: bool = False) -> Iterat
 
 def _print_line(label: str, line: bytes, *, several: bool) -> None:
     text = line.decode(errors="replace")
-    print(f"{label}: {text}" if several else text, flush=True)  # noqa: T201
+    print(console.shown(f"{label}: {text}" if several else text), flush=True)  # noqa: T201
 
 
 # --- debugging ----------------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def _sample(cluster: Cluster, found: Found, target: str, sources: list[Source], 
                 renew_at = time.monotonic() + SAMPLE_SECS / 3
                 _order_sample(cluster, found, target)
             while not lines.empty():
-                print(lines.get(), flush=True)  # noqa: T201
+                print(console.shown(lines.get()), flush=True)  # noqa: T201
                 printed += 1
                 if printed == most:
                     return
@@ -290,7 +290,7 @@ def _dump(cluster: Cluster, topology_id: str, source: Source) -> None:
         new = list(cluster.logs(pod, container))[before:]
     print(f"{label} ({pod} -c {container}):")  # noqa: T201
     for line in new:
-        print(f"  {line.decode(errors='replace')}")  # noqa: T201
+        print(console.shown(f"  {line.decode(errors='replace')}"))  # noqa: T201
 
 
 def _open_shell(cluster: Cluster, source: Source) -> None:

@@ -160,7 +160,7 @@ class Watch(Keeper):
             return False
         self._display.clear()
         try:
-            sys.stdout.write("".join(lines))
+            sys.stdout.write(console.shown("".join(lines)))
             sys.stdout.flush()
         except Unwritable as error:
             self.lost, self._logs, self._tails = error, [], {}

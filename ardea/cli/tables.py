@@ -8,6 +8,8 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
+from ardea.errors import escaped
+
 
 def fitted(
     columns: Sequence[str],
@@ -23,13 +25,14 @@ def fitted(
 
     Args:
         columns: their titles.
-        rows: a cell for each column.
+        rows: a cell for each column; each is one line.
         width: of the terminal.
         least: titles in the order in which they are left out; what is not among them stays, however narrow it is.
         numbers: titles whose cells end below one another.
         bold: the rows, counted from 0, that stand out.
         title: what stands above.
     """
+    rows = [[escaped(cell).replace("\n", "\\n") for cell in row] for row in rows]
     widths = {name: max(map(cell_len, (name, *(row[i] for row in rows)))) for i, name in enumerate(columns)}
     shown, left_out = list(columns), []
     gap = 2 if _width(widths, shown, 2) <= width else 1

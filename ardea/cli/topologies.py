@@ -123,4 +123,4 @@ def _logs_there(folder: Path, selection: str | None, *, running: bool) -> list[A
 
 def _print_lines(label: str, lines: Iterator[str], *, several: bool) -> None:
     for line in lines:
-        print(f"{label}: {line}" if several else line, flush=True)  # noqa: T201
+        print(console.shown(f"{label}: {line}" if several else line), flush=True)  # noqa: T201

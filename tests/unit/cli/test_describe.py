@@ -54,7 +54,7 @@ def printed(monkeypatch):
     """What is printed of a topology, on a terminal of 40 columns."""
 
     def show(rows: list[ProcessRow], **document: object) -> list[str]:
-        screen = Console(width=40)
+        screen = console.Screen(width=40)
         monkeypatch.setattr(console, "out", lambda: screen)
         keys = ("name", "id", "reason", "location", "topology_class", "submitted_at", "submitted_by", "version")
         unknown = dict.fromkeys((*keys, "kept_by", "folder", "master_silent", "metrics_ports"))
@@ -85,3 +85,15 @@ def test_the_ports_of_metrics_are_read_from_the_containers_folders(tmp_path):
         (tmp_path / f"container-{number}" / "metrics.port").write_text(text)
     (tmp_path / "container-4").mkdir()
     assert list(metrics_ports(tmp_path).items()) == [(2, 45291), (10, 33179)]
+
+
+def test_no_reason_forges_a_line_or_speaks_to_the_terminal(printed):
+    died = ProcessRow(1, "add-0", "running", 78, 2, 1, 0.0, "exit 75 (\x1b[2J\u202eno)", "")
+    lines = printed([died], reason="boom\nState           SUCCEEDED\n\x1b]0;title\x07")
+    assert lines[1:] == [
+        "Reason          boom",
+        "  State           SUCCEEDED",
+        "  \\x1b]0;title\\x07",
+        "Submitted       None by None",
+        "restarted: add-0 (container 1), once; its last end: exit 75 (\\x1b[2J\\u202eno)",
+    ]
