@@ -15,10 +15,12 @@ import threading
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from ardea.drpc.connections import BoundedConnection
 from ardea.drpc.requests import DrpcError, DrpcErrorType, Requests
 from ardea.errors import StateError
 
@@ -28,6 +30,18 @@ STATUS = {
     DrpcErrorType.SERVER_TIMEOUT: 504,
     DrpcErrorType.FAILED_REQUEST: 500,
 }
+CALLS = 512
+"""That may be open: fewer than connections, for answers need some, too."""
+HELD_BYTES = 64 << 20
+"""What the arguments of open calls may take in all, if a single one may not take more."""
+
+
+class _RefusedError(Exception):
+    """By its size."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status, self.message = status, message
 
 
 class Endpoint:
@@ -38,13 +52,16 @@ class Endpoint:
         host: the interface; 0.0.0.0: all, and the machine's name is published, or the pod's IP (``POD_IP``).
         port: 0: a free one.
         timeout: seconds after which a request fails.
+        most_bytes: of an argument.
 
     Raises:
         StateError: the port is taken.
     """
 
-    def __init__(self, requests: Requests, host: str, port: int, timeout: float) -> None:
+    def __init__(self, requests: Requests, host: str, port: int, timeout: float, most_bytes: int) -> None:
         self._requests, self._timeout = requests, timeout
+        self._most_bytes, self._most_held = most_bytes, max(HELD_BYTES, most_bytes)
+        self._calls = self._held = 0
         self.token = secrets.token_hex(16)
         try:
             self._socket = socket.create_server((host, port))
@@ -61,7 +78,9 @@ class Endpoint:
             Route("/drpc/{function}/{args:path}", self._call, methods=["GET"]),
             Route("/answers/{id}", self._answer, methods=["POST"]),
         ]
-        config = uvicorn.Config(Starlette(routes=routes), log_level="warning", lifespan="off", access_log=False)
+        config = uvicorn.Config(
+            Starlette(routes=routes), http=BoundedConnection, log_level="warning", lifespan="off", access_log=False
+        )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(
             target=self._server.run, kwargs={"sockets": [self._socket]}, name="drpc", daemon=True
@@ -82,9 +101,38 @@ class Endpoint:
         if function != self._requests.function:
             message = f"there is no function {function} here, only {self._requests.function}"
             return _refusal(404, DrpcErrorType.INTERNAL_ERROR, message)
-        args = (
-            http.path_params.get("args", "") if http.method == "GET" else (await http.body()).decode(errors="replace")
-        )
+        if self._calls >= CALLS:
+            message = f"{CALLS} calls of {function} are open already"
+            return _refusal(503, DrpcErrorType.INTERNAL_ERROR, message)
+        self._calls += 1
+        body = bytearray()
+        try:
+            await self._read(http, body)
+            args = http.path_params.get("args", "") if http.method == "GET" else body.decode(errors="replace")
+            return await self._answered(args)
+        except ClientDisconnect:
+            return Response(status_code=400)  # for nobody
+        except _RefusedError as error:
+            return _refusal(error.status, DrpcErrorType.INTERNAL_ERROR, error.message)
+        finally:
+            self._calls -= 1
+            self._held -= len(body)
+
+    async def _read(self, http: HttpRequest, body: bytearray) -> None:
+        """The argument, as far as it may go."""
+        most, function = self._most_bytes, self._requests.function
+        too_large = _RefusedError(413, f"an argument of {function} has {most:,} bytes at most")
+        if int(http.headers.get("content-length", 0)) > most:
+            raise too_large
+        async for piece in http.stream():
+            if len(body) + len(piece) > most:
+                raise too_large
+            if self._held + len(piece) > self._most_held:
+                raise _RefusedError(503, f"the arguments of open calls of {function} take {self._held:,} bytes already")
+            body += piece
+            self._held += len(piece)
+
+    async def _answered(self, args: str) -> Response:
         try:
             request = self._requests.submit(args)
             # Nobody cancels what the topology may be about to settle.

@@ -71,7 +71,7 @@ class DrpcSpout(Spout):
         from ardea.drpc.endpoint import Endpoint
 
         self._requests = Requests(function, settings.drpc_queue)
-        endpoint = Endpoint(self._requests, host, port, settings.drpc_timeout)
+        endpoint = Endpoint(self._requests, host, port, settings.drpc_timeout, settings.max_tuple_bytes)
         self._close = endpoint.close
         self._way = f"{endpoint.address} {endpoint.token}"
         self.logger.info("DRPC function %s: POST http://%s/drpc/%s", function, endpoint.address, function)

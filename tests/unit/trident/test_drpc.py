@@ -233,6 +233,6 @@ def test_a_caller_who_waits_too_long():
 def test_in_a_pod_answers_come_to_its_ip(monkeypatch):
     """Pods do not know one another by name."""
     monkeypatch.setenv("POD_IP", "10.1.2.3")
-    endpoint = Endpoint(Requests("counts", 1), "0.0.0.0", 0, 1.0)
+    endpoint = Endpoint(Requests("counts", 1), "0.0.0.0", 0, 1.0, 1000)
     assert endpoint.address.startswith("10.1.2.3:")
     endpoint.close()

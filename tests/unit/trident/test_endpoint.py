@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import socket
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from http.client import HTTPConnection
 
 import pytest
 
-from ardea.drpc import DrpcClient, DrpcError, DrpcErrorType, LocalDrpc, Requests
+from ardea.drpc import DrpcClient, DrpcError, DrpcErrorType, LocalDrpc, Requests, connections, endpoint
 from ardea.drpc.endpoint import Endpoint
 from ardea.errors import NotFound, StateError, TopologyError
 from ardea.testing import Cluster
 from ardea.trident import TridentTopology
 
 PATIENCE = 20.0
+MOST_BYTES = 200_000
 
 
 class Served:
@@ -24,7 +25,7 @@ class Served:
 
     def __init__(self, undo, most, timeout):
         self.requests = Requests("f", most)
-        self.endpoint = Endpoint(self.requests, "127.0.0.1", 0, timeout)
+        self.endpoint = Endpoint(self.requests, "127.0.0.1", 0, timeout, MOST_BYTES)
         self._undo = undo
         undo.callback(self.endpoint.close)
 
@@ -188,11 +189,87 @@ def test_the_endpoint_ends_with_a_call_open(serve, deadline):
     assert refused(answered(caller), 503, "SERVER_SHUTDOWN", "f was closed")
 
 
+TOO_LARGE = "an argument of f has 200,000 bytes at most"
+
+
+def chunks(sent):
+    """A body whose length nobody says; what of it is asked for."""
+    for _ in range(1000):
+        sent.append(1)
+        yield b"x" * 10_000
+
+
+def test_an_argument_is_read_as_far_as_it_may_go(serve, deadline):
+    served, sent = serve(), []
+    assert refused(served.ask("POST", "/drpc/f", b"x" * (MOST_BYTES + 1)), 413, "INTERNAL_ERROR", TOO_LARGE)
+    assert refused(served.ask("POST", "/drpc/f", chunks(sent)), 413, "INTERNAL_ERROR", TOO_LARGE)
+    caller = served.begin("POST", "/drpc/f", b"x" * MOST_BYTES)
+    request = deadline(served.requests.take, "the largest argument is there")
+    assert len(request.args) == MOST_BYTES
+    served.requests.answer(request.id, "[]")
+    assert answered(caller) == (200, [])
+
+
+def test_a_declared_length_is_refused_before_a_byte_of_the_body(serve):
+    served = serve()
+    headers = {"Content-Length": str(1 << 40)}
+    assert refused(served.ask("POST", "/drpc/f", None, headers), 413, "INTERNAL_ERROR", TOO_LARGE)
+
+
+def test_open_calls_hold_so_much_in_all(serve, deadline, monkeypatch):
+    monkeypatch.setattr(endpoint, "HELD_BYTES", 0)
+    served = serve()
+    first = served.begin("POST", "/drpc/f", b"x" * MOST_BYTES)
+    request = deadline(served.requests.take, "the first is there")
+    message = "the arguments of open calls of f take 200,000 bytes already"
+    assert refused(served.ask("POST", "/drpc/f", b"x"), 503, "INTERNAL_ERROR", message)
+    served.requests.answer(request.id, "[]")
+    assert answered(first) == (200, [])
+    served.begin("POST", "/drpc/f", b"x")
+    deadline(served.requests.take, "there is room again")
+
+
+def test_so_many_calls_are_open_and_answers_come_in(serve, deadline, monkeypatch):
+    monkeypatch.setattr(endpoint, "CALLS", 1)
+    served = serve()
+    first = served.begin("POST", "/drpc/f", "x")
+    request = deadline(served.requests.take, "the first is there")
+    message = "1 calls of f are open already"
+    assert refused(served.ask("POST", "/drpc/f", "y"), 503, "INTERNAL_ERROR", message)
+    assert served.settle(request, "[]", served.endpoint.token) == (200, b"")
+    assert answered(first) == (200, [])
+
+
+def test_connections_that_say_nothing_make_room(serve, deadline, monkeypatch):
+    monkeypatch.setattr(connections, "CONNECTIONS", 3)
+    served = serve()
+    first = served.begin("POST", "/drpc/f", "x")
+    request = deadline(served.requests.take, "the first is there")
+    with ExitStack() as crowd:
+        host, port = served.endpoint.address.split(":")
+        idle = [crowd.enter_context(socket.create_connection((host, int(port)), PATIENCE)) for _ in range(5)]
+        for each in idle[:3]:
+            assert each.recv(1) == b"", "the oldest are closed"
+        assert served.settle(request, "[]", served.endpoint.token) == (200, b"")
+    assert answered(first) == (200, [])
+
+
+@pytest.mark.parametrize(
+    "begun", [b"", b"POST /dr", b"POST /drpc/f HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc"]
+)
+def test_a_request_has_one_deadline(serve, monkeypatch, begun):
+    monkeypatch.setattr(connections, "WITHIN", 0.2)
+    host, port = serve().endpoint.address.split(":")
+    with socket.create_connection((host, int(port)), PATIENCE) as slow, suppress(ConnectionError):
+        slow.sendall(begun)
+        assert slow.recv(1) == b""
+
+
 def test_a_port_that_is_taken_is_told(serve):
     served = serve()
     port = int(served.endpoint.address.rpartition(":")[2])
     with pytest.raises(StateError, match=rf"function g cannot listen at 127\.0\.0\.1:{port}: .*tries again"):
-        Endpoint(Requests("g", 1), "127.0.0.1", port, 1.0)
+        Endpoint(Requests("g", 1), "127.0.0.1", port, 1.0, 1000)
 
 
 # --- in Python -------------------------------------------------------------------------------------------------------
