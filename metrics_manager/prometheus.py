@@ -7,6 +7,7 @@ import errno
 import socket
 import socketserver
 import threading
+import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,13 @@ if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
 _log = structlog.get_logger(__name__)
+
+CLIENTS = 16
+"""Connections at a time; with another one the oldest is closed."""
+DEADLINE = 10.0
+"""Seconds for a whole request and its answer."""
+LOOK = 0.5
+"""Seconds between two looks at who is late."""
 
 
 class SampleCollector(Collector):
@@ -54,14 +62,41 @@ def _family(name: str, samples: list[Sample]) -> Metric:
 
 
 class _Handler(WSGIRequestHandler):
-    timeout = 10  # seconds that a client may take to send its request
-
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 -- the base class names it so
         """Scrapes are not logged."""
 
 
 class _Server(socketserver.ThreadingMixIn, WSGIServer):
     daemon_threads = True
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.timeout = LOOK
+        self._open: dict[Any, float] = {}  # the oldest first: until when
+        self._lock = threading.Lock()
+        super().__init__(address, _Handler)
+
+    def look(self) -> None:
+        """Serves who comes next, if anybody does, and ends those who are too many or too slow."""
+        self.handle_request()
+        now = time.monotonic()
+        with self._lock:
+            crowd = len(self._open) - CLIENTS
+            for number, (request, until) in enumerate(self._open.items()):
+                if number < crowd or until <= now:
+                    with contextlib.suppress(OSError):  # it has gone
+                        request.shutdown(socket.SHUT_RDWR)  # its thread ends
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """In a thread of its own."""
+        with self._lock:
+            self._open[request] = time.monotonic() + DEADLINE
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """It is over."""
+        with self._lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
 
     def server_bind(self) -> None:
         socketserver.TCPServer.server_bind(self)  # HTTPServer would ask the name service who we are
@@ -100,7 +135,7 @@ class MetricsServer:
             return [body]
 
         try:
-            self._server = _Server((host, port), _Handler)
+            self._server = _Server((host, port))
         except (OSError, OverflowError) as error:
             taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
             reason = "another process listens there" if taken else str(error)
@@ -116,7 +151,7 @@ class MetricsServer:
 
     def _serve(self) -> None:
         while not self._closed:
-            self._server.handle_request()
+            self._server.look()
 
     def close(self) -> None:
         """Stops serving and frees the port, at once."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from http.client import HTTPConnection
 
@@ -13,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from ardea import __version__
 from ardea.errors import ClusterError
 from ardea.metrics import Identity, Overview, Registry
+from metrics_manager import prometheus
 from metrics_manager.server import MetricsManager
 
 
@@ -96,6 +99,34 @@ def test_the_port_is_free_after_close(manager):
     port = manager.serve(0)
     manager.close()
     assert manager.serve(port) == port
+
+
+def threads_of_requests():
+    return [thread for thread in threading.enumerate() if "process_request" in thread.name]
+
+
+def test_clients_are_served_beside_any_number_that_say_nothing(manager, deadline):
+    port = manager.serve(0)
+    with contextlib.ExitStack() as crowd:
+        for _ in range(100):
+            crowd.enter_context(socket.create_connection(("127.0.0.1", port), timeout=20))
+        assert get(port, "/healthz") == (200, "ok\n")
+        deadline(lambda: len(threads_of_requests()) <= prometheus.CLIENTS, "threads are as few as clients", seconds=5)
+    deadline(lambda: not threads_of_requests(), "all are gone")
+
+
+def test_a_client_has_one_deadline_for_its_request(manager, monkeypatch):
+    monkeypatch.setattr(prometheus, "DEADLINE", 0.2)
+    monkeypatch.setattr(prometheus, "LOOK", 0.05)
+    with socket.create_connection(("127.0.0.1", manager.serve(0)), timeout=0.02) as slow:
+        until = time.monotonic() + 8
+        with contextlib.suppress(ConnectionError):
+            heard = None
+            while heard != b"" and time.monotonic() < until:
+                slow.send(b"x")
+                with contextlib.suppress(TimeoutError):
+                    heard = slow.recv(1)
+        assert time.monotonic() < until, "it was closed"
 
 
 def test_snapshots_are_counted_by_result(manager):
