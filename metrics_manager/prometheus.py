@@ -68,6 +68,7 @@ class _Handler(WSGIRequestHandler):
 
 class _Server(socketserver.ThreadingMixIn, WSGIServer):
     daemon_threads = True
+    request_queue_size = 128  # a crowd is let in at once, and out again
 
     def __init__(self, address: tuple[str, int]) -> None:
         self.timeout = LOOK
