@@ -18,7 +18,7 @@ from pathlib import Path
 from ardea.errors import ClusterError, NotFound, StateError, UserError
 from ardea.state import StateManager, open_state, paths, topologies
 from ardea.state.address import SCHEME
-from ardea.state.disk import explain
+from ardea.state.disk import Disk, explain
 from ardea.state.topologies import TopologyStatus
 
 DEFAULT = "~/.ardea"
@@ -32,7 +32,7 @@ class Home:
         """``address``: the directory, or where a ZooKeeper is; then ``files`` is the directory.  ``~`` is expanded.
 
         Raises:
-            UserError: it is no directory's name, or that of a file.
+            UserError: it is no directory's name, or that of a file, or belongs to neither this user nor root.
         """
         remote = str(address).lower().startswith(f"{SCHEME}://")
         hint = f"--state (or ARDEA_STATE) takes a directory, made if it is missing, or {SCHEME}://HOST:PORT/ROOT"
@@ -43,11 +43,17 @@ class Home:
         try:
             self.root = Path(files if remote else address).expanduser().absolute()
             is_file = self.root.is_file()
+            owner = self.root.stat().st_uid if self.root.exists() else os.geteuid()
         except (OSError, RuntimeError) as error:  # a name that is too long, or the home of nobody
             reason = error.strerror if isinstance(error, OSError) else error
             raise UserError(f"the state directory {address} cannot be used: {reason}", hint=hint) from error
         if is_file:
             raise UserError(f"the state directory {self.root} is a file", hint=hint)
+        if owner not in (os.geteuid(), 0):
+            raise UserError(
+                f"the state directory {self.root} belongs to user {owner}, who could have this one run anything",
+                hint="--state DIR names another directory; `sudo -u` works as its owner",
+            )
         self.address = str(address) if remote else str(self.root)
         self.state_url = self.address if remote else str(self.root / "state")
 
@@ -105,6 +111,15 @@ class Home:
             hint=f"`ardea logs {name_or_id}` prints its logs; {unknown.hint}",
         )
 
+    def make(self, folder: Path | None = None) -> None:
+        """Makes the directory, or a folder below it, for this user only; what is there stays as it is."""
+        Disk().make_directory(folder or self.root)
+
+    def exposed(self) -> list[Path]:
+        """The directory, and its own two, where others may write: they could have this user run anything."""
+        found = (self.root, self.root / "state", self.root / "local")
+        return [folder for folder in found if folder.exists() and folder.stat().st_mode & 0o022]
+
     def make_folder(self, topology_id: str) -> Path:
         """A new topology's folder, for this user only.
 
@@ -113,7 +128,8 @@ class Home:
         """
         folder = self.folder(topology_id)
         try:
-            folder.mkdir(mode=0o700, parents=True)
+            self.make(folder.parent)
+            folder.mkdir(mode=0o700)
         except OSError as error:
             raise self.refusal(error) from error
         return folder

@@ -46,7 +46,7 @@ def doctor(
         ("state directory", writable, where),
     ]
     if writable:
-        checks += _leftovers(home, prune)
+        checks += [_private(home), *_leftovers(home, prune)]
     _show(checks, output)
 
 
@@ -64,13 +64,19 @@ def _show(checks: list[tuple[str, bool, str]], output: Output) -> None:
 
 def _writable(home: Home) -> tuple[bool, str]:
     try:
-        home.root.mkdir(parents=True, exist_ok=True)
+        home.make()
         with tempfile.TemporaryFile(dir=home.root) as file:
             file.write(b"x" * 4096)
             file.flush()
     except OSError as error:
         return False, f"{home.root}: {error.strerror}"
     return True, str(home.root)
+
+
+def _private(home: Home) -> tuple[str, bool, str]:
+    exposed = " ".join(map(str, home.exposed()))
+    found = f"others may write there, and run code as you: `chmod go-w {exposed}`" if exposed else "nobody else writes"
+    return "its permissions", not exposed, found
 
 
 def _leftovers(home: Home, prune: bool) -> list[tuple[str, bool, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -219,6 +220,20 @@ def test_an_empty_state_lists_nothing(tmp_path):
     assert json.loads(ardea("list", "-o", "json", "--state", tmp_path).stdout) == {"topologies": []}
     run = ardea("list", "--state", tmp_path)
     assert (run.stdout, run.stderr.replace("\n", "")) == ("", f"no topologies in {tmp_path}")
+
+
+def test_doctor_finds_a_state_directory_that_others_may_write(tmp_path):
+    umask = os.umask(0)
+    try:
+        assert ardea("doctor", "--state", tmp_path / "new").exit_code == ExitCode.OK, "it is made for this user only"
+    finally:
+        os.umask(umask)
+    (tmp_path / "new").chmod(0o777)
+    run = ardea("doctor", "-o", "json", "--state", tmp_path / "new")
+    assert run.exit_code == ExitCode.FAILED
+    (wrong,) = [check for check in json.loads(run.stdout)["checks"] if not check["ok"]]
+    assert wrong["name"] == "its permissions"
+    assert f"`chmod go-w {tmp_path / 'new'}`" in wrong["found"]
 
 
 def test_doctor_finds_a_state_directory_that_is_a_file(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import stat
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -113,6 +114,32 @@ def test_runs_are_found_by_id_and_by_name(tmp_path):
     assert home.find("a").name == "a-00000002"
     with pytest.raises(NotFound, match="knows a, a-b"):
         home.find("c")
+
+
+def test_a_state_directory_is_this_users_whatever_the_umask(tmp_path):
+    home = Home(tmp_path / "new")
+    umask = os.umask(0)
+    try:
+        folder = home.make_folder("a-00000000")
+    finally:
+        os.umask(umask)
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (home.root, folder.parent, folder)] == [0o700] * 3
+    assert home.exposed() == []
+    folder.parent.chmod(0o777)
+    assert home.exposed() == [folder.parent]
+
+
+def test_another_users_state_directory_is_refused(tmp_path, monkeypatch):
+    if os.geteuid() == 0:
+        os.chown(tmp_path, 4242, -1)
+    else:
+        monkeypatch.setattr("os.geteuid", lambda: 4242)
+    owner = tmp_path.stat().st_uid
+    with pytest.raises(UserError, match=f"belongs to user {owner}, who could have this one run anything") as refused:
+        Home(tmp_path)
+    assert "--state" in refused.value.hint
+    os.chown(tmp_path, os.geteuid(), -1) if os.getuid() == 0 else monkeypatch.undo()
+    Home(tmp_path)
 
 
 def test_what_is_no_state_directory_is_refused(tmp_path):
