@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ardea.errors import StateError
 
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _FORBIDDEN = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _ELSEWHERE = "name another directory with --state DIR"
 
@@ -58,7 +58,7 @@ class Disk:
 def explain(error: OSError, what: str, where: Path, outcome: str) -> StateError:
     """An operating system's error as one that says where it happened, what came of it and what to do."""
     reason = os.strerror(error.errno) if error.errno is not None else str(error)
-    if error.errno in _FULL:
+    if error.errno in FULL:
         hint = f"free some space (or raise the quota or file size limit), or {_ELSEWHERE}"
     elif error.errno in _FORBIDDEN:
         hint = f"make the directory writable for this user, or {_ELSEWHERE}"

@@ -22,7 +22,7 @@ import msgspec
 import xxhash
 
 from ardea.errors import StateError
-from ardea.state.disk import Disk, explain
+from ardea.state.disk import FULL, Disk, explain
 from ardea.state.envelope import Damaged, Node, seal, unseal
 from ardea.state.paths import NODE_SUFFIX
 
@@ -103,18 +103,23 @@ class Domain:
     def commit(self, changes: Sequence[Change]) -> None:
         """Makes all of the changes or none.  The lock must be held.
 
+        On a full disk, which has no room for a journal, removals are made one after the other: they make room.
+
         Raises:
             StateError: the disk refused; the message says whether anything was changed.
         """
         moves = [(None if c.contents is None else n, c.target) for n, c in enumerate(changes)]
+        journalled = len(moves) > 1
         try:
             self._stage(changes, moves)
         except OSError as error:
             with contextlib.suppress(OSError):
                 self._sweep()
-            raise explain(error, f"write the state of {self._name}", self._root, "nothing was changed") from error
+            if error.errno not in FULL or any(change.contents is not None for change in changes):
+                raise explain(error, f"write the state of {self._name}", self._root, "nothing was changed") from error
+            journalled = False
         try:
-            if len(moves) > 1:
+            if journalled:
                 self._disk.rename(self._home / "draft", self._journal)
                 self._disk.sync_directory(self._home)
                 self._finish(moves)

@@ -7,16 +7,18 @@ import fcntl
 import os
 import signal
 import subprocess
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.errors import Conflict, NotFound, StateError
-from ardea.state import Create, Delete, FileState, Set, Versioned
+from ardea.state import Create, Delete, FileState, Set, Versioned, topologies
 from ardea.state.disk import Disk
 from ardea.state.domain import Busy
 from ardea.state.envelope import Damaged, Node, seal, unseal
+from ardea.state.records import TopologyRecord
 
 A, B = "/topologies/wc-1", "/pplans/wc-1"
 
@@ -257,6 +259,32 @@ def test_a_dead_lease_is_gone_for_readers_of_a_full_disk(state):
         failing.get(A)
     state.lease(A, b"").release()
     assert not state.exists(A)
+
+
+def test_a_full_disk_takes_removals(state):
+    state.create(A, b"")
+    state.create(B, b"")
+    lease = FileState(state.root, disk=(full := FailingDisk(errno.ENOSPC, "write", at=1))).lease("/c/wc-1", b"")
+    with pytest.raises(StateError, match="nothing was changed"):
+        FileState(state.root, disk=full).transaction([Delete(A), Set(B, b"new", 1)])
+    assert state.exists(A)
+    lease.release()
+    FileState(state.root, disk=full).transaction([Delete(A), Delete(B)])
+    assert everything(state) == {}
+
+
+@pytest.mark.parametrize("room", range(4))
+def test_a_topology_that_cannot_be_registered_for_want_of_room_is_not_there(state, room):
+    """Two records and the journal are written first, then the name."""
+    record = TopologyRecord(
+        id="wc-00000001", name="wc", location="w.py", topology_class="W", config={}, submitted_by="u",
+        submitted_at=datetime.now(UTC), submitted_from="h", ardea_version="0", digest="0", components={},
+    )  # fmt: skip
+    full = FileState(state.root, disk=FailingDisk(errno.ENOSPC, "write", at=room))
+    with pytest.raises(StateError, match="No space left on device; nothing was changed"):
+        topologies.register(full, record)
+    assert topologies.listing(state) == []
+    assert everything(state) == {}
 
 
 def test_a_file_where_the_directory_should_be_is_reported(tmp_path):
