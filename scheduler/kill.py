@@ -13,6 +13,7 @@ import tenacity
 
 from ardea.errors import ArdeaError, ClusterError, Conflict, NotFound, StateError, TimedOut
 from ardea.state import StateManager, paths, records
+from ardea.state.manager import Unavailable
 from ardea.state.records import SchedulerLocation
 from ardea.state.topologies import TopologyStatus, remove, status
 from ardea.supervision import kernel
@@ -61,7 +62,7 @@ class Killing:
         if not self._within(DIES_WITHIN, lambda: not self._alive()):
             raise TimedOut(
                 f"{self._id}: its keeper is gone, and a process of it still lives after {DIES_WITHIN:g} s",
-                hint=f"`lsof {self._folder}/lock {self._folder}/container-*/lock` shows which",
+                hint=f"`lsof {self._folder}/*.lock {self._folder}/lock {self._folder}/container-*/lock` shows which",
             )
         self._forget()
 
@@ -106,13 +107,29 @@ class Killing:
         )
 
     def _keeper(self) -> SchedulerLocation | None:
+        """None: there is none, or it cannot be read who it is."""
+        try:
+            return self._location()
+        except Unavailable:
+            raise
+        except StateError:
+            return None
+
+    def _location(self) -> SchedulerLocation:
         path = paths.scheduler(self._id)
-        with contextlib.suppress(NotFound):
-            return records.decode(self._state.get(path).data, SchedulerLocation, path)
-        return None
+        return records.decode(self._state.get(path).data, SchedulerLocation, path)
 
     def _kept(self) -> bool:
-        return self._state.exists(paths.scheduler(self._id))
+        """Where the record of the keeper is damaged, the locks of its processes say whether it lives."""
+        try:
+            self._location()
+        except NotFound:
+            return False
+        except Unavailable:
+            raise
+        except StateError:
+            return self._alive()
+        return True
 
     def _abandoned(self) -> bool:
         """Whether the topology has ended, and its keeper is frozen and will not notice."""

@@ -115,6 +115,26 @@ def test_a_keeper_that_does_not_end_gets_sigterm_and_then_sigkill(kill, state, m
     assert left(state) == []
 
 
+@pytest.mark.parametrize("garbage", [b"\xff\x00 garbage", b""])
+def test_a_damaged_record_of_the_keeper_is_removed_with_the_rest(kill, state, home, garbage):
+    file = home.root / "state" / f"{paths.scheduler(ID)[1:]}.node"
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(garbage)
+    assert kill(wait_secs=10) == [f"{ID} is dead: nobody keeps its processes any more; what it left is removed"]
+    assert left(state) == []
+
+
+def test_a_keeper_whose_record_is_damaged_may_live(kill, state, home, monkeypatch):
+    state.create(paths.scheduler(ID), b"garbage")
+    lock = hold(home.folder(ID))
+    monkeypatch.setattr(Killing, "_ordered", lambda *_: False)
+    with pytest.raises(TimedOut, match="a process of it still lives after 10 s"):
+        kill(wait_secs=10)
+    os.close(lock)
+    kill(wait_secs=10)
+    assert left(state) == []
+
+
 def test_somebody_who_removes_it_at_the_same_moment_is_no_error(kill, state, monkeypatch):
     refusals = [Conflict("somebody writes"), Conflict("somebody writes")]
     remove = module.remove
