@@ -109,6 +109,16 @@ class _Server(socketserver.ThreadingMixIn, WSGIServer):
         _log.debug("request to /metrics broke off", client=str(client_address), exc_info=True)
 
 
+def _refusal(error: OSError | OverflowError, port: int, host: str) -> ClusterError:
+    reason, hint = str(error), "choose another port for metrics, or 0 for any free one"
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        reason = "another process uses it"
+        if port == 0:
+            reason = "no port is free"
+            hint = "end what holds so many connections (`ss -s`), or widen net.ipv4.ip_local_port_range"
+    return ClusterError(f"the metrics manager cannot serve /metrics on {host}:{port}: {reason}", hint=hint)
+
+
 class MetricsServer:
     """An HTTP server in a thread of its own."""
 
@@ -138,12 +148,7 @@ class MetricsServer:
         try:
             self._server = _Server((host, port))
         except (OSError, OverflowError) as error:
-            taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-            reason = "another process listens there" if taken else str(error)
-            raise ClusterError(
-                f"the metrics manager cannot serve /metrics on {host}:{port}: {reason}",
-                hint="choose another port for metrics, or 0 for any free one",
-            ) from error
+            raise _refusal(error, port, host) from error
         self._server.set_app(application)
         self.port = int(self._server.server_address[1])
         self._closed = False

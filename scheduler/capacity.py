@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import resource
 import socket
@@ -140,8 +141,14 @@ def check_ports(first: int, containers: int, host: str = "127.0.0.1") -> None:
             try:
                 probe.bind((host, port))
             except (OSError, OverflowError) as error:
-                reason = "another process listens there" if isinstance(error, OSError) else "ports end at 65535"
                 raise ClusterError(
-                    f"container {port - first} cannot serve /metrics on {host}:{port}: {reason}; nothing was started",
+                    f"container {port - first} cannot serve /metrics on {host}:{port}: {_refused(error)}; "
+                    "nothing was started",
                     hint=f"--metrics-port takes the first of {containers + 1} free ports, or 0 for any",
                 ) from error
+
+
+def _refused(error: OSError | OverflowError) -> str:
+    if isinstance(error, OverflowError):
+        return "ports end at 65535"
+    return "another process uses it" if error.errno == errno.EADDRINUSE else str(error.strerror)

@@ -104,6 +104,8 @@ class LocalDeployment(Deployment):
                 if not ended:
                     return Verdict(RunState.RUNNING)
             elif news.kind == "over":
+                if not self._ran and news.text == RunState.KILLED:
+                    return Verdict(RunState.KILLED, news.reason or "before it ran")
                 if not self._ran and news.text != RunState.SUCCEEDED:
                     raise ClusterError(f"{self.id} {news.text} before it ran: {news.reason}", hint=news.hint)
                 return Verdict(RunState(news.text), news.reason, news.hint)

@@ -122,7 +122,7 @@ def _conclude(deployment: Deployment, verdict: Verdict | None, output: Output) -
             console.say(verdict.hint, "hint", "bold")
         raise typer.Exit(ExitCode.FAILED)
     if verdict is not None and verdict.state is RunState.KILLED:
-        console.say(f"{topology} was killed: {reason}")
+        console.say(f"{topology} was killed{f': {reason}' if reason else ''}")
         raise typer.Exit(ExitCode.INTERRUPTED)
     said = {"SUCCEEDED": "has SUCCEEDED", "SUBMITTED": "starts"}.get(state, "runs")
     console.say(f"{topology} {said}; `ardea describe {topology}{deployment.options}` shows it")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
+from contextlib import closing
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -14,8 +16,11 @@ from hypothesis import strategies as st
 
 from ardea.errors import ClusterError, NotFound, UserError
 from ardea.plan import ContainerPlan, InstancePlan, PackingPlan, Resource
+from ardea.state.records import RunState
 from scheduler.capacity import PROCESS_BYTES, Machine, check, check_ports, no_room
+from scheduler.daemon import News
 from scheduler.home import Home, hold, is_held
+from scheduler.machine import LocalDeployment
 
 BOUNDLESS = Machine(None, None, None, None)
 
@@ -68,9 +73,21 @@ def test_a_metrics_port_that_is_taken_is_named():
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(ClusterError, match=rf"container 1 cannot serve /metrics on 127.0.0.1:{port}: another"):
+        with pytest.raises(
+            ClusterError, match=rf"container 1 cannot serve /metrics on 127.0.0.1:{port}: another process uses"
+        ):
             check_ports(port - 1, 2)
     check_ports(0, 5)
+
+
+def test_a_metrics_port_that_is_not_this_users_is_not_called_taken(monkeypatch):
+    def forbidden(*_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    probe = SimpleNamespace(setsockopt=lambda *_: None, bind=forbidden, close=lambda: None)
+    monkeypatch.setattr(socket, "socket", lambda: closing(probe))
+    with pytest.raises(ClusterError, match=r"127.0.0.1:80: Permission denied; nothing was started"):
+        check_ports(80, 0)
 
 
 def test_ports_end():
@@ -155,3 +172,12 @@ def test_what_is_no_state_directory_is_refused(tmp_path):
         with pytest.raises(UserError, match="cannot be used: ") as refused:
             Home(unusable)
         assert "--state" in refused.value.hint
+
+
+@pytest.mark.parametrize("reason", ["", "by hand"])
+def test_a_topology_that_is_killed_while_it_is_submitted_was_killed(tmp_path, reason):
+    submission = SimpleNamespace(definition=SimpleNamespace(topology="a-00000000"))
+    deployment = LocalDeployment(submission, Home(tmp_path), [])
+    deployment._launch = SimpleNamespace(news=lambda _: News("over", "KILLED", reason))
+    verdict = deployment.wait(None, ended=False, show=lambda *_: None)
+    assert (verdict.state, verdict.reason) == (RunState.KILLED, reason or "before it ran")

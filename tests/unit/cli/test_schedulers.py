@@ -110,8 +110,9 @@ def test_a_dry_run_submits_nothing(install, file, monkeypatch):
         (Verdict(RunState.SUCCEEDED), ExitCode.OK, "has SUCCEEDED; `ardea describe"),
         (Verdict(RunState.FAILED, "no water", "look outside"), ExitCode.FAILED, "FAILED: no water\nhint: look outside"),
         (Verdict(RunState.KILLED, "by hand"), ExitCode.INTERRUPTED, "was killed: by hand"),
+        (Verdict(RunState.KILLED), ExitCode.INTERRUPTED, "was killed\n"),
     ],
-    ids=["succeeded", "failed", "killed"],
+    ids=["succeeded", "failed", "killed", "killed without a reason"],
 )
 def test_the_exit_code_is_the_verdicts(install, file, monkeypatch, verdict, code, says):
     install()

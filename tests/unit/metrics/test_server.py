@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
 import threading
 import time
@@ -85,9 +86,19 @@ def test_health_and_unknown_paths(manager):
 def test_a_port_in_use_is_an_error_that_says_which_and_what_to_do(manager):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(ClusterError, match=f"127.0.0.1:{port}: another process listens there") as caught:
+        with pytest.raises(ClusterError, match=f"127.0.0.1:{port}: another process uses it") as caught:
             manager.serve(port)
     assert "another port" in caught.value.hint
+
+
+def test_where_no_port_is_free_none_is_said_to_be_taken(manager, monkeypatch):
+    def refused(*_):
+        raise OSError(errno.EADDRINUSE, "Address already in use")
+
+    monkeypatch.setattr(prometheus, "_Server", refused)
+    with pytest.raises(ClusterError, match=r"cannot serve /metrics on 127.0.0.1:0: no port is free$") as caught:
+        manager.serve(0)
+    assert "ip_local_port_range" in caught.value.hint
 
 
 def test_a_port_that_does_not_exist_is_an_error_too(manager):
