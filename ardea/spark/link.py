@@ -142,12 +142,16 @@ class Link(threading.Thread):
                 if (driver := self._told()) is not None:
                     self._follow(driver)
         except Exception as error:
-            what = f"{type(error).__name__}: {printable(error)}"
-            self.failure = RuntimeError(f"the link to the Spark driver failed: {what}; the task starts again")
-            self.failure.__cause__ = error
+            self.fail(error)
             self._lose()
         finally:
             self._callers.close()
+
+    def fail(self, error: Exception) -> None:
+        """A thread of the task has ended by it, so the task cannot go on."""
+        what = f"{type(error).__name__}: {printable(error)}"
+        self.failure = RuntimeError(f"the link to the Spark driver failed: {what}; the task starts again")
+        self.failure.__cause__ = error
 
     def _follow(self, driver: Access) -> None:
         try:
@@ -235,9 +239,12 @@ class Acknowledger(threading.Thread):
 
     def run(self) -> None:
         """One after the other."""
-        while (acked := self._waiting.get()) is not None:
-            while not self._told(*acked) and not self._closed.wait(_AGAIN):
-                pass
+        try:
+            while (acked := self._waiting.get()) is not None:
+                while not self._told(*acked) and not self._closed.wait(_AGAIN):
+                    pass
+        except Exception as error:
+            self._link.fail(error)
 
     def _told(self, partition: int, batches: int) -> bool:
         if (driver := self._link.driver) is None:

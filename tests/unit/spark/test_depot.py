@@ -18,7 +18,7 @@ from ardea.spark import SparkSpout
 from ardea.spark.access import Access, RefusedError
 from ardea.spark.depot import Depot
 from ardea.spark.index import IndexReader, IndexWriter, Partition, Reports, StagedFile
-from ardea.spark.link import Callers, Link, tell
+from ardea.spark.link import Acknowledger, Callers, Link, tell
 from ardea.spark.reading import FetchedFiles, SharedFiles, batches_of, served_pieces, uri_pieces
 from ardea.spark.stage import Run, write_partition
 from ardea.spark.storage import Served, Uri, remove
@@ -329,6 +329,16 @@ def test_a_link_whose_thread_dies_ends_its_task(driver, tmp_path, monkeypatch):
     with pytest.raises(RuntimeError, match="the link to the Spark driver failed: InvalidURL: nonnumeric port"):
         task.next_tuple()
     task.close()
+
+
+def test_an_acknowledger_whose_thread_dies_ends_its_task(tmp_path):
+    link = Link(HOST, tmp_path)
+    link.driver = Access("127.0.0.1:no-port", "")
+    acknowledger = Acknowledger(link)
+    acknowledger.tell(0, 1)
+    assert "InvalidURL" in str(eventually(lambda: link.failure, 10, "the link has failed"))
+    acknowledger.close()
+    link.close()
 
 
 def test_shared_files_stay(tmp_path):
