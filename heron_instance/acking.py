@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from heron_instance.inlet import ColumnInput, InputBatch, Int
 from heron_instance.instruments import Instruments
 from heron_instance.joins import row_numbers
 from heron_instance.outlet import OutMessage
+
+T = TypeVar("T")
 
 
 class Acking:
@@ -156,10 +159,26 @@ class Acking:
 
     # --- the flush --------------------------------------------------------------------------------------------
 
+    def take(self) -> Settled:
+        """All that was said until now.  In the middle of a call the author may say more meanwhile: that stays."""
+        acked, explicit, failed_rows = _moved(self._acked), _moved(self._explicit), _moved(self._failed_rows)
+        failed, prolonged = (_each(_moved_keys(said)) for said in (self._failed, self._prolonged))
+        return Settled(acked, explicit, [*failed_rows, *failed], prolonged)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a bolt has said since the last flush."""
+
+    acked: list[tuple[InputBatch, Int | None]]
+    explicit: list[tuple[InputBatch, int | Int]]
+    failed: list[tuple[InputBatch, Int]]
+    prolonged: list[tuple[InputBatch, Int]]
+
     def messages(self) -> Iterator[OutMessage]:
-        """One for each spout task that is concerned; nothing waits then."""
-        columns = [batch.acks(rows) for batch, rows in self._acked if batch.tracked]
-        for batch, row_or_rows in self._explicit:
+        """One for each spout task that is concerned, once the edges of all rows emitted before are known."""
+        columns = [batch.acks(rows) for batch, rows in self.acked if batch.tracked]
+        for batch, row_or_rows in self.explicit:
             if batch.tracked:
                 rows = np.atleast_1d(np.asarray(row_or_rows, dtype=np.intp))
                 columns.append(batch.acks(rows))
@@ -167,13 +186,7 @@ class Acking:
         roots, xors = NO_IDS, NO_IDS
         if columns:
             roots, xors = fold(np.concatenate([c[0] for c in columns]), np.concatenate([c[1] for c in columns]))
-        failed = self._roots_of([*self._failed_rows, *_each(self._failed)])
-        prolonged = self._roots_of(_each(self._prolonged))
-        self._acked.clear()
-        self._explicit.clear()
-        self._failed.clear()
-        self._failed_rows.clear()
-        self._prolonged.clear()
+        failed, prolonged = self._roots_of(self.failed), self._roots_of(self.prolonged)
         frames: dict[int, list[bytes]] = {}
         for spout, part in by_task(roots):
             frames[spout] = [roots[part].tobytes(), xors[part].tobytes(), b"", b"", b""]
@@ -191,6 +204,20 @@ class Acking:
 
 def _each(rows: Iterable[tuple[InputBatch, int]]) -> list[tuple[InputBatch, Int]]:
     return [(batch, np.array([index], dtype=np.intp)) for batch, index in rows]
+
+
+def _moved(said: list[T]) -> list[T]:
+    """In two steps, as another thread may append between them."""
+    taken = said[:]
+    del said[: len(taken)]
+    return taken
+
+
+def _moved_keys(said: dict[T, None]) -> list[T]:
+    taken = list(said)
+    for each in taken:
+        del said[each]
+    return taken
 
 
 def settled(batch: Any, index: int) -> bool:

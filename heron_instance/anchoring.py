@@ -85,6 +85,29 @@ class Anchoring:
         if batch is not None:
             self.begin(batch, buffers)
 
+    def part(self, start: int, end: int) -> Anchoring:
+        """Those of the rows from ``start`` to ``end`` of the only stream, while its present input may emit more.
+
+        What has ended is looked at after the rows were counted: these have their owners then.
+        """
+        part = Anchoring(always_mixed=self._always_mixed)
+        part.mixed = self.mixed
+        part._spans = dict(self._spans)
+        part._runs = [Run(run.start, run.first, [min(each, end) for each in run.ends], run.open) for run in self._runs]
+        part.cut(start)
+        return part
+
+    def cut(self, rows: int) -> None:
+        """The first rows of the only stream have left."""
+        for run in self._runs:  # in place: one that is open goes on
+            ended = bisect_right(run.ends, rows)
+            run.first += ended
+            run.ends[:] = [end - rows for end in run.ends[ended:]]
+            run.start = max(0, run.start - rows)
+        self._runs = [run for run in self._runs if run.open or run.ends]
+        for number, spans in self._spans.items():
+            self._spans[number] = [(batch, max(0, start - rows)) for batch, start in spans]
+
     def take_out(self, buffer: StreamBuffer, row: int) -> list[tuple[InputBatch, int]]:
         """A row is about to be removed; returns the tracked tuples it was anchored to."""
         if buffer.columns is not None:
@@ -141,7 +164,7 @@ class Anchoring:
             if run.start != cuts[-1] or run.first != first + len(cuts) - 1:
                 return None
             cuts += run.ends
-            if run.open:
+            if run.open and total > cuts[-1]:
                 cuts.append(total)
         return Inputs(batch, first, np.diff(cuts)) if cuts[-1] == total else None
 

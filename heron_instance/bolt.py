@@ -4,32 +4,23 @@ from __future__ import annotations
 
 import math
 import traceback
-from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Sequence
 from itertools import repeat
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from ardea.component import Bolt, install, overrides
 from ardea.errors import EncodingError, FailedException, ProtocolError, UserError, printable
 from ardea.loader import place_of
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.arrow import decode_batch, rows_of
-from ardea.protocol.columns import ColumnRows
-from ardea.protocol.headed import HeadedRows
 from ardea.protocol.wire_pb2 import ARROW, MARKER, ROWS, Header
-from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, ColumnBatch, Tuple, TupleBatch
-from heron_instance.acking import Acking, closed
-from heron_instance.anchoring import Anchoring, Anchors
-from heron_instance.buffers import StreamBuffer, plain_buffer
-from heron_instance.executor import NO_THREAD, Environment, Executor
+from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, Tuple, TupleBatch
+from heron_instance.anchored import Anchored
+from heron_instance.environment import NO_THREAD, Environment
 from heron_instance.flushing import AFTER
 from heron_instance.hooks import Hooks
-from heron_instance.inlet import UNANCHORED, WHOLE_BATCH, InputBatch, Int
-from heron_instance.joins import joins_of
-from heron_instance.outlet import OutMessage
-from heron_instance.trees import Trees
+from heron_instance.inlet import UNANCHORED, WHOLE_BATCH, InputBatch
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,26 +41,20 @@ class TickBatch:
         return f"tick:{index}"
 
 
-class BoltExecutor(Executor):
+class BoltExecutor(Anchored):
     """Runs one bolt task."""
 
     def __init__(self, env: Environment) -> None:
         super().__init__(env)
-        self.bolt = cast("Bolt", env.component)
-        self._whole_batches = any(overrides(type(self.bolt), name) for name in ("process_batch", "process_columns"))
-        self._batch: InputBatch | None = None
         self._next_row = 0
-        self._processed = 0  # rows since acks left
-        self._acks_left = -math.inf  # when
         self._per_row = 1e-3
         self._waiting: deque[tuple[Header, Sequence[bytes]]] = deque()
-        self._anchoring = Anchoring(always_mixed=self._whole_batches)
-        self.acking = Acking(self.instruments, self.check_thread)
         self._next_tick = math.inf
         self._ticks = 0
-        self._hooks: Hooks | None = None
         self._raised_at = 0
-        self._run: Callable[[InputBatch, int, int], None]
+        self._hurried = False  # the turn ends with the present call
+        self._run: Callable[[InputBatch, int, int], int]
+        self._stop_run: Callable[[], None] = lambda: None
         self._bind = self._install()
 
     # --- user code --------------------------------------------------------------------------------------------
@@ -84,9 +69,10 @@ class BoltExecutor(Executor):
         process: Callable[[Tuple], None]
         process_batch: Callable[[Sequence[Tuple]], None]
         auto_anchor = True
-        outlet = self.outlet
-        rows, _, plain = plain_buffer(self.outlet.buffers)
+        outlet, plain = self.outlet, self.only is not None
+        rows = [] if self.only is None else self.only.rows
         append = rows.append
+        inputs: list[tuple[Any, ...]] = []  # of the present turn; none are left once it is told to end
         thread = get_ident()
 
         def emit(
@@ -119,30 +105,33 @@ class BoltExecutor(Executor):
                 self.overflow()
             return None
 
-        def run(batch: InputBatch, start: int, end: int) -> None:
-            nonlocal current
-            values = batch.rows[start:end]
+        def run(batch: InputBatch, start: int, end: int) -> int:
+            nonlocal current, inputs
             marked = self._anchoring.run(len(rows), WHOLE_BATCH if whole else start) if plain and auto_anchor else None
             try:
                 if whole:
                     current = EVERYBODY
-                    process_batch(TupleBatch(values, batch))
-                    return
+                    with self.user_code:
+                        process_batch(TupleBatch(batch.rows[start:end], batch))
+                    return end
+                inputs = list(batch.rows[start:end])
                 # One at a time: who is done with a tuple leaves its memory, still in the cache, to the next.
-                tuples = map(Tuple, values, range(start, end), repeat(batch))
-                if marked is not None:
-                    ended = marked.ends.append
-                    for current in tuples:
-                        process(current)
-                        ended(len(rows))
-                else:
-                    for current in tuples:
-                        process(current)
+                tuples = map(Tuple, inputs, range(start, end), repeat(batch))
+                with self.user_code:
+                    if marked is not None:
+                        ended = marked.ends.append
+                        for current in tuples:
+                            process(current)
+                            ended(len(rows))
+                    else:
+                        for current in tuples:
+                            process(current)
+                return start if current is NOBODY else current._index + 1
             except BaseException:
                 self._raised_at = current._index
                 raise
             finally:
-                current = NOBODY
+                current, inputs = NOBODY, []
                 if marked is not None:
                     self._anchoring.close(marked, len(rows))
 
@@ -161,103 +150,23 @@ class BoltExecutor(Executor):
                 thread = NO_THREAD  # no emit is a plain one any more
 
         self.give(plain_emit if plain else emit, emit_batch)
-        self._run = run
+
+        def stop() -> None:
+            inputs.clear()
+
+        self._run, self._stop_run = run, stop
         return bind
 
-    def give(self, emit: Callable[..., list[int] | None], emit_batch: Callable[[Any, str, Any], None]) -> None:
-        """Puts the bolt to work with this emit; a class with an ``emit`` of its own reaches it through the base's."""
-        acking = self.acking
-        collector = _Collector(
-            emit,
-            self.emit_rows,
-            emit_batch,
-            acking.ack,
-            acking.fail,
-            acking.ack_batch,
-            acking.fail_batch,
-            acking.reset_timeout,
-        )
-        install(self.bolt, self.env.task.component, collector)
-        if not overrides(type(self.bolt), "emit"):
-            self.bolt.emit = emit  # type: ignore[method-assign]
+    def hurry(self) -> None:
+        """No more tuples in this turn."""
+        self._hurried = True
+        self._stop_run()
 
     def begun(self) -> None:
         """As the bolt is now, and with its hooks."""
         if self.env.context.hooks:
             self._hooks = self.acking.hooks = Hooks(self.env.context.hooks, self.env.task.task, self.clock)
         self._bind()
-
-    def _emit(
-        self,
-        values: Sequence[Any],
-        stream: str,
-        current: int,
-        anchors: Sequence[Tuple] | None,
-        direct_task: int | None,
-        need_task_ids: bool,
-    ) -> list[int] | None:
-        """The emits that are not the plain one."""
-        self.check_thread()
-        mark: int | Anchors = current if anchors is None else self._anchors(anchors)
-        if isinstance(mark, tuple):
-            self._anchoring.mixed = True
-        buffer = self.outlet.buffer(stream)
-        self._anchoring.mark(buffer)
-        buffer.unfold()
-        tasks: list[int] | None = None
-        if direct_task is not None:
-            tasks = list(self.outlet.emit_direct(buffer, values, direct_task, mark))
-        else:
-            self.outlet.check(buffer)
-            if need_task_ids or self._hooks is not None:
-                tasks = list(self.outlet.emit_chosen(buffer, values, mark))
-            else:
-                buffer.rows.append(values)
-                buffer.marks.append(mark)
-        if len(buffer.rows) >= self.outlet.row_limit:
-            self.overflow()
-        if self._hooks is not None:
-            self._hooks.emitted(values, stream, tasks or ())
-        return tasks if need_task_ids else None
-
-    def emit_rows(self, rows: Sequence[Sequence[Any]], stream: str, head: tuple[Any, ...]) -> Mapping[int, int]:
-        """Untracked rows, routed at once; see :meth:`ardea.Bolt.emit_rows`."""
-        self.check_thread()
-        if self._hooks is not None:  # which are told row by row
-            whole = HeadedRows(head, rows)
-            return Counter(t for row in whole for t in self._emit(row, stream, UNANCHORED, None, None, True) or ())
-        buffer = self.outlet.buffer(stream)
-        self.outlet.check(buffer)
-        self._anchoring.mark(buffer)
-        counts = self.outlet.emit_routed(buffer, HeadedRows(head, rows) if head else rows, UNANCHORED)
-        if len(buffer.rows) >= self.outlet.row_limit:
-            self.overflow()
-        return counts
-
-    def emit_columns(self, batch: Any, stream: str, anchors: Any, current: int) -> None:
-        """Columns leave at once, behind the rows emitted before; before the eyes of hooks, row by row."""
-        self.check_thread()
-        self.outlet.check_columns(stream, batch)
-        joins = joins_of(anchors, self._batch, current, batch.num_rows, auto=self.bolt.auto_anchor)
-        if self._hooks is not None:
-            for place, values in enumerate(ColumnRows(batch)):
-                joined = [] if joins is None else joins.anchors_of(place)
-                self._emit(values, stream, UNANCHORED, [Tuple(b.rows[i], i, b) for b, i in joined], None, False)
-            return
-        self.send()
-        self.outlet.emit_columns(stream, batch, joins, self.overflow)
-
-    def _anchors(self, anchors: Sequence[Tuple]) -> int | Anchors:
-        for tup in anchors:
-            if closed(tup._batch, tup._index):
-                raise UserError(
-                    f"{self.env.task.name}: emit anchored to tuple {tup.id} of {tup.component}, "
-                    "which is acked or failed already",
-                    hint="set auto_ack = False and ack it after the emit",
-                )
-        if len(anchors) == 1 and anchors[0]._batch is self._batch:
-            return anchors[0]._index
-        return tuple(t for t in anchors if isinstance(t._batch, InputBatch)) or UNANCHORED
 
     # --- the loop ---------------------------------------------------------------------------------------------
 
@@ -363,7 +272,7 @@ class BoltExecutor(Executor):
         wanted = len(rows) - start if self._whole_batches else int(self.settings.slice_ms / 2000 / self._per_row) + 1
         end = min(len(rows), start + wanted)
         began = self.clock()
-        self._process_rows(batch, start, end)
+        end = self._process_rows(batch, start, end)
         if self.env.black_box is not None:
             self.env.black_box.clear()  # whoever dies between two slices was inside none
         self._done(batch, start, end, self.clock() - began)
@@ -386,18 +295,20 @@ class BoltExecutor(Executor):
             self.instruments.busy.value += busy
             self.env.window.consumed(len(batch.rows), batch.size, busy)
 
-    def _process_rows(self, batch: InputBatch, start: int, end: int) -> None:
-        while start < end:
+    def _process_rows(self, batch: InputBatch, start: int, end: int) -> int:
+        """Returns where it has got to."""
+        self._hurried = False
+        while start < end and not self._hurried:
             try:
-                self._run(batch, start, end)
-                return
+                return self._run(batch, start, end)
             except Exception as error:
                 if self._whole_batches:
                     self.raised(batch, start, end, error)
-                    return
+                    return end
                 failed = self._raised_at
                 self.raised(batch, failed, failed + 1, error)
                 start = failed + 1
+        return start
 
     def raised(self, batch: InputBatch, start: int, end: int, error: Exception) -> None:
         """An exception of ``process``: fails its tuples, or ends the process, as ``auto_fail`` says."""
@@ -415,7 +326,8 @@ class BoltExecutor(Executor):
     def _tick(self, now: float) -> None:
         self._next_tick = now + (self.settings.tick or math.inf)
         self._ticks += 1
-        self.bolt.process_tick(Tuple((self.settings.tick,), self._ticks, TickBatch()))
+        with self.user_code:
+            self.bolt.process_tick(Tuple((self.settings.tick,), self._ticks, TickBatch()))
 
     # --- markers ----------------------------------------------------------------------------------------------
 
@@ -423,73 +335,14 @@ class BoltExecutor(Executor):
         """After a marker: flush and rest, or end."""
         if self.markers.may_end:
             self.markers.resting, self.ending = False, True
-            self.bolt.end_of_input()
+            with self.user_code:
+                self.bolt.end_of_input()
             self.send()
             self.end()
             self.report()
         elif self.markers.may_rest:
-            self.bolt.flush()
+            with self.user_code:
+                self.bolt.flush()
             self.send()
             self.rest()
             self.report()
-
-    # --- output -----------------------------------------------------------------------------------------------
-
-    @property
-    def unsent(self) -> bool:
-        """Rows, acks or fails."""
-        return self.acking.waiting or self.outlet.waiting > 0
-
-    def send(self) -> None:
-        """Rows first: they add edges to what the acks say."""
-        self._acks_left = self.send_rows()
-        self._processed = 0
-        for message in self.acking.messages():
-            self._put(message)
-
-    def send_rows(self) -> float:
-        """Without the acks; returns when that was done.
-
-        What a submitted function emits cancels the task's rest, which begins again behind it.
-        """
-        rests_again = self.markers.resting and self.outlet.waiting > 0
-        self.flush_rows()
-        if rests_again:
-            self.rest()
-        self._anchoring.restart(self._batch, self.outlet.buffers.values())
-        return self.clock()
-
-    # --- origins ----------------------------------------------------------------------------------------------
-
-    def trees(self, buffer: StreamBuffer, size: int) -> Trees | None:  # noqa: ARG002 -- a spout needs the size
-        """The trees of the rows' anchors."""
-        return self._anchoring.trees(buffer)
-
-    def ahead(self, message: OutMessage, picked: Int | None, trees: Trees) -> None:
-        """A bolt begins no trees."""
-
-    def anchored(self, buffer: StreamBuffer, trees: Trees) -> None:
-        """The new edges hang on the anchors."""
-        self._anchoring.anchored(buffer, trees)
-
-    def refused(self, buffer: StreamBuffer, row: int, error: EncodingError) -> None:
-        """Fails the tuples that the row was anchored to, although acked: acks leave behind what was emitted before."""
-        origin = "not anchored"
-        for batch, index in self._anchoring.take_out(buffer, row):
-            origin = f"while processing tuple {batch.id_of(index)} of {batch.component}"
-            self.acking.fail_again(batch, index)
-        self.refuse(error, origin)
-
-
-@dataclass(frozen=True, slots=True)
-class _Collector:
-    """What the base class's methods reach when the author overrides them."""
-
-    emit: Callable[..., list[int] | None]
-    emit_rows: Callable[[Sequence[Sequence[Any]], str, tuple[Any, ...]], Mapping[int, int]]
-    emit_batch: Callable[[Any, str, Any], None]
-    ack: Callable[[Tuple], None]
-    fail: Callable[[Tuple], None]
-    ack_batch: Callable[[ColumnBatch, Any], None]
-    fail_batch: Callable[[ColumnBatch, Any], None]
-    reset_timeout: Callable[[Tuple], None]

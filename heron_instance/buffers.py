@@ -58,9 +58,32 @@ class StreamBuffer:
     parcels: dict[int, list[Int]] = field(default_factory=dict)
     parcelled: list[range] = field(default_factory=list)
     emitted: int = 0
+    gone: int = 0  # of the rows, the first so many have left in the middle of a call of user code
 
     def __len__(self) -> int:
-        return len(self.rows) if self.columns is None else len(self.columns)
+        return len(self.rows) - self.gone if self.columns is None else len(self.columns)
+
+    def part(self, end: int) -> StreamBuffer:
+        """A copy of what waits among the first ``end`` rows, to which emits may append meanwhile."""
+        part = StreamBuffer(self.number, self.plan, self.consumers, self.rows[:end], marks=self.marks[:end])
+        part.chosen, part.parcelled, part.gone = dict(self.chosen), list(self.parcelled), self.gone
+        part.parcels = {task: list(rows) for task, rows in self.parcels.items()}
+        part.cut()
+        return part
+
+    def left(self, rows: int, sent: int) -> None:
+        """So many rows more have left in the middle of a call; ``sent``: those that could be sent."""
+        self.gone += rows
+        self.emitted += sent
+
+    def cut(self) -> None:
+        """The rows that have left wait no more."""
+        gone, self.gone = self.gone, 0
+        del self.rows[:gone], self.marks[:gone]
+        self.chosen = {row - gone: tasks for row, tasks in self.chosen.items() if row >= gone}
+        self.parcelled = [range(r.start - gone, r.stop - gone) for r in self.parcelled if r.start >= gone]
+        for task, parts in list(self.parcels.items()):
+            self.parcels[task] = [part - gone for part in parts if len(part) and part[0] >= gone]
 
     def clear(self) -> None:
         """After a flush."""
@@ -139,9 +162,8 @@ class StreamBuffer:
                 parts[:] = [part[part != place] - (part[part != place] > place) for part in parts]
 
 
-def plain_buffer(buffers: Mapping[str, StreamBuffer]) -> tuple[list[Any], list[Any], bool]:
-    """(rows, marks, True) that an emit may append to directly: the only stream's, if it is a plain default."""
+def only_buffer(buffers: Mapping[str, StreamBuffer]) -> StreamBuffer | None:
+    """The buffer whose rows an emit may append to directly: the only stream's, if it is a plain default."""
     first = next(iter(buffers.values()), None)
-    if first is not None and len(buffers) == 1 and first.plan.name == "default" and not first.plan.direct:
-        return first.rows, first.marks, True
-    return [], [], False
+    plain = first is not None and len(buffers) == 1 and first.plan.name == "default" and not first.plan.direct
+    return first if plain else None

@@ -14,7 +14,7 @@ from ardea.protocol.columns import ColumnRows, Misfit, columns_of, fitted, type_
 from ardea.protocol.wire_pb2 import ARROW, Header
 from ardea.tuples import Tuple
 from heron_instance.bolt import BoltExecutor
-from heron_instance.executor import Environment
+from heron_instance.environment import Environment
 from heron_instance.inlet import UNANCHORED, WHOLE_BATCH, ColumnInput, InputBatch
 
 _MISFITS_LOGGED = 5
@@ -51,11 +51,12 @@ class ColumnBoltExecutor(BoltExecutor):
             nonlocal current
             current = WHOLE_BATCH
             try:
-                if self._hooks is None:
-                    self.bolt.process_columns(batch.columns)
-                else:
-                    tuples = [Tuple(values, index, batch) for index, values in enumerate(batch.rows)]
-                    self._hooks.process_batch(lambda _: self.bolt.process_columns(batch.columns))(tuples)
+                with self.user_code:
+                    if self._hooks is None:
+                        self.bolt.process_columns(batch.columns)
+                    else:
+                        tuples = [Tuple(values, index, batch) for index, values in enumerate(batch.rows)]
+                        self._hooks.process_batch(lambda _: self.bolt.process_columns(batch.columns))(tuples)
             finally:
                 current = UNANCHORED
 

@@ -10,20 +10,14 @@ from __future__ import annotations
 import contextlib
 import math
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
-import numpy as np
-
-from ardea.component import Bolt, Spout
-from ardea.config import Settings
-from ardea.context import TopologyContext, hook_class
+from ardea.context import hook_class
 from ardea.errors import ArdeaError, UserError, printable
 from ardea.loader import place_of
-from ardea.plan.physical import PhysicalPlan, TaskPlan
-from ardea.protocol.flow import Window
+from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.values import RowCodec
 from ardea.protocol.wire_pb2 import (
     ACTIVATE,
@@ -47,73 +41,20 @@ from ardea.protocol.wire_pb2 import (
     Tasks,
     TaskState,
 )
-from heron_instance.blackbox import BlackBox
-from heron_instance.buffers import StreamBuffer
+from heron_instance.buffers import StreamBuffer, only_buffer
 from heron_instance.debug import EmitLog
-from heron_instance.flushing import Flushing
-from heron_instance.instruments import Instruments
+from heron_instance.environment import Environment, Item, Stopping
+from heron_instance.long_calls import Interruptible
 from heron_instance.markers import Markers
 from heron_instance.outlet import Origins, Outlet, OutMessage
-from heron_instance.queues import BoundedQueue
-
-Item = tuple[Header, Sequence[bytes]] | Callable[[], None]
 
 
-class Stopping(BaseException):
-    """Unwinds user code when the process ends; nothing of the author's catches it by accident."""
-
-
-class Output(Protocol):
-    """The way out, as the executor sees it."""
-
-    @property
-    def held(self) -> bool:
-        """Whether something waits for credit: take no more input."""
-
-    @property
-    def held_bytes(self) -> int:
-        """How much waits."""
-
-    def put(self, message: OutMessage) -> None:
-        """Hands one message to the gateway, on the lane of its kind."""
-
-    def wait_room(self, most: int, timeout: float) -> bool:
-        """Waits until at most so many bytes are held; False: not yet.  Raises Stopping if the process ends."""
-
-    def taken(self, header: Header, size: int) -> None:
-        """The executor took a batch of so many bytes, which the credit of ``header.container`` paid for."""
-
-
-@dataclass(slots=True)
-class Environment:
-    """All that an executor works with."""
-
-    plan: PhysicalPlan
-    task: TaskPlan
-    life: int
-    component: Spout | Bolt
-    settings: Settings
-    config: Mapping[str, Any]
-    context: TopologyContext
-    inbox: BoundedQueue[Item]
-    output: Output
-    window: Window
-    instruments: Instruments
-    clock: Callable[[], float]
-    rng: np.random.Generator
-    black_box: BlackBox | None = None
-
-
-NO_THREAD = 0
-"""No thread has this identifier."""
-
-
-class Executor(ABC):
+class Executor(Interruptible):
     """One task's executor."""
 
     def __init__(self, env: Environment) -> None:
+        super().__init__(env.clock, env.settings)
         self.env = env
-        self.clock = env.clock
         self.instruments = env.instruments
         self.settings = env.settings
         component = env.plan.logical[env.task.component]
@@ -131,6 +72,7 @@ class Executor(ABC):
             env.settings.max_tuple_bytes,
             env.settings.drain_size,
         )
+        self.only = only_buffer(self.outlet.buffers)
         self.sources: dict[int, str] = {}  # task -> component, of those that an update has removed too
         self._emits = EmitLog(env.task.name, env.clock, always=env.settings.debug)
         if env.settings.debug:
@@ -145,11 +87,9 @@ class Executor(ABC):
         self.hold = 0  # the number of the order to hold, while it holds
         self.finished = False
         self.in_user_code = False  # or close to it: everywhere but in a wait
-        self.turns = 0  # grows with each return from user code, and while a long call emits
         self.refused_rows = 0
         self.error = ""
         self.thread: int | None = None
-        self._flushing = Flushing(env.settings.drain_frequency_ms / 1000)
         self._report: tuple[Any, ...] = ()
         self._version = 0
 
@@ -293,7 +233,7 @@ class Executor(ABC):
         else:
             self.outlet.watcher = None
 
-    def hold_or_resume(self, order: Order) -> None:  # noqa: B027 -- only spouts are held
+    def hold_or_resume(self, order: Order) -> None:
         """An order of an update."""
 
     def set_active(self, *, active: bool) -> None:
@@ -335,10 +275,10 @@ class Executor(ABC):
         self._flushing.flushed(now, self.clock())
         return math.inf
 
-    def flush_rows(self) -> None:
-        """Sends what was emitted; behind the end nobody would take it."""
+    def flush_rows(self, part: StreamBuffer | None = None) -> None:
+        """Sends what was emitted, or ``part`` of it; behind the end nobody would take it."""
         if not self.markers.closed:
-            self.outlet.flush(cast("Origins", self))  # as spouts and bolts are
+            self.outlet.flush(cast("Origins", self), part)  # as spouts and bolts are
         elif rows := self.outlet.drop():
             self.error = (
                 f"{self.env.task.name}: {rows:,} tuples were emitted in close(), behind the end of the stream; a bolt "
@@ -351,15 +291,34 @@ class Executor(ABC):
 
     def overflow(self) -> None:
         """Inside one long call: sends what was emitted, and waits while too much is held."""
-        began = self.clock()
-        self.send()
-        started = self.clock()
-        self.turns += 1
-        self._flushing.flushed(began, started)
-        limit = self.settings.max_held_bytes
-        while self.env.output.held_bytes > limit and not self.env.output.wait_room(limit, 1.0):
+        with self.lock:
+            self.absorb()
+            began = self.clock()
+            self.send()
+            started = self.clock()
             self.turns += 1
-        self.instruments.emit_blocked.value += max(0.0, self.clock() - started)
+            self._flushing.flushed(began, started)
+            limit = self.settings.max_held_bytes
+            while self.env.output.held_bytes > limit and not self.env.output.wait_room(limit, 1.0):
+                self.turns += 1
+            self.instruments.emit_blocked.value += max(0.0, self.clock() - started)
+
+    @property
+    def may_send_inside(self) -> bool:
+        """Whether rows may leave in the middle of a call: too many wait for credit, or nobody would take them."""
+        return not self.markers.closed and self.env.output.held_bytes <= self.settings.max_held_bytes
+
+    def left_alone(self, error: Exception) -> None:
+        """The author hears of it."""
+        name, what = self.env.task.name, f"{type(error).__name__}: {printable(error)}"
+        self.env.component.logger.warning(
+            "%s: rows cannot be sent while a call of user code goes on (%s); they wait until it returns", name, what
+        )
+
+    def absorb(self) -> None:
+        """Rows that have left in the middle of a call wait no more."""
+        if self.only is not None and self.only.gone:
+            self.only.cut()
 
     # --- markers and reports ----------------------------------------------------------------------------------
 
@@ -469,7 +428,8 @@ class Executor(ABC):
     def submitted(self, function: Callable[[], object]) -> None:
         """What the author has handed over, unless the component is closed."""
         if not self.closed:
-            function()
+            with self.user_code:
+                function()
 
     def refuse(self, error: ArdeaError, origin: str) -> None:
         """A row that cannot be sent: counted, logged with its origin."""

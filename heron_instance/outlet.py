@@ -11,7 +11,6 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -27,6 +26,7 @@ from ardea.protocol.ids import U64
 from ardea.protocol.values import RowCodec, are_plain
 from ardea.protocol.wire_pb2 import ARROW, MANY, ONE, ROWS, Header
 from heron_instance.buffers import Consumer, StreamBuffer, repeats
+from heron_instance.emission import emission_order, interleaved
 from heron_instance.inlet import Int, ranges
 from heron_instance.routing import make_router
 from heron_instance.sendable import columns_why_not, well_formed, why_not, without_dictionaries
@@ -279,11 +279,17 @@ class Outlet:
                 hint="pass direct_task=",
             )
 
-    def flush(self, origins: Origins) -> None:
-        """Sends everything emitted since the last flush."""
-        used = [b for b in self.buffers.values() if len(b)]
+    @property
+    def emitted(self) -> int:
+        """Rows emitted so far."""
+        return sum(b.emitted + len(b) for b in self.buffers.values())
+
+    def flush(self, origins: Origins, part: StreamBuffer | None = None) -> None:
+        """Sends everything emitted since the last flush; or ``part`` of the only stream, in the middle of a call."""
+        used = [b for b in (self.buffers.values() if part is None else (part,)) if len(b)]
         if not used:
             return
+        taken = sum(map(len, used))
         if self.watcher is not None:
             self.watcher(used)
         batches = self._encoded(used, origins)
@@ -302,6 +308,9 @@ class Outlet:
             if known is not None:
                 origins.anchored(buffer, known)
         self._learn_size(sum(sizes.values()), sum(map(len, used)))
+        if part is not None:
+            self.buffers[part.plan.name].left(taken, len(part))
+            return
         for buffer in used:
             buffer.clear()
         self.runs.clear()
@@ -347,42 +356,16 @@ class Outlet:
             for target, picked in destinations:
                 parcels.setdefault(target, []).append((buffer, picked))
         # A component with one stream notes no runs: its rows stand in the order of emission.
-        order = self._emission_order() if len(self.runs) > 1 else {b.number: np.arange(len(b)) for b in used}
+        order = (
+            emission_order(self.runs, {id(b): len(b) for b in self.buffers.values()})
+            if len(self.runs) > 1
+            else {b.number: np.arange(len(b)) for b in used}
+        )
         for target, parts in parcels.items():
             if len(parts) == 1:
                 yield target, *parts[0]
             else:
-                yield from self._interleaved(target, parts, order)
-
-    def _emission_order(self) -> dict[int, Int]:
-        """For each stream number, the place of each of its rows among all rows emitted."""
-        places: dict[int, list[Int]] = {}
-        clock = 0
-        ends = {id(b): len(b) for b in self.buffers.values()}
-        following: dict[int, int] = {}
-        lengths = [0] * len(self.runs)
-        for i in range(len(self.runs) - 1, -1, -1):
-            buffer, start = self.runs[i]
-            lengths[i] = following.get(id(buffer), ends[id(buffer)]) - start
-            following[id(buffer)] = start
-        for (buffer, _), length in zip(self.runs, lengths, strict=True):
-            places.setdefault(buffer.number, []).append(np.arange(clock, clock + length, dtype=np.intp))
-            clock += length
-        return {number: np.concatenate(parts) for number, parts in places.items()}
-
-    def _interleaved(
-        self, target: int, parts: list[tuple[StreamBuffer, Int | None]], order: dict[int, Int]
-    ) -> Iterator[tuple[int, StreamBuffer, Int | None]]:
-        clock = [order[b.number] if picked is None else order[b.number][picked] for b, picked in parts]
-        owner = np.repeat(np.arange(len(parts)), [len(c) for c in clock])
-        place = np.concatenate([np.arange(len(c), dtype=np.intp) for c in clock])
-        sequence = np.argsort(np.concatenate(clock), kind="stable")
-        owner, place = owner[sequence], place[sequence]
-        cuts = [0, *(np.flatnonzero(owner[1:] != owner[:-1]) + 1).tolist(), len(owner)]
-        for start, end in pairwise(cuts):
-            buffer, picked = parts[int(owner[start])]
-            run = place[start:end]
-            yield target, buffer, run if picked is None else picked[run]
+                yield from interleaved(target, parts, order)
 
     def _batches(self, target: int, buffer: StreamBuffer, picked: Int | None) -> Iterator[Batch]:
         """Batches no larger than a second of the task's work, nor than the byte setting (but for a single row)."""

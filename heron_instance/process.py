@@ -36,9 +36,11 @@ from ardea.transport import Dialled, Poller, caller, context
 from heron_instance.blackbox import BlackBox
 from heron_instance.bolt import BoltExecutor
 from heron_instance.column_bolt import ColumnBoltExecutor, reads_columns
-from heron_instance.executor import Environment, Executor, Item, Stopping
+from heron_instance.environment import Environment, Item, Stopping
+from heron_instance.executor import Executor
 from heron_instance.gateway import Gateway, Room
 from heron_instance.instruments import Instruments
+from heron_instance.long_calls import Sender
 from heron_instance.outlet import OutMessage
 from heron_instance.queues import BoundedQueue
 from heron_instance.spout import SpoutExecutor
@@ -102,6 +104,7 @@ class InstanceProcess:
         self.metrics_out: BoundedQueue[bytes] = BoundedQueue("metrics_out", 8, 1 << 20)
         self.room = Room()
         self.executor: Executor | None = None
+        self._sender: Sender | None = None
         self._wants_room = False
         self._turns = -1
         self._epoch = definition.epoch
@@ -259,6 +262,8 @@ class InstanceProcess:
         if executor is not None and thread is not None:
             self.inbox.put(lambda: setattr(executor, "finished", True))
             thread.join(CLOSE_WITHIN)
+        if self._sender is not None:
+            self._sender.stop(CLOSE_WITHIN)
         while (message := self.outbox.take()) is not None:
             self.gateway.offer(message)
         self._second()
@@ -281,6 +286,8 @@ class InstanceProcess:
             executor = self.executor = self._make_executor(plan)
             executor.learn(message.tasks)
             executor.thread = threading.get_ident()
+            executor.bell = self._sender = Sender(executor.look, executor.clock, executor.slice, self.name)
+            self._sender.start()
             executor.set_active(active=message.active)
             executor.report()
             executor.run()

@@ -10,7 +10,8 @@ from ardea.protocol.ids import U64
 from ardea.protocol.wire_pb2 import HOLD, Order
 from ardea.validation import DEAD_LETTER_STREAM
 from heron_instance.congestion import CongestionWindow
-from heron_instance.executor import Environment, Executor
+from heron_instance.environment import Environment
+from heron_instance.executor import Executor
 from heron_instance.hooks import Hooks
 from heron_instance.trees import Ids, OpenTrees, Replays, Row, Seconds, plain
 
@@ -69,12 +70,13 @@ class Settling(Executor):
 
     def tell_acked(self, ids: Ids) -> None:
         """To an author's class that wants to know."""
-        if self._tells_batch:
-            self.spout.ack_batch(ids)
-            return
-        ack = self.spout.ack
-        for tup_id in plain(ids):
-            ack(tup_id)
+        with self.user_code:
+            if self._tells_batch:
+                self.spout.ack_batch(ids)
+                return
+            ack = self.spout.ack
+            for tup_id in plain(ids):
+                ack(tup_id)
 
     def _lost(self, roots: U64, now: float) -> None:
         """All at once, mostly, and all will be sent again: whoever came instead may be slower."""
@@ -138,14 +140,16 @@ class Settling(Executor):
             self._give_up()
 
     def _tell_failed(self, tup_id: Any) -> None:
-        before = self.outlet.waiting
+        before = self.outlet.emitted
         self._resting = False  # a delivered fail ends the rest, unless it calls finish() again
-        if self.spout.fail(tup_id) is not True:
+        with self.user_code:
+            sends_again = self.spout.fail(tup_id)
+        if sends_again is not True:
             self.error = (
                 f"{self.env.task.name}: fail({tup_id!r}) did not return True, as it does where it sends the row again"
             )
             self._give_up()
-        elif self.hold and self.outlet.waiting == before:
+        elif self.hold and self.outlet.emitted == before:
             self._owed += 1
 
     def abandon(self, rows: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from threading import get_ident
 from typing import Any
@@ -15,8 +15,8 @@ from ardea.errors import EncodingError, UserError
 from ardea.protocol.arrow import rows_of
 from ardea.protocol.ids import column
 from ardea.protocol.wire_pb2 import DONE, INIT, PAUSE, VERDICTS, Header, TaskState
-from heron_instance.buffers import StreamBuffer, plain_buffer
-from heron_instance.executor import NO_THREAD, Environment
+from heron_instance.buffers import StreamBuffer
+from heron_instance.environment import NO_THREAD, Environment
 from heron_instance.hooks import Hooks
 from heron_instance.inlet import Int
 from heron_instance.outlet import OutMessage
@@ -42,7 +42,7 @@ class SpoutExecutor(Settling):
         self._refused: list[Any] = []  # ids of rows that cannot be sent, for an author who decides on fails
         self._paused_until = -math.inf
         self._last_idle = 0.0  # when idle() or next_tuple() was last called
-        self._per_call = 1e-4
+        self._per_call = math.inf  # unknown: the first turn is one call
         self._emitted_at = env.clock()
         self._replaying = False
         self._left: list[Any] = []  # without acking: ids of rows that left before ack() heard of them
@@ -57,12 +57,12 @@ class SpoutExecutor(Settling):
         Returns the loop that calls ``next_tuple`` up to so many rows, and what looks at what ``initialize`` has made of
         the spout, and puts hooks behind the emit.
         """
-        outlet = self.outlet
+        outlet, only = self.outlet, self.only
         next_tuple: Callable[[], None]
-        rows, marks, plain = plain_buffer(self.outlet.buffers)
+        rows, marks = ([], []) if only is None else (only.rows, only.marks)
         append, mark = rows.append, marks.append
         thread = get_ident()
-        count = rows.__len__ if plain else partial(getattr, outlet, "waiting")
+        count = partial(getattr, outlet, "waiting") if only is None else rows.__len__
         wanted = 0  # rows; finish(), and rows that leave inside a call, set it to none
 
         def plain_emit(
@@ -112,7 +112,7 @@ class SpoutExecutor(Settling):
                 thread = NO_THREAD  # no emit is a plain one any more
 
         self._stop_asking = stop_asking
-        emit = plain_emit if plain else self._emit
+        emit = self._emit if only is None else plain_emit
         install(self.spout, self.env.task.component, _Collector(emit, self._emit_batch, finish))
         if not overrides(type(self.spout), "emit"):
             self.spout.emit = emit  # type: ignore[method-assign]
@@ -134,19 +134,20 @@ class SpoutExecutor(Settling):
     ) -> list[int] | None:
         """The emits that are not the plain one."""
         self.check_thread()
-        buffer = self.outlet.buffer(stream)
-        tasks: list[int] | None = None
-        if direct_task is not None:
-            tasks = list(self.outlet.emit_direct(buffer, values, direct_task, tup_id))
-        else:
-            self.outlet.check(buffer)
-            if need_task_ids or self._hooks is not None:
-                tasks = list(self.outlet.emit_chosen(buffer, values, tup_id))
+        with self.lock:
+            buffer = self.outlet.buffer(stream)
+            tasks: list[int] | None = None
+            if direct_task is not None:
+                tasks = list(self.outlet.emit_direct(buffer, values, direct_task, tup_id))
             else:
-                buffer.rows.append(values)
-                buffer.marks.append(tup_id)
-        if len(buffer.rows) >= self.outlet.row_limit:
-            self.overflow()
+                self.outlet.check(buffer)
+                if need_task_ids or self._hooks is not None:
+                    tasks = list(self.outlet.emit_chosen(buffer, values, tup_id))
+                else:
+                    buffer.rows.append(values)
+                    buffer.marks.append(tup_id)
+            if len(buffer.rows) >= self.outlet.row_limit:
+                self.overflow()
         if self._hooks is not None:
             self._hooks.emitted(values, stream, tasks or ())
         return tasks if need_task_ids else None
@@ -154,13 +155,15 @@ class SpoutExecutor(Settling):
     def _emit_batch(self, batch: Any, tup_ids: TupIds | None, stream: str) -> None:
         """Columns leave at once, behind the rows emitted before."""
         self.check_thread()
-        self.outlet.check_columns(stream, batch)
-        columns = self._tracked_columns(batch, tup_ids, stream)
-        if self._hooks is None:
-            self.send()
-            if not self.outlet.waiting:
-                self.outlet.emit_columns(stream, batch, columns, self.overflow)
-                return
+        with self.lock:
+            self.absorb()
+            self.outlet.check_columns(stream, batch)
+            columns = self._tracked_columns(batch, tup_ids, stream)
+            if self._hooks is None:
+                self.send()
+                if not self.outlet.waiting:
+                    self.outlet.emit_columns(stream, batch, columns, self.overflow)
+                    return
         # Hooks see one row at a time; or an author's fail() has emitted, and columns would take the place of its rows.
         ids = [None] * batch.num_rows if columns is None else plain(columns.ids)
         for values, tup_id in zip(rows_of(batch), ids, strict=True):
@@ -218,7 +221,8 @@ class SpoutExecutor(Settling):
         if self._tells_idle:
             if now >= self._last_idle + IDLE_EVERY:
                 self._last_idle = now
-                self.spout.idle()
+                with self.user_code:
+                    self.spout.idle()
             wake = min(wake, self._last_idle + IDLE_EVERY)
         if not self._tracked:
             self._ack_at_once()
@@ -270,12 +274,14 @@ class SpoutExecutor(Settling):
         budget = min(self._budget(now), waiting + int(0.002 / self._per_call) + 1)
         if budget <= waiting:
             return self._full(now)
-        calls = self._ask(budget)
+        with self.user_code:
+            calls = self._ask(budget)
         ended = self.clock()
         count = abs(calls)
         if count:
             per_call = (ended - now) / count
-            self._per_call += 0.3 * (max(per_call, 1e-8) - self._per_call)
+            known = self._per_call if self._per_call < math.inf else per_call
+            self._per_call = known + 0.3 * (max(per_call, 1e-8) - known)
             self.instruments.next_tuple.observe(per_call, count)
             self.instruments.busy.value += ended - now
         self._last_idle = ended
@@ -291,14 +297,14 @@ class SpoutExecutor(Settling):
 
     def _ack_at_once(self) -> None:
         """At most once: acked as it is emitted."""
-        self._take_ids()
+        self._take_ids(self.outlet.buffers.values())
         ids, self._left = self._left, []
         self.instruments.acked.value += len(ids)
         if self._tells_ack and ids:
             self.tell_acked(ids)
 
-    def _take_ids(self) -> None:
-        for buffer in self.outlet.buffers.values():
+    def _take_ids(self, buffers: Iterable[StreamBuffer]) -> None:
+        for buffer in buffers:
             marks = buffer.marks if buffer.origin is None else plain(buffer.origin.ids)
             self._left += [mark for mark in marks if mark is not None]
             buffer.marks[:] = [None] * len(buffer.marks)
@@ -348,19 +354,35 @@ class SpoutExecutor(Settling):
     @property
     def unsent(self) -> bool:
         """Rows emitted, and those that ``ack`` has not heard of."""
-        return self.outlet.waiting > 0 or bool(self._left)
+        return self.outlet.waiting > 0 or bool(self._left or self._refused)
 
     def send(self) -> None:
+        """The author hears of rows that could not be sent."""
+        self.send_rows()
+        self._replaying = False
+        while self._refused:
+            self._tell_failed(self._refused.pop(0))
+
+    def send_rows(self, part: StreamBuffer | None = None) -> None:
         """Data cancels a rest."""
         if self.outlet.waiting:
             self.markers.resting = False
             self._emitted_at = self.clock()
             if not self._tracked:
-                self._take_ids()
-        self.flush_rows()
-        self._replaying = False
-        while self._refused:
-            self._tell_failed(self._refused.pop(0))
+                self._take_ids(self.outlet.buffers.values() if part is None else (part,))
+        self.flush_rows(part)
+
+    def send_inside(self) -> bool:
+        """Rows whose marks are there."""
+        waiting = self.outlet.waiting
+        if not waiting or waiting > self.trees_open.room or not self.may_send_inside:
+            return False
+        self.send_rows(None if self.only is None else self.only.part(len(self.only.marks)))
+        return True
+
+    def hurry(self) -> None:
+        """No more calls."""
+        self._stop_asking()
 
     def overflow(self) -> None:
         """What leaves inside a call is pending: that has to be looked at before the next call."""

@@ -12,7 +12,7 @@ from ardea.testing.record import Record
 from heron_instance.bolt import BoltExecutor
 from heron_instance.buffers import StreamBuffer
 from heron_instance.column_bolt import ColumnBoltExecutor
-from heron_instance.executor import Environment
+from heron_instance.environment import Environment
 from heron_instance.spout import SpoutExecutor
 from heron_instance.trees import Row, Trees, plain
 
@@ -24,10 +24,10 @@ class WatchedBolt(BoltExecutor):
         self._record = record
         super().__init__(env)
 
-    def send_rows(self) -> float:
+    def send_rows(self, part: StreamBuffer | None = None) -> float:
         """Notes what leaves."""
-        self._record.left(self.env.task, self.outlet, ids=False)
-        return super().send_rows()
+        self._record.left(self.env.task, self.outlet, part, ids=False)
+        return super().send_rows(part)
 
 
 class WatchedColumnBolt(WatchedBolt, ColumnBoltExecutor):
@@ -44,10 +44,10 @@ class WatchedSpout(SpoutExecutor):
         self._settled: set[int] = set()  # by itself: a verdict on one of these is late
         super().__init__(env)
 
-    def send(self) -> None:
+    def send_rows(self, part: StreamBuffer | None = None) -> None:
         """Notes what leaves."""
-        self._record.left(self.env.task, self.outlet, ids=True)
-        super().send()
+        self._record.left(self.env.task, self.outlet, part, ids=True)
+        super().send_rows(part)
 
     def trees(self, buffer: StreamBuffer, size: int) -> Trees | None:
         """Notes which root stands for which row."""
@@ -86,6 +86,6 @@ class WatchedSpout(SpoutExecutor):
             self._audit.judged(self.env.task.name, root, tup_id, acked=acked)
 
     def _ack_at_once(self) -> None:
-        self._take_ids()
+        self._take_ids(self.outlet.buffers.values())
         self._record.acked[self.env.task.component].extend(self._left)
         super()._ack_at_once()

@@ -31,7 +31,8 @@ from ardea.testing.executors import WatchedBolt, WatchedColumnBolt, WatchedSpout
 from ardea.testing.world import Process, World, manager_name
 from ardea.tuples import ColumnBatch, Tuple
 from heron_instance.column_bolt import reads_columns
-from heron_instance.executor import Environment, Executor, Item, Stopping
+from heron_instance.environment import Environment, Item, Stopping
+from heron_instance.executor import Executor
 from heron_instance.gateway import Gateway
 from heron_instance.instruments import Instruments
 from heron_instance.outlet import OutMessage
@@ -298,6 +299,12 @@ class SimulatedInstance:
         self.inbox.put(call)
         self._wake()
 
+    def _cost_of_call(self) -> None:
+        """In which what was emitted before may leave, as in a process."""
+        self._spend(self._cost)
+        if self.executor is not None:
+            self.executor.look(self.clock())
+
     def _meter(self, user: Any) -> None:
         """Puts a price on the calls that do the work."""
         record, audit, component, task = self.world.record, self.world.audit, self.task.component, self.task.task
@@ -305,7 +312,7 @@ class SimulatedInstance:
             call = user.next_tuple
 
             def next_tuple() -> None:
-                self._spend(self._cost)
+                self._cost_of_call()
                 call()
 
             user.next_tuple = next_tuple
@@ -314,7 +321,7 @@ class SimulatedInstance:
         process_columns = user.process_columns
 
         def seen(tup: Tuple) -> None:
-            self._spend(self._cost)
+            self._cost_of_call()
             record.processed(component, task, tup)
             if audit is not None:
                 audit.processed(tup)

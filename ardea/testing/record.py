@@ -58,10 +58,10 @@ class Record:
         """The values of all tuples that a bolt processed."""
         return [row.values for row in self.received[component]]
 
-    def left(self, task: TaskPlan, outlet: Outlet, *, ids: bool) -> None:
-        """A task flushes what waits in ``outlet``; ``ids``: the marks there are message ids."""
+    def left(self, task: TaskPlan, outlet: Outlet, part: StreamBuffer | None, *, ids: bool) -> None:
+        """A task flushes what waits in ``outlet``, or a part; ``ids``: the marks there are message ids."""
         log = self.emitted[task.component]
-        for values, stream, mark in _in_order(outlet, ids=ids):
+        for values, stream, mark in _in_order(outlet, part, ids=ids):
             if type(mark) is not Row:
                 row = tuple(values) if isinstance(values, Iterable) else (values,)  # such a one is refused
                 log.append(Emitted(row, stream, task.task, mark if ids else None))
@@ -71,9 +71,10 @@ class Record:
         self.received[component].append(Received(tup.values, tup.component, tup.stream, tup.task, task))
 
 
-def _in_order(outlet: Outlet, *, ids: bool) -> Iterator[tuple[Sequence[Any], str, Any]]:
+def _in_order(outlet: Outlet, part: StreamBuffer | None, *, ids: bool) -> Iterator[tuple[Sequence[Any], str, Any]]:
     """(values, stream, mark) of the rows that wait, as they were emitted."""
-    runs = outlet.runs if len(outlet.runs) > 1 else [(buffer, 0) for buffer in outlet.buffers.values()]
+    buffers = outlet.buffers.values() if part is None else (part,)
+    runs = outlet.runs if part is None and len(outlet.runs) > 1 else [(buffer, 0) for buffer in buffers]
     ends: dict[int, int] = {}
     spans = []
     for buffer, start in reversed(runs):

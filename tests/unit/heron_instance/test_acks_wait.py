@@ -18,7 +18,7 @@ from ardea.protocol.values import RowCodec
 from ardea.protocol.wire_pb2 import ACKS, ONE, ROWS, Header
 from ardea.testing import CollectBolt, RowsSpout
 from heron_instance.bolt import BoltExecutor
-from heron_instance.executor import Environment
+from heron_instance.environment import Environment
 from heron_instance.flushing import AFTER
 from heron_instance.instruments import Instruments
 from heron_instance.queues import BoundedQueue

@@ -1,0 +1,71 @@
+"""What an executor works with: its task, its queues, the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ardea.component import Bolt, Spout
+from ardea.config import Settings
+from ardea.context import TopologyContext
+from ardea.plan.physical import PhysicalPlan, TaskPlan
+from ardea.protocol.flow import Window
+from ardea.protocol.wire_pb2 import Header
+from heron_instance.blackbox import BlackBox
+from heron_instance.instruments import Instruments
+from heron_instance.outlet import OutMessage
+from heron_instance.queues import BoundedQueue
+
+Item = tuple[Header, Sequence[bytes]] | Callable[[], None]
+
+
+class Stopping(BaseException):
+    """Unwinds user code when the process ends; nothing of the author's catches it by accident."""
+
+
+class Output(Protocol):
+    """The way out, as the executor sees it."""
+
+    @property
+    def held(self) -> bool:
+        """Whether something waits for credit: take no more input."""
+
+    @property
+    def held_bytes(self) -> int:
+        """How much waits."""
+
+    def put(self, message: OutMessage) -> None:
+        """Hands one message to the gateway, on the lane of its kind."""
+
+    def wait_room(self, most: int, timeout: float) -> bool:
+        """Waits until at most so many bytes are held; False: not yet.  Raises Stopping if the process ends."""
+
+    def taken(self, header: Header, size: int) -> None:
+        """The executor took a batch of so many bytes, which the credit of ``header.container`` paid for."""
+
+
+@dataclass(slots=True)
+class Environment:
+    """All that an executor works with."""
+
+    plan: PhysicalPlan
+    task: TaskPlan
+    life: int
+    component: Spout | Bolt
+    settings: Settings
+    config: Mapping[str, Any]
+    context: TopologyContext
+    inbox: BoundedQueue[Item]
+    output: Output
+    window: Window
+    instruments: Instruments
+    clock: Callable[[], float]
+    rng: np.random.Generator
+    black_box: BlackBox | None = None
+
+
+NO_THREAD = 0
+"""No thread has this identifier."""

@@ -1,0 +1,163 @@
+"""Rows leave while the call of user code that emitted them goes on: a second thread sends them.
+
+The executor thread holds the lock of its task's state at all times but those that it spends in user code.  Only the
+plainest emit does without the lock: it appends to lists, from which the sender therefore takes nothing.  The sender
+notes how many rows have left, and the executor removes these when the call returns.
+"""
+
+from __future__ import annotations
+
+import math
+import queue
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Protocol
+
+from ardea.config import Settings
+from heron_instance.flushing import Flushing
+
+EVERY = 0.02
+"""Seconds between two looks at a long call."""
+
+
+class Bell(Protocol):
+    """Whoever looks at long calls."""
+
+    next_look: float
+
+    def ring(self) -> None:
+        """Asks for a look in time: a call of user code begins."""
+
+
+class Unattended:
+    """Nobody looks by itself: a simulated cluster, and tests, call :meth:`Interruptible.look`."""
+
+    next_look = -math.inf
+
+    def ring(self) -> None:
+        """Does nothing."""
+
+
+class UserCode:
+    """``with`` it, the executor thread is in user code, and gives the task's state away."""
+
+    def __init__(self, task: Interruptible) -> None:
+        self._task = task
+        self._outer: list[float] = []
+
+    def __enter__(self) -> None:
+        task = self._task
+        self._outer.append(task.since)
+        task.since = since = task.clock()
+        task.lock.release()
+        if task.bell.next_look > since + task.slice:
+            task.bell.ring()
+
+    def __exit__(self, *_: object) -> None:
+        task = self._task
+        task.lock.acquire()
+        task.since = self._outer.pop()
+        task.absorb()
+
+
+class Interruptible(ABC):
+    """A task whose rows may leave in the middle of a call."""
+
+    def __init__(self, clock: Callable[[], float], settings: Settings) -> None:
+        self.clock = clock
+        self.slice = settings.slice_ms / 1000
+        self.lock = threading.RLock()
+        self.lock.acquire()
+        self.user_code = UserCode(self)
+        self.since = math.inf  # when the present call of user code began
+        self.bell: Bell = Unattended()
+        self.turns = 0  # grows with each return from user code, and while a long call emits
+        self._flushing = Flushing(settings.drain_frequency_ms / 1000)
+
+    def look(self, now: float) -> float:
+        """Ends the turn and sends what waits, if a call takes longer than a slice; returns when to look again.
+
+        From another thread than the executor's; infinity: not before the bell is rung.
+        """
+        if now < self.since + self.slice:
+            return self.since + self.slice
+        if self.lock.acquire(blocking=False):
+            try:
+                if now >= self.since + self.slice:  # still
+                    self._late(now)
+            finally:
+                self.lock.release()
+        return now + EVERY
+
+    def _late(self, now: float) -> None:
+        self.hurry()
+        if now < self._flushing.due(now, idle=True):
+            return
+        try:
+            began = self.clock()
+            if self.send_inside():
+                self._flushing.flushed(began, self.clock())
+                self.turns += 1
+        except Exception as error:  # a grouping or a value of the author's raised
+            self.since = math.inf  # the executor meets it too, when the call returns or emits more
+            self.left_alone(error)
+
+    @abstractmethod
+    def hurry(self) -> None:
+        """The turn ends with the present call."""
+
+    @abstractmethod
+    def send_inside(self) -> bool:
+        """Sends what the present call has emitted so far; False: nothing."""
+
+    @abstractmethod
+    def left_alone(self, error: Exception) -> None:
+        """What waits cannot be sent before the present call returns."""
+
+    @abstractmethod
+    def absorb(self) -> None:
+        """What has left in the middle of a call waits no more."""
+
+
+class Sender:
+    """The thread that looks."""
+
+    def __init__(self, look: Callable[[float], float], clock: Callable[[], float], slice_: float, name: str) -> None:
+        self.next_look = -math.inf
+        self._look, self._clock, self._slice = look, clock, slice_
+        self._bell: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._over = False
+        self._thread = threading.Thread(target=self._run, name=f"sender {name}", daemon=True)
+
+    def start(self) -> None:
+        """Once."""
+        self._thread.start()
+
+    def ring(self) -> None:
+        """From the executor thread: a call begins, and nobody would look at it in time."""
+        self.next_look = self._clock() + self._slice
+        self._bell.put(True)
+
+    def stop(self, within: float) -> None:
+        """The process ends."""
+        self._over = True
+        self._bell.put(True)
+        self._thread.join(within)
+
+    def _run(self) -> None:
+        while not self._over:
+            self.next_look = math.inf  # ahead of the look: a call that this one misses rings
+            at = self._look(self._clock())
+            if at == math.inf:
+                self._bell.get()
+                at = self._clock() + self._slice
+            self.next_look = at
+            self._sleep(at)
+
+    def _sleep(self, until: float) -> None:
+        while not self._over and (left := until - self._clock()) > 0:
+            try:
+                self._bell.get(timeout=left)
+            except queue.Empty:
+                return
