@@ -164,6 +164,11 @@ def _print(document: dict[str, Any], status: Status | None, rows: list[ProcessRo
         where = f" (container {process.container})" if process.container is not None else ""
         if process.state == "stuck":
             line(f"stuck: {process.name}{where} is in one call of user code; its log has the stack of every thread")
+        if process.state == "silent":
+            line(
+                f"silent: the rows of {process.name}{where} wait: user code keeps the interpreter lock, in a call in C "
+                "that does not give it up; its log has the stack of every thread"
+            )
         if process.crash_loop:
             line(f"crash loop: {process.name}{where} {process.crash_loop}")
         elif process.restarts and process.last_reason and RESTARTED not in process.last_reason:

@@ -210,6 +210,7 @@ class Process:
     beaten: bool = False
     in_user_code: bool = False
     done: bool = False
+    silent: bool = False  # user code keeps the interpreter lock: not even its I/O loop runs
     look: Look | None = None
     window: tuple[float, float] | None = None  # (time, CPU seconds) since which its work is measured
     reported: float | None = None
@@ -221,17 +222,17 @@ class Process:
         """A new life."""
         self.phase = Phase.STARTING
         self.started = self.heard = self.called = now
-        self.beaten = self.in_user_code = self.done = False
+        self.beaten = self.in_user_code = self.done = self.silent = False
         self.look = self.window = self.reported = self.killed = None
         self.kill_at = float("inf")
 
     @property
     def state(self) -> str:
-        """For people: waiting, starting, running, stuck, ending, finished or failed."""
+        """For people: waiting, starting, running, stuck, silent, ending, finished or failed."""
         if self.phase is Phase.DONE:
             return "finished" if self.code == ExitCode.OK else "failed"
         if self.phase is Phase.RUNNING and (self.killed or self.reported is not None):
-            return "ending" if self.killed else "stuck"
+            return "ending" if self.killed else "silent" if self.silent else "stuck"
         return self.phase.value
 
 
@@ -303,7 +304,7 @@ class Machine:
             return []
         if isinstance(event, Beat):
             process.heard, process.beaten, process.in_user_code = now, True, event.in_user_code
-            process.window = None
+            process.window, process.silent = None, False
             if event.same_call:
                 return self._report(process, now) if now >= process.called + self.policy.report else []
             process.called, process.reported = now, None
@@ -357,6 +358,7 @@ class Machine:
             process.window = (now, process.look.cpu)
         if not process.beaten:
             return self._kill(process, f"{said}: it never beat") if silent >= self.policy.startup else []
+        process.silent = True
         return self._report(process, now)
 
     def _report(self, process: Process, now: float) -> list[Instruction]:

@@ -107,7 +107,7 @@ def test_user_code_that_holds_the_interpreter_lock_is_reported_not_killed(superv
     log = run.log("a")
     assert "s; its stack follows ---" in log
     assert " in main" in log
-    eventually(lambda: run.process("a")["state"] == "stuck", what=run.everything)
+    eventually(lambda: run.process("a")["state"] == "silent", what=run.everything)
     assert run.process("a")["pid"] == pid
     run.popen.kill()
     run.wait()

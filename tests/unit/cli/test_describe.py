@@ -79,6 +79,14 @@ def test_a_restart_that_was_asked_for_is_not_told_as_an_ailment(printed):
     ]
 
 
+def test_a_task_whose_rows_wait_for_the_interpreter_is_named(printed):
+    silent = ProcessRow(1, "add-0", "silent", 77, 2, 0, None, "", "")
+    (line,) = [line for line in printed([silent]) if line.startswith("silent")]
+    assert line.startswith(
+        "silent: the rows of add-0 (container 1) wait: user code keeps the interpreter lock, in a call"
+    )
+
+
 def test_the_ports_of_metrics_are_read_from_the_containers_folders(tmp_path):
     for number, text in ((10, "33179\n"), (2, "45291\n"), (3, "")):
         (tmp_path / f"container-{number}").mkdir()

@@ -326,7 +326,7 @@ def test_busy_user_code_is_reported_every_thirty_seconds_and_never_killed():
     found = ticks(machine, 0, 99, cpu=0.5)
     assert [type(each) for each in found] == [ReportStuck] * 3
     assert [each.seconds for each in found] == [10, 40, 70]
-    assert machine.processes["a"].state == "stuck"
+    assert machine.processes["a"].state == "silent"
     machine.handle(Beat("a", in_user_code=True), 100)
     assert machine.processes["a"].state == "running"
 
