@@ -22,6 +22,7 @@ from heron_instance.hooks import Hooks
 from heron_instance.inlet import UNANCHORED, InputBatch, Int
 from heron_instance.joins import joins_of
 from heron_instance.outlet import OutMessage
+from heron_instance.sendable import own
 from heron_instance.trees import Trees
 
 
@@ -76,6 +77,7 @@ class Anchored(Executor):
             buffer = self.outlet.buffer(stream)
             self._anchoring.mark(buffer)
             buffer.unfold()
+            values = own(values)
             tasks: list[int] | None = None
             if direct_task is not None:
                 tasks = list(self.outlet.emit_direct(buffer, values, direct_task, mark))

@@ -21,6 +21,7 @@ from heron_instance.environment import NO_THREAD, Environment
 from heron_instance.flushing import AFTER
 from heron_instance.hooks import Hooks
 from heron_instance.inlet import UNANCHORED, WHOLE_BATCH, InputBatch
+from heron_instance.sendable import own
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,7 +101,7 @@ class BoltExecutor(Anchored):
                 or get_ident() != thread
             ):
                 return emit(values, stream, anchors, direct_task, need_task_ids)
-            append(values)
+            append(values if type(values) is tuple else tuple(values) if type(values) is list else own(values))
             if len(rows) >= outlet.row_limit:
                 self.overflow()
             return None

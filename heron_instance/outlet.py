@@ -29,7 +29,7 @@ from heron_instance.buffers import Consumer, StreamBuffer, repeats
 from heron_instance.emission import emission_order, interleaved
 from heron_instance.inlet import Int, ranges
 from heron_instance.routing import make_router
-from heron_instance.sendable import columns_why_not, well_formed, why_not, without_dictionaries
+from heron_instance.sendable import columns_why_not, own, well_formed, why_not, without_dictionaries
 from heron_instance.trees import Trees
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ class Outlet:
         elif buffer.encoded_head != encoded:
             buffer.unfold()
             body = rows
-        buffer.rows.extend(body)
+        buffer.rows.extend([row if type(row) is tuple else own(row) for row in body])
         buffer.marks.extend([mark] * count)
         buffer.parcelled.append(range(first, first + count))
         return counts

@@ -21,6 +21,11 @@ def well_formed(rows: Sequence[Any], fields: int) -> bool:
     return all(isinstance(row, list | tuple) and len(row) == fields for row in rows)
 
 
+def own(values: Any) -> Any:
+    """The row as it is now: its author may change a list and emit it again."""
+    return tuple(values) if isinstance(values, list) else values
+
+
 def why_not(
     row: Any, where: str, fields: Sequence[str], routers: Iterable[Router], codec: RowCodec, max_bytes: int
 ) -> EncodingError | None:

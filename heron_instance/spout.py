@@ -20,6 +20,7 @@ from heron_instance.environment import NO_THREAD, Environment
 from heron_instance.hooks import Hooks
 from heron_instance.inlet import Int
 from heron_instance.outlet import OutMessage
+from heron_instance.sendable import own
 from heron_instance.settling import Settling
 from heron_instance.trees import Row, TrackedColumns, Trees, ids_of, plain
 
@@ -74,7 +75,7 @@ class SpoutExecutor(Settling):
         ) -> list[int] | None:
             if stream != "default" or direct_task is not None or need_task_ids or get_ident() != thread:
                 return self._emit(values, tup_id, stream, direct_task, need_task_ids)
-            append(values)
+            append(values if type(values) is tuple else tuple(values) if type(values) is list else own(values))
             mark(tup_id)
             if len(rows) >= outlet.row_limit:
                 self.overflow()
@@ -136,6 +137,7 @@ class SpoutExecutor(Settling):
         self.check_thread()
         with self.lock:
             buffer = self.outlet.buffer(stream)
+            values = own(values)
             tasks: list[int] | None = None
             if direct_task is not None:
                 tasks = list(self.outlet.emit_direct(buffer, values, direct_task, tup_id))

@@ -54,7 +54,7 @@ class _Into:
     ) -> list[int] | None:
         if stream != DEFAULT_STREAM or direct_task is not None or need_task_ids:
             raise UserError(f"{self._name}: as a source of batches a spout emits plainly, on the default stream")
-        self.rows.append((values, tup_id))
+        self.rows.append((tuple(values) if isinstance(values, list) else values, tup_id))  # it may use a list again
         return None
 
     def emit_batch(self, batch: Any, tup_ids: TupIds | None, stream: str) -> None:

@@ -74,6 +74,18 @@ def emit(emitter, txid, attempt=0):
     return list(emitted)
 
 
+def test_a_list_may_be_changed_and_emitted_again():
+    class Reuses(Numbers):
+        row = [0]
+
+        def next_tuple(self):
+            self.row[0] += 1
+            self.emit(self.row)
+
+    emitter, _ = emitter_of(Reuses)
+    assert emit(emitter, 1) == [1, 2, 3]
+
+
 def test_batches_have_the_size_that_is_configured_and_end_with_the_spout():
     emitter, spout = emitter_of(Numbers)
     spout.last = 5
