@@ -36,6 +36,7 @@ class What(enum.StrEnum):
     COLUMNS = "columns"
     SPARK = "spark"
     PRESSURE = "pressure"
+    SLOW_SPOUT = "slow-spout"
     ALL = "all"
 
 
@@ -87,6 +88,9 @@ def main(
         return
     if what is What.START:
         _start(containers, rounds, output)
+        return
+    if what is What.SLOW_SPOUT:
+        _slow_spout(seconds, output)
         return
     case = Case(
         workload="sentences" if what is What.SENTENCES else "words",
@@ -193,6 +197,15 @@ def _start(containers: int, count: int, output: Output) -> None:
         return f"`ardea run`: the last of {each.tasks} tasks in {of} began after {each.seconds:.2f} s"
 
     _print(lambda: rounds(containers, count), line, output)
+
+
+def _slow_spout(seconds: float, output: Output) -> None:
+    from benchmarks.slow_spout import SlowResult, measured
+
+    def line(each: SlowResult) -> str:
+        return f"{each.says}: {each.rows:,} rows arrived after p50 {each.p50_ms:.1f} ms, p99 {each.p99_ms:.1f} ms"
+
+    _print(lambda: measured(seconds), line, output)
 
 
 def _cpu(per_million: float | None, what: str) -> str:
