@@ -87,6 +87,11 @@ def life() -> int:
     return int(os.environ.get("ARDEA_LIFE", "1"))
 
 
+def holder() -> str:
+    """Who holds the place of this process' container: its supervisor, by the id that it is known by."""
+    return os.environ.get("ARDEA_SUPERVISOR_ID", f"pid-{os.getppid()}")
+
+
 def report(reason: str) -> None:
     """Leave one line, what and where, that the supervisor writes beside this process' exit code."""
     folder = os.environ.get("ARDEA_FOLDER")

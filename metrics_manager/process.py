@@ -11,11 +11,12 @@ from pathlib import Path
 
 from ardea import leash
 from ardea.config import Settings
-from ardea.errors import ExitCode
+from ardea.errors import ExitCode, StateError
 from ardea.metrics import Identity
 from ardea.plan.definition import Definition
 from ardea.protocol.wire_pb2 import SUMMARY, Header
-from ardea.state import Sight, open_state
+from ardea.state import Sight, Versioned, open_state, paths
+from ardea.state.records import Incarnations, decode
 from ardea.supervision import records
 from ardea.transport import LINGER_MS, Bound, Dialled, Keyring, Poller, caller, context, holder
 from metrics_manager.server import MetricsManager
@@ -55,6 +56,11 @@ class MetricsManagerProcess:
         (folder / "metrics.port").write_text(f"{port}\n")
         self._state = open_state(definition.state)
         self._sight = Sight(self._state, definition.topology)
+        self._container, self._holder = container, leash.holder()
+        self._admission = 1 if container == MASTER else 0  # masters are admitted by nobody; 0: it is not known yet
+        self._incarnations = paths.incarnations(definition.topology)
+        if container != MASTER:
+            self._state.watch(self._incarnations, self._found_admissions)
         self._context = context()
         self.poller = Poller()
         self._socket = Bound(self._context)
@@ -110,7 +116,7 @@ class MetricsManagerProcess:
         """The master may be gone by now: whoever runs the topology adds the final counts up from these."""
         new = self._folder / "metrics.summary.new"
         with contextlib.suppress(OSError):  # a full disk costs the final counts only
-            new.write_bytes(self.manager.summary(1))
+            new.write_bytes(self.manager.summary(self._admission))
             new.rename(new.with_suffix(""))
 
     def _receive(self, now: float) -> bool:
@@ -130,15 +136,26 @@ class MetricsManagerProcess:
         return False
 
     def _tell_master(self) -> None:
-        """Cumulative, so that a lost one heals with the next."""
-        if (location := self._sight.master) is None:
+        """Cumulative, so that a lost one heals with the next.
+
+        Only once this container's admission is known: the master orders by it what pods have counted in one place.
+        """
+        if (location := self._sight.master) is None or not self._admission:
             return
         address = f"tcp://{location.host}:{location.port}"
         if self._master is None or self._master.address != address:
             if self._master is not None:
                 self._master.close()
             self._master = Dialled(self._context, self._identity, address, self._keys, holder(MASTER))
-        self._master.send([Header(kind=SUMMARY).SerializeToString(), self.manager.summary(1)])
+        self._master.send([Header(kind=SUMMARY).SerializeToString(), self.manager.summary(self._admission)])
+
+    def _found_admissions(self, node: Versioned | None) -> None:
+        if node is None:
+            return
+        with contextlib.suppress(StateError):
+            known = decode(node.data, Incarnations, self._incarnations).containers.get(self._container)
+            if known is not None and known.holder == self._holder:
+                self._admission = known.admission
 
     def _stop(self, code: ExitCode) -> None:
         self.exit_code = code

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import signal
 import time
 from dataclasses import dataclass
@@ -98,7 +97,7 @@ class StreamManagerProcess:
         self.place = place
         self.logical = definition.shape.plan()
         self.settings = Settings.of(self.logical.config)
-        self.holder = os.environ.get("ARDEA_SUPERVISOR_ID", f"pid-{os.getppid()}")
+        self.holder = leash.holder()
         self.life = leash.life()
         self.manager: StreamManager | None = None
         self.exit_code: ExitCode | None = None

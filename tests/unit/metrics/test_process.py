@@ -1,21 +1,22 @@
-"""When a metrics manager ends: once the topology is over, and all others of its container have ended."""
+"""A metrics manager as a process: what it tells the master, and when it ends."""
 
 from __future__ import annotations
 
+import itertools
 import secrets
 
 import pytest
 
 from ardea import Topology
 from ardea.errors import ExitCode
-from ardea.metrics import Identity, Registry
+from ardea.metrics import Identity, Overview, Registry, Totals
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.state import open_state, paths
-from ardea.state.records import ExecutionState, RunState, encode
+from ardea.state.records import Admission, ExecutionState, Incarnations, MasterLocation, RunState, encode
 from ardea.supervision import records
 from ardea.testing import CollectBolt, RowsSpout
-from ardea.transport import Dialled, ipc_address
+from ardea.transport import Bound, Dialled, context, ipc_address
 from metrics_manager.process import END_LOOK_EVERY, LOOK_EVERY, MetricsManagerProcess
 
 
@@ -97,3 +98,107 @@ def test_sinks_get_a_batch_an_interval_however_often_the_manager_looks_and_one_a
     manager._stop(ExitCode.OK)
     assert manager.run() is ExitCode.OK
     assert len(flushed) == 4
+
+
+class Pod:
+    """A metrics manager in a pod of its own: a new folder, and another supervisor, which is what a place is held by."""
+
+    def __init__(self, definition, folder, holder, monkeypatch):
+        monkeypatch.setenv("ARDEA_NAME", "metrics-manager")
+        monkeypatch.setenv("ARDEA_SUPERVISOR_ID", holder)
+        folder.mkdir()
+        self.address = ipc_address(folder, f"{secrets.token_hex(4)}-metrics")
+        self.made = MetricsManagerProcess(definition, 1, folder, self.address, "127.0.0.1")
+        self._task = Registry(Identity("pair-1", 1, "keep-0", "keep", 1, 1))
+        name = "ardea_instance_tuples_executed_total"
+        self._executed = self._task.counter(name, source_component="rows", stream="default")
+        self._sender = Dialled(self.made._context, b"t1-x", self.address)
+
+    def executes(self, rows):
+        self._executed.value += rows
+        self._sender.send([self._task.snapshot()])
+
+    def close(self):
+        self._sender.close()
+        self.made._close()
+
+
+@pytest.fixture
+def start(tmp_path, definition, monkeypatch):
+    """A pod of that uid."""
+    pods = []
+
+    def begin(uid):
+        pods.append(Pod(definition, tmp_path / uid, uid, monkeypatch))
+        return pods[-1]
+
+    yield begin
+    for pod in pods:
+        pod.close()
+
+
+@pytest.fixture
+def master(definition):
+    """Where summaries arrive, and what it makes of them."""
+
+    class Listening:
+        overview = Overview()
+
+        def __init__(self):
+            self._context = context()
+            self.socket = Bound(self._context)
+            port = self.socket.bind("tcp://127.0.0.1:0")
+            self._state = open_state(definition.state)
+            location = MasterLocation(host="127.0.0.1", port=port, term=1, pid=1)
+            self._state.create(paths.master("pair-1"), encode(location))
+
+        def admits(self, admission, holder):
+            path = paths.incarnations("pair-1")
+            containers = {1: Admission(admission=admission, holder=holder, host="127.0.0.1", port=1)}
+            if admission == 1:
+                self._state.create(path, encode(Incarnations(containers)))
+            else:
+                self._state.set(path, encode(Incarnations(containers)), self._state.get(path).version)
+
+        def executed(self):
+            for _, frames in self.socket.receive(100):
+                self.overview.accept(frames[1], 0.0)
+            return self.overview.components().get("keep", Totals()).executed
+
+        def close(self):
+            self._state.close()
+            self.socket.close()
+            self._context.destroy(linger=0)
+
+    listening = Listening()
+    yield listening
+    listening.close()
+
+
+def test_the_master_goes_on_counting_when_a_pod_has_been_replaced(start, master, deadline):
+    """The new pod's processes begin at life 1 again, and so do their counters."""
+    turns = itertools.count(100.0, LOOK_EVERY)
+
+    def comes_to(total, *pods):
+        def looks():
+            now = next(turns)
+            for pod in pods:
+                pod.made._turn(now)
+            return master.executed() == total
+
+        deadline(looks, f"{total} rows")
+
+    master.admits(1, "uid-a")
+    former = start("uid-a")
+    former.executes(1000)
+    comes_to(1000, former)
+    pod = start("uid-b")
+    pod.executes(400)
+    comes_to(1000, pod)  # nobody has said yet whose place it has
+    master.admits(2, "uid-b")
+    pod.executes(500)
+    comes_to(1900, pod)
+    former.executes(50)  # it was cut off, and comes back
+    comes_to(1900, former, pod)
+    pod.executes(1)
+    comes_to(1901, former, pod)
