@@ -25,6 +25,8 @@ EARLY = "before its work was done"
 """The reason of an exit 0 that is not to be believed."""
 IDLE = 0.01
 """Below this share of a core a silent process is idle."""
+STARTS = 4
+"""Processes that a tick starts: each takes its time, and the supervisor has to beat, and to hear of others, between."""
 
 _MIB = 1 << 20
 
@@ -240,8 +242,8 @@ class Machine:
     """The decisions of one supervisor.
 
     Call ``handle`` with every event in turn, beats before the ``Tick`` of the same moment, and follow what it returns.
-    The first ``Tick`` starts everything.  ``cause``: the process, and why, whose end stopped the others, or which is
-    not started for that.
+    Ticks start everything, a few each.  ``cause``: the process, and why, whose end stopped the others, or which is not
+    started for that.
     """
 
     def __init__(self, specs: Sequence[ProcessSpec], policy: Policy, now: float) -> None:
@@ -323,13 +325,15 @@ class Machine:
         # Time in which the supervisor itself did not run (stopped, frozen, no CPU) is nobody's silence.
         unobserved = max(0.0, now - self._ticked - self.policy.silence / 2)
         self._ticked = now
+        started = 0
         instructions: list[Instruction] = []
         for process in self.processes.values():
             process.heard = min(now, process.heard + unobserved)
             if self.stopping:
                 if now >= self._kill_at and process.phase is Phase.RUNNING:
                     instructions += self._kill(process, f"did not end within {self.policy.grace:g} s of SIGTERM")
-            elif process.phase is Phase.WAITING and now >= process.due:
+            elif process.phase is Phase.WAITING and now >= process.due and started < STARTS:
+                started += 1
                 process.begin(now)
                 instructions.append(Start(process.spec.name))
             elif process.phase is Phase.RUNNING and now >= process.kill_at:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -9,10 +10,11 @@ import sys
 import pytest
 
 from ardea import leash
-from ardea.errors import ConfigError
+from ardea.errors import ConfigError, ExitCode
 from ardea.supervision import kernel
 from ardea.supervision.child import reap_orphans
-from ardea.supervision.spec import ProcessSpec
+from ardea.supervision.machine import Exited
+from ardea.supervision.spec import Policy, ProcessSpec
 from ardea.supervisor import Supervisor
 
 
@@ -20,6 +22,23 @@ from ardea.supervisor import Supervisor
 def test_names_must_differ_and_there_must_be_one(tmp_path, names):
     with pytest.raises(ConfigError, match="different names"):
         Supervisor([ProcessSpec(name, ("x",)) for name in names], tmp_path)
+
+
+def test_a_supervisor_that_starts_many_beats_meanwhile(tmp_path, monkeypatch):
+    """It is a child itself: of one that takes ten seconds without a beat for its end."""
+    now, beats = 0.0, [0.0]
+
+    def start(supervisor, name):  # on a machine that is busy with those that were started before
+        nonlocal now
+        now += 0.5
+        supervisor._handle(Exited(name, ExitCode.OK))
+
+    monkeypatch.setattr(Supervisor, "_start", start)
+    monkeypatch.setattr(leash, "beat", lambda in_user_code: beats.append(now))
+    processes = [ProcessSpec(f"p{number}", ("x",)) for number in range(120)]
+    assert Supervisor(processes, tmp_path, clock=lambda: now).run() is ExitCode.OK
+    assert now == 60.0
+    assert max(after - before for before, after in itertools.pairwise([*beats, now])) < Policy().silence / 2
 
 
 def test_pid_1_reaps_what_it_inherited_and_leaves_its_own_to_be_read():
