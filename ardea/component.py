@@ -296,13 +296,13 @@ class Spout(Component):
             values: one for each field of the stream.
             tup_id: what ``ack`` and ``fail`` are called with; None: the row is not tracked.
             stream: one that the class declares.
-            direct_task: the receiving task, for a direct stream and for no other.  One that does not read the stream
-                gets nothing, and the row counts as processed, as in Storm.
+            direct_task: the receiving task's id, for a direct stream and for no other.  One that does not read the
+                stream gets nothing, and the row counts as processed, as in Storm.
             need_task_ids: return the ids of the tasks that get the row, which costs a little.
 
         Raises:
-            UserError: undeclared stream; a direct stream without ``direct_task``, or another with it; wrong thread; or
-                more open trees than a task can have.
+            UserError: undeclared stream; a direct stream without ``direct_task``, or another with it; an id that is no
+                integer; wrong thread; or more open trees than a task can have.
         """
         return self._collector.emit(values, tup_id, stream, direct_task, need_task_ids)
 

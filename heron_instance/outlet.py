@@ -11,7 +11,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 import numpy as np
 
@@ -188,6 +188,11 @@ class Outlet:
             raise UserError(
                 f"Cannot emitDirect to a task expecting a regular grouping: stream {buffer.plan.name} of "
                 f"{self.task.component} is not declared direct"
+            )
+        if type(task) is not int and not isinstance(task, SupportsIndex):
+            raise UserError(
+                f"component {self.task.component}, stream {buffer.plan.name}: direct_task={task!r} is no task's id",
+                hint="context.component_tasks(component) has the ids of its tasks",
             )
         known = any(task in c.targets for c in buffer.consumers if c.router is None)
         tasks = buffer.chosen[len(buffer.rows)] = (task,) if known else ()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ardea import Bolt, GlobalStreamId, Grouping, Spout, Stream, Topology, TopologyBuilder
-from ardea.testing import run
+from ardea.errors import UserError
+from ardea.testing import CollectBolt, run
 
 MASTER, FIRST, LAST = "$mastercoord-bg0", "$spoutcoord-b-0", "b-1"
 OUTPUTS = [Stream(["tx", "key"]), Stream(["tx", "count"], "$coord-bg0", direct=True)]
@@ -152,6 +154,36 @@ def test_direct_rows_to_who_does_not_read_them(containers):
     assert told == {"reader": told["reader"], "other": [], "nobody": [], "quiet": None}
     assert (result.inputs("reader"), result.inputs("other")) == ([("reader",), ("quiet",)], [])
     assert sorted(result.acked["source"]) == ["nobody", "other", "reader"]
+
+
+@pytest.mark.parametrize("task", ["reader", 1.5, 1.0, (1,)])
+def test_a_direct_emit_to_what_is_no_task_is_refused(task):
+    """Also to a number that equals one."""
+    raised = []
+
+    class Source(Spout):
+        outputs = [Stream(["n"], "direct", direct=True)]
+
+        def initialize(self, config, context):
+            self.readers = np.array(context.component_tasks("reader"))
+
+        def next_tuple(self):
+            try:
+                self.emit([1], tup_id=1, stream="direct", direct_task=task)
+            except UserError as error:
+                raised.append(error)
+            self.emit([2], tup_id=2, stream="direct", direct_task=self.readers[0])
+            self.finish()
+
+    class Direct(Topology):
+        source = Source.spec()
+        reader = CollectBolt.spec(inputs={source["direct"]: Grouping.DIRECT})
+
+    result = run(Direct)
+    assert result.inputs("reader") == [(2,)]
+    (error,) = raised
+    assert error.message == f"component source, stream direct: direct_task={task!r} is no task's id"
+    assert "component_tasks" in error.hint
 
 
 class Scripted(Spout):
