@@ -32,6 +32,7 @@ class Settling(Executor):
         self._decides_fail = overrides(type(self.spout), "fail")
         self._hooks: Hooks | None = None
         self._resting = False  # finish() was called
+        self._reopened = False  # it was, and a delivered fail has ended that rest
         self._given_up = 0
         self._obeyed = 0  # the newest order to hold or to resume
         self._leaving = False  # on hold for good: its own rows are sent again until it is empty
@@ -141,6 +142,7 @@ class Settling(Executor):
 
     def _tell_failed(self, tup_id: Any) -> None:
         before = self.outlet.emitted
+        self._reopened = self._reopened or self._resting
         self._resting = False  # a delivered fail ends the rest, unless it calls finish() again
         with self.user_code:
             sends_again = self.spout.fail(tup_id)

@@ -14,7 +14,7 @@ from ardea.component import TupIds, install, overrides
 from ardea.errors import EncodingError, UserError
 from ardea.protocol.arrow import rows_of
 from ardea.protocol.ids import column
-from ardea.protocol.wire_pb2 import DONE, INIT, PAUSE, VERDICTS, Header, TaskState
+from ardea.protocol.wire_pb2 import DONE, INIT, PAUSE, REOPENED, VERDICTS, Header, TaskState
 from heron_instance.buffers import StreamBuffer
 from heron_instance.environment import NO_THREAD, Environment
 from heron_instance.hooks import Hooks
@@ -83,7 +83,7 @@ class SpoutExecutor(Settling):
 
         def finish() -> None:
             self.check_thread()
-            self._resting = True
+            self._resting, self._reopened = True, False
             stop_asking()
 
         def stop_asking() -> None:
@@ -343,13 +343,16 @@ class SpoutExecutor(Settling):
 
     @property
     def state(self) -> TaskState:
-        """Done: finished, nothing open, nothing in back-off."""
+        """Done: finished, nothing open, nothing in back-off.  Reopened: only another finish() is missing for that."""
         if self.markers.resting and not self.markers.closed:
             waiting = self.trees_open.pending + (0 if self.draining else len(self.replays))
             # A delivered fail ends the rest, but its marker stands until data leaves that cancels it.
             rests = (self._resting or self.draining) and not self.unsent
-            return DONE if rests and not waiting else super().state
-        return super().state
+            if rests and not waiting:
+                return DONE
+        goes_on = self.markers.closed or self.draining or self.hold or self.open_rows
+        # It was asked for more since the fail was delivered, and neither emitted anything nor finished.
+        return REOPENED if self._reopened and self._wait and not goes_on else super().state
 
     # --- output -----------------------------------------------------------------------------------------------
 

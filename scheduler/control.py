@@ -15,7 +15,7 @@ from ardea.errors import ArdeaError, NotFound, Unreachable
 from ardea.metrics import ProcessTotals, Totals
 from ardea.plan.definition import Definition
 from ardea.plan.resource import Resource
-from ardea.protocol.wire_pb2 import ANSWER, ASK, Answer, Ask, Header
+from ardea.protocol.wire_pb2 import ANSWER, ASK, REOPENED, Answer, Ask, Header, TaskState
 from ardea.state import Sight, StateManager
 from ardea.state.records import RunState
 from ardea.transport import Dialled, Keyring, Poller, context, holder
@@ -26,7 +26,7 @@ PATIENCE = 5.0
 
 
 class TaskStatus(msgspec.Struct, frozen=True):
-    """One task: ``state`` is ACTIVE, RESTING, DONE or ENDED, ``life`` 0 if it has not reported, ``open`` its trees.
+    """One task: ``state`` is that of its report (RESTING), ``life`` 0 if it has not reported, ``open`` its trees.
 
     ``asked``: what it was packed with.
     """
@@ -65,7 +65,21 @@ def waiting_for(status: Status | None) -> str:
     if status is None:
         return "waiting for the topology master"
     missing = [f"container {number}" for number in status.missing_containers] or status.silent_tasks
-    return f"waiting for {', '.join(missing[:4])}{' ...' if missing[4:] else ''}" if missing else ""
+    return f"waiting for {_some(missing)}" if missing else ""
+
+
+def unfinished(status: Status | None) -> str:
+    """Which spouts keep a bounded topology from its end, as nothing else does."""
+    names = (
+        sorted(name for name, task in status.tasks.items() if task.state == TaskState.Name(REOPENED)) if status else []
+    )
+    if not names:
+        return ""
+    return f"{_some(names)} {'waits' if len(names) == 1 else 'wait'} for finish() again"
+
+
+def _some(names: list[str]) -> str:
+    return f"{', '.join(names[:4])}{' ...' if names[4:] else ''}"
 
 
 class MasterClient:

@@ -24,7 +24,7 @@ from ardea.protocol.incarnations import admission_of, life_of
 from ardea.state import StateManager, paths, records
 from ardea.state.records import SchedulerLocation
 from ardea.supervision.spec import RESTARTED
-from scheduler.control import MasterClient, Status
+from scheduler.control import MasterClient, Status, unfinished
 from scheduler.home import Home
 from scheduler.kubernetes import names
 from scheduler.kubernetes.client import Cluster
@@ -149,6 +149,7 @@ def _print(document: dict[str, Any], status: Status | None, rows: list[ProcessRo
     if status is not None:
         missing = [f"container {number}" for number in status.missing_containers] + status.silent_tasks
         facts += [("Not registered", ", ".join(missing) or "none"), ("Given up", f"{status.given_up:,}")]
+        facts.append(("Unfinished", unfinished(status)))
         facts.append(("Spark", ", ".join(jobs(status.components))))
     for label, value in facts:
         if value:

@@ -20,7 +20,7 @@ from ardea.errors import ClusterError, ExitCode, UsageError, UserError
 from ardea.metrics import Totals
 from ardea.state.records import RunState
 from scheduler import capacity
-from scheduler.control import waiting_for
+from scheduler.control import unfinished, waiting_for
 from scheduler.giveup import PATIENCE, deaths, said
 from scheduler.home import Home
 from scheduler.keep import Keeper
@@ -144,7 +144,8 @@ class Watch(Keeper):
         state = "STARTING" if waiting or run.status is None else run.status.state
         if run.stage is not Stage.RUNNING:
             state = "STOPPING"
-        self._display.show(state, now, capacity.no_room(run.folder) or waiting or self._rates.line(now))
+        line = " · ".join(filter(None, [unfinished(run.status), self._rates.line(now)]))
+        self._display.show(state, now, capacity.no_room(run.folder) or waiting or line)
 
     def _print_logs(self) -> bool:
         """What is new, at most a block of each log, for a flood of prints must not keep signals away; if any."""

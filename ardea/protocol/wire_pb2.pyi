@@ -49,6 +49,7 @@ class TaskState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     RESTING: _ClassVar[TaskState]
     DONE: _ClassVar[TaskState]
     ENDED: _ClassVar[TaskState]
+    REOPENED: _ClassVar[TaskState]
 
 class OrderKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
@@ -93,6 +94,7 @@ ACTIVE: TaskState
 RESTING: TaskState
 DONE: TaskState
 ENDED: TaskState
+REOPENED: TaskState
 ORDER_UNSET: OrderKind
 ACTIVATE: OrderKind
 DEACTIVATE: OrderKind

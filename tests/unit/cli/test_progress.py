@@ -13,9 +13,10 @@ from ardea.cli.progress import Display, Rates, Silence, seconds
 from ardea.cli.run import Watch
 from ardea.errors import Unreachable
 from ardea.metrics import SECONDS, Totals
+from ardea.plan.resource import Resource
 from ardea.supervision.records import Exit
 from scheduler import capacity
-from scheduler.control import Status, waiting_for
+from scheduler.control import Status, TaskStatus, unfinished, waiting_for
 from scheduler.run import Stage
 
 
@@ -121,6 +122,21 @@ def test_what_a_topology_waits_for():
     several = Status("w-1", "RUNNING", "", 1, 1, [], ["a-0", "b-0", "c-0", "d-0", "e-0"], 0, [], None, {}, {}, [])
     assert waiting_for(several) == "waiting for a-0, b-0, c-0, d-0 ..."
     assert waiting_for(Status("w-1", "RUNNING", "", 1, 1, [], [], 0, [], None, {}, {}, [])) == ""
+
+
+@pytest.mark.parametrize(
+    ("states", "said"),
+    [
+        ({}, ""),
+        ({"a-0": "RESTING"}, ""),
+        ({"a-0": "REOPENED", "b-0": "ACTIVE"}, "a-0 waits for finish() again"),
+        (dict.fromkeys(("a-0", "a-1"), "REOPENED"), "a-0, a-1 wait for finish() again"),
+    ],
+)
+def test_spouts_that_keep_a_topology_from_its_end(states, said):
+    tasks = {name: TaskStatus(state, 1, 0, Resource(1.0, 1)) for name, state in states.items()}
+    assert unfinished(Status("w-1", "RUNNING", "", 1, 1, [], [], 0, [], None, tasks, {}, [])) == said
+    assert unfinished(None) == ""
 
 
 @pytest.mark.parametrize(("state", "came_up"), [("RUNNING", True), ("SUCCEEDED", True), ("FAILED", False)])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections import deque
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ardea import Bolt, FailedException, Grouping, Topology
+from ardea import Bolt, FailedException, Grouping, Spout, Topology
+from ardea.protocol.wire_pb2 import REOPENED
 from ardea.testing import Cluster, CollectBolt, RowsSpout, run
 
 from .parts import Identity, TupleCounter
@@ -300,3 +302,50 @@ def test_what_has_not_begun_is_not_waited_for(frozen):
         assert (cluster.state == "KILLED") is (frozen == 2)
         cluster.run_until(lambda: cluster.over, 60)
         assert cluster.state == "KILLED"
+
+
+class FinishesOnce(Spout):
+    """Says it once, and looks on as rows fail."""
+
+    outputs = ["row"]
+    emitted = 0
+
+    def next_tuple(self):
+        if self.emitted < 10:
+            self.emit([self.emitted], tup_id=self.emitted)
+            self.emitted += 1
+            if self.emitted == 10:
+                self.finish()
+        elif again.is_set():
+            self.finish()
+
+    def fail(self, tup_id):
+        pass
+
+
+again = threading.Event()
+
+
+@pytest.mark.parametrize("stops", [False, True])
+def test_a_spout_that_has_to_finish_again_is_named(stops):
+    """As nothing is open, nobody could see what the topology waits for."""
+    again.clear()
+
+    class Logs(Topology):
+        rows = FinishesOnce.spec()
+        sink = FailsOnce.spec(inputs=[rows])
+
+    def waits():
+        told = cluster._master().master.ending.tasks
+        return [cluster.plan.tasks[task].name for task, each in told.items() if each.state == REOPENED]
+
+    with Cluster(Logs) as cluster:
+        cluster.run_until(waits, 10)
+        cluster.advance(10.0)
+        assert (waits(), cluster.state) == (["rows-0"], "RUNNING")
+        if stops:
+            cluster.drain()
+        else:
+            again.set()
+        cluster.run_until(lambda: cluster.over, 10)
+        assert cluster.state == ("KILLED" if stops else "FAILED")
