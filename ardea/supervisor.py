@@ -357,7 +357,8 @@ class Supervisor:
                     log.keep()
         number = signal.Signals(-ended.code).name if ended.code < 0 else None
         code = None if number else ended.code
-        record = records.Exit(name, life, child.pid if child else None, code, number, ended.reason, self._wall())
+        pid, again = child.pid if child else None, ended.again is not None
+        record = records.Exit(name, life, pid, code, number, ended.reason, self._wall(), again)
         with self._bearing("its exit could not be recorded", name):
             records.write_exit(self._folder, record)
 

@@ -181,12 +181,15 @@ class Watch(Keeper):
                 self._say(error, "warning", "yellow")
 
     def _print_deaths(self) -> None:
-        """Each kind of death once: a process that is started again and again looks like one that does nothing."""
+        """Each kind of death once: a process that is started again and again looks like one that does nothing.
+
+        Not of who is told to end, because another process cannot go on.
+        """
         for name, ends in self.run.ends.items() if self.run.stage is Stage.RUNNING else ():
             for end in deaths(ends):
                 text = said(end)
                 kind = f"{name} {text.partition(' (pid ')[0]}"
-                if end.code != ExitCode.PERMANENT and kind not in self._shown and len(self._shown) < _SHOWN_ERRORS:
+                if end.again and kind not in self._shown and len(self._shown) < _SHOWN_ERRORS:
                     self._shown.add(kind)
                     self._say(f"{name} died: {text}; it is started again", "warning", "yellow")
 

@@ -23,7 +23,10 @@ KEPT_EXITS = 20
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """One end of a process.  ``time`` is Unix seconds; ``code`` and ``signal`` exclude each other."""
+    """One end of a process.  ``time`` is Unix seconds; ``code`` and ``signal`` exclude each other.
+
+    ``again``: its supervisor starts it again; else it ended by itself, or with everything else.
+    """
 
     name: str
     life: int
@@ -32,6 +35,7 @@ class Exit:
     signal: str | None
     reason: str
     time: float
+    again: bool = True
 
 
 def replace(path: Path, text: str, *, durable: bool = False) -> None:

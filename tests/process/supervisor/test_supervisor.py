@@ -55,7 +55,7 @@ def test_when_the_one_that_leads_has_ended_the_others_are_ended(supervise):
     os.kill(run.serving("manager"), signal.SIGTERM)
     assert run.wait() == 0
     assert not any(map(alive, pids))
-    assert run.exits("waits")[-1].code == 75
+    assert [(end.code, end.again) for end in run.exits("waits")] == [(75, False)]
     assert run.exits("deaf")[-1].reason == "killed by SIGKILL (did not end within 0.5 s of SIGTERM)"
 
 
@@ -283,7 +283,7 @@ def test_a_command_that_does_not_exist_is_permanent(supervise):
 def test_all_exited_zero_after_a_restart_is_zero(supervise):
     run = supervise(child("a", "once"), child("b", "once"))
     assert run.wait() == 0
-    assert [exit_.code for exit_ in run.exits("a")] == [1, 0]
+    assert [(exit_.code, exit_.again) for exit_ in run.exits("a")] == [(1, True), (0, False)]
     assert "life 2 runs\n--- life 2 ended: exit 0; not started again ---\n" in run.log("a")
 
 

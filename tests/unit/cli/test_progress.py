@@ -162,13 +162,16 @@ def watched(tmp_path) -> SimpleNamespace:
 
 
 def test_each_kind_of_death_is_told_once(watched, capsys):
-    """But not of who is told to stop."""
+    """But not of who is told to stop, be it because another one cannot go on."""
     watch = Watch(watched, [], Console(file=io.StringIO(), width=300))
     for pid in (7, 8, 9):
         reason = f"exit 75 (count-0: ValueError: no at words.py:3 (pid {pid}))"
         watched.ends.setdefault("count-0", []).append(Exit("count-0", 1, pid, 75, None, reason, float(pid)))
         watch.stepped()
     watched.ends["words-0"] = [Exit("words-0", 1, 1, None, "SIGKILL", "killed by SIGKILL", 10.0)]
+    watch.stepped()
+    watched.ends["add-0"] = [Exit("add-0", 1, 1, 78, None, "exit 78 (add-0: no url)", 11.0, again=False)]
+    watched.ends["add-1"] = [Exit("add-1", 1, 1, 75, None, "exit 75", 11.0, again=False)]
     watch.stepped()
     watched.stage = Stage.TERMINATED
     watched.ends["words-1"] = [Exit("words-1", 1, 1, 75, None, "exit 75", 11.0)]
