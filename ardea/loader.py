@@ -9,9 +9,11 @@ import sysconfig
 import traceback
 from collections.abc import Iterator
 from functools import lru_cache
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
+from ardea.code import Code, Finder
 from ardea.errors import NotFound, UserError, printable
 from ardea.topology import Topology
 
@@ -27,8 +29,8 @@ _NOT_THE_AUTHORS = (
 )
 
 
-def load(target: str) -> type[Topology]:
-    """The topology that ``FILE`` or ``FILE:Class`` names.
+def load(target: str, code: Code | None = None) -> type[Topology]:
+    """The topology that ``FILE`` or ``FILE:Class`` names; ``code``: as it was kept, not as it is in the file now.
 
     The file is imported under its own name, with its folder (for a file of a package: the folder of the outermost
     package) in front of the import path, as ``python FILE`` would have it.
@@ -39,10 +41,10 @@ def load(target: str) -> type[Topology]:
             topology, or several and ``target`` does not say which.
     """
     path, wanted = _split(target)
-    if not path.is_file():
+    if code is None and not path.is_file():
         what = f"{path} is a folder" if path.is_dir() else f"there is no topology file {path}"
         raise NotFound(what, hint="Give FILE or FILE:Class, for example wc.py:WordCount.")
-    module = _import(path.resolve())
+    module = _import(path.resolve(), *_named(path.resolve())) if code is None else _import_kept(code)
     found = dict(_topologies(module))
     if wanted is not None:
         chosen = getattr(module, wanted, None)
@@ -57,6 +59,17 @@ def load(target: str) -> type[Topology]:
     if len(found) > 1:
         raise UserError(f"{path} has {len(found)} topologies: {_names(found)}", hint=f"Say which: {path}:{min(found)}.")
     return next(iter(found.values()))
+
+
+def kept(target: str) -> Code:
+    """The code of a topology that this process has loaded, to be kept as it is now."""
+    root, name = _named(_split(target)[0].resolve())
+    files = {
+        module: Path(file)
+        for module, loaded in sys.modules.copy().items()
+        if (file := getattr(loaded, "__file__", None)) and _is_the_authors(file) and module != "__main__"
+    }
+    return Code.of(name, root, {n: p for n, p in files.items() if p.suffix == ".py" and p.is_relative_to(root)})
 
 
 def _split(target: str) -> tuple[Path, str | None]:
@@ -78,12 +91,24 @@ def _topologies(module: ModuleType) -> Iterator[tuple[str, type[Topology]]]:
                 yield name, entry
 
 
-def _import(path: Path) -> ModuleType:
+def _named(path: Path) -> tuple[Path, str]:
+    """The folder that is in front of the import path, and the module's name."""
     root, name = path.parent, path.stem
     if "." in name:
         raise UserError(f"{path} cannot be imported: {name!r} has a dot in it", hint="Give the file another name.")
     while (root / "__init__.py").is_file():
         root, name = root.parent, f"{root.name}.{name}"
+    return root, name
+
+
+def _import_kept(code: Code) -> ModuleType:
+    finder = Finder(code)
+    sys.meta_path.insert(0, finder)
+    return _import(code.path, Path(code.root), code.name, finder.find_spec(code.name))
+
+
+def _import(path: Path, root: Path, name: str, spec: ModuleSpec | None = None) -> ModuleType:
+    """``spec``: how it is loaded, if not from its file."""
     if (present := sys.modules.get(name)) is not None:
         if Path(present.__file__ or "").resolve() == path:
             return present
@@ -95,7 +120,7 @@ def _import(path: Path) -> ModuleType:
         del sys.modules[name]
     if str(root) not in sys.path:
         sys.path.insert(0, str(root))
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = spec or importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UserError(f"{path} is no Python file", hint="The name of a topology's file ends in .py.")
     module = importlib.util.module_from_spec(spec)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from ardea import leash, loader, logs
+from ardea.code import Code
 from ardea.errors import ArdeaError, ExitCode, UserError
 from ardea.plan.definition import Definition
 from heron_instance.process import Addresses, InstanceProcess
@@ -29,7 +30,8 @@ def main() -> int:
     try:
         definition = Definition.read(args.definition)
         with leash.beating(in_user_code=True):
-            plan = definition.rescaled(loader.load(definition.location).plan(definition.config))
+            code = Code.read(args.definition.parent, definition.code)
+            plan = definition.rescaled(loader.load(definition.location, code).plan(definition.config))
         _compare(definition, plan.digests(), plan.digest())
         addresses = Addresses(args.control, args.data, args.metrics)
         process = InstanceProcess(definition, plan, args.task, args.container, addresses)

@@ -22,6 +22,7 @@ from typing import Literal, Self
 import msgspec
 
 from ardea import logs
+from ardea.code import Code
 from ardea.errors import ArdeaError, ClusterError, ExitCode
 from ardea.plan.definition import Definition
 from scheduler.control import waiting_for
@@ -42,6 +43,7 @@ class Charge(msgspec.Struct, frozen=True):
     definition: Definition
     topology_class: str
     home: str
+    code: Code | None = None
 
 
 class News(msgspec.Struct, frozen=True):
@@ -120,7 +122,7 @@ class Launch:
             OSError: there is no room for another process.
         """
         self._clock = clock
-        charge = Charge(submission.definition, submission.topology_class, home.address)
+        charge = Charge(submission.definition, submission.topology_class, home.address, submission.code)
         self._process = subprocess.Popen(
             list(command),
             stdin=subprocess.PIPE,
@@ -189,7 +191,7 @@ def main() -> int:
     charge = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Charge)
     with Path(os.devnull).open("rb") as nothing:
         os.dup2(nothing.fileno(), 0)
-    submission = Submission.restored(charge.definition, charge.topology_class)
+    submission = Submission.restored(charge.definition, charge.topology_class, charge.code)
     run = LocalRun(submission, Home(charge.home), patient=True, keep=True)
     with os.fdopen(os.dup(1), "wb", buffering=0) as submitter:
         daemon = Daemon(run, submitter)

@@ -135,6 +135,8 @@ class LocalRun:
             undo.callback(shutil.rmtree, self.folder, ignore_errors=True)
             with contextlib.ExitStack() as keep:
                 try:
+                    if self.submission.code is not None:
+                        self.submission.code.write(self.folder)
                     self._take(keep)
                     self._spawn(keep)
                 except OSError as error:

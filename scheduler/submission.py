@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from ardea import __version__, loader
+from ardea.code import Code
 from ardea.config import Settings
 from ardea.errors import UserError
 from ardea.plan import LogicalPlan, PackingPlan
@@ -31,12 +32,13 @@ MAX_DEFINITION_BYTES = 900 << 10
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A topology that is ready to be started."""
+    """A topology that is ready to be started.  ``code``: for a scheduler that keeps it beside the definition."""
 
     plan: LogicalPlan
     packing: PackingPlan
     definition: Definition
     topology_class: str
+    code: Code | None = None
 
     @classmethod
     def of(cls, target: str, overrides: Mapping[str, Any], state_url: str) -> Submission:
@@ -55,6 +57,7 @@ class Submission:
         plan = topology.plan(overrides)
         check_sinks(Settings.of(plan.config).metrics_sinks or {})
         packing = packing_for(plan.config).pack(plan)
+        code = loader.kept(target)
         definition = Definition(
             topology=paths.new_topology_id(plan.name),
             state=state_url,
@@ -63,14 +66,15 @@ class Submission:
             shape=shape_of(plan),
             packing=packing_to_bytes(packing),
             active=Settings.of(plan.config).initial_status == "ACTIVE",
+            code=code.digest,
         )
         check_size(definition, packing)
-        return cls(plan, packing, definition, topology.__qualname__)
+        return cls(plan, packing, definition, topology.__qualname__, code)
 
     @classmethod
-    def restored(cls, definition: Definition, topology_class: str) -> Submission:
-        """What another process loaded and checked, without the author's code."""
-        return cls(definition.shape.plan(), packing_from_bytes(definition.packing), definition, topology_class)
+    def restored(cls, definition: Definition, topology_class: str, code: Code | None = None) -> Submission:
+        """What another process loaded and checked, without loading the author's code."""
+        return cls(definition.shape.plan(), packing_from_bytes(definition.packing), definition, topology_class, code)
 
     def record(self, now: datetime | None = None) -> TopologyRecord:
         """What the state keeps of who submitted what."""

@@ -41,10 +41,14 @@ class Refused(ArdeaError):  # noqa: N818 -- as its siblings in ardea.errors
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """The code that is to run: where its processes find the topology's file, and what the scheduler calls it."""
+    """The code that is to run: where its processes find the topology's file, and what the scheduler calls it.
+
+    ``complete``: nothing belongs to it that this name does not stand for; the same again is no other version.
+    """
 
     location: str
     code: str = ""
+    complete: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,12 +93,9 @@ def next_of(
         config["topology.name"] = name
         plan = build(config)
     location, code = (version.location, version.code) if version is not None else (present.location, present.code)
-    if version is None:
-        same = True
-    elif code:
-        same = (location, code) == (present.location, present.code)
-    else:  # a file may have changed under its name
-        same = half_done and location == present.location
+    same = version is None or (location, code) == (present.location, present.code)
+    if version is not None and not version.complete:  # what it reads as it runs may have changed under its name
+        same = same and half_done
     settings = Settings.of(plan.config)
     check_sinks(settings.metrics_sinks or {})
     if settings.curve != Settings.of(present.shape.config).curve:

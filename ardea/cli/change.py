@@ -11,6 +11,7 @@ from rich.table import Table
 from ardea import loader
 from ardea.cli import console, submission
 from ardea.cli.console import Output
+from ardea.code import Code
 from ardea.errors import UsageError
 from ardea.plan import LogicalPlan
 from scheduler.difference import Difference
@@ -26,10 +27,17 @@ def asked(parallelism: list[str] | None, settings: list[str] | None, *, moving: 
     return Change(parallelism=tasks, overrides=submission.checked(submission.parsed(settings)), moves_keys=moving)
 
 
-def build(target: str, overrides: Mapping[str, Any]) -> LogicalPlan:
-    """What an author's file builds."""
+def build(target: str, overrides: Mapping[str, Any], code: Code | None = None) -> LogicalPlan:
+    """What an author's file builds, or built when its ``code`` was kept."""
     with submission.authors_prints():
-        return loader.load(target).plan(overrides)
+        return loader.load(target, code).plan(overrides)
+
+
+def code_of(target: str) -> Code:
+    """The present code of an author's file, to be kept."""
+    with submission.authors_prints():
+        loader.load(target)
+    return loader.kept(target)
 
 
 def show(found: Difference, output: Output) -> None:

@@ -14,6 +14,7 @@ from ardea.cli import change, console, rollout, submission
 from ardea.cli.console import Name, Output, OutputOption, StateOption
 from ardea.cli.places import also_on_kubernetes
 from ardea.cli.running import Running, running
+from ardea.code import Code
 from ardea.errors import UsageError
 from ardea.plan.definition import Definition
 from ardea.state import StateManager, paths, records
@@ -73,27 +74,35 @@ def update(
             Updating(found.client, rollout.read_wish(), console.say).update()
             return
         asked = change.asked(parallelism, settings, moving=moving)
-        if file is not None:
-            asked = replace(asked, version=Version(location=str(Path(file).absolute())))
-        present, next_ = _plans(found, asked)
+        folder = home.folder(found.topology.id)
+        fresh = change.code_of(file) if file is not None else None
+        if file is not None and fresh is not None:
+            asked = replace(asked, version=Version(location=str(Path(file).absolute()), code=fresh.digest))
+        present, next_ = _plans(found, asked, folder)
         if dry_run:
             change.show(difference(present, next_), output)
             return
+        if fresh is not None:
+            fresh.write(folder)
         made = _made(present, next_, home, UP_WITHIN if wait_secs is None else wait_secs)
         began = time.time()
         try:
             Updating(found.client, made, console.say).update()
         except Refused as refused:
-            causes = died_since(home.folder(found.topology.id), began)[:_SHOWN_CAUSES]
+            causes = died_since(folder, began)[:_SHOWN_CAUSES]
             raise Refused("\n".join((refused.message, *causes)), hint=refused.hint) from refused
     console.say(f"{found.topology.id} works by the new plan; `ardea describe {name}` shows it")
 
 
-def _plans(found: Running, asked: Change) -> tuple[Definition, Definition]:
-    """The plan in force, and the one that is asked for."""
+def _plans(found: Running, asked: Change, folder: Path) -> tuple[Definition, Definition]:
+    """The plan in force, and the one that is asked for, of the code that is kept in the topology's folder."""
     present, half_done = _present(found.state, found.topology.id)
-    location = asked.version.location if asked.version is not None else present.location
-    return present, next_of(present, asked, lambda config: change.build(location, config), half_done=half_done)
+    location, code = present.location, None
+    if asked.version is not None:
+        location = asked.version.location
+    else:
+        code = Code.read(folder, present.code)
+    return present, next_of(present, asked, lambda config: change.build(location, config, code), half_done=half_done)
 
 
 def _made(present: Definition, next_: Definition, home: Home, patience: float) -> Wish:

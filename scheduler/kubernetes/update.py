@@ -56,7 +56,7 @@ class Code:
     @property
     def version(self) -> Version:
         """As the definition names it."""
-        return Version(location=self.location, code=self.pods.code(self.bundle))
+        return Version(location=self.location, code=self.pods.code(self.bundle), complete=True)
 
 
 class Update:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
+import traceback
 
 import pytest
 
 import ardea
 from ardea import UserError
+from ardea.code import Code
 from ardea.errors import NotFound
-from ardea.loader import load
+from ardea.loader import kept, load, place_of
 
 GOOD = """
 from ardea import Bolt, Spout, Topology, TopologyBuilder
@@ -39,6 +42,7 @@ def import_state(monkeypatch):
     """Puts the module table and the import path back."""
     before = dict(sys.modules)
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
     yield
     for name in sys.modules.keys() - before.keys():
         del sys.modules[name]
@@ -255,3 +259,69 @@ def test_importing_ardea_alone_loads_the_standard_library_only():
     code = "import sys, ardea; print(*{name.partition('.')[0] for name in sys.modules} - sys.stdlib_module_names)"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "msgspec" not in run.stdout.split()
+
+
+PARTED = (
+    GOOD
+    + """
+import helper
+from parts import deep, same
+
+def fails():
+    raise ValueError(helper.VALUE, deep.VALUE, same.VALUE)  # as submitted
+"""
+)
+
+
+@pytest.fixture
+def submitted(write, tmp_path):
+    """A topology's file and its code, kept; then its modules are another process'."""
+    file = write(PARTED)
+    write("VALUE = 1", "helper.py")
+    write("VALUE = 3", "unused.py")
+    write("", "parts/__init__.py")
+    write("VALUE = 2", "parts/deep.py")
+    write("VALUE = 5", "parts/same.py")
+    before = set(sys.modules)
+    load(str(file))
+    code = kept(str(file))
+    code.write(tmp_path)
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+    return file, Code.read(tmp_path, code.digest)
+
+
+def test_kept_code_is_what_its_file_and_its_neighbours_have_been(submitted, write, tmp_path):
+    """Whatever has become of them; under their own paths, and with their own lines."""
+    file, code = submitted
+    assert sorted(code.modules) == ["helper", "parts", "parts.deep", "parts.same", "topology_file"]
+    write("def (", file.name)
+    (tmp_path / "helper.py").unlink()
+    write("VALUE = 77", "parts/deep.py")
+    topology = load(f"{file}:Words", code)
+    with pytest.raises(ValueError, match=r"\(1, 2, 5\)") as caught:
+        sys.modules["topology_file"].fails()
+    line = PARTED.splitlines().index(next(x for x in PARTED.splitlines() if "as submitted" in x)) + 1
+    assert place_of(caught.value) == f"topology_file.py:{line}"
+    assert f'File "{file}", line {line}, in fails' in "".join(traceback.format_exception(caught.value))
+    assert "# as submitted" in "".join(traceback.format_exception(caught.value))
+    assert inspect.getsource(topology).startswith("class Words(Topology):\n    lines = Lines.spec()")
+
+
+def test_kept_code_goes_on_without_its_files(submitted, tmp_path):
+    file, code = submitted
+    file.unlink()
+    for path in (tmp_path / "parts").iterdir():
+        path.unlink() if path.is_file() else None
+    assert load(str(file), code).__name__ == "Words"
+    assert sys.modules["parts.deep"].VALUE == 2
+
+
+def test_code_is_called_by_what_is_in_it(submitted, write, tmp_path):
+    """Other code of the same file is another version; one that nobody kept is None."""
+    file, code = submitted
+    write("VALUE = 4", "helper.py")
+    load(str(file))
+    assert kept(str(file)).digest != code.digest
+    assert Code.read(tmp_path, "0") is None
+    assert Code.read(tmp_path, "") is None
