@@ -260,7 +260,8 @@ class SimulatedInstance:
         world, logical = self.world, plan.logical
         component = logical[self.task.component]
         config = {**logical.config, **component.config}
-        identity = Identity(logical.name, self.task.container, self.name, component.name, self.task.task, self.life)
+        topology = world.definition.topology
+        identity = Identity(topology, self.task.container, self.name, component.name, self.task.task, self.life)
         user: Any = component.cls()
         self.component = user
         self._meter(user)

@@ -130,13 +130,13 @@ class SimulatedManager:
                     known = Remembered(self.registrar.admission, order.SerializeToString())
                     self.world.scratch[self.holder] = msgspec.msgpack.encode(known)
                     self._planned(order)
+            elif order.kind == EXIT:
+                self.registrar.confirm()
+                self._exit(order)
             elif order.kind == LEAVE:
                 self._may_leave = self._may_leave or self.container in order.containers
             elif self.manager is not None:
                 self.manager.ordered(order)
-                if order.kind == EXIT:
-                    self.registrar.confirm()
-                    self._exit_by = now + LINGER
         due = self.registrar.tick(now)
         if self._left is not None and (self._may_leave or self.registrar.alone):
             self.world.timeline.at(now, self._left)
@@ -191,10 +191,14 @@ class SimulatedManager:
         """As the real process does, which looks for the final state where it finds no master."""
         sight = self._watch.look()
         if sight.master is None and sight.final and self._exit_by == math.inf:
-            self._exit_by = self.world.timeline.now + LINGER
-            if self.manager is not None:
-                self.manager.ordered(Order(kind=EXIT, term=STORED))
+            self._exit(Order(kind=EXIT, term=STORED))
         return sight.master
+
+    def _exit(self, order: Order) -> None:
+        """Passes the order on, and stays until everybody has it; without a plan, and so anybody, it ends."""
+        self._exit_by = self.world.timeline.now + LINGER
+        if self.manager is not None:
+            self.manager.ordered(order)
 
     def _dial(self, address: str) -> ToMaster:
         self._master = ToMaster(self, address)

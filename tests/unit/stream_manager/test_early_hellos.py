@@ -8,11 +8,12 @@ import time
 import pytest
 
 from ardea import Topology
+from ardea.errors import ExitCode
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of, shape_to_bytes
 from ardea.plan.wire import packing_to_bytes
 from ardea.protocol.lane import Lane
-from ardea.protocol.wire_pb2 import HELLO, Header, Hello, Plan
+from ardea.protocol.wire_pb2 import EXIT, HELLO, Header, Hello, Order, Plan
 from ardea.state import open_state
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.transport import Dialled, caller, ipc_address
@@ -100,3 +101,9 @@ def test_bytes_that_are_no_message_do_not_end_it(manager, task, hears, definitio
     hears(lambda: statistics.received == 2)
     assert statistics.malformed == 2
     assert manager.manager.instances[1].peer == 0
+
+
+def test_the_end_ahead_of_the_plan_ends_the_manager(manager):
+    """tests/unit/testing/test_cluster.py: so does that of a simulated cluster."""
+    manager._from_master(Order(kind=EXIT, term=1))
+    assert manager.exit_code is ExitCode.OK

@@ -190,3 +190,23 @@ def test_rows_are_shared_by_tasks():
         by_task.setdefault(row.task, []).append(row.values[0])
     assert sorted(by_task.values()) == [[0, 3, 6, 9], [1, 4, 7], [2, 5, 8]]
     assert not result.acked["words"]
+
+
+def test_a_manager_that_is_told_the_end_before_it_has_a_plan_ends_at_once():
+    """As the real process does; the master need not wait for it either."""
+    with Cluster(Small, containers=2) as cluster:
+        cluster.network.cut("manager-2", "master")
+        cluster.run_until(lambda: "master" in cluster.running and cluster._master().master.missing == [2], 10)
+        cluster.drain(0.0)
+        cluster.run_until(lambda: cluster._store.state.final, 10)
+        cluster.advance(0.1)
+        assert not {"manager-1", "master"}.intersection(cluster.running)
+
+
+def test_metrics_name_the_topology_by_its_id():
+    """As those of real processes do."""
+    with Cluster(Small) as cluster:
+        task = cluster._world.processes["upper-0"]
+        cluster.run_until(lambda: task.executor is not None, 10)
+        identity = task.executor.env.instruments.registry.identity
+        assert (identity.topology, identity.process) == ("Small-simulated", "upper-0")
