@@ -38,6 +38,8 @@ class Gauges:
         )
         registry.gauge("ardea_stmgr_connections", peer_kind="manager").value = up
         registry.counter("ardea_stmgr_tuples_dropped_total", reason="stale").value = manager.statistics.dropped_stale
+        dropped = manager.statistics.dropped_acks + sum(outbox.dropped for outbox in manager.outboxes.values())
+        registry.counter("ardea_stmgr_acks_dropped_total").value = dropped
         for gone in self._destinations - manager.channels.keys():
             registry.remove_gauge("ardea_stmgr_held_bytes", destination=gone)
             registry.remove_gauge("ardea_stmgr_credit_bytes", destination=gone)

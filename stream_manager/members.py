@@ -108,7 +108,7 @@ class Members:
             self.verdicts.left(task)
 
     def _forget(self, link: Link) -> None:
-        del self.outboxes[link]
+        self.statistics.dropped_acks += self.outboxes.pop(link).dropped
         self._undelivered(link.lanes[Lane.DATA].restart())
 
     @property

@@ -128,6 +128,11 @@ SERIES: dict[str, Series] = {
             _C, "ardea_stmgr_resends_total", "Messages sent again: lost with a connection, or ahead of a hello.", "peer"
         ),
         _counter(_C, "ardea_stmgr_tuples_dropped_total", "Tuples that a stream manager threw away.", "reason"),
+        _counter(
+            _C,
+            "ardea_stmgr_acks_dropped_total",
+            "Acks, fails and losses that could not be sent within the message timeout; their trees time out.",
+        ),
         _gauge(_C, "ardea_stmgr_held_bytes", "Bytes that wait for credit, by destination task.", "destination"),
         _gauge(_C, "ardea_stmgr_credit_bytes", "Bytes that may be sent, by destination task.", "destination"),
         _gauge(_C, "ardea_stmgr_backpressure_active", "1 while a task of this container pauses spouts."),

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from ardea.errors import UserError
 
 TOPOLOGIES = "/topologies"
-PACKING_PLANS = "/packingplans"
 PHYSICAL_PLANS = "/pplans"
 FORMER_PLANS = "/formerplans"
 EXECUTION_STATES = "/executionstate"
@@ -24,7 +23,6 @@ NAMES = "/names"
 
 KINDS = (
     TOPOLOGIES,
-    PACKING_PLANS,
     PHYSICAL_PLANS,
     FORMER_PLANS,
     EXECUTION_STATES,
@@ -49,11 +47,6 @@ NODE_SUFFIX = ".node"
 def topology(topology_id: str) -> str:
     """Who submitted what (:class:`~ardea.state.records.TopologyRecord`).  Its presence is the topology's root."""
     return f"{TOPOLOGIES}/{topology_id}"
-
-
-def packing_plan(topology_id: str) -> str:
-    """The packing plan."""
-    return f"{PACKING_PLANS}/{topology_id}"
 
 
 def physical_plan(topology_id: str) -> str:

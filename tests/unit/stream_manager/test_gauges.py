@@ -1,0 +1,52 @@
+"""What a stream manager exports of its state."""
+
+from __future__ import annotations
+
+from ardea import Topology
+from ardea.metrics import Identity, Registry
+from ardea.plan.shape import shape_of, shape_to_bytes
+from ardea.protocol.ids import column
+from ardea.protocol.incarnations import incarnation
+from ardea.protocol.lane import Lane
+from ardea.protocol.wire_pb2 import CREDITS, Address, Header, Plan
+from ardea.testing import CollectBolt, RowsSpout
+from scheduler.packing import packing_for
+from stream_manager.gauges import Gauges
+from stream_manager.state import StreamManager
+
+
+class Pair(Topology):
+    rows = RowsSpout.of(["n"], []).spec(par=2)
+    keep = CollectBolt.spec(inputs=[rows], par=2)
+    config = {"topology.message.timeout.secs": 30}
+
+
+def planned(manager, epoch, containers):
+    logical = Pair.plan({"topology.stmgrs": containers})
+    packing = packing_for(logical.config).pack(logical)
+    shape = shape_to_bytes(shape_of(logical))
+    addresses = [Address(container=n, host="h", incarnation=incarnation(1, 1)) for n in range(1, containers + 1)]
+    manager.planned(Plan(epoch=epoch, build=1, shape=shape, addresses=addresses), packing)
+
+
+def test_acks_that_could_not_leave_in_time_are_counted_also_of_a_peer_that_is_gone():
+    manager = StreamManager(1, incarnation(1, 1), "pair-1", lambda *_: None, lambda *_: None)
+    registry = Registry(Identity("pair-1", 1, "stream-manager"))
+    gauges = Gauges(registry)
+    dropped = registry.counter("ardea_stmgr_acks_dropped_total")
+    planned(manager, 1, 2)
+    link = manager.peers[2]
+    while link.control_room:
+        link.send(Lane.CONTROL, Header(kind=CREDITS), [b"x" * 65536], 65536)
+    ids = [column(b"".join(n.to_bytes(8, "little") for n in numbers)) for numbers in ([1, 2], [5, 6], [3], [], [])]
+    manager.outboxes[link].acks(1, [each.tobytes() for each in ids], 0.0)
+    manager.outboxes[link].flush(29.0)
+    gauges.read(manager, 29.0)
+    assert dropped.value == 0
+    manager.outboxes[link].flush(31.0)
+    gauges.read(manager, 31.0)
+    assert dropped.value == 3
+    planned(manager, 2, 1)
+    assert not manager.peers
+    gauges.read(manager, 32.0)
+    assert dropped.value == 3
