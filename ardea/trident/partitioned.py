@@ -110,7 +110,10 @@ class _Coordinator(Coordinator[list[str]]):
 
 
 class _Emitter(Emitter[list[str]]):
-    """``_known``: transaction -> position by partition, of what is stored and of what this life has emitted."""
+    """``_known``: transaction -> position by partition, of what is stored and of what this life has emitted.
+
+    Those behind an opaque batch that comes again are not its business: each is replaced as its own batch comes again.
+    """
 
     def __init__(self, spout: PartitionedSpout, store: StreamStore, index: int, tasks: int) -> None:
         self._spout, self._store, self._index, self._tasks = spout, store, index, tasks
@@ -123,8 +126,6 @@ class _Emitter(Emitter[list[str]]):
             # A former life of this task had it: what follows on it is not known before it has come again.
             raise FailedException(f"transaction {txid - 1} was lost, and {txid} follows on it; both come again")
         before = {} if spout.opaque else self._known.get(txid, {})
-        for later in [known for known in self._known if known >= txid] if spout.opaque else ():
-            del self._known[later]
         positions: dict[str, Any] = {}
         for partition in (metadata or [])[self._index :: self._tasks]:
             if partition in before:
