@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 from ardea.errors import FailedException
 from ardea.trident import BackingMap, OpaqueValue
+from ardea.trident.keys import as_keys
 
 Key = tuple[Any, ...]
-KEYS: list[Key] = [("a",), ("a", 1), (b"a",), ("ä", None), (2.5, "x" * 300), ("new\nline and space",)]
+ODD_KEYS: list[Key] = [(math.nan,), ("a", math.nan), ((1, ("b", None)),)]
+KEYS: list[Key] = [("a",), ("a", 1), (b"a",), ("ä", None), (2.5, "x" * 300), ("new\nline and space",), *ODD_KEYS]
 
 
 def check_backing_map(make: Callable[[int], BackingMap], *, outlives: bool = True) -> None:
@@ -51,9 +54,12 @@ def check_backing_map(make: Callable[[int], BackingMap], *, outlives: bool = Tru
     second.multi_put(KEYS[:1], [OpaqueValue(4, "new", None)])
     _expect("after a write of the new owner", second.multi_get(KEYS[:1])[0].current, "new")
     _expect("keys_of its transaction", second.keys_of(4), KEYS[:1])
+    second.multi_put(ODD_KEYS, [OpaqueValue(5, "odd", None)] * len(ODD_KEYS))
+    _expect("keys_of with NaN and tuples in keys", set(as_keys(second.keys_of(5))), set(ODD_KEYS))
+    second.multi_put(KEYS[:1], [OpaqueValue(6, "new", None)])
     other = make(1)
-    other.multi_put([("other",)], [OpaqueValue(4, 1, None)])
-    _expect("keys_of with another partition beside it", second.keys_of(4), KEYS[:1])
+    other.multi_put([("other",)], [OpaqueValue(6, 1, None)])
+    _expect("keys_of with another partition beside it", second.keys_of(6), KEYS[:1])
     for backing in (first, second, other):
         backing.close()
 

@@ -6,11 +6,12 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import chain, product
 from operator import itemgetter
 from typing import Any
 
 from ardea.errors import TopologyError, UserError
+from ardea.trident.keys import are_keys, as_key, keys_in
 from ardea.trident.operations import Aggregator, CombinerAggregator, OperationContext, ReducerAggregator
 from ardea.trident.tuples import Row, Rows, TridentTuple, projection
 
@@ -203,8 +204,8 @@ class _Grouped(Fold):
 
     def step(self, value: Any, rows: Sequence[Row], out: Rows) -> Any:
         by_key: dict[Row, Rows] = {}
-        for row in rows:
-            by_key.setdefault(tuple([row[place] for place in self._group]), []).append(row)
+        for key, row in zip(keys_in(rows, self._group), rows, strict=True):
+            by_key.setdefault(key, []).append(row)
         txid, groups = value
         for key, part in by_key.items():
             kept = groups.get(key)
@@ -251,8 +252,22 @@ class _GroupedCombine(Fold):
             out.extend((*key, each) for key, each in groups.items())
 
     def _combined(self, groups: dict[Any, Any], rows: Sequence[Row]) -> dict[Any, Any]:
-        found = self._fold.by_group(map(self._key, rows), rows)
+        found = self._found(rows)
         return self._fold.combined(groups, found.keys(), found.values()) if groups else found
+
+    def _found(self, rows: Sequence[Row]) -> dict[Any, Any]:
+        """Looks at the few groups, not at the many rows: only where a dict does not keep them apart, all is done anew.
+
+        What a dict refuses is a TypeError; one of the author's comes again.
+        """
+        try:
+            found = self._fold.by_group(map(self._key, rows), rows)
+            if are_keys(found if self._single else list(chain.from_iterable(found))):
+                return found
+        except TypeError:
+            pass
+        keys = map(as_key, map(self._key, rows))
+        return self._fold.by_group(keys, rows)
 
 
 def grouped(fold: Fold, group: Sequence[int]) -> Fold:

@@ -9,6 +9,7 @@ from itertools import product
 from typing import Any
 
 from ardea.trident.folds import Into
+from ardea.trident.keys import as_keys
 from ardea.trident.operations import Collector, GroupedMultiReducer, MultiReducer, OperationContext
 from ardea.trident.processors import BatchRun, Processor
 from ardea.trident.state import State
@@ -90,9 +91,10 @@ class MultiReduce(Processor):
                 reducer.execute(value, stream, view(row), into)
             return
         assert self._keys is not None
-        key = self._keys[stream]
-        for row in rows:
-            group = key(row)
+        groups = list(map(self._keys[stream], rows))
+        if (keys := as_keys(groups)) is not groups:
+            groups = list(map(type(groups[0]), keys))
+        for group, row in zip(groups, rows, strict=True):
             if group not in value:
                 value[group] = reducer.init(into, group)
             reducer.execute(value[group], stream, group, view(row), into)

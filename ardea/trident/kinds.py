@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ardea.protocol.values import RowCodec
+from ardea.trident.keys import as_key
 from ardea.trident.maps import (
     CachedMap,
     NonTransactionalMap,
@@ -69,7 +70,7 @@ class Entries:
     def decode(self, data: bytes) -> tuple[Key, Any]:
         """(key, stored value)."""
         ((key, fields),) = self._codec.decode(data, 2)
-        return tuple(key), self._wrap(fields)
+        return tuple(map(as_key, key)), self._wrap(fields)
 
 
 class MapStateFactory(StateFactory):

@@ -15,6 +15,7 @@ from operator import is_not, itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from ardea.errors import StateError, UserError
+from ardea.trident.keys import as_keys
 from ardea.trident.state import BackingMap, Combine, Key, MapState, Snapshottable, Update
 
 Change: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
@@ -64,10 +65,11 @@ class NonTransactionalMap(MapState):
 
     def multi_get(self, keys: Sequence[Key]) -> list[Any]:
         """What is stored."""
-        return self._backing.multi_get(keys)
+        return self._backing.multi_get(as_keys(keys))
 
     def multi_update(self, keys: Sequence[Key], updates: Sequence[Update]) -> list[Any]:
         """Reads and writes."""
+        keys = as_keys(keys)
         values = [update(stored) for update, stored in zip(updates, self._backing.multi_get(keys), strict=True)]
         self._backing.multi_put(keys, values)
         return values
@@ -101,11 +103,11 @@ class _Versioned(MapState):
 
     def multi_update(self, keys: Sequence[Key], updates: Sequence[Update]) -> list[Any]:
         """Updates each key."""
-        return self._change(keys, updates, _updated)
+        return self._change(as_keys(keys), updates, _updated)
 
     def multi_combine(self, keys: Sequence[Key], parts: Sequence[Any], combine: Combine) -> list[Any]:
         """Combines each key's value with its part."""
-        return self._change(keys, parts, partial(_combined, combine))
+        return self._change(as_keys(keys), parts, partial(_combined, combine))
 
     @abstractmethod
     def _change(self, keys: Sequence[Key], parts: Sequence[Any], change: Change) -> list[Any]:
@@ -136,7 +138,7 @@ class TransactionalMap(_Versioned):
 
     def multi_get(self, keys: Sequence[Key]) -> list[Any]:
         """The stored values."""
-        return [None if stored is None else stored.value for stored in self._stored(keys)]
+        return [None if stored is None else stored.value for stored in self._stored(as_keys(keys))]
 
     def _change(self, keys: Sequence[Key], parts: Sequence[Any], change: Change) -> list[Any]:
         """Passes over keys that this transaction wrote in a former attempt."""
@@ -166,7 +168,7 @@ class OpaqueMap(_Versioned):
         """Finds out what a former attempt wrote."""
         super().begin_commit(txid)
         if self._last is None:
-            self._last = txid, set(self._backing.keys_of(txid))
+            self._last = txid, set(as_keys(self._backing.keys_of(txid)))
         elif self._last[0] != txid:
             self._last = txid, set()
 
@@ -186,6 +188,7 @@ class OpaqueMap(_Versioned):
 
     def multi_get(self, keys: Sequence[Key]) -> list[Any]:
         """The values as this transaction sees them; outside of one, the latest."""
+        keys = as_keys(keys)
         pairs = zip(keys, self._stored(keys), strict=True)
         return [None if stored is None else self._seen(key, stored) for key, stored in pairs]
 

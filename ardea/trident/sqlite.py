@@ -17,6 +17,7 @@ from typing import Any, Self
 from ardea.errors import FailedException, StateError
 from ardea.protocol.keys import encode_key
 from ardea.protocol.values import RowCodec
+from ardea.trident.keys import as_key
 from ardea.trident.kinds import NON_TRANSACTIONAL, OPAQUE, TRANSACTIONAL, Kind, MapStateFactory, Wrap
 from ardea.trident.state import BackingMap, Key
 
@@ -104,9 +105,10 @@ class SqliteMap(BackingMap):
                 with self._writing():
                     self._check()
                     self._connection.executemany(undo, undone)
-            return [self._codec.decode(key)[0] for (key,) in self._connection.execute(ours, (txid, self._place))]
+            found = self._connection.execute(ours, (txid, self._place)).fetchall()
         except sqlite3.Error as error:
             raise self._refused("read", error) from error
+        return [_key_of(self._codec, key) for (key,) in found]
 
     def close(self) -> None:
         """Closes the file."""
@@ -188,4 +190,8 @@ class SqliteState(MapStateFactory):
             if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'entries'").fetchone():
                 return
             for key, value in connection.execute("SELECT key, value FROM entries"):
-                yield codec.decode(key)[0], self._kind.present(codec.decode(value)[0])
+                yield _key_of(codec, key), self._kind.present(codec.decode(value)[0])
+
+
+def _key_of(codec: RowCodec, data: bytes) -> Key:
+    return tuple(map(as_key, codec.decode(data)[0]))

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
+from ardea.trident.keys import keys_in
 from ardea.trident.operations import BatchCollector, Collector, CombinerAggregator, Operation, ReducerAggregator
 from ardea.trident.tuples import Row, TridentTuple
 
@@ -190,8 +191,8 @@ class ReduceIntoMap(StateUpdater):
     def update_state(self, state: MapState, tuples: Sequence[TridentTuple], collector: Collector) -> None:
         """One update of distinct keys, in the order of their first tuples."""
         groups: dict[Key, list[TridentTuple]] = {}
-        for tup in tuples:
-            groups.setdefault(tuple(tup)[: self._key], []).append(self._view(tup))
+        for key, tup in zip(keys_in(tuples, range(self._key)), tuples, strict=True):
+            groups.setdefault(key, []).append(self._view(tup))
         values = state.multi_update(list(groups), [_reducing(self._reducer, rows) for rows in groups.values()])
         for key, value in zip(groups, values, strict=True):
             collector.emit((*key, value))
