@@ -10,12 +10,15 @@ from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.errors import TopologyError, UserError
 from ardea.trident.operations import Collector
-from ardea.trident.spout import Attempt, Emitter, TridentSpout
+from ardea.trident.spout import Attempt, Coordinator, Emitter, TridentSpout
 from ardea.trident.store import StreamStore
+
+FINISHED = "finished"
+"""Task index -> [the transaction in which its spout had finished, number of tasks]."""
 
 
 class PlainSpout(TridentSpout[None]):
-    """Asks a spout for ``topology.spout.max.batch.size`` tuples a batch.  The stream never ends.
+    """Asks a spout for ``topology.spout.max.batch.size`` tuples a batch.  The stream ends when all tasks' finish.
 
     When a batch comes again, tuples that the spout does not replay itself (it has no ``fail`` of its own) are in it
     again; they are lost when their task dies.  When a batch is committed, its tuples are acked.
@@ -32,9 +35,13 @@ class PlainSpout(TridentSpout[None]):
         self.config = dict(spout.config)
         self._spout = spout
 
-    def emitter(self, config: Mapping[str, Any], context: TopologyContext, store: StreamStore) -> Emitter[None]:  # noqa: ARG002
+    def coordinator(self, config: Mapping[str, Any], context: TopologyContext, store: StreamStore) -> Coordinator[None]:  # noqa: ARG002
+        """Reads which tasks have finished."""
+        return _PlainCoordinator(store)
+
+    def emitter(self, config: Mapping[str, Any], context: TopologyContext, store: StreamStore) -> Emitter[None]:
         """A spout for each task."""
-        return _PlainEmitter(self._spout(), config, context)
+        return _PlainEmitter(self._spout(), config, context, store)
 
 
 Emitted = tuple[Sequence[Any], Any]
@@ -67,8 +74,35 @@ class _Into:
         self.finished = True
 
 
+class _PlainCoordinator(Coordinator[None]):
+    """Reads, once a transaction, what the emitters have stored under their indices."""
+
+    def __init__(self, store: StreamStore) -> None:
+        self._store = store
+        self._asked: int | None = None
+        self._over = False
+        for name in store.names(FINISHED):  # of a former run; a finished task of this one stores it anew
+            store.delete(f"{FINISHED}/{name}")
+
+    def is_ready(self, txid: int) -> bool:
+        return not self.finished(txid)
+
+    def finished(self, txid: int) -> bool:
+        if self._asked != txid:
+            found = [self._store.get(f"{FINISHED}/{name}") for name in self._store.names(FINISHED)]
+            last = [known for known in found if known is not None and known[0] < txid]
+            self._asked, self._over = txid, bool(last) and len(last) == last[0][1]
+        return self._over
+
+    def success(self, txid: int) -> None:  # noqa: ARG002
+        self._asked = None
+
+
 class _PlainEmitter(Emitter[None]):
-    def __init__(self, spout: Spout, config: Mapping[str, Any], context: TopologyContext) -> None:
+    def __init__(self, spout: Spout, config: Mapping[str, Any], context: TopologyContext, store: StreamStore) -> None:
+        self._store, self._mark = store, f"{FINISHED}/{context.this_task_index}"
+        self._tasks = len(context.component_tasks(context.this_component_id))
+        store.delete(self._mark)  # a new life begins anew
         self._spout, self._most = spout, Settings.of(config).max_batch_size
         self._replays = not overrides(type(spout), "fail")
         self._into = _Into(type(spout).__name__)
@@ -84,13 +118,15 @@ class _PlainEmitter(Emitter[None]):
             if self._replays:
                 rows += failed
             else:
-                self._tell(self._spout.fail, failed)
+                self._fail(failed)
         into = self._into
         into.rows, before = rows, -1
         while not into.finished and before < len(rows) < self._most:
             before = len(rows)
             self._spout.next_tuple()
         self._batches[attempt.txid] = rows
+        if into.finished:
+            self._store.put(self._mark, [attempt.txid, self._tasks])
         for row, _ in rows:
             collector.emit(row)
 
@@ -100,6 +136,13 @@ class _PlainEmitter(Emitter[None]):
 
     def close(self) -> None:
         self._spout.close()
+
+    def _fail(self, rows: Sequence[Emitted]) -> None:
+        """A spout that hears of failures is asked again until it has finished again."""
+        if self._into.finished and any(tup_id is not None for _, tup_id in rows):
+            self._into.finished = False
+            self._store.delete(self._mark)
+        self._tell(self._spout.fail, rows)
 
     @staticmethod
     def _tell(verdict: Callable[[Any], Any], rows: Sequence[Emitted]) -> None:

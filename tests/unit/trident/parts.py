@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 
 from ardea.testing import Cluster
 from ardea.trident import Attempt, Count, DirectorySpout, SqliteState, TridentTopology
@@ -10,6 +11,8 @@ from ardea.trident.partitioned import _Coordinator, _Emitter
 from ardea.trident.store import MemoryStore, StreamStore
 
 AT_ONCE = {"topology.trident.batch.emit.interval.millis": 0}
+ONE_TASK = SimpleNamespace(this_component_id="spout", this_task_index=0, component_tasks=lambda _: (1,))
+"""The context of a spout's only task."""
 
 
 def words_of(tup):

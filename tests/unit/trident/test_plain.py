@@ -6,16 +6,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from ardea import Spout, Stream, TopologyError, UserError
-from ardea.trident import Attempt, PlainSpout
+from ardea import FailedException, Spout, Stream, TopologyError, UserError
+from ardea.testing import Cluster, run
+from ardea.trident import Attempt, MemoryMapState, PlainSpout, Sum, TridentTopology
+from ardea.trident.store import MemoryStore, StreamStore
+
+from .parts import AT_ONCE, ONE_TASK
 
 CONFIG = {"topology.spout.max.batch.size": 3}
-
-
-class Context:
-    """What the spout asks of it."""
-
-    this_component_id = "spout"
 
 
 class Emitted(list):
@@ -64,7 +62,7 @@ def emitter_of(spout):
         def __init__(self):
             made.append(self)
 
-    emitter = PlainSpout(Seen).emitter(CONFIG, Context(), None)
+    emitter = PlainSpout(Seen).emitter(CONFIG, ONE_TASK, StreamStore(MemoryStore(), "t", "s"))
     return emitter, made[0]
 
 
@@ -159,3 +157,73 @@ def test_a_spout_without_fields_is_refused():
 
     with pytest.raises(TopologyError, match="declares no fields for its default stream"):
         PlainSpout(Silent)
+
+
+class Ten(Numbers):
+    """Ten numbers in each task."""
+
+    last = 10
+
+
+class Insistent(Ten):
+    """Replays by itself what failed, and finishes again then."""
+
+    def initialize(self, config, context):
+        super().initialize(config, context)
+        self.failed, self.finishes = [], 0
+
+    def fail(self, tup_id):
+        self.failed.append(tup_id)
+
+    def next_tuple(self):
+        if self.n < self.last:
+            super().next_tuple()
+        else:
+            for n in self.failed:
+                self.emit([n], tup_id=n)
+            self.failed.clear()
+            self.finish()
+
+
+def summing(spout, tasks, check=lambda tup: True):
+    """The sums of a stream's numbers, and its topology."""
+    topology, sums = TridentTopology("plain"), MemoryMapState.non_transactional()
+    stream = topology.new_stream("numbers", spout).parallelism_hint(tasks).filter(check).shuffle()
+    stream.each("n", lambda tup: ["all"], "key").group_by("key").persistent_aggregate(sums, Sum(), "sum", "n")
+    topology.set_config({**CONFIG, **AT_ONCE, "topology.max.spout.pending": 2})
+    return topology.build(), sums
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_a_topology_ends_when_all_tasks_of_a_plain_spout_have_finished(tasks):
+    built, sums = summing(Ten, tasks)
+    for _ in range(2):  # what the first run has stored does not end the second
+        result = run(built, config=AT_ONCE, containers=2)
+        assert (result.state, result.record.errors) == ("SUCCEEDED", [])
+        assert sums.values() == {("all",): 55 * tasks}
+
+
+@pytest.mark.parametrize("spout", [Ten, Insistent])
+def test_it_ends_too_if_batches_fail(spout):
+    failed = []
+
+    def once(tup):
+        if tup["n"] in {4, 10} and tup["n"] not in failed:
+            failed.append(tup["n"])
+            raise FailedException("once")
+        return True
+
+    built, sums = summing(spout, 1, once)
+    result = run(built, config=AT_ONCE)
+    assert (result.state, failed) == ("SUCCEEDED", [4, 10])
+    assert sums.values() == {("all",): 55}
+
+
+@pytest.mark.parametrize("victim", ["spout-numbers-1", "$spoutcoord-spout-numbers-0", "$mastercoord-bg0-0"])
+def test_it_ends_too_if_a_process_is_killed(victim):
+    built, sums = summing(Ten, 2)
+    with Cluster(built, containers=2, config={"topology.trident.batch.emit.interval.millis": 500}) as cluster:
+        cluster.at(1.0, lambda c: c.kill(victim))
+        cluster.run_until(lambda: cluster.over, 600)
+        assert cluster.state == "SUCCEEDED"
+    assert sums.values()[("all",)] >= 110

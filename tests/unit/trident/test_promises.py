@@ -34,8 +34,9 @@ from ardea.trident import (
 from ardea.trident.folder import FolderMap
 from ardea.trident.memory import LRUMemoryMap, MemoryMap
 from ardea.trident.sqlite import SqliteMap
+from ardea.trident.store import MemoryStore, StreamStore
 
-from .parts import AT_ONCE, Emissions, counting, run_through, write_files
+from .parts import AT_ONCE, ONE_TASK, Emissions, counting, run_through, write_files
 
 
 def lines(file, rows):
@@ -186,10 +187,6 @@ class Queue(Spout):
             self.emit([self.words.pop()], tup_id=len(self.words))
 
 
-class Context:
-    this_component_id = "spout"
-
-
 @pytest.mark.parametrize("state", ["transactional", "opaque", "non_transactional"])
 def test_a_plain_spout_is_told_to_be_exact_with_no_state(tmp_path, state, caplog):
     topology = TridentTopology("plain")
@@ -207,7 +204,8 @@ def test_a_plain_spout_counts_wrong_with_each_state(tmp_path, state, dies, count
     """Three words, two of them in the first attempt, which fails behind its write; perhaps the spout dies then."""
     config = {"words": ["a", "a", "a"], **Queue.config}
     counts = getattr(SqliteState, state)(tmp_path / "counts").make_state({}, 0, 1)
-    emitter = PlainSpout(Queue).emitter(config, Context, None)
+    store = StreamStore(MemoryStore(), "t", "s")
+    emitter = PlainSpout(Queue).emitter(config, ONE_TASK, store)
     for attempt in (Attempt(1, 0), Attempt(1, 1), Attempt(2, 0)):
         emitted = []
         emitter.emit_batch(attempt, None, type("Kept", (), {"emit": emitted.append}))
@@ -216,7 +214,7 @@ def test_a_plain_spout_counts_wrong_with_each_state(tmp_path, state, dies, count
             counts.multi_combine([("a",)], [len(emitted)], add)
         counts.commit(attempt.txid)
         if dies:
-            emitter = PlainSpout(Queue).emitter(config, Context, None)
+            emitter = PlainSpout(Queue).emitter(config, ONE_TASK, store)
     assert counts.multi_get([("a",)]) == [count]
     counts.close()
 
