@@ -80,9 +80,13 @@ class ArdeaError(Exception):
 
 
 class UserError(ArdeaError):
-    """The author of the topology, or the caller of the command, must act."""
+    """The author of the topology, or the caller of the command, must act.
+
+    ``place``: the author's line that it is about (``words.py:12``), where no traceback leads there.
+    """
 
     exit_code = ExitCode.INVALID
+    place = ""
 
 
 class TopologyError(UserError):

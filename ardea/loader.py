@@ -162,6 +162,8 @@ def _lines(error: BaseException) -> Iterator[str]:
 
 def place_of(error: BaseException) -> str:
     """``file.py:12``: the author's line that led to it, or else where it was raised; empty without a traceback."""
+    if isinstance(error, UserError) and error.place:
+        return error.place
     frames = traceback.extract_tb(error.__traceback__)
     authors = [frame for frame in frames if _is_the_authors(frame.filename)]
     return next((f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(authors or frames)), "")

@@ -8,10 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from ardea.context import TopologyContext
+from ardea.errors import UserError
 from ardea.trident.tuples import TridentTuple
+
+
+class Author:
+    """What to call an author's function in messages, and where it stands."""
+
+    def __init__(self, operation: Any) -> None:
+        code = getattr(operation, "__code__", None)
+        self.name = str(getattr(operation, "__qualname__", type(operation).__name__))
+        self.place = f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code is not None else ""
+
+    def error(self, what: str, hint: str | None = None) -> UserError:
+        """It did something wrong; no traceback leads to it, as it has returned."""
+        error = UserError(f"function {self.name} {what}", hint=hint)
+        error.place = self.place
+        return error
 
 
 class Collector(Protocol):

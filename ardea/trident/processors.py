@@ -8,9 +8,9 @@ from typing import Any
 
 from ardea.errors import UserError
 from ardea.trident.folds import Fold
-from ardea.trident.operations import Filter, Function, Operation, OperationContext
+from ardea.trident.operations import Author, Filter, Function, Operation, OperationContext
 from ardea.trident.state import QueryFunction, State, StateUpdater
-from ardea.trident.tuples import Row, Rows, TridentTuple, row_of
+from ardea.trident.tuples import Row, Rows, TridentTuple
 
 View = Callable[[Row], TridentTuple]
 
@@ -122,12 +122,12 @@ class Each(_Operating):
     def __init__(self, operation: Any, view: View, count: int) -> None:
         super().__init__(operation, view)
         self._count = count
-        self._what = f"function {_name(operation)}"
-        self._appender = Appender(count, self._what)
+        self._author = Author(operation)
+        self._appender = Appender(count, f"function {self._author.name}")
 
     def execute(self, run: BatchRun, rows: Rows) -> None:
         """Some rows."""
-        operation, view, count, what = self._operation, self._view, self._count, self._what
+        operation, view, count, author = self._operation, self._view, self._count, self._author
         if isinstance(operation, Function):
             appender = self._appender
             for row in rows:
@@ -135,10 +135,10 @@ class Each(_Operating):
                 operation.execute(view(row), appender)
             self.pass_on(run, appender.take())
         elif count == 1:
-            self.pass_on(run, [(*row, value) for row in rows for value in several(operation(view(row)), what)])
+            self.pass_on(run, [(*row, value) for row in rows for value in several(operation(view(row)), author)])
         else:
-            found = ((row, values) for row in rows for values in several(operation(view(row)), what))
-            self.pass_on(run, [row + row_of(values, count, what) for row, values in found])
+            found = ((row, values) for row in rows for values in several(operation(view(row)), author))
+            self.pass_on(run, [row + row_of(values, count, author) for row, values in found])
 
 
 class Keep(_Operating):
@@ -157,12 +157,12 @@ class Map(_Operating):
     def __init__(self, operation: Any, view: View, count: int) -> None:
         super().__init__(operation, view)
         self._count = count
-        self._what = f"function {_name(operation)}"
+        self._author = Author(operation)
 
     def execute(self, run: BatchRun, rows: Rows) -> None:
         """Some rows."""
-        operation, view, count, what = self._operation, self._view, self._count, self._what
-        self.send(run, [row_of(operation(view(row)), count, what) for row in rows])
+        operation, view, count, author = self._operation, self._view, self._count, self._author
+        self.send(run, [row_of(operation(view(row)), count, author) for row in rows])
 
 
 class FlatMap(Map):
@@ -170,9 +170,9 @@ class FlatMap(Map):
 
     def execute(self, run: BatchRun, rows: Rows) -> None:
         """Some rows."""
-        operation, view, count, what = self._operation, self._view, self._count, self._what
-        found = (values for row in rows for values in several(operation(view(row)), what))
-        self.pass_on(run, [row_of(values, count, what) for values in found])
+        operation, view, count, author = self._operation, self._view, self._count, self._author
+        found = (values for row in rows for values in several(operation(view(row)), author))
+        self.pass_on(run, [row_of(values, count, author) for values in found])
 
 
 class Peek(_Operating):
@@ -314,7 +314,21 @@ class Query(_Collecting):
         self.pass_on(run, self._appender.take())
 
 
-def several(values: Any, what: str) -> Iterable[Any]:
+def row_of(values: Any, count: int, author: Author) -> Row:
+    """The row that a user function gave: with one field, any value; with several, a sequence of so many.
+
+    Raises:
+        UserError: the number is wrong.
+    """
+    if count == 1:
+        return (values,)
+    row = tuple(values) if isinstance(values, Iterable) and not isinstance(values, str | bytes) else (values,)
+    if len(row) != count:
+        raise author.error(f"gave {len(row)} values where {count} are declared: {values!r}")
+    return row
+
+
+def several(values: Any, author: Author) -> Iterable[Any]:
     """The rows that a function gave; None: none.
 
     Raises:
@@ -325,9 +339,5 @@ def several(values: Any, what: str) -> Iterable[Any]:
     if values is None:
         return ()
     if not isinstance(values, Iterable) or isinstance(values, str | bytes):
-        raise UserError(f"{what} returned {values!r}, which is no list of rows", hint="Return a list, or yield rows.")
+        raise author.error(f"returned {values!r}, which is no list of rows", hint="Return a list, or yield rows.")
     return values
-
-
-def _name(operation: Any) -> str:
-    return str(getattr(operation, "__qualname__", type(operation).__name__))

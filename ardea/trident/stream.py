@@ -11,6 +11,7 @@ from ardea.errors import TopologyError
 from ardea.grouping import CustomStreamGrouping, Grouping
 from ardea.plan import GroupingPlan
 from ardea.trident.builtin import Best, Extreme
+from ardea.trident.checks import check_function, check_object
 from ardea.trident.folds import Aggregation, AnyAggregator, Fold, all_combine, combining_fold, fold_of, grouped
 from ardea.trident.graph import Node, PartitionNode, ProcessorNode
 from ardea.trident.groupings import BatchGlobal, Identity, WithoutHead, spokesman
@@ -26,7 +27,7 @@ from ardea.trident.state import (
     StateFactory,
     StateUpdater,
 )
-from ardea.trident.tuples import Fields, TridentTuple, names_of, projection, select
+from ardea.trident.tuples import Fields, TridentTuple, key_fields, names_of, projection, select
 from ardea.trident.windows import Length, WindowConfig, WindowUpdater
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ class Stream:
                 there is one field, sequences if there are several; None: no row.
             outputs: the new fields.
         """
+        check_function("each", function, Function)
         seen, added = select(self.fields, inputs), names_of(outputs)
         self._check_added(added)
         view, count = projection(self.fields, seen), len(added)
@@ -94,19 +96,21 @@ class Stream:
 
     def filter(self, predicate: Predicate, inputs: Fields | None = None) -> Stream:
         """Keeps the tuples for which the predicate, shown ``inputs`` (all fields), is true."""
+        check_function("filter", predicate, Filter)
         view = projection(self.fields, select(self.fields, inputs))
         return self._then(self.fields, lambda: Keep(copy.deepcopy(predicate), view), "filter")
 
     def map(self, function: MapFunction, outputs: Fields | None = None) -> Stream:
         """Replaces each tuple by what the function returns: a value for one field, a sequence for several."""
-        return self._mapped(Map, function, outputs)
+        return self._mapped("map", Map, function, outputs)
 
     def flat_map(self, function: MapFunction, outputs: Fields | None = None) -> Stream:
         """Replaces each tuple by all rows that the function returns or yields, each like a ``map``'s."""
-        return self._mapped(FlatMap, function, outputs)
+        return self._mapped("flat_map", FlatMap, function, outputs)
 
     def peek(self, function: Callable[[TridentTuple], Any]) -> Stream:
         """Shows each tuple to the function."""
+        check_function("peek", function)
         view = projection(self.fields, self.fields)
         return self._then(self.fields, lambda: Peek(copy.deepcopy(function), view), "peek")
 
@@ -120,7 +124,7 @@ class Stream:
 
     def partition_by(self, fields: Fields) -> Stream:
         """Equal values of these fields meet."""
-        return self._partition(Grouping.fields(*select(self.fields, fields)))
+        return self._partition(Grouping.fields(*key_fields("partition_by", self.fields, fields)))
 
     def shuffle(self) -> Stream:
         """Evenly to all tasks."""
@@ -148,6 +152,7 @@ class Stream:
 
     def partition(self, grouping: CustomStreamGrouping) -> Stream:
         """The author's own."""
+        check_object("partition", grouping, CustomStreamGrouping)
         return self._partition(Grouping.custom(WithoutHead(grouping)))
 
     # --- whole batches ------------------------------------------------------------------------------------------
@@ -215,7 +220,7 @@ class Stream:
 
     def group_by(self, fields: Fields) -> GroupedStream:
         """Aggregations happen for each group of equal values of these fields."""
-        return GroupedStream(self, select(self.fields, fields))
+        return GroupedStream(self, key_fields("group_by", self.fields, fields))
 
     # --- states -------------------------------------------------------------------------------------------------
 
@@ -223,6 +228,7 @@ class Stream:
         self, state: StateFactory, inputs: Fields, updater: StateUpdater, outputs: Fields = ()
     ) -> TridentState:
         """Updates a new state with each task's part of each batch; ``outputs``: what the updater emits."""
+        check_object("partition_persist", updater, StateUpdater)
         view, name = projection(self.fields, select(self.fields, inputs)), self._topology.add_state(state)
         return self._persist(name, view, updater, names_of(outputs))
 
@@ -245,6 +251,9 @@ class Stream:
 
     def state_query(self, state: TridentState, inputs: Fields, function: QueryFunction, outputs: Fields) -> Stream:
         """Appends what the state says about each tuple; runs in the tasks of the state."""
+        hint = "persistent_aggregate(), partition_persist() and new_static_state(factory) return one"
+        check_object("state_query", state, TridentState, hint)
+        check_object("state_query", function, QueryFunction)
         seen, added = select(self.fields, inputs), names_of(outputs)
         self._check_added(added)
         view, name, count = projection(self.fields, seen), state.name, len(added)
@@ -280,7 +289,8 @@ class Stream:
         name = self._topology.add_state(MemoryMapState() if state is None else state)
         return self._persist(name, projection(self.fields, seen), updater, added).new_values_stream()
 
-    def _mapped(self, kind: type[Map], function: MapFunction, outputs: Fields | None) -> Stream:
+    def _mapped(self, name: str, kind: type[Map], function: MapFunction, outputs: Fields | None) -> Stream:
+        check_function(name, function)
         names = self.fields if outputs is None else names_of(outputs)
         view, count = projection(self.fields, self.fields), len(names)
         return self._then(names, lambda: kind(copy.deepcopy(function), view, count), f"map -> {_title(names)}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, ClassVar, TypeAlias
 
-from ardea.errors import TopologyError, UserError
+from ardea.errors import TopologyError
 
 Row: TypeAlias = tuple[Any, ...]
 """The values of a stream's fields, in order."""
@@ -99,15 +99,12 @@ def select(fields: Sequence[str], wanted: Fields | None) -> tuple[str, ...]:
     return names
 
 
-def row_of(values: Any, count: int, what: str) -> Row:
-    """The row that a user function gave: with one field, any value; with several, a sequence of so many.
+def key_fields(method: str, fields: Sequence[str], wanted: Fields) -> tuple[str, ...]:
+    """The fields of a key, at least one.
 
     Raises:
-        UserError: the number is wrong.
+        TopologyError: a field is not there, or there is none.
     """
-    if count == 1:
-        return (values,)
-    row = tuple(values) if isinstance(values, Iterable) and not isinstance(values, str | bytes) else (values,)
-    if len(row) != count:
-        raise UserError(f"{what} gave {len(row)} values where {count} are declared: {values!r}")
-    return row
+    if not (found := select(fields, wanted)):
+        raise TopologyError([f"{method}() of no field"], hint="global_() brings all tuples to one task")
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 import pytest
@@ -354,13 +355,27 @@ def test_a_function_that_raises_fails_its_batch_which_comes_again(error):
     assert attempts == [(2, 0), (2, 1), (2, 2)]
 
 
-def test_a_wrong_number_of_values_is_an_error_that_says_so():
+def length(tup):
+    return len(tup[0])
+
+
+@pytest.mark.parametrize(
+    ("operation", "what"),
+    [
+        (lambda s: s.each("text", lambda tup: [(1, 2, 3)], ["a", "b"]), "gave 3 values where 2 are declared"),
+        (lambda s: s.map(lambda tup: (1, 2, 3), ["a", "b"]), "gave 3 values where 2 are declared"),
+        (lambda s: s.each("text", length, "size"), "function length returned 7, which is no list of rows"),
+        (lambda s: s.flat_map(length, "size"), "function length returned 7, which is no list of rows"),
+    ],
+)
+def test_what_a_function_returns_wrongly_is_an_error_that_names_its_line(operation, what):
     tester = Rows()
-    tester.stream.each("text", lambda tup: [(1, 2, 3)], ["a", "b"])
+    operation(tester.stream)
     with Cluster(tester.topology.build()) as cluster:
         cluster.run_until(lambda: cluster.record.failed["$mastercoord-bg0"])
-        executor = cluster._world.processes["b-0-0"].executor
-        assert "gave 3 values where 2 are declared" in executor.error
+        error = cluster._world.processes["b-0-0"].executor.error
+    assert what in error
+    assert re.search(r" at test_operations\.py:\d+ \(tuple", error)
 
 
 def test_tuples():

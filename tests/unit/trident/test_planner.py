@@ -15,6 +15,7 @@ from ardea.trident import (
     Count,
     DirectorySpout,
     FixedBatchSpout,
+    Function,
     MapGet,
     MemoryMapState,
     ReducerAggregator,
@@ -252,7 +253,7 @@ UNKNOWN = {
     "persistent_aggregate": lambda s: s.persistent_aggregate(MemoryMapState(), Sum(), "y", "x"),
     "reducing": lambda s: s.group_by("a").persistent_aggregate(MemoryMapState(), Reducer(), "y", "x"),
     "partition_persist": lambda s: s.partition_persist(MemoryMapState(), "x", StateUpdater()),
-    "state_query": lambda s: s.state_query(s._topology.new_static_state(MemoryMapState()), "x", MapGet(), "y"),
+    "state_query": lambda s: s.state_query(static(s), "x", MapGet(), "y"),
     "first_n": lambda s: s.first_n(3, "x"),
 }
 
@@ -262,6 +263,10 @@ def test_unknown_fields_are_refused(operation):
     message = r"Trying to select non-existent field: 'x' from stream containing fields fields: <\[a, b\]>"
     with pytest.raises(TopologyError, match=message):
         UNKNOWN[operation](stream("a", "b"))
+
+
+def static(stream):
+    return stream._topology.new_static_state(MemoryMapState())
 
 
 REFUSED = {
@@ -280,6 +285,23 @@ REFUSED = {
     "two streams 'tester'": lambda s: s._topology.new_stream("tester", spout("a")),
     "do not fit": lambda s: s._topology.merge([s, s.project("a")]),
     "static state": lambda s: s._topology.new_static_state(MemoryMapState()).new_values_stream(),
+    r"each\(\) takes a function or a Function object, and 5": lambda s: s.each("a", 5, "n"),
+    r"each\(\) takes a function or a Function object, and <class": lambda s: s.each("a", Function, "n"),
+    r"filter\(\) takes a function or a Filter object": lambda s: s.filter("a"),
+    r"map\(\) takes a function, and 'a' is none": lambda s: s.map("a"),
+    r"flat_map\(\) takes a function, and None is none": lambda s: s.flat_map(None),
+    r"peek\(\) takes a function": lambda s: s.peek("a"),
+    r"partition_by\(\) of no field": lambda s: s.partition_by([]),
+    r"group_by\(\) of no field": lambda s: s.group_by([]),
+    r"partition\(\) takes a CustomStreamGrouping object": lambda s: s.partition("a"),
+    r"partition_persist\(\) takes a StateUpdater object": lambda s: s.partition_persist(MemoryMapState(), "a", Count()),
+    r"state_query\(\) takes a QueryFunction object": lambda s: s.state_query(static(s), "a", len, "n"),
+    r"state_query\(\) takes a TridentState object, and <ardea.trident.memory": lambda s: s.state_query(
+        MemoryMapState(), "a", MapGet(), "n"
+    ),
+    r"state_query\(\) takes a TridentState object, and <ardea.trident.stream": lambda s: s.state_query(
+        s, "a", MapGet(), "n"
+    ),
     "do not begin with": lambda s: s.each("a", lambda _: [], "$txid"),
 }
 
