@@ -50,7 +50,13 @@ class Fetcher:
         Raises:
             KafkaException: no broker answers.
         """
-        return Span(*self._consumer.get_watermark_offsets(self._lib.TopicPartition(*place), timeout=PATIENCE))
+        try:
+            return self._asked_span(place)
+        except self._lib.KafkaException as error:
+            if error.args[0].code() != self._lib.KafkaError._UNKNOWN_PARTITION:
+                raise
+        self._consumer.list_topics(place.topic, timeout=PATIENCE)  # the client looks every five minutes by itself
+        return self._asked_span(place)
 
     def new(self, place: Place, begin: int, end: int | None, patience: float) -> tuple[list[Any], int]:
         """What is there from ``begin`` on, and the offset behind it; nothing, if nothing comes within ``patience``.
@@ -94,6 +100,9 @@ class Fetcher:
         ahead.begin = end
         self._resume(place, ahead)
         return taken
+
+    def _asked_span(self, place: Place) -> Span:
+        return Span(*self._consumer.get_watermark_offsets(self._lib.TopicPartition(*place), timeout=PATIENCE))
 
     def _at(self, place: Place, begin: int) -> _Ahead:
         """Begins there, if that is not where it is."""

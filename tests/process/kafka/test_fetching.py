@@ -66,3 +66,14 @@ def test_deleted_records_are_told(broker, fetcher):
     with pytest.raises(Deleted, match=rf"offset 2 of {topic}\[0\] is wanted, but there are only 4 to 10"):
         fetcher.again(place, 2, 6, 10.0)
     assert len(fetcher.again(place, 4, 6, 10.0)) == 2
+
+
+def test_a_partition_that_its_topic_gets_is_read(broker, fetcher):
+    topic = broker.topic()
+    broker.write(topic, [b"a"])
+    assert fetcher.span(Place(topic, 0)) == (0, 1)
+    broker.grow(topic, 2)
+    broker.write(topic, [b"b"], partition=1)
+    assert fetcher.span(Place(topic, 1)) == (0, 1)
+    messages, behind = fetcher.new(Place(topic, 1), 0, None, 10.0)
+    assert ([message.value() for message in messages], behind) == ([b"b"], 1)
