@@ -11,6 +11,7 @@ from pathlib import Path
 import zmq
 
 from ardea.errors import ConfigError
+from ardea.transport.sockets import Context, make_socket
 
 KEY_FILE = "secret.key"
 """The file in the folder of ``--keys``: 40 characters of Z85, readable by its owner only."""
@@ -90,12 +91,12 @@ class Door:
     The process' poller answers for it; without that, nobody comes in.
     """
 
-    def __init__(self, ctx: zmq.Context[zmq.Socket[bytes]], keys: Keyring, *, callers: bool = False) -> None:
+    def __init__(self, ctx: Context, keys: Keyring, *, callers: bool = False) -> None:
         """``callers``: the command line may come, too."""
         self.refused = 0
         self._keys = keys
         self._callers = callers
-        self._socket = ctx.socket(zmq.REP)
+        self._socket = make_socket(ctx, zmq.REP)
         self._socket.bind(_HANDLER)
 
     def guard(self, socket: zmq.Socket[bytes]) -> None:

@@ -20,12 +20,9 @@ from ardea.errors import ClusterError
 from ardea.protocol.lane import Message
 from ardea.transport.curve import Door, Keyring, introduce
 from ardea.transport.framing import MalformedError, pack, unpack
+from ardea.transport.sockets import LINGER_MS, Context, make_socket
 
-LINGER_MS = 1000
 ZERO_COPY_FROM = 256 * 1024
-RECONNECT_MS, RECONNECT_MAX_MS = 50, 1000
-HANDSHAKE_MS = 2000
-"""Who is not let in by then hangs up, and tries again: its key may be known by then."""
 PROXY = "ARDEA_SOCKS_PROXY"
 """HOST:PORT of a SOCKS5 server in this variable: TCP connections are dialled through it (docs/testing.md).
 
@@ -44,7 +41,7 @@ class EndpointStatistics:
     malformed: int = 0
 
 
-def context() -> zmq.Context[zmq.Socket[bytes]]:
+def context() -> Context:
     """One for the process; closed by :meth:`zmq.Context.destroy` at the end."""
     return zmq.Context(io_threads=1)
 
@@ -61,11 +58,10 @@ def ipc_address(folder: Path, name: str) -> str:
 class Bound:
     """A socket that others dial; each peer has an identity."""
 
-    def __init__(self, ctx: zmq.Context[zmq.Socket[bytes]], door: Door | None = None) -> None:
+    def __init__(self, ctx: Context, door: Door | None = None) -> None:
         """``door``: who may dial it; None: anybody."""
         self.statistics = EndpointStatistics()
-        self._socket = ctx.socket(zmq.ROUTER)
-        _configure(self._socket)
+        self._socket = make_socket(ctx, zmq.ROUTER)
         if door is not None:
             door.guard(self._socket)
         self._socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
@@ -130,7 +126,7 @@ class Dialled:
 
     def __init__(
         self,
-        ctx: zmq.Context[zmq.Socket[bytes]],
+        ctx: Context,
         identity: bytes,
         address: str,
         keys: Keyring | None = None,
@@ -139,8 +135,7 @@ class Dialled:
         """``keys``: the peer is reached only if it has the key of the name ``peer``, and knows ours; None: anybody."""
         self.statistics = EndpointStatistics()
         self.address = address
-        self._socket = ctx.socket(zmq.DEALER)
-        _configure(self._socket)
+        self._socket = make_socket(ctx, zmq.DEALER)
         self._socket.setsockopt(zmq.IDENTITY, identity)
         if keys is not None:
             introduce(self._socket, keys, peer)
@@ -270,14 +265,3 @@ def _receive(socket: zmq.Socket[bytes]) -> Message | None:
         while more() is not None:
             pass
         return None
-
-
-def _configure(socket: zmq.Socket[bytes]) -> None:
-    socket.setsockopt(zmq.SNDHWM, 0)
-    socket.setsockopt(zmq.RCVHWM, 0)
-    socket.setsockopt(zmq.LINGER, LINGER_MS)
-    socket.setsockopt(zmq.RECONNECT_IVL, RECONNECT_MS)
-    socket.setsockopt(zmq.RECONNECT_IVL_MAX, RECONNECT_MAX_MS)
-    socket.setsockopt(zmq.HANDSHAKE_IVL, HANDSHAKE_MS)
-    socket.setsockopt(zmq.HEARTBEAT_IVL, 5000)
-    socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 15000)

@@ -189,3 +189,14 @@ def test_msgpack_is_recognised(source, uses):
 
 def test_the_supervisor_loads_the_standard_library_only():
     assert loaded_by("ardea.supervisor", "ardea.supervision") - sys.stdlib_module_names == {"ardea"}
+
+
+def test_sockets_are_made_in_one_place():
+    """Only there have they the bounds on what strangers may cost; nothing else imports zmq (``zmq`` above)."""
+    found = [
+        f"{path.name}:{node.lineno}"
+        for path in sorted((ROOT / "ardea" / "transport").glob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "socket"
+    ]
+    assert [place.partition(":")[0] for place in found] == ["sockets.py"], found
