@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 import zmq
 
 from ardea.transport.framing import LARGEST_FRAME
@@ -20,6 +23,7 @@ def make_socket(ctx: Context, kind: int) -> zmq.Socket[bytes]:
     """A socket that never blocks, and that hangs up on a peer which announces a larger frame than any process sends.
 
     The bound holds from the first byte, for commands of the handshake, too: a stranger's frame is not even begun.
+    Over ipc only processes of the same user are let in.
     """
     socket = ctx.socket(kind)
     for option, value in (
@@ -34,4 +38,6 @@ def make_socket(ctx: Context, kind: int) -> zmq.Socket[bytes]:
         (zmq.HEARTBEAT_TIMEOUT, 15000),
     ):
         socket.setsockopt(option, value)
+    if sys.platform.startswith("linux"):  # elsewhere the permissions of a folder say who may connect
+        socket.setsockopt(zmq.IPC_FILTER_UID, os.geteuid())
     return socket

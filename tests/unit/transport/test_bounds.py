@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import secrets
 import socket
 import struct
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from ardea.transport import CALLERS, Bound, Dialled, Door, Keyring, Poller, context, holder, pair
+from ardea.transport import CALLERS, Bound, Dialled, Door, Keyring, Poller, context, holder, ipc_address, pair
 from ardea.transport.framing import LARGEST_FRAME
 
 MIB = 1 << 20
@@ -106,3 +111,37 @@ def test_every_message_of_a_process_arrives_whatever_its_size(ctx, rings, deadli
     for end in (bound, door, poller):
         if end is not None:
             end.close()
+
+
+LINUX = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="sockets without a file are Linux's")
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+CALL = """
+import os, socket, sys
+os.setuid(int(sys.argv[2]))
+end = socket.socket(socket.AF_UNIX)
+end.settimeout(10)
+try:
+    end.connect("\\0" + sys.argv[1])
+    end.sendall(b"\\xff" + bytes(8) + b"\\x7f\\3\\1NULL" + bytes(48))
+    print(len(end.recv(10)))
+except ConnectionError:
+    print(0)
+"""
+"""Prints how much of a greeting comes back."""
+
+
+def greeted(address: str, user: int) -> int:
+    """What a process of that user gets to hear."""
+    call = [sys.executable, "-I", "-S", "-c", CALL, address.removeprefix("ipc://@"), str(user)]
+    return int(subprocess.run(call, capture_output=True, check=True, timeout=20).stdout)
+
+
+@LINUX
+@ROOT
+def test_over_ipc_only_processes_of_the_same_user_are_let_in(ctx):
+    bound = Bound(ctx)
+    address = ipc_address(Path(), f"{secrets.token_hex(8)}-control")
+    bound.bind(address)
+    assert greeted(address, os.geteuid()) > 0
+    assert greeted(address, 65534) == 0
+    bound.close()
