@@ -33,11 +33,18 @@ class Acking:
         self._failed: dict[tuple[InputBatch, int], None] = {}  # in order, each once
         self._failed_rows: list[tuple[InputBatch, Int]] = []
         self._prolonged: dict[tuple[InputBatch, int], None] = {}
+        self._unread: list[U64] = []
 
     @property
     def waiting(self) -> bool:
         """Whether anything is to be said."""
-        return bool(self._acked or self._explicit or self._failed or self._failed_rows or self._prolonged)
+        return bool(
+            self._acked or self._explicit or self._failed or self._failed_rows or self._prolonged or self._unread
+        )
+
+    def fail_unread(self, roots: U64) -> None:
+        """The trees of rows that cannot be read."""
+        self._unread.append(roots)
 
     # --- the author's calls -----------------------------------------------------------------------------------
 
@@ -163,7 +170,7 @@ class Acking:
         """All that was said until now.  In the middle of a call the author may say more meanwhile: that stays."""
         acked, explicit, failed_rows = _moved(self._acked), _moved(self._explicit), _moved(self._failed_rows)
         failed, prolonged = (_each(_moved_keys(said)) for said in (self._failed, self._prolonged))
-        return Settled(acked, explicit, [*failed_rows, *failed], prolonged)
+        return Settled(acked, explicit, [*failed_rows, *failed], prolonged, _moved(self._unread))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +181,7 @@ class Settled:
     explicit: list[tuple[InputBatch, int | Int]]
     failed: list[tuple[InputBatch, Int]]
     prolonged: list[tuple[InputBatch, Int]]
+    unread: list[U64]
 
     def messages(self) -> Iterator[OutMessage]:
         """One for each spout task that is concerned, once the edges of all rows emitted before are known."""
@@ -187,6 +195,8 @@ class Settled:
         if columns:
             roots, xors = fold(np.concatenate([c[0] for c in columns]), np.concatenate([c[1] for c in columns]))
         failed, prolonged = self._roots_of(self.failed), self._roots_of(self.prolonged)
+        if self.unread:
+            failed = distinct(np.sort(np.concatenate([failed, *self.unread])))
         frames: dict[int, list[bytes]] = {}
         for spout, part in by_task(roots):
             frames[spout] = [roots[part].tobytes(), xors[part].tobytes(), b"", b"", b""]

@@ -8,24 +8,21 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import repeat
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ardea.errors import EncodingError, FailedException, ProtocolError, UserError, printable
 from ardea.loader import place_of
 from ardea.plan.logical import StreamPlan
-from ardea.protocol.arrow import decode_batch, rows_of
+from ardea.protocol.arrow import rows_of
+from ardea.protocol.ids import column
 from ardea.protocol.wire_pb2 import ARROW, MARKER, ROWS, Header
 from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, Tuple, TupleBatch
 from heron_instance.anchored import Anchored
 from heron_instance.environment import NO_THREAD, Environment
 from heron_instance.flushing import AFTER
 from heron_instance.hooks import Hooks
-from heron_instance.inlet import UNANCHORED, WHOLE_BATCH, InputBatch
+from heron_instance.inlet import UNANCHORED, WHOLE_BATCH, InputBatch, decode_columns
 from heron_instance.sendable import own
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
 
 NOBODY, EVERYBODY = Tuple((), UNANCHORED, None), Tuple((), WHOLE_BATCH, None)
 """The current tuple outside of ``process``, and inside ``process_batch``: what is emitted is marked with its number."""
@@ -199,15 +196,13 @@ class BoltExecutor(Anchored):
 
     def _open(self, header: Header, frames: Sequence[bytes]) -> None:
         self.env.output.taken(header, sum(map(len, frames)))
-        source = self.sources[header.source]
         self.markers.data(header.source)
-        stream = self.env.plan.logical[source].streams[header.stream]
         arrived = self.clock()
         try:
-            batch = self.read(header, frames, source, stream)
+            batch = self._read(header, frames)
         except ProtocolError as error:
-            where = f"from task {header.source} of {source}, stream {stream.name}"
-            raise ProtocolError(error.code, f"{where}: {error.reason}", hint=error.hint) from error
+            self._unreadable(header, frames, error)
+            return
         self._batch = batch
         batch.arrived = arrived
         self._next_row = 0
@@ -215,26 +210,36 @@ class BoltExecutor(Anchored):
         if self.env.black_box is not None:
             self.env.black_box.begin(batch)
 
+    def _read(self, header: Header, frames: Sequence[bytes]) -> InputBatch:
+        source = self.sources.get(header.source)
+        streams = () if source is None else self.env.plan.logical[source].streams
+        if source is None or header.stream >= len(streams):
+            raise ProtocolError("MALFORMED_ROWS", f"this task reads no stream {header.stream} of task {header.source}")
+        try:
+            return self.read(header, frames, source, streams[header.stream])
+        except ProtocolError as error:
+            where = f"from task {header.source} of {source}, stream {streams[header.stream].name}"
+            raise ProtocolError(error.code, f"{where}: {error.reason}", hint=error.hint) from error
+
+    def _unreadable(self, header: Header, frames: Sequence[bytes], error: ProtocolError) -> None:
+        """Nobody's bytes end this task: their trees fail, and the spout decides."""
+        self.error = f"{self.env.task.name}: {error.message}; the rows fail"
+        self.bolt.logger.error("%s%s", self.error, f"; {error.hint}" if error.hint else "")
+        self.instruments.malformed += 1
+        self.instruments.failed.value += header.rows
+        if header.ids:
+            self.acking.fail_unread(column(frames[-2]))
+
     def read(self, header: Header, frames: Sequence[bytes], source: str, stream: StreamPlan) -> InputBatch:
         """What has arrived; raises ProtocolError for bytes that are not rows of the stream."""
         if header.codec != ARROW:
             rows: Sequence[tuple[Any, ...]] = self.codec.decode_headed(header.head, frames[0], len(stream.fields))
         else:
             try:
-                rows = rows_of(self.decode_columns(frames[0], stream))
+                rows = rows_of(decode_columns(frames[0], stream))
             except EncodingError as error:
                 raise UserError(f"{self.env.task.name}, stream {stream.name} of {source}: {error.message}") from error
         return InputBatch(header, frames, rows, source, stream)
-
-    @staticmethod
-    def decode_columns(values: bytes, stream: StreamPlan) -> pa.RecordBatch:
-        """A record batch with as many columns as the stream has fields; else raises ProtocolError."""
-        batch = decode_batch(values)
-        if batch.num_columns != len(stream.fields):
-            raise ProtocolError(
-                "MALFORMED_ROWS", f"rows of stream {stream.name} do not have {len(stream.fields)} values"
-            )
-        return batch
 
     def advance(self, now: float) -> float:
         """A chunk of the current batch, ticks, flushes, markers."""

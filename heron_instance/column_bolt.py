@@ -15,7 +15,7 @@ from ardea.protocol.wire_pb2 import ARROW, Header
 from ardea.tuples import Tuple
 from heron_instance.bolt import BoltExecutor
 from heron_instance.environment import Environment
-from heron_instance.inlet import UNANCHORED, WHOLE_BATCH, ColumnInput, InputBatch
+from heron_instance.inlet import UNANCHORED, WHOLE_BATCH, ColumnInput, InputBatch, decode_columns
 
 _MISFITS_LOGGED = 5
 
@@ -67,7 +67,7 @@ class ColumnBoltExecutor(BoltExecutor):
     def read(self, header: Header, frames: Sequence[bytes], source: str, stream: StreamPlan) -> InputBatch:
         """Columns of the declared types; rows that do not fit have failed already."""
         if header.codec == ARROW:
-            columns, misfits = fitted(self.decode_columns(frames[0], stream), stream.fields, self._types)
+            columns, misfits = fitted(decode_columns(frames[0], stream), stream.fields, self._types)
         else:
             rows = self.codec.decode_headed(header.head, frames[0], len(stream.fields))
             columns, misfits = columns_of(rows, stream.fields, self._types)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ardea.errors import ProtocolError
+from ardea.protocol.checked import DATA
 from ardea.protocol.flow import Channel, Window
 from ardea.protocol.ids import U64
 from ardea.protocol.lane import Lane
@@ -18,13 +19,13 @@ from ardea.protocol.wire_pb2 import (
     CREDITS,
     HEARTBEAT,
     HELLO,
-    INIT,
     MARKER,
     ORDER,
     PAUSE,
     PLAN,
     REFUSED,
     REPORT,
+    RESEND,
     ROWS,
     TASKS,
     VERDICTS,
@@ -39,7 +40,9 @@ from heron_instance.outlet import OutMessage
 PROTOCOL = 1
 HEARTBEAT_EVERY = 1.0
 HELLO_EVERY = 0.2
-DATA_KINDS = frozenset({INIT, ROWS, MARKER})
+FROM_MANAGER = frozenset(
+    {HELLO, REFUSED, HEARTBEAT, RESEND, ROWS, MARKER, VERDICTS, CREDITS, PAUSE, PLAN, TASKS, ORDER}
+)
 TO_EXECUTOR = frozenset({ROWS, MARKER, VERDICTS, PAUSE, TASKS, ORDER})
 Deliver = Callable[[Header, Sequence[bytes], int], None]
 
@@ -77,6 +80,7 @@ class Gateway:
         reborn: Callable[[], None],
     ) -> None:
         self.task = task
+        self.malformed = 0  # messages that were dropped
         self.link = Link(task, "stream manager", life, port)
         self.channel: Channel[OutMessage] = Channel()
         self.window = window
@@ -106,8 +110,11 @@ class Gateway:
 
     def received(self, lane: Lane, header: Header, frames: Sequence[bytes], now: float) -> None:
         """One message from the manager; ProtocolError if it refuses this instance for good."""
-        self.link.last_heard = now
         kind = header.kind
+        if kind not in FROM_MANAGER:
+            self.malformed += 1
+            return
+        self.link.last_heard = now
         if kind == HELLO:
             self._met(header, Hello.FromString(frames[0]))
             return
@@ -117,9 +124,9 @@ class Gateway:
         size = sum(map(len, frames))
         if not self.link.accept(lane, header, size):
             return
-        for credit in header.credits:
-            self.channel.credit(credit.rows, credit.bytes, credit.window_rows, credit.window_bytes)
-        if header.credits:
+        if kind not in DATA and header.credits:
+            for credit in header.credits:
+                self.channel.credit(credit.rows, credit.bytes, credit.window_rows, credit.window_bytes)
             self._release()
         if kind in TO_EXECUTOR or header.paces or header.loads:
             self._deliver(header, frames, size)
@@ -164,7 +171,7 @@ class Gateway:
     def offer(self, message: OutMessage) -> None:
         """A message of the executor, in order; data waits for credit."""
         kind = message.header.kind
-        if kind in DATA_KINDS:
+        if kind in DATA:
             if self.channel.offer(message, message.rows, message.size):
                 self._send(message)
             return
@@ -203,7 +210,7 @@ class Gateway:
 
     def _send(self, message: OutMessage) -> None:
         header = message.header
-        lane = Lane.DATA if header.kind in DATA_KINDS else Lane.CONTROL
+        lane = Lane.DATA if header.kind in DATA else Lane.CONTROL
         if lane is Lane.CONTROL:
             del header.credits[:]
             header.credits.extend(self._credits())

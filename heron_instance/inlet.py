@@ -5,16 +5,21 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ardea.errors import ProtocolError
 from ardea.plan.logical import StreamPlan
+from ardea.protocol.arrow import decode_batch
 from ardea.protocol.columns import ColumnRows
 from ardea.protocol.ids import NO_IDS, U64, column, fold, offsets_column
 from ardea.protocol.wire_pb2 import MANY, UNTRACKED, Header
 from ardea.tuples import ColumnBatch
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Int = NDArray[np.intp]
 UNANCHORED = -1
@@ -59,6 +64,7 @@ class InputBatch:
         component: str,
         stream: StreamPlan,
     ) -> None:
+        """Raises ProtocolError, ``MALFORMED_ROWS``: these are not the rows that the header tells of."""
         self.header = header
         self.rows = rows
         self.component = component
@@ -75,6 +81,8 @@ class InputBatch:
         self.acked_below = 0
         self.arrived = 0.0
         self.size = sum(map(len, frames))
+        if len(rows) != header.rows:
+            raise ProtocolError("MALFORMED_ROWS", f"{len(rows)} rows arrived as {header.rows}")
         if header.ids == UNTRACKED:
             self.roots = self.edges = NO_IDS
             return
@@ -82,6 +90,8 @@ class InputBatch:
         if header.ids == MANY:
             offsets = offsets_column(frames[1]).astype(np.intp)
             self.starts, self.counts = offsets[:-1], np.diff(offsets)
+            if offsets[0] or offsets[-1] != len(self.roots) or (self.counts < 0).any():
+                raise ProtocolError("MALFORMED_ROWS", "the ids of the rows do not say which row each belongs to")
 
     @property
     def tracked(self) -> bool:
@@ -258,3 +268,11 @@ def ranges(starts: Int, counts: Int) -> Int:
     ends = np.cumsum(counts)
     out: Int = np.arange(total, dtype=np.intp) + np.repeat(starts - (ends - counts), counts)
     return out
+
+
+def decode_columns(values: bytes, stream: StreamPlan) -> pa.RecordBatch:
+    """A record batch with as many columns as the stream has fields; else raises ProtocolError."""
+    batch = decode_batch(values)
+    if batch.num_columns != len(stream.fields):
+        raise ProtocolError("MALFORMED_ROWS", f"rows of stream {stream.name} do not have {len(stream.fields)} values")
+    return batch

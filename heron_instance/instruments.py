@@ -26,6 +26,7 @@ class Instruments:
         self.idle = registry.counter("ardea_instance_idle_seconds_total")
         self.backpressured = registry.counter("ardea_instance_backpressured_seconds_total")
         self.emit_blocked = registry.counter("ardea_instance_emit_blocked_seconds_total")
+        self.malformed = 0  # messages whose rows cannot be read
         self._executed: dict[tuple[str, str], Counter] = {}
 
     def executed(self, component: str, stream: str) -> Counter:

@@ -21,13 +21,14 @@ from ardea import leash
 from ardea.component import Bolt, Spout
 from ardea.config import Settings
 from ardea.context import TopologyContext
-from ardea.errors import ArdeaError, ExitCode, printable
+from ardea.errors import ArdeaError, ExitCode, StateError, printable
 from ardea.loader import place_of
 from ardea.metrics import Identity, Registry, observe_process
 from ardea.plan.definition import Definition
 from ardea.plan.logical import LogicalPlan
 from ardea.plan.physical import PhysicalPlan
-from ardea.plan.wire import packing_from_bytes
+from ardea.plan.wire import packing_from_bytes, plan_from_bytes
+from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.flow import Window
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
@@ -184,7 +185,7 @@ class InstanceProcess:
             now = time.monotonic()
             for lane, dialled in self._lanes.items():
                 for frames in dialled.receive(MESSAGES_A_ROUND) if dialled in ready else ():
-                    self.gateway.received(lane, Header.FromString(frames[0]), frames[1:], now)
+                    self._received(lane, frames, now)
             while (message := self.outbox.take()) is not None:
                 self.gateway.offer(message)
             due = min(self.gateway.tick(now), next_second)
@@ -200,6 +201,14 @@ class InstanceProcess:
                 break
         return self._end()
 
+    def _received(self, lane: Lane, message: Message, now: float) -> None:
+        try:
+            header = checked(message)
+        except MalformedError:
+            self.gateway.malformed += 1
+            return
+        self.gateway.received(lane, header, message[1:], now)
+
     def _second(self) -> None:
         executor = self.executor
         if executor is not None:
@@ -210,6 +219,9 @@ class InstanceProcess:
         self.inbox.capacity_bytes = self.window.bytes
         self.outbox.capacity_bytes = max(self.gateway.channel.window_bytes, self.settings.drain_size)
         self._count_emits()
+        malformed = self.registry.counter("ardea_process_malformed_messages_total")
+        dropped = sum(dialled.statistics.malformed for dialled in self._lanes.values())
+        malformed.value = dropped + self.gateway.malformed + self.instruments.malformed
         self.metrics_out.put(self.registry.snapshot())
         while (snapshot := self.metrics_out.take()) is not None:
             self._metrics.send([snapshot])
@@ -229,8 +241,13 @@ class InstanceProcess:
 
     def _planned(self, message: Plan) -> None:
         """The first plan starts the executor; a later one of the same epoch brings incarnations, others an update."""
-        plan = PhysicalPlan.of(self.logical, packing_from_bytes(message.packing), message.epoch)
-        if self.task not in plan.tasks:
+        try:
+            plan = plan_from_bytes(self.logical, message.packing, message.epoch)
+        except StateError:
+            self.gateway.malformed += 1
+            return
+        place = plan.tasks.get(self.task)
+        if place is None or place.component != self.component.name:
             return  # an update has removed it, and it is about to end
         if message.epoch > self._epoch:
             self._epoch = message.epoch

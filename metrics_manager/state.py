@@ -6,7 +6,6 @@ Exported counters only grow while this metrics manager lives, whatever becomes o
 from __future__ import annotations
 
 import enum
-import math
 from collections.abc import Iterator, Mapping
 from itertools import accumulate
 
@@ -21,6 +20,7 @@ from ardea.metrics.overview import (
     SUMMARY_USER_VALUES,
     Values,
     add,
+    is_sound,
 )
 
 Key = tuple[str, tuple[str, ...]]
@@ -87,12 +87,13 @@ class MetricsState:
         counters: dict[Key, Values] = {
             (name, labels): (value,)
             for name, labels, value in told.counters
-            if _known(name, Kind.COUNTER, labels) and math.isfinite(value)
+            if _known(name, Kind.COUNTER, labels) and is_sound(value)
         }
         for name, labels, histogram in told.histograms:
             series = _known(name, Kind.HISTOGRAM, labels)
-            if series and len(histogram.buckets) == len(series.buckets) + 1 and math.isfinite(histogram.sum):
-                counters[name, labels] = (*histogram.buckets, histogram.sum)
+            values = (*histogram.buckets, histogram.sum)
+            if series and len(values) == len(series.buckets) + 2 and all(map(is_sound, values)):
+                counters[name, labels] = values
         who = msgspec.structs.replace(told.identity, life=0)
         process = self._processes.setdefault(who, _Process())
         if not process.lives.accept(told.identity.life, counters):

@@ -36,6 +36,7 @@ class ManagerStatistics:
 
     dropped_stale: int = 0
     dropped_acks: int = 0
+    malformed: int = 0  # messages
     rows: int = 0
     sizes: list[int] = field(default_factory=lambda: [0] * SIZES)
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import msgspec
 import structlog
-from google.protobuf.message import DecodeError
 
 from ardea import leash
 from ardea.config import Settings
@@ -20,10 +19,11 @@ from ardea.errors import ExitCode
 from ardea.metrics import Identity, Registry, observe_process
 from ardea.plan.definition import Definition
 from ardea.plan.wire import packing_from_bytes
+from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.incarnations import admission_of, incarnation
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import EXIT, LEAVE, Header, Order, Plan
+from ardea.protocol.wire_pb2 import EXIT, LEAVE, Order, Plan
 from ardea.state import Sight, open_state
 from ardea.state.records import MasterLocation
 from ardea.transport import (
@@ -179,7 +179,15 @@ class StreamManagerProcess:
     def _tell_metrics(self, now: float) -> None:
         if self.manager is not None:
             self.gauges.read(self.manager, now)
+        self.registry.counter("ardea_process_malformed_messages_total").value = self._malformed
         self._metrics.send([self.registry.snapshot()])
+
+    @property
+    def _malformed(self) -> int:
+        """Messages that were dropped: no message, or not their sender's to send."""
+        bound = (*self._instances.values(), *self._peers_in.values())
+        unfit = 0 if self.manager is None else self.manager.statistics.malformed
+        return sum(each.statistics.malformed for each in bound) + self.registrar.malformed + unfit
 
     def _receive(self, ready: set[Bound | Dialled], now: float) -> None:
         """Control before data.  Who calls before the plan is here is answered when it is: no need to call again."""
@@ -205,12 +213,13 @@ class StreamManagerProcess:
         if link is None:
             return
         try:
-            header = Header.FromString(frames[0])
-            if not peers:
-                self._callers.hears(link.key, header.sender, identity)
-            manager.received(link, lane, header, frames[1:], now)
-        except DecodeError:
+            header = checked(frames)
+        except MalformedError:
             (self._peers_in if peers else self._instances)[lane].statistics.malformed += 1
+            return
+        if not peers:
+            self._callers.hears(link.key, header.sender, identity)
+        manager.received(link, lane, header, frames[1:], now)
 
     def _transmit(self, link: Link, lane: Lane, message: Message) -> None:
         manager = self.manager

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ardea.errors import ProtocolError, Replaced
 from ardea.plan.definition import Definition
+from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.incarnations import applicant
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
@@ -31,6 +32,7 @@ from ardea.protocol.wire_pb2 import (
 )
 from ardea.state.records import MasterLocation
 from stream_manager.acks import ControlOutbox
+from stream_manager.adoption import check_plan
 
 LOOK_EVERY = 0.2
 BEAT_EVERY = 1.0
@@ -70,6 +72,7 @@ class Registrar:
         address: tuple[str, int, int],
     ) -> None:
         self.admission = 0
+        self.malformed = 0  # messages that were dropped
         self._find = find
         self._dial = dial
         self._definition = definition
@@ -190,25 +193,34 @@ class Registrar:
         if link is None or self._dialled is None:
             return out
         for frames in self._dialled.receive(64):
-            header = Header.FromString(frames[0])
-            if header.receiver != self._me:
-                continue  # for who has this container now, or had it: both come under one name
-            link.last_heard = now
-            if header.kind == REFUSED:
-                refusal = Refusal.FromString(frames[1])
-                error = Replaced if refusal.code == "REPLACED" else ProtocolError
-                raise error(refusal.code, refusal.message)
-            if header.kind == HELLO:
-                if link.meet(header.sender) is not None:
-                    self._register()
-            elif link.accept(Lane.CONTROL, header, sum(map(len, frames[1:]))):
-                if header.kind == ADMITTED:
-                    self.admission = Admission.FromString(frames[1]).admission
-                elif header.kind == PLAN:
-                    out.append(Plan.FromString(frames[1]))
-                elif header.kind == ORDER:
-                    out.append(Order.FromString(frames[1]))
+            try:
+                header = checked(frames)
+                if header.receiver != self._me:
+                    continue  # for who has this container now, or had it: both come under one name
+                link.last_heard = now
+                out += self._received(link, header, frames)
+            except MalformedError:
+                self.malformed += 1
         return out
+
+    def _received(self, link: Link, header: Header, frames: Message) -> list[Plan | Order]:
+        if header.kind == REFUSED:
+            refusal = Refusal.FromString(frames[1])
+            error = Replaced if refusal.code == "REPLACED" else ProtocolError
+            raise error(refusal.code, refusal.message)
+        if header.kind == HELLO:
+            if link.meet(header.sender) is not None:
+                self._register()
+        elif link.accept(Lane.CONTROL, header, sum(map(len, frames[1:]))):
+            if header.kind == ADMITTED:
+                self.admission = Admission.FromString(frames[1]).admission
+            elif header.kind == PLAN:
+                plan = Plan.FromString(frames[1])
+                check_plan(plan)
+                return [plan]
+            elif header.kind == ORDER:
+                return [Order.FromString(frames[1])]
+        return []
 
     def confirm(self) -> None:
         """Lets the master know that its last order arrived."""

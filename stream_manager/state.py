@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ardea.plan.packing import PackingPlan
+from ardea.protocol.checked import DATA
 from ardea.protocol.flow import Window
 from ardea.protocol.ids import column
 from ardea.protocol.incarnations import admission_of, incarnation
@@ -20,10 +21,8 @@ from ardea.protocol.wire_pb2 import (
     HEARTBEAT,
     HELLO,
     INIT,
-    MARKER,
     PAUSE,
     REPORT,
-    ROWS,
     TASKS,
     Credit,
     Demand,
@@ -37,6 +36,7 @@ from ardea.protocol.wire_pb2 import (
 )
 from stream_manager.greeting import pass_on
 from stream_manager.members import Members
+from stream_manager.senders import may_come_from_instance, may_come_from_manager
 from stream_manager.sources import Source
 from stream_manager.verdicts import FAILED
 
@@ -91,6 +91,9 @@ class StreamManager(Members):
 
     def received(self, link: Link, lane: Lane, header: Header, frames: Sequence[bytes], now: float) -> None:
         """One message from an instance or a peer manager."""
+        if not self._may_come(link, header, frames):
+            self.statistics.malformed += 1
+            return
         self._now = now
         link.last_heard = now
         if header.kind == HELLO:
@@ -101,18 +104,17 @@ class StreamManager(Members):
                 self._hello(link)  # it does not know yet that this manager has a new life
             return
         kind = header.kind
-        if header.credits:
-            for credit in header.credits:
-                self._credited(credit, link)
-        if kind == ROWS:
-            self._rows(link, header, frames)
-        elif kind == ACKS:
+        if kind in DATA:
+            if kind == INIT:
+                self._passed(link.key, 0, sum(map(len, frames)))
+                self.verdicts.init(link.key, column(frames[0]), column(frames[1]), now)
+            else:
+                self._rows(link, header, frames)
+            return
+        for credit in header.credits:
+            self._credited(credit, link)
+        if kind == ACKS:
             self._acks(header.target, frames)
-        elif kind == INIT:
-            self._passed(link.key, 0, sum(map(len, frames)))
-            self.verdicts.init(link.key, column(frames[0]), column(frames[1]), now)
-        elif kind == MARKER:
-            self._rows(link, header, frames)
         elif kind == REPORT:
             self._report(link, frames[0])
         elif kind == PAUSE:
@@ -121,6 +123,15 @@ class StreamManager(Members):
             self._told(link, Tasks.FromString(frames[0]).lives)
         elif kind == HEARTBEAT:
             self._heartbeat_from(link, header)
+
+    def _may_come(self, link: Link, header: Header, frames: Sequence[bytes]) -> bool:
+        """Whether that peer may send the message, which is sound by itself: each speaks for itself only."""
+        task, kind = link.key, header.kind
+        if self.instances.get(task) is not link:
+            return may_come_from_manager(task, header, frames)
+        return may_come_from_instance(task, header, frames) and (
+            self.verdicts.judges(task) or not (kind == INIT or header.opens)
+        )
 
     def _rows(self, link: Link, header: Header, frames: Sequence[bytes]) -> None:
         """A batch or marker: to a local task, or over the one link to its container's manager."""
@@ -132,6 +143,9 @@ class StreamManager(Members):
             if self.epochs.stale(header, self.plan):
                 self._refuse(header, frames)
                 return
+        if target not in (self.consumers if header.container else self.channels):
+            self._drop(header, frames)  # of no task that is fed from there
+            return
         if header.container:  # from a peer manager, whose credit pays for it
             self._deliver(header, frames)
             return

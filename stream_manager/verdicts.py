@@ -73,6 +73,10 @@ class Verdicts:
         if plan.logical[task.component].kind == "spout":
             self._judges[task.task] = Judge(task.task, task.component, self._timeout(task.component), link)
 
+    def judges(self, task: int) -> bool:
+        """Whether it is a spout of this container."""
+        return task in self._judges
+
     def init(self, task: int, roots: U64, xors: U64, now: float) -> None:
         """Opens trees."""
         judge = self._judges[task]

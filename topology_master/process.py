@@ -14,12 +14,12 @@ from typing import Any
 
 import msgspec
 import structlog
-from google.protobuf.message import DecodeError
 
 from ardea import leash
 from ardea.errors import ExitCode, NotFound, ProtocolError, StateError
 from ardea.metrics import Identity, Overview, Registry, observe_process
 from ardea.plan.definition import Definition
+from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import ANSWER, ASK, SUMMARY, Answer, Ask, Header, TaskState
@@ -262,18 +262,18 @@ class MasterProcess:
     def _received(self, identity: bytes, frames: list[bytes], now: float) -> None:
         """One message; anybody can reach the port, so that it may be anything."""
         try:
-            header = Header.FromString(frames[0])
-            body = frames[1] if len(frames) > 1 else b""
-            if header.kind == ASK:
-                answer = self._answer(Ask.FromString(body), now)
-                self._socket.send(identity, [Header(kind=ANSWER).SerializeToString(), answer.SerializeToString()])
-            elif header.kind == SUMMARY:
-                self.overview.accept(body, now)
-            elif identity.startswith(b"m") and (number := peer_number(identity)) >= 0:
-                self._callers.hears(number, header.sender, identity)
-                self.master.received(number, header, [body], now)
-        except (DecodeError, msgspec.MsgspecError, UnicodeDecodeError):
+            header = checked(frames)
+            if header.kind == SUMMARY:
+                self.overview.accept(frames[1], now)
+        except (MalformedError, msgspec.MsgspecError, UnicodeDecodeError):
             self._socket.statistics.malformed += 1
+            return
+        if header.kind == ASK:
+            answer = self._answer(Ask.FromString(frames[1]), now)
+            self._socket.send(identity, [Header(kind=ANSWER).SerializeToString(), answer.SerializeToString()])
+        elif header.kind != SUMMARY and identity.startswith(b"m") and (number := peer_number(identity)) >= 0:
+            self._callers.hears(number, header.sender, identity)
+            self.master.received(number, header, frames[1:], now)
 
     def _transmit(self, link: Link, _lane: Lane, message: Message) -> None:
         self._socket.send(self._callers.name(link.key, link.peer), message)
@@ -351,6 +351,7 @@ class MasterProcess:
         missing = len(master.missing)
         registry.gauge("ardea_tm_containers", state="missing").value = missing
         registry.gauge("ardea_tm_containers", state="registered").value = len(master.plan.containers) - missing
+        registry.counter("ardea_process_malformed_messages_total").value = malformed
         registry.gauge("ardea_tm_leader").value = 1
         registry.gauge("ardea_tm_plan_version").value = master.plan.epoch
         for number, container in master.containers.items():

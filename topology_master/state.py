@@ -147,8 +147,10 @@ class Master:
         if known.admission:
             self._heard[container] = now
         if header.kind == REGISTER:
-            self._register(container, known, Registration.FromString(frames[0]), now)
-            self._consider(now)
+            registration = Registration.FromString(frames[0])
+            if registration.container == container:  # each speaks for itself
+                self._register(container, known, registration, now)
+                self._consider(now)
         elif header.kind == REPORT:
             report = TaskReport.FromString(frames[0])
             place = self.plan.tasks.get(report.task)

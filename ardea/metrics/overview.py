@@ -6,7 +6,6 @@ and the progress line read.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -49,9 +48,18 @@ SUMMARY_USER_VALUES = (JOB_TASKS, JOB_TASKS_DONE)
 far a job is that a component runs elsewhere."""
 
 
+MOST = 1 << 53
+"""Larger values are nobody's, and sums stay there: they have to be stored and sent."""
+
+
 def add(a: Values, b: Values) -> Values:
     """Element by element."""
-    return tuple(x + y for x, y in zip(a, b, strict=True))
+    return tuple(min(x + y, MOST) for x, y in zip(a, b, strict=True))
+
+
+def is_sound(value: float) -> bool:
+    """Whether it is a number that can be added up."""
+    return -MOST <= value <= MOST
 
 
 class Lives(Generic[K]):
@@ -178,7 +186,7 @@ class Totals(msgspec.Struct):
                 its = tuple(sign * value for value in its)
                 combined[field] = add(mine, its) if mine and its else mine or its
             else:
-                combined[field] = mine if sign < 0 and field in _NOW else mine + sign * its
+                combined[field] = mine if sign < 0 and field in _NOW else min(mine + sign * its, MOST)
         return Totals(**combined)
 
 
@@ -248,7 +256,7 @@ class Overview:
             process = self._processes.setdefault((told.container, report.process, report.task), _Process())
             if process.lives.accept((told.admission, report.life), _sound(report.current), _sound(report.former)):
                 process.component, process.seen = report.component, now
-                process.gauges = {name: value for name, value in report.gauges.items() if math.isfinite(value)}
+                process.gauges = {name: value for name, value in report.gauges.items() if is_sound(value)}
 
     def expire(self, now: float) -> None:
         """Clears the gauges of whoever is silent; counters stay, for they are history."""
@@ -288,7 +296,7 @@ def _sound(values: Mapping[str, Values]) -> dict[str, Values]:
     found = {}
     for key, each in values.items():
         series = SERIES.get(key.partition(" ")[0])
-        if series and len(each) == (len(series.buckets) + 2 if series.buckets else 1) and all(map(math.isfinite, each)):
+        if series and len(each) == (len(series.buckets) + 2 if series.buckets else 1) and all(map(is_sound, each)):
             found[key] = each
     return found
 

@@ -163,6 +163,11 @@ SERIES: dict[str, Series] = {
         _counter(_P, "ardea_process_gc_collections_total", "Runs of Python's collector.", "generation"),
         _gauge(_P, "ardea_process_life", "Counts the starts of a process in place, from 1."),
         _histogram(_P, "ardea_process_loop_lag_seconds", "How late the I/O loop came to a timer."),
+        _counter(
+            _P,
+            "ardea_process_malformed_messages_total",
+            "Messages dropped: they cannot be read, or are not their sender's to send.",
+        ),
     )
 }
 

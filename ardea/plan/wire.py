@@ -5,9 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from ardea.errors import StateError
+from ardea.plan.logical import LogicalPlan
 from ardea.plan.packing import PackingPlan
+from ardea.plan.physical import PhysicalPlan
 
 _DECODER = msgspec.json.Decoder(PackingPlan)
+_MOST = 1 << 16
+"""More than the number of any task or container."""
 
 
 def packing_to_bytes(plan: PackingPlan) -> bytes:
@@ -19,8 +23,23 @@ def packing_from_bytes(data: bytes) -> PackingPlan:
     """The plan that :func:`packing_to_bytes` wrote; StateError if ``data`` is something else."""
     try:
         return _DECODER.decode(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StateError(
             f"the stored packing plan cannot be read: {error}",
             hint="It was damaged or written by another version; kill the topology and submit it again.",
         ) from error
+
+
+def plan_from_bytes(logical: LogicalPlan, packing: bytes, epoch: int) -> PhysicalPlan:
+    """The plan of a topology as its master sends it; ``logical`` may have other numbers of tasks.
+
+    Raises:
+        StateError: it is not a plan of this topology.
+    """
+    plan = PhysicalPlan.of(logical, packing_from_bytes(packing), epoch)
+    known = {component.name for component in logical}
+    read = {entry.component for component in logical for entry in component.inputs}
+    numbers = [number for task in plan.tasks.values() for number in (task.task, task.container)]
+    if not {task.component for task in plan.tasks.values()} | read <= known or not all(0 < n < _MOST for n in numbers):
+        raise StateError("the packing plan names components, tasks or containers that the topology cannot have")
+    return plan

@@ -33,7 +33,7 @@ class Supervisors:
 
     def holder(self, container: int) -> str:
         """The present one."""
-        return f"supervisor {self.replaced(container) + 1} of container {container}"
+        return f"supervisor-{self.replaced(container) + 1}-of-container-{container}"
 
     def replace(self, container: int) -> None:
         """Another one comes."""

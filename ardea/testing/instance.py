@@ -20,7 +20,8 @@ from ardea.context import TopologyContext
 from ardea.errors import ArdeaError
 from ardea.metrics import Identity, Registry
 from ardea.plan.physical import PhysicalPlan, TaskPlan
-from ardea.plan.wire import packing_from_bytes
+from ardea.plan.wire import plan_from_bytes
+from ardea.protocol.checked import checked
 from ardea.protocol.flow import Window
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
@@ -104,10 +105,10 @@ class SimulatedInstance:
         held = self.held
         try:
             while self._mail:
-                lane, (head, *frames) = self._mail.popleft()
-                header = Header.FromString(head)
+                lane, message = self._mail.popleft()
+                header = checked(message)
                 self.world.heard(self.name, manager, header)
-                gateway.received(lane, header, frames, now)
+                gateway.received(lane, header, message[1:], now)
             while self._posted and self._posted[0][0] <= now:
                 _, action, size = self._posted.popleft()
                 self._posted_bytes -= size
@@ -147,7 +148,7 @@ class SimulatedInstance:
             self._wake()
 
     def _planned(self, message: Plan) -> None:
-        plan = PhysicalPlan.of(self._logical, packing_from_bytes(message.packing), message.epoch)
+        plan = plan_from_bytes(self._logical, message.packing, message.epoch)
         if self.task.task not in plan.tasks:
             return
         if message.epoch > self._epoch:

@@ -11,10 +11,11 @@ import msgspec
 
 from ardea.errors import ProtocolError
 from ardea.plan.wire import packing_from_bytes
+from ardea.protocol.checked import checked
 from ardea.protocol.incarnations import incarnation
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import EXIT, LEAVE, Header, Order, Plan
+from ardea.protocol.wire_pb2 import EXIT, LEAVE, Order, Plan
 from ardea.state import Fenced, Unavailable
 from ardea.state.records import MasterLocation
 from ardea.testing.audit import InvariantError
@@ -160,8 +161,8 @@ class SimulatedManager:
 
     def _receive(self, manager: StreamManager, now: float) -> None:
         while self._mail:
-            sender, lane, (head, *frames) = self._mail.popleft()
-            header = Header.FromString(head)
+            sender, lane, message = self._mail.popleft()
+            header = checked(message)
             self.world.heard(self.name, sender.name, header)
             task = self.world.tasks.get(sender.name)
             link = None
@@ -170,7 +171,7 @@ class SimulatedManager:
             elif task.container == self.container:
                 link = manager.instances.get(task.task)
             if link is not None:
-                manager.received(link, lane, header, frames, now)
+                manager.received(link, lane, header, message[1:], now)
 
     def _transmit(self, link: Link, lane: Lane, message: Message) -> None:
         assert self.manager is not None
@@ -298,11 +299,11 @@ class SimulatedMaster:
             raise Fenced("the lease may be another's")
 
     def _received(self, sender: SimulatedManager, message: Message, now: float) -> None:
-        (head, *frames), known = message, self.master.containers.get(sender.container)
-        header = Header.FromString(head)
+        known = self.master.containers.get(sender.container)
+        header = checked(message)
         self.world.heard(MASTER, sender.name, header)
         before = 0 if known is None else known.link.statistics.received
-        self.master.received(sender.container, header, frames, now)
+        self.master.received(sender.container, header, message[1:], now)
         if known is not None and known.holder != sender.holder and known.link.statistics.received > before:
             raise InvariantError(f"the master took for {known.holder}'s what {sender.holder} has sent: {header}")
 

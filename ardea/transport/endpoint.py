@@ -17,9 +17,10 @@ from typing import Any
 import zmq
 
 from ardea.errors import ClusterError
+from ardea.protocol.checked import MalformedError
 from ardea.protocol.lane import Message
 from ardea.transport.curve import Door, Keyring, introduce
-from ardea.transport.framing import MalformedError, pack, unpack
+from ardea.transport.framing import pack, unpack
 from ardea.transport.sockets import LINGER_MS, Context, make_socket
 
 ZERO_COPY_FROM = 256 * 1024

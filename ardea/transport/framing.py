@@ -10,15 +10,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 
+from ardea.protocol.checked import MalformedError
+
 MOST_FRAMES = 64
 LARGEST_FRAME = 1 << 20
 """Bytes.  As many as are sent together (``heron.streammgr.cache.drain.size.bytes``): hardly anything has to be cut."""
 
 _TABLES = [struct.Struct(f"<{count + 1}I") for count in range(MOST_FRAMES + 1)]
-
-
-class MalformedError(Exception):
-    """Bytes that :func:`pack` does not write."""
 
 
 def pack(frames: Sequence[bytes], copied_below: int) -> list[bytes]:

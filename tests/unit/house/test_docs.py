@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from ardea import Topology
+from ardea.protocol.checked import DATA
 from ardea.protocol.link import UNSEQUENCED
 from ardea.protocol.wire_pb2 import ANSWER, ASK, KIND_UNSET, ORDER_UNSET, SUMMARY, Header, Kind, Order, OrderKind
-from heron_instance.gateway import DATA_KINDS
 
 ROOT = Path(__file__).parents[3]
 PROTOCOL = ROOT / "docs" / "protocol.md"
@@ -75,7 +75,7 @@ def test_every_message_has_its_row_with_number_lane_and_sequence():
     expected = {
         name: [
             str(number),
-            "data" if number in DATA_KINDS else "control",
+            "data" if number in DATA else "control",
             "no" if number in UNSEQUENCED | {ASK, ANSWER, SUMMARY} else "yes",
         ]
         for name, number in Kind.items()

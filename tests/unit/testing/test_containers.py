@@ -60,12 +60,12 @@ def test_a_container_that_was_replaced_is_refused_when_it_goes_on(seed):
         halves.advance(LONG - 0.1)
         replaced = list(world.replaced)
         assert {process.name for process in replaced} >= {"manager-1"}
-        assert world.store.holders()[1] == "supervisor 2 of container 1"
+        assert world.store.holders()[1] == "supervisor-2-of-container-1"
         sent = [process.manager.peers[2].statistics.sent for process in replaced if process.name == "manager-1"]
         halves.run_until(lambda: not world.replaced, 10)
         [manager] = [process for process in replaced if process.name == "manager-1"]
         assert manager.manager.peers[2].statistics.sent > sent[0]
-        assert world.store.holders()[1] == "supervisor 2 of container 1"
+        assert world.store.holders()[1] == "supervisor-2-of-container-1"
         finishes(halves)
 
 
@@ -110,7 +110,7 @@ def test_a_killed_container_comes_back_as_another():
         halves.advance(1)
         halves.kill("container-2")
         halves.kill("container-0")
-        halves.run_until(lambda: halves._world.store.holders()[2] == "supervisor 2 of container 2", 20)
+        halves.run_until(lambda: halves._world.store.holders()[2] == "supervisor-2-of-container-2", 20)
         assert (halves.life("manager-2"), halves.life("manager-1"), halves.life(MASTER)) == (2, 1, 2)
         finishes(halves)
 

@@ -5,8 +5,9 @@ import zmq
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ardea.protocol.checked import MalformedError
 from ardea.transport import Bound, Dialled, context, ipc_address
-from ardea.transport.framing import MOST_FRAMES, MalformedError, pack, unpack
+from ardea.transport.framing import MOST_FRAMES, pack, unpack
 
 messages = st.lists(st.binary(max_size=40), max_size=6)
 

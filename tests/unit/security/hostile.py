@@ -1,0 +1,404 @@
+"""Hostile messages of every kind, and both ends of every link to send them to."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import deque
+from threading import get_ident
+from typing import Any
+
+import numpy as np
+from google.protobuf.descriptor import FieldDescriptor
+from hypothesis import strategies as st
+
+from ardea import Bolt, Topology
+from ardea.config import Settings
+from ardea.context import TopologyContext
+from ardea.errors import ProtocolError, StateError
+from ardea.metrics import Identity, Overview, Registry
+from ardea.plan.definition import Definition
+from ardea.plan.shape import shape_of, shape_to_bytes
+from ardea.plan.wire import packing_from_bytes, packing_to_bytes, plan_from_bytes
+from ardea.protocol.checked import DATA, MalformedError, checked
+from ardea.protocol.flow import Window
+from ardea.protocol.incarnations import applicant, incarnation
+from ardea.protocol.lane import Lane
+from ardea.protocol.link import Link
+from ardea.protocol.wire_pb2 import (
+    ACKS,
+    ADMITTED,
+    HELLO,
+    INIT,
+    ORDER,
+    PLAN,
+    REFUSED,
+    REGISTER,
+    REPORT,
+    ROWS,
+    SUMMARY,
+    TASKS,
+    VERDICTS,
+    Address,
+    Admission,
+    Header,
+    Hello,
+    Kind,
+    Order,
+    Plan,
+    Refusal,
+    Registration,
+    TaskReport,
+    Tasks,
+)
+from ardea.state.records import MasterLocation, RunState
+from ardea.testing import CollectBolt, RowsSpout
+from ardea.testing.state import MemoryStore
+from heron_instance.bolt import BoltExecutor
+from heron_instance.executor import Environment, Executor
+from heron_instance.gateway import Gateway
+from heron_instance.instruments import Instruments
+from heron_instance.queues import BoundedQueue
+from heron_instance.spout import SpoutExecutor
+from scheduler.packing import packing_for
+from stream_manager.gauges import Gauges
+from stream_manager.registration import Registrar
+from stream_manager.state import StreamManager
+from topology_master.state import Master
+
+
+class Passes(Bolt):
+    outputs = ("word",)
+
+    def process(self, tup):
+        self.emit((tup[0],))
+
+
+class Words(Topology):
+    words = RowsSpout.of(["word"], [["a"], ["b"]]).spec(par=2)
+    passed = Passes.spec(inputs=[words], par=2)
+    kept = CollectBolt.spec(inputs=[passed], par=2)
+
+
+LOGICAL = Words.plan({"topology.stmgrs": 2})
+PACKING = packing_to_bytes(packing_for(LOGICAL.config).pack(LOGICAL))
+DEFINITION = Definition(topology="words", state="", location="", config={}, shape=shape_of(LOGICAL), packing=PACKING)
+PHYSICAL = plan_from_bytes(LOGICAL, PACKING, 1)
+SPOUT, BOLT = (
+    next(task.task for task in PHYSICAL.tasks_in(1) if task.component == name) for name in ("words", "passed")
+)
+
+# --- messages ---------------------------------------------------------------------------------------------------
+
+BODIES = {
+    HELLO: Hello,
+    REFUSED: Refusal,
+    PLAN: Plan,
+    TASKS: Tasks,
+    REPORT: TaskReport,
+    ORDER: Order,
+    REGISTER: Registration,
+    ADMITTED: Admission,
+}
+COLUMNS = {INIT: 2, ACKS: 5, VERDICTS: 4}
+small = st.integers(0, 7)
+_u32 = small | st.sampled_from([(1 << 16) + 1, (1 << 32) - 1])
+_u64 = _u32 | st.sampled_from([1 << 32, 1 << 48, 1 << 63, (1 << 64) - 1])
+_texts = st.sampled_from(["", "words", "\x1b[2J", "x" * 300, DEFINITION.shape.digest, "a b"])
+_known = st.sampled_from([PACKING, shape_to_bytes(DEFINITION.shape), PACKING[:40], PACKING.replace(b'"words"', b'"w"')])
+_SCALARS: dict[int, st.SearchStrategy[Any]] = {
+    FieldDescriptor.TYPE_UINT32: _u32,
+    FieldDescriptor.TYPE_UINT64: _u64,
+    FieldDescriptor.TYPE_BOOL: st.booleans(),
+    FieldDescriptor.TYPE_ENUM: st.integers(0, 40),
+    FieldDescriptor.TYPE_FLOAT: st.sampled_from([0.0, 0.5, 1.0, -1.0, float("inf"), float("nan")]),
+    FieldDescriptor.TYPE_STRING: _texts,
+    FieldDescriptor.TYPE_BYTES: st.binary(max_size=20) | _known,
+}
+
+
+@st.composite
+def bodies(draw: st.DrawFn, descriptor: Any, make: Any) -> Any:
+    """A protobuf message with any of its fields set to anything."""
+    message = make()
+    for field in draw(st.lists(st.sampled_from([*descriptor.fields]), max_size=8, unique_by=lambda f: f.name)):
+        if field.message_type is not None and field.message_type.GetOptions().map_entry:
+            key, value = (field.message_type.fields_by_name[name] for name in ("key", "value"))
+            getattr(message, field.name)[draw(_SCALARS[key.type])] = draw(_SCALARS[value.type])
+        elif field.message_type is not None:
+            part = draw(bodies(field.message_type, field.message_type._concrete_class))
+            target = getattr(message, field.name)
+            (target.append if field.is_repeated else target.CopyFrom)(part)
+        elif field.is_repeated:
+            getattr(message, field.name).append(draw(_SCALARS[field.type]))
+        else:
+            setattr(message, field.name, draw(_SCALARS[field.type]))
+    return message
+
+
+_columns = st.lists(st.sampled_from([0, 1, 1 << 48, (1 << 48) + 1, (3 << 48) + 5, (1 << 64) - 1]), max_size=4).map(
+    lambda ids: np.array(ids, dtype="<u8").tobytes()
+)
+_anything = st.binary(max_size=12)
+
+
+@st.composite
+def payloads(draw: st.DrawFn, kind: int, rows: int) -> list[bytes]:
+    """What a message of that kind has, or something else."""
+    if draw(small) == 0:
+        return draw(st.lists(_anything, max_size=5))
+    if kind in BODIES:
+        return [draw(bodies(BODIES[kind].DESCRIPTOR, BODIES[kind])).SerializeToString()]
+    if kind == ROWS:
+        values = draw(st.sampled_from([b"\x91\x91\xa1a", b"\x92\x91\xa1a\x91\xa1b", b"\xc1", b""]) | _anything)
+        ids = np.arange(rows % 9, dtype="<u8").tobytes()
+        offsets = np.array(draw(st.lists(small, min_size=rows % 9 + 1, max_size=rows % 9 + 1)), dtype="<u4").tobytes()
+        return [values, *draw(st.sampled_from([[], [ids, ids], [offsets, ids, ids], [ids]]))]
+    return [draw(_columns) for _ in range(COLUMNS.get(kind, 0))]
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> tuple[Header, list[bytes]]:
+    """A header of any kind, most often with a payload that suits it."""
+    header = draw(bodies(Header.DESCRIPTOR, Header))
+    header.kind = draw(st.sampled_from([*Kind.values()]) | st.integers(0, 99))
+    return header, draw(payloads(header.kind, header.rows))
+
+
+# --- ends of links ----------------------------------------------------------------------------------------------
+
+
+class End:
+    """One process, as far as it hears one peer; ``link`` is its own of that peer."""
+
+    link: Link | None
+    dropped = 0
+
+    def receive(self, lane: Lane, header: Header, frames: list[bytes]) -> None:
+        """As its loop does with what is sound by itself."""
+        raise NotImplementedError
+
+    @property
+    def malformed(self) -> int:
+        """How many messages it has dropped, and counted."""
+        return self.dropped
+
+    def goes_on(self) -> None:
+        """What its loop does besides: timers, metrics, messages of its own."""
+        raise NotImplementedError
+
+    def hears(self, header: Header, frames: list[bytes], *, knows: bool) -> None:
+        """``knows``: who sends it knows the incarnations, the next number and the plan, as a real peer does."""
+        lane = Lane.DATA if header.kind in DATA else Lane.CONTROL
+        if knows and self.link is not None:
+            header.sender, header.receiver = self.link.peer or 1, self.link.me
+            header.sequence, header.epoch = self.link.lanes[lane].received + 1, 1
+        try:
+            sound = checked([header.SerializeToString(), *frames])
+        except MalformedError:
+            self.dropped += 1
+        else:
+            self.receive(lane, sound, frames)
+        self.goes_on()
+
+
+def nowhere(*_: object) -> None:
+    """Sends nothing to nobody."""
+
+
+class Manager(End):
+    """A stream manager that hears a task of its own, or the other manager."""
+
+    def __init__(self, task: int = 0) -> None:
+        self.now = 0.0
+        self.registry = Registry(Identity("words", 1, "stream-manager"))
+        self.gauges = Gauges(self.registry)
+        self.manager = StreamManager(1, incarnation(1, 1), "words", nowhere, lambda r: r.SerializeToString())
+        addresses = [Address(container=n, host="h", data_port=1, control_port=2, incarnation=1 << 32) for n in (1, 2)]
+        plan = Plan(epoch=1, build=1, shape=shape_to_bytes(DEFINITION.shape), packing=PACKING, addresses=addresses)
+        self.manager.planned(plan, packing_from_bytes(PACKING))
+        self.tasks = {t.task: t.name for t in PHYSICAL.tasks_in(1)}
+        for number, link in self.manager.instances.items():
+            self.link = link
+            self._meets(Hello(topology="words", task=number, epoch=1, build=1), 1)
+        self.link = self.manager.peers[2]
+        lives = {t.task: 1 << 32 | 1 for t in PHYSICAL.tasks_in(2)}
+        self._meets(
+            Hello(topology="words", digest=DEFINITION.shape.digest, epoch=1, container=2, tasks=lives), 1 << 32 | 1
+        )
+        if task:
+            self.link = self.manager.instances[task]
+
+    def _meets(self, hello: Hello, life: int) -> None:
+        header = Header(kind=HELLO, sender=life, receiver=self.manager.me)
+        self.receive(Lane.CONTROL, header, [hello.SerializeToString()])
+        assert self.link.peer == life
+
+    def receive(self, lane: Lane, header: Header, frames: list[bytes]) -> None:
+        self.manager.received(self.link, lane, header, frames, self.now)
+
+    @property
+    def malformed(self) -> int:
+        return self.dropped + self.manager.statistics.malformed
+
+    def goes_on(self) -> None:
+        self.now += 0.4
+        self.manager.tick(self.now)
+        self.gauges.read(self.manager, self.now)
+        self.registry.snapshot()
+
+
+class ManagersMaster(End):
+    """A stream manager that hears its master."""
+
+    def __init__(self) -> None:
+        self.address, self.mail, self.now = "", deque(), 0.0
+        self.manager = Manager()
+        location = MasterLocation(host="h", port=1, term=1, pid=1)
+        self.registrar = Registrar(lambda: location, lambda address: self, DEFINITION, 1, "me", 1, ("h", 1, 2))
+        self.registrar.tick(0.0)
+        self.link = self.registrar._link
+        hello = Header(kind=HELLO, sender=1, receiver=applicant("me", 1)).SerializeToString()
+        self.mail.append([hello, Hello().SerializeToString()])
+        self.registrar.receive(0.0)
+        assert self.link.up
+
+    def send(self, frames: object) -> bool:
+        return True
+
+    def close(self) -> None:
+        pass
+
+    def hears(self, header: Header, frames: list[bytes], *, knows: bool) -> None:
+        if knows:
+            header.sender, header.receiver = 1, self.link.me
+            header.sequence = self.link.lanes[Lane.CONTROL].received + 1
+        self.mail.append([header.SerializeToString(), *frames])
+        try:
+            news = self.registrar.receive(self.now)
+        except ProtocolError:
+            assert header.kind == REFUSED  # which is the master's to say
+            return
+        for each in news:
+            if isinstance(each, Plan):
+                self.manager.manager.planned(each, packing_from_bytes(each.packing))
+            else:
+                self.manager.manager.ordered(each)
+        self.now += 0.4
+        self.registrar.tick(self.now)
+        self.manager.goes_on()
+
+    def receive(self, limit: int) -> list[list[bytes]]:  # type: ignore[override]
+        """As a connection."""
+        mail, self.mail = [*self.mail], deque()
+        return mail
+
+
+class TheMaster(End):
+    """A topology master that hears the manager of container 1."""
+
+    def __init__(self) -> None:
+        self.now, self.overview, store = 0.0, Overview(), MemoryStore(RunState.RUNNING, DEFINITION)
+        self.master = Master(DEFINITION, None, 1, store, nowhere, found=store.held, now=0.0)
+        self.link = None
+        common = {"topology": "words", "digest": DEFINITION.shape.digest, "container": 1, "holder": "me"}
+        self._says(HELLO, Hello(**common), 0)
+        self.link = self.master.containers[1].link
+        address = Address(container=1, host="h", data_port=1, control_port=2)
+        self._says(REGISTER, Registration(**common, address=address), 1)
+        assert self.master.containers[1].registered
+
+    def _says(self, kind: int, body: Any, sequence: int) -> None:
+        header = Header(kind=kind, sender=applicant("me", 1), receiver=1, sequence=sequence)
+        self.hears(header, [body.SerializeToString()], knows=False)
+
+    def receive(self, lane: Lane, header: Header, frames: list[bytes]) -> None:
+        if header.kind != SUMMARY:
+            self.master.received(1, header, frames, self.now)
+
+    def goes_on(self) -> None:
+        self.now += 0.4
+        self.master.tick(self.now)
+        self.master.ending.facts(RunState.ENDING, None)
+
+
+class Instance(End):
+    """A task that hears its manager, executor and all."""
+
+    def __init__(self, component: str) -> None:
+        self.now, self.logical = 0.0, LOGICAL
+        self.number = {"words": SPOUT, "passed": BOLT}[component]
+        task = PHYSICAL.tasks[self.number]
+        self.registry = Registry(Identity("words", 1, task.name, component, self.number))
+        self.held, self.held_bytes, self.sent = False, 0, []
+        self.inbox = BoundedQueue("data_in", 100, 1 << 20)
+        user = LOGICAL[component].cls()
+        env = Environment(
+            plan=PHYSICAL,
+            task=task,
+            life=1,
+            component=user,
+            settings=Settings.of(LOGICAL.config),
+            config=LOGICAL.config,
+            context=TopologyContext(PHYSICAL, self.number, LOGICAL.config),
+            inbox=self.inbox,
+            output=self,
+            window=Window(1 << 20, 5.0),
+            instruments=Instruments(self.registry),
+            clock=lambda: self.now,
+            rng=np.random.default_rng(1),
+        )
+        self.executor: Executor = (SpoutExecutor if component == "words" else BoltExecutor)(env)
+        self.executor.thread = get_ident()
+        self.executor.set_active(active=True)
+        shape = DEFINITION.shape
+        self.gateway = Gateway(
+            self.number, 1, "words", shape.digest, shape.digests, (1, 1), env.window, nowhere, self._deliver,
+            self._planned, lambda: self.inbox.put(self.executor.manager_reborn),
+        )  # fmt: skip
+        self.link = self.gateway.link
+        hello = Hello(topology="words", digest=shape.digest, epoch=1, build=1)
+        self.hears(Header(kind=HELLO, sender=1, receiver=1), [hello.SerializeToString()], knows=False)
+        assert self.link.up
+
+    # as the executor sees it
+
+    def put(self, message: Any) -> None:
+        self.sent.append(message)
+        self.gateway.offer(message)
+
+    def wait_room(self, most: int, timeout: float) -> bool:
+        return True
+
+    def taken(self, header: Header, size: int) -> None:
+        self.gateway.taken(header, size)
+
+    # as the gateway does
+
+    def _deliver(self, header: Header, frames: Any, size: int) -> None:
+        self.inbox.put((header, frames), size)
+
+    def _planned(self, message: Plan) -> None:
+        try:
+            plan = plan_from_bytes(self.logical, message.packing, message.epoch)
+        except StateError:
+            self.dropped += 1
+            return
+        if self.number in plan.tasks:
+            self.inbox.put(lambda: self.executor.planned(plan, message.tasks))
+
+    def receive(self, lane: Lane, header: Header, frames: list[bytes]) -> None:
+        its_to_say = ProtocolError if header.kind in (REFUSED, HELLO) else ()
+        with contextlib.suppress(its_to_say):
+            self.gateway.received(lane, header, frames, self.now)
+
+    @property
+    def malformed(self) -> int:
+        return self.dropped + self.gateway.malformed + self.executor.instruments.malformed
+
+    def goes_on(self) -> None:
+        self.now += 0.4
+        while (item := self.inbox.take()) is not None:
+            self.executor.handle(item)
+        self.executor.advance(self.now)
+        self.gateway.tick(self.now)
+        self.registry.snapshot()
