@@ -464,6 +464,7 @@ def _leave(reason: str, file: Path | None) -> None:
 def main() -> int:
     """The command; returns its exit code."""
     leash.attach()
+    kernel.allow_files()
     parser = argparse.ArgumentParser(prog="python -m ardea.supervisor", description="Runs processes until they end.")
     parser.add_argument("--folder", type=Path, required=True, help="where logs, lives, exits and status go")
     parser.add_argument("--spec", type=Path, required=True, help="the processes and the policy, as JSON")

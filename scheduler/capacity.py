@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ardea.errors import ClusterError
 from ardea.plan import PackingPlan
+from ardea.supervision import kernel
 
 PROCESS_BYTES = 60_000_000
 PROCESS_THREADS = 8
@@ -37,7 +38,6 @@ class Machine:
     @classmethod
     def here(cls) -> Machine:
         """This one, at this moment."""
-        hard_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         user_limit = resource.getrlimit(resource.RLIMIT_NPROC)[0] if os.geteuid() else resource.RLIM_INFINITY
         return cls(
             memory=_least(_available_memory(), _cgroup("memory.max", "memory.current")),
@@ -47,7 +47,7 @@ class Machine:
                 _cgroup("pids.max", "pids.current"),
                 None if user_limit == resource.RLIM_INFINITY else user_limit,
             ),
-            files=None if hard_files == resource.RLIM_INFINITY else hard_files,
+            files=kernel.open_files(),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,22 +23,21 @@ class Departure:
         """``folder``: the manager's own."""
         self._folder, self._container, self._registrar = folder, container, registrar
         self._next = 0.0
+        self._may_leave = False
 
     def look(self, now: float) -> float:
         """Each second; returns when to be called again.  Where no master answers, there is nobody to wait for."""
         if now < self._next:
             return self._next
         self._next = now + LOOK
-        if not self._registrar.departs and any(self._folder.parent.glob(f"*/{LEAVING}")):
-            self._registrar.depart()
-        if self._registrar.departs and self._registrar.alone:
-            self._leave()
+        with contextlib.suppress(OSError):  # no descriptor is free, for example: it looks again
+            if not self._registrar.departs and any(self._folder.parent.glob(f"*/{LEAVING}")):
+                self._registrar.depart()
+            if self._may_leave or (self._registrar.departs and self._registrar.alone):
+                (self._folder / LEFT).touch()
         return self._next
 
     def ordered(self, order: Order) -> None:
         """Others have left, or this one may."""
         if self._registrar.departs and self._container in order.containers:
-            self._leave()
-
-    def _leave(self) -> None:
-        (self._folder / LEFT).touch()
+            self._may_leave, self._next = True, 0.0

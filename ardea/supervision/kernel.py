@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -14,6 +16,8 @@ from ardea.supervision.machine import Look
 _TICK = os.sysconf("SC_CLK_TCK")
 _PR_SET_CHILD_SUBREAPER = 36
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+MOST_FILES = 1 << 16
+"""Enough for a thousand containers, and for strangers who connect; some programs look at each that they may have."""
 
 
 def look(pid: int) -> Look | None:
@@ -37,6 +41,20 @@ def adopt() -> bool:
         return bool(ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0)
     else:  # noqa: RET505 -- mypy looks at one branch or the other
         return False
+
+
+def open_files() -> int:
+    """How many files a supervised process may have open: all that the system allows it, up to ``MOST_FILES``."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+
+
+def allow_files() -> None:
+    """From now on this process, and what it starts, may open as many: a shell's limit is 1,024 on most systems."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < open_files():
+        with contextlib.suppress(ValueError, OSError):  # macOS allows less than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (open_files(), hard))
 
 
 class Apart(TypedDict, total=False):
