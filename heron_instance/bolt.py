@@ -112,7 +112,7 @@ class BoltExecutor(Anchored):
                     with self.user_code:
                         process_batch(TupleBatch(batch.rows[start:end], batch))
                     return end
-                inputs = list(batch.rows[start:end])
+                inputs = batch.rows[start:end] if type(batch.rows) is list else list(batch.rows[start:end])
                 # One at a time: who is done with a tuple leaves its memory, still in the cache, to the next.
                 tuples = map(Tuple, inputs, range(start, end), repeat(batch))
                 with self.user_code:
