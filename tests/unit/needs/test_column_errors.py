@@ -157,12 +157,10 @@ def test_arriving_columns_are_cast():
 def test_columns_that_rows_cannot_have_end_the_task():
     """A row bolt cannot read nanoseconds; it says which column, and of whom, and no restart can help."""
     batch = pa.record_batch({"n": pa.array([1], pa.timestamp("ns")), "word": ["a"]})
-    task = SimpleNamespace(
-        env=SimpleNamespace(task=SimpleNamespace(name="sink-0")), decode_columns=BoltExecutor.decode_columns
-    )
+    task = SimpleNamespace(env=SimpleNamespace(task=SimpleNamespace(name="sink-0")))
     with pytest.raises(UserError) as caught:
         BoltExecutor.read(
-            task, Header(codec=ARROW), [encode_batch(batch)], "spout", StreamPlan("default", ("n", "word"))
+            task, Header(codec=ARROW, rows=1), [encode_batch(batch)], "spout", StreamPlan("default", ("n", "word"))
         )
     assert "sink-0, stream default of spout: column n of timestamp[ns]" in caught.value.message
 
