@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from ardea.versions import __version__ as __version__
+
 if TYPE_CHECKING:
     from ardea.component import Bolt as Bolt
     from ardea.component import Component as Component
@@ -42,8 +44,6 @@ if TYPE_CHECKING:
     from ardea.tuples import ColumnBatch as ColumnBatch
     from ardea.tuples import Tuple as Tuple
     from ardea.tuples import is_tick as is_tick
-
-__version__ = "0.1.0.dev0"
 
 _NAMES = {
     "ardea.component": ("Bolt", "Component", "GlobalStreamId", "Spec", "Spout", "Stream"),

@@ -14,6 +14,8 @@
      |    +-- Unreachable     nobody answers within the deadline
      |    +-- TimedOut        what was asked for has not happened in time
      +-- ProtocolError        two processes disagree; ``code`` says how (docs/protocol.md)
+          +-- Replaced        another container has the place
+          +-- OtherVersion    they are of different versions of Ardea
 
 A message says what happened, where, what happens next, and what to do.
 """
@@ -165,6 +167,17 @@ class Replaced(ProtocolError):  # noqa: N818
     """Another container was admitted in the place of this one's, which has to end."""
 
     exit_code = ExitCode.REPLACED
+
+
+class OtherVersion(ProtocolError):  # noqa: N818
+    """A peer, or the topology that this process was started for, is of another version: starting again cannot help."""
+
+    exit_code = ExitCode.PERMANENT
+
+
+def refused(code: str, message: str) -> ProtocolError:
+    """What a peer's refusal means to this process."""
+    return {"REPLACED": Replaced, "OTHER_VERSION": OtherVersion}.get(code, ProtocolError)(code, message)
 
 
 def without_key(text: str) -> str:

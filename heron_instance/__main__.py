@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("--state", type=Path, help="the folder with what opens the task's own state manager")
     args = parser.parse_args()
     try:
-        definition = Definition.read(args.definition)
+        definition = Definition.to_run(args.definition)
         with leash.beating(in_user_code=True):
             code = Code.read(args.definition.parent, definition.code)
             plan = definition.rescaled(loader.load(definition.location, code).plan(definition.config))

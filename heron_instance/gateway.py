@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ardea.errors import ProtocolError
+from ardea.errors import OtherVersion, ProtocolError
 from ardea.protocol.checked import DATA
 from ardea.protocol.flow import Channel, Window
 from ardea.protocol.ids import U64
@@ -35,9 +35,9 @@ from ardea.protocol.wire_pb2 import (
     Plan,
     Refusal,
 )
+from ardea.versions import PROTOCOL, protocol_differs
 from heron_instance.outlet import OutMessage
 
-PROTOCOL = 1
 HEARTBEAT_EVERY = 1.0
 HELLO_EVERY = 0.2
 FROM_MANAGER = frozenset(
@@ -138,6 +138,8 @@ class Gateway:
                 self._planned(plan)
 
     def _met(self, header: Header, hello: Hello) -> None:
+        if why := protocol_differs(f"task {self.task}", "its stream manager", hello.protocol):
+            raise OtherVersion("OTHER_VERSION", why)
         if hello.build != self._hello.build:
             return  # this process is about to be started again, or its manager about to hear of the update
         if hello.epoch == self._hello.epoch and hello.digest != self._hello.digest:

@@ -25,7 +25,7 @@ def main() -> int:
     parser.add_argument("--keys", type=Path, help="the folder with the container's secret key")
     args = parser.parse_args()
     try:
-        definition = Definition.read(args.definition)
+        definition = Definition.to_run(args.definition)
         process = MetricsManagerProcess(definition, args.container, args.folder, args.address, args.host, args.keys)
         return leash.ended(process.run())
     except ArdeaError as error:

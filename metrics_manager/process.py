@@ -11,14 +11,15 @@ from pathlib import Path
 
 from ardea import leash
 from ardea.config import Settings
-from ardea.errors import ExitCode, StateError
+from ardea.errors import ExitCode, StateError, refused
 from ardea.metrics import Identity
 from ardea.plan.definition import Definition
-from ardea.protocol.wire_pb2 import SUMMARY, Header
+from ardea.protocol.wire_pb2 import REFUSED, SUMMARY, Header, Refusal
 from ardea.state import Sight, Versioned, open_state, paths
 from ardea.state.records import Incarnations, decode
 from ardea.supervision import records
 from ardea.transport import LINGER_MS, Bound, Dialled, Keyring, Poller, caller, context, holder
+from ardea.versions import PROTOCOL
 from metrics_manager.server import MetricsManager
 from metrics_manager.sinks import load_sinks
 
@@ -139,6 +140,9 @@ class MetricsManagerProcess:
         """Cumulative, so that a lost one heals with the next.
 
         Only once this container's admission is known: the master orders by it what pods have counted in one place.
+
+        Raises:
+            OtherVersion: the master has refused the last one.
         """
         if (location := self._sight.master) is None or not self._admission:
             return
@@ -147,7 +151,12 @@ class MetricsManagerProcess:
             if self._master is not None:
                 self._master.close()
             self._master = Dialled(self._context, self._identity, address, self._keys, holder(MASTER))
-        self._master.send([Header(kind=SUMMARY).SerializeToString(), self.manager.summary(self._admission)])
+        head = Header(kind=SUMMARY, protocol=PROTOCOL).SerializeToString()
+        self._master.send([head, self.manager.summary(self._admission)])
+        for head, *frames in self._master.receive(16):
+            if Header.FromString(head).kind == REFUSED:
+                refusal = Refusal.FromString(frames[0])
+                raise refused(refusal.code, refusal.message)
 
     def _found_admissions(self, node: Versioned | None) -> None:
         if node is None:

@@ -11,7 +11,7 @@ from typing import Self
 
 import msgspec
 
-from ardea.errors import ArdeaError, NotFound, Unreachable
+from ardea.errors import ArdeaError, ClusterError, NotFound, Unreachable
 from ardea.metrics import ProcessTotals, Totals
 from ardea.plan.definition import Definition
 from ardea.plan.resource import Resource
@@ -19,10 +19,15 @@ from ardea.protocol.wire_pb2 import ANSWER, ASK, REOPENED, Answer, Ask, Header, 
 from ardea.state import Sight, StateManager
 from ardea.state.records import RunState
 from ardea.transport import Dialled, Keyring, Poller, context, holder
+from ardea.versions import PROTOCOL, protocol_differs
 from scheduler.keys import MASTER_CONTAINER, keys_of
 from topology_master.updates import Progress
 
 PATIENCE = 5.0
+
+
+class Unreadable(ClusterError):  # noqa: N818 -- as its siblings in ardea.errors
+    """The master has done what it was asked for, and answers as another version does."""
 
 
 class TaskStatus(msgspec.Struct, frozen=True):
@@ -127,23 +132,36 @@ class MasterClient:
         if link is None:
             return False
         ask = Ask(verb=verb, token=token, arguments=arguments, body=body)
-        return link.send([Header(kind=ASK).SerializeToString(), ask.SerializeToString()])
+        return link.send([Header(kind=ASK, protocol=PROTOCOL).SerializeToString(), ask.SerializeToString()])
 
     def receive(self) -> Status | None:
         """The newest answer that has come; None: nothing has.
 
         Raises:
             ArdeaError: the master refused what was asked.
+            Unreadable: it did not, and answers as another version.
         """
         newest: Status | None = None
         for frames in self._link.receive(16) if self._link is not None else ():
-            if Header.FromString(frames[0]).kind != ANSWER:
+            header = Header.FromString(frames[0])
+            if header.kind != ANSWER:
                 continue
             answer = Answer.FromString(frames[1])
             if not answer.ok:
                 raise ArdeaError(f"the master of {self._topology} refused: {answer.message} ({answer.code})")
-            newest = msgspec.json.decode(answer.body, type=Status)
+            newest = self._read(answer.body, header.protocol)
         return newest
+
+    def _read(self, body: bytes, protocol: int) -> Status:
+        """What a master of any protocol says, as long as all is there that this version needs."""
+        try:
+            return msgspec.json.decode(body, type=Status)
+        except msgspec.MsgspecError as error:
+            master = f"the master of {self._topology}"
+            why = protocol_differs("this verb", master, protocol, "what it answers cannot be read")
+            raise Unreadable(
+                why or f"what {master} answers cannot be read: {error}", hint="use the version that submitted it"
+            ) from error
 
     def wait(self, seconds: float) -> None:
         """Until an answer or a wake-up, or the time has passed."""

@@ -23,6 +23,7 @@ from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_from_bytes, packing_to_bytes
 from ardea.state import paths
 from ardea.state.records import TopologyRecord
+from ardea.versions import FORMAT
 from metrics_manager.sinks import check_sinks
 from scheduler.packing import packing_for
 
@@ -67,6 +68,7 @@ class Submission:
             packing=packing_to_bytes(packing),
             active=Settings.of(plan.config).initial_status == "ACTIVE",
             code=code.digest,
+            format=FORMAT,
         )
         check_size(definition, packing)
         return cls(plan, packing, definition, topology.__qualname__, code)
@@ -89,6 +91,7 @@ class Submission:
             submitted_at=now or datetime.now(UTC),
             submitted_from=socket.gethostname(),
             ardea_version=__version__,
+            format=self.definition.format,
             digest=shape.digest,
             components=shape.digests,
         )

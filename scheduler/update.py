@@ -187,6 +187,7 @@ def wanted(
         keys=present.keys,
         code=code,
         whole=present.whole,
+        format=present.format,
     )
     check_size(definition, packing)
     return definition

@@ -29,7 +29,7 @@ def main() -> int:
     args = parser.parse_args()
     try:
         place = Place(args.container, args.folder, args.control, args.data, args.metrics, args.host, args.keys)
-        return leash.ended(StreamManagerProcess(Definition.read(args.definition), place).run())
+        return leash.ended(StreamManagerProcess(Definition.to_run(args.definition), place).run())
     except ArdeaError as error:
         print(f"error: {error.message}", file=sys.stderr)  # noqa: T201
         leash.report(error.message.splitlines()[0])

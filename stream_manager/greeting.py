@@ -21,9 +21,9 @@ from ardea.protocol.wire_pb2 import (
     Plan,
     Refusal,
 )
+from ardea.versions import PROTOCOL, protocol_differs
 from stream_manager.acks import ControlOutbox
 
-PROTOCOL = 1
 OPPOSITES: Mapping[int, int] = {ACTIVATE: DEACTIVATE, DEACTIVATE: ACTIVATE, HOLD: RESUME, RESUME: HOLD}
 
 
@@ -93,6 +93,14 @@ class Greeting:
         for order in self.orders.values():
             pass_on(outbox, order)
         outbox.newest("plan", Header(kind=PLAN), [plan.SerializeToString()])
+
+    def refuses_version(self, link: Link, hello: Hello) -> bool:
+        """Whether the peer, an instance or a manager, speaks another protocol; then it is told."""
+        why = protocol_differs(f"the stream manager of container {self._container}", link.name, hello.protocol)
+        if why:
+            refusal = Refusal(code="OTHER_VERSION", message=why, definite=True)
+            link.signal(Header(kind=REFUSED), [refusal.SerializeToString()])
+        return bool(why)
 
     def refuses(self, link: Link, hello: Hello) -> bool:
         """Whether the peer belongs to another topology, or another version of it; then it is told."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from ardea.errors import ProtocolError, Replaced
+from ardea.errors import OtherVersion, refused
 from ardea.plan.definition import Definition
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.incarnations import applicant
@@ -31,6 +31,7 @@ from ardea.protocol.wire_pb2 import (
     TaskReport,
 )
 from ardea.state.records import MasterLocation
+from ardea.versions import PROTOCOL, protocol_differs
 from stream_manager.acks import ControlOutbox
 from stream_manager.adoption import check_plan
 
@@ -145,6 +146,7 @@ class Registrar:
 
     def _hello(self, link: Link, *, leaving: bool = False) -> None:
         hello = Hello(
+            protocol=PROTOCOL,
             topology=self._definition.topology,
             digest=self._digest,
             epoch=self._epoch,
@@ -186,6 +188,7 @@ class Registrar:
 
         Raises:
             Replaced: another container has this one's place.
+            OtherVersion: the master, or this manager, is of another version.
             ProtocolError: it refuses this manager for another reason.
         """
         out: list[Plan | Order] = []
@@ -206,9 +209,11 @@ class Registrar:
     def _received(self, link: Link, header: Header, frames: Message) -> list[Plan | Order]:
         if header.kind == REFUSED:
             refusal = Refusal.FromString(frames[1])
-            error = Replaced if refusal.code == "REPLACED" else ProtocolError
-            raise error(refusal.code, refusal.message)
+            raise refused(refusal.code, refusal.message)
         if header.kind == HELLO:
+            me, protocol = f"the stream manager of container {self._container}", Hello.FromString(frames[1]).protocol
+            if why := protocol_differs(me, "the topology master", protocol):
+                raise OtherVersion("OTHER_VERSION", why)
             if link.meet(header.sender) is not None:
                 self._register()
         elif link.accept(Lane.CONTROL, header, sum(map(len, frames[1:]))):

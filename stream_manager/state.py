@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from ardea.errors import OtherVersion
 from ardea.plan.packing import PackingPlan
 from ardea.protocol.checked import DATA
 from ardea.protocol.flow import Window
@@ -22,6 +23,7 @@ from ardea.protocol.wire_pb2 import (
     HELLO,
     INIT,
     PAUSE,
+    REFUSED,
     REPORT,
     TASKS,
     Credit,
@@ -31,6 +33,7 @@ from ardea.protocol.wire_pb2 import (
     Order,
     Pace,
     Plan,
+    Refusal,
     TaskReport,
     Tasks,
 )
@@ -98,6 +101,9 @@ class StreamManager(Members):
         link.last_heard = now
         if header.kind == HELLO:
             self._met(link, header, Hello.FromString(frames[0]))
+            return
+        if header.kind == REFUSED:
+            self._refused(link, Refusal.FromString(frames[0]))
             return
         if not link.accept(lane, header, sum(map(len, frames))):
             if header.kind == HEARTBEAT and header.receiver != self.me:
@@ -271,6 +277,8 @@ class StreamManager(Members):
     # --- incarnations -----------------------------------------------------------------------------------------
 
     def _met(self, link: Link, header: Header, hello: Hello) -> None:
+        if self.greeting.refuses_version(link, hello):
+            return
         if hello.task:
             self._met_instance(link, header, hello)
             return
@@ -291,6 +299,12 @@ class StreamManager(Members):
             self.outboxes[link].newest("tasks", Header(kind=TASKS), [Tasks(lives=lives).SerializeToString()])
         if header.receiver != self.me:
             self._hello(link)
+
+    @staticmethod
+    def _refused(link: Link, refusal: Refusal) -> None:
+        """Only another version lasts: whoever works by another plan is about to get this one's, or the other way."""
+        if refusal.code == "OTHER_VERSION":
+            raise OtherVersion(refusal.code, f"{link.name} refuses this manager: {refusal.message}")
 
     def _told(self, link: Link, lives: Mapping[int, int]) -> None:
         """A manager names its tasks; those that another plan gives it count as soon as that plan is here."""

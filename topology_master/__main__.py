@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--keys", type=Path, help="the folder with the container's secret key")
     args = parser.parse_args()
     try:
-        definition = Definition.read(args.definition)
+        definition = Definition.to_run(args.definition)
         process = MasterProcess(definition, args.host, read_token(args.folder), args.metrics, keys=args.keys)
         return leash.ended(process.run())
     except ArdeaError as error:

@@ -16,21 +16,23 @@ import msgspec
 import structlog
 
 from ardea import leash
-from ardea.errors import ExitCode, NotFound, ProtocolError, StateError
+from ardea.errors import ExitCode, NotFound, OtherVersion, ProtocolError, StateError
 from ardea.metrics import Identity, Overview, Registry, observe_process
 from ardea.plan.definition import Definition
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import ANSWER, ASK, SUMMARY, Answer, Ask, Header, TaskState
+from ardea.protocol.wire_pb2 import ANSWER, ASK, REFUSED, SUMMARY, Answer, Ask, Header, Refusal, TaskState
 from ardea.state import Create, Delete, Fenced, Lease, Set, Term, Unavailable, Write, open_state, paths, records
 from ardea.state.records import Admission, ExecutionState, Incarnations, MasterLocation, RunState, TopologyRecord
 from ardea.transport import Bound, Callers, Dialled, Door, Keyring, Poller, caller, context, peer_number
+from ardea.versions import PROTOCOL, protocol_differs
 from topology_master.ending import Told
 from topology_master.standby import Standby
 from topology_master.state import Master
 from topology_master.updates import Wish
 
+AS_OLD = "the verb has to be of the topology's version"
 LINGER_AFTER_END = 3.0
 STANDBY_LOOKS_EVERY = 0.1
 log = structlog.get_logger("topology-master")
@@ -264,27 +266,40 @@ class MasterProcess:
         try:
             header = checked(frames)
             if header.kind == SUMMARY:
-                self.overview.accept(frames[1], now)
+                self._summary(identity, header.protocol, frames[1], now)
         except (MalformedError, msgspec.MsgspecError, UnicodeDecodeError):
             self._socket.statistics.malformed += 1
             return
         if header.kind == ASK:
-            answer = self._answer(Ask.FromString(frames[1]), now)
-            self._socket.send(identity, [Header(kind=ANSWER).SerializeToString(), answer.SerializeToString()])
+            answer = self._answer(Ask.FromString(frames[1]), header.protocol, now)
+            self._send(identity, Header(kind=ANSWER, protocol=PROTOCOL), answer)
         elif header.kind != SUMMARY and identity.startswith(b"m") and (number := peer_number(identity)) >= 0:
             self._callers.hears(number, header.sender, identity)
             self.master.received(number, header, frames[1:], now)
+
+    def _summary(self, identity: bytes, protocol: int, body: bytes, now: float) -> None:
+        if why := protocol_differs("the topology master", "a metrics manager", protocol):
+            self._send(identity, Header(kind=REFUSED), Refusal(code="OTHER_VERSION", message=why, definite=True))
+        else:
+            self.overview.accept(body, now)
+
+    def _send(self, identity: bytes, header: Header, body: Answer | Refusal) -> None:
+        self._socket.send(identity, [header.SerializeToString(), body.SerializeToString()])
 
     def _transmit(self, link: Link, _lane: Lane, message: Message) -> None:
         self._socket.send(self._callers.name(link.key, link.peer), message)
 
     # --- callers ----------------------------------------------------------------------------------------------
 
-    def _answer(self, ask: Ask, now: float) -> Answer:
-        """The verbs of the control port; docs/protocol.md lists them."""
+    def _answer(self, ask: Ask, protocol: int, now: float) -> Answer:
+        """The verbs of the control port; docs/protocol.md lists them.  An update needs a caller of this version."""
         if not hmac.compare_digest(ask.token.encode(), self._token.encode()):
             return Answer(ok=False, code="NOT_ALLOWED", message="the token is not this topology's")
         try:
+            if ask.verb == "update" and (
+                why := protocol_differs("the topology master", "the caller", protocol, AS_OLD)
+            ):
+                raise OtherVersion("OTHER_VERSION", why)
             if not self._obeyed(ask, now):
                 return Answer(ok=False, code="UNKNOWN_VERB", message=f"the master knows no verb {ask.verb!r}")
         except ValueError as error:

@@ -49,6 +49,7 @@ from ardea.protocol.wire_pb2 import (
     TaskReport,
 )
 from ardea.state.records import ExecutionState, RunState, Switch
+from ardea.versions import PROTOCOL, protocol_differs
 from topology_master.departures import Departures
 from topology_master.ending import Ending, Phase
 from topology_master.updates import Updates, Wish, plan_of
@@ -170,6 +171,9 @@ class Master:
             self.departures.asked(container, self.plan, self.ending, now)
 
     def _met(self, number: int, header: Header, hello: Hello, now: float) -> None:
+        if why := protocol_differs("the topology master", f"the stream manager of container {number}", hello.protocol):
+            self._refuse(number, header, Refusal(code="OTHER_VERSION", message=why, definite=True))
+            return
         digest = self.definition.shape.digest
         if number not in self.plan.containers and hello.topology == self.topology and hello.epoch < self.plan.epoch:
             return  # an update has removed it, and its processes are about to end
@@ -192,7 +196,8 @@ class Master:
         link = known.link
         if link.meet(header.sender) is not None:
             known.registered = False
-        link.signal(Header(kind=HELLO), [Hello(topology=self.topology, digest=digest).SerializeToString()])
+        answer = Hello(protocol=PROTOCOL, topology=self.topology, digest=digest)
+        link.signal(Header(kind=HELLO), [answer.SerializeToString()])
 
     def _has_place(self, number: int, header: Header, hello: Hello, now: float) -> bool:
         """Whether the place is this container's, or free: who holds it was silent for long enough, or has left."""

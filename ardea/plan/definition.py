@@ -7,13 +7,23 @@ from __future__ import annotations
 
 import zlib
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
-from ardea.errors import StateError
+from ardea.errors import OtherVersion, StateError
 from ardea.plan.logical import LogicalPlan
 from ardea.plan.shape import Shape
+from ardea.versions import UNNUMBERED, format_differs
+
+AGAIN = "use the version that submitted it, or kill it and submit it again"
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """What the definitions of all formats have."""
+
+    topology: str
+    format: int = UNNUMBERED
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +34,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     code and configuration, ``parallelism`` the tasks of rescaled components, ``highest`` the highest task id ever used.
     ``keys`` are the public keys of those who may connect, by name (docs/security.md); without any, everybody may.
     ``code`` names the version of the code, where a scheduler keeps versions; ``whole``: it replaces containers as a
-    whole, so that all tasks start again of one that is given other tasks.
+    whole, so that all tasks start again of one that is given other tasks.  ``format`` is that of :mod:`ardea.versions`.
     """
 
     topology: str
@@ -41,6 +51,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     keys: dict[str, str] = {}
     code: str = ""
     whole: bool = False
+    format: int = UNNUMBERED
 
     def same_as(self, other: Definition) -> bool:
         """Whether both are one plan, whatever their epochs."""
@@ -57,26 +68,47 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
         temporary.replace(path)
 
     @classmethod
-    def read(cls, path: Path) -> Definition:
-        """Raises StateError if the file is missing or damaged."""
+    def read(cls, path: Path) -> Self:
+        """Raises StateError if the file is missing or damaged, OtherVersion if it cannot be read by this version."""
         try:
-            return msgspec.msgpack.decode(path.read_bytes(), type=cls)
+            return cls._decoded(path.read_bytes())
         except (OSError, ValueError) as error:
             raise StateError(
-                f"the definition {path} cannot be read: {error}; this process ends", hint="submit the topology again"
+                f"the definition {path} cannot be read: {error}", hint="submit the topology again"
             ) from error
+
+    @classmethod
+    def to_run(cls, path: Path) -> Self:
+        """As :meth:`read`, for a process of the topology; OtherVersion if another version has submitted it."""
+        return cls.read(path).checked()
+
+    def checked(self) -> Self:
+        """Itself; OtherVersion if processes of this version cannot run it."""
+        if why := format_differs(self.topology, self.format):
+            raise OtherVersion("OTHER_VERSION", f"{why}: its processes cannot run; {AGAIN}")
+        return self
 
     def packed(self) -> bytes:
         """Compressed, for a node of the state or a message."""
         return zlib.compress(msgspec.msgpack.encode(self))
 
     @classmethod
-    def unpacked(cls, data: bytes, where: str) -> Definition:
-        """The inverse of :meth:`packed`; StateError if ``data``, which came from ``where``, is something else."""
+    def unpacked(cls, data: bytes, where: str) -> Self:
+        """The inverse of :meth:`packed`; as :meth:`read` if ``data``, which came from ``where``, is something else."""
         try:
-            return msgspec.msgpack.decode(zlib.decompress(data), type=cls)
+            return cls._decoded(zlib.decompress(data))
         except (zlib.error, ValueError) as error:
             raise StateError(
                 f"{where} does not hold the definition of a topology: {error}; it is left as it is",
-                hint="if another version of Ardea wrote it, use that one; else kill the topology and submit it again",
+                hint="kill the topology and submit it again",
             ) from error
+
+    @classmethod
+    def _decoded(cls, data: bytes) -> Self:
+        try:
+            return msgspec.msgpack.decode(data, type=cls)
+        except ValueError as error:
+            head = msgspec.msgpack.decode(data, type=_Head)
+            if why := format_differs(head.topology, head.format):
+                raise OtherVersion("OTHER_VERSION", f"{why}: its definition cannot be read; {AGAIN}") from error
+            raise

@@ -10,6 +10,7 @@ import msgspec
 
 from ardea.errors import StateError
 from ardea.plan.definition import Definition
+from ardea.versions import UNNUMBERED, format_differs
 
 R = TypeVar("R")
 
@@ -34,7 +35,8 @@ class TopologyRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Who submitted what, when and from where.
 
     ``location`` is the topology's file, or the bundle it came in; ``config`` what the submitter overrides;
-    ``components`` the digest of each, so that a process that built another plan can name the first difference.
+    ``components`` the digest of each, so that a process that built another plan can name the first difference;
+    ``format`` that of :mod:`ardea.versions`.
     """
 
     id: str
@@ -48,6 +50,12 @@ class TopologyRecord(msgspec.Struct, frozen=True, kw_only=True):
     ardea_version: str
     digest: str
     components: dict[str, str]
+    format: int = UNNUMBERED
+
+    @property
+    def differs(self) -> str:
+        """By what versions the topology was submitted and is looked at; empty if it is of this version's format."""
+        return format_differs(self.id, self.format, f"Ardea {self.ardea_version}")
 
     def changed_to(self, definition: Definition) -> Self:
         """What an update has made of it."""

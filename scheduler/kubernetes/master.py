@@ -73,7 +73,7 @@ def main() -> int:
     parser.add_argument("--keys", type=Path, help="the folder with the container's secret key")
     args = parser.parse_args()
     try:
-        definition = Definition.read(args.definition)
+        definition = Definition.to_run(args.definition)
         return leash.ended(run(definition, args.folder, args.metrics, args.host, args.keys))
     except ArdeaError as error:
         print(f"error: {error.message}", file=sys.stderr)  # noqa: T201

@@ -55,8 +55,9 @@ def prepare(
         UserError: the bundle was made with another Python.
         Stale: the pod was made for another plan than the root's.
         StateError: the root object is damaged.
+        OtherVersion: the pod's image holds another version than has submitted the topology.
     """
-    definition = Definition.unpacked((mount / DEFINITION).read_bytes(), "the root object")
+    definition = Definition.unpacked((mount / DEFINITION).read_bytes(), "the root object").checked()
     topology = definition.topology
     folder = layout.topology_folder(topology)
     folder.mkdir(parents=True, exist_ok=True)

@@ -30,6 +30,7 @@ from ardea.protocol.wire_pb2 import (
 from ardea.state import open_state, paths, records
 from ardea.state.records import MasterLocation
 from ardea.transport import Dialled, Keyring, Poller, context, holder
+from ardea.versions import PROTOCOL
 from scheduler.control import MasterClient
 from scheduler.keys import keys_of
 from tests.process.engine.running import Running
@@ -87,7 +88,9 @@ def framed(port: int, noise: random.Random, keys: Keyring) -> None:
                 [noise.randbytes(9)], [head], [head, noise.randbytes(50)], [head, NOT_UTF8], [head, b"\xff"] * 3,
             ):  # fmt: skip
                 dialled.send(frames)
-        wrong = Hello(topology="another", digest="no", container=1, holder="nobody").SerializeToString()
+        wrong = Hello(
+            protocol=PROTOCOL, topology="another", digest="no", container=1, holder="nobody"
+        ).SerializeToString()
         dialled.send([Header(kind=HELLO, sender=1).SerializeToString(), wrong])
         dialled.close()
     ctx.destroy(linger=1000)
@@ -128,9 +131,10 @@ def test_what_anybody_sends_to_its_port_changes_nothing(tmp_path):
             Ask(verb="fail", arguments={"reason": "attacked"}),
             Ask(verb="fly", token=token),
             Ask(verb="fail", token=token),
+            Ask(verb="update", token=token),  # of a caller that names no protocol
             *(Ask(verb="drain", token=token, arguments={"wait": wait}) for wait in ("soon", "nan", "-1", "inf")),
         )
-        assert codes == ["NOT_ALLOWED"] * 2 + ["UNKNOWN_VERB"] + ["BAD_ARGUMENT"] * 5
+        assert codes == ["NOT_ALLOWED"] * 2 + ["UNKNOWN_VERB", "BAD_ARGUMENT", "OTHER_VERSION"] + ["BAD_ARGUMENT"] * 4
         topology.grows("acked", "numbers-0", 1000)
         assert topology.pid("topology-master") == pid
         assert topology.run.status.state == "RUNNING"

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import secrets
 
 import pytest
 
 from ardea import Topology
-from ardea.errors import ExitCode
+from ardea.errors import ExitCode, OtherVersion
 from ardea.metrics import Identity, Overview, Registry, Totals
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
+from ardea.protocol.wire_pb2 import REFUSED, Header, Refusal
 from ardea.state import open_state, paths
 from ardea.state.records import Admission, ExecutionState, Incarnations, MasterLocation, RunState, encode
 from ardea.supervision import records
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.transport import Bound, Dialled, context, ipc_address
+from ardea.versions import PROTOCOL
 from metrics_manager.process import END_LOOK_EVERY, LOOK_EVERY, MetricsManagerProcess
 
 
@@ -202,3 +205,33 @@ def test_the_master_goes_on_counting_when_a_pod_has_been_replaced(start, master,
     comes_to(1900, former, pod)
     pod.executes(1)
     comes_to(1901, former, pod)
+
+
+@pytest.fixture
+def refusing(manager, definition):
+    """A socket where the state says that the master listens."""
+    bound = Bound(manager._context)
+    location = MasterLocation(host="127.0.0.1", port=bound.bind("tcp://127.0.0.1:0"), term=1, pid=1)
+    with open_state(definition.state) as state:
+        state.create(paths.master("pair-1"), encode(location))
+    yield bound
+    bound.close()
+
+
+def test_it_ends_for_good_when_the_master_refuses_its_version(manager, refusing, deadline):
+    manager._admission = 1
+    manager._turn(100.0)
+    manager._turn(101.0)
+    ((caller, frames),) = deadline(lambda: list(refusing.receive(1)), "a summary")
+    assert Header.FromString(frames[0]).protocol == PROTOCOL
+    refusal = Refusal(code="OTHER_VERSION", message="the master speaks another", definite=True)
+    refusing.send(caller, [Header(kind=REFUSED).SerializeToString(), refusal.SerializeToString()])
+    turns = itertools.count(102.0)
+
+    def turn():
+        with contextlib.suppress(OtherVersion):
+            manager._turn(next(turns))
+            return False
+        return True
+
+    deadline(turn, "it has heard that")

@@ -14,6 +14,7 @@ from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import HELLO, ONE, ROWS, Address, Header, Hello, Plan
 from ardea.testing import CollectBolt, RowsSpout
+from ardea.versions import PROTOCOL
 from scheduler.packing import packing_for
 from scheduler.update import wanted
 from stream_manager.state import StreamManager
@@ -51,8 +52,14 @@ class Manager:
         places = packing_from_bytes(self.first.packing)
         self.local = {i.component: i.task for c in places.containers if c.number == 1 for i in c.instances}
         for task in self.local.values():
-            self.meets(self.manager.instances[task], 1, Hello(topology="pair-1", task=task, epoch=1, build=1))
-        peer = Hello(topology="pair-1", digest=self.first.shape.digest, container=2, epoch=1, build=1)
+            self.meets(
+                self.manager.instances[task],
+                1,
+                Hello(protocol=PROTOCOL, topology="pair-1", task=task, epoch=1, build=1),
+            )
+        peer = Hello(
+            protocol=PROTOCOL, topology="pair-1", digest=self.first.shape.digest, container=2, epoch=1, build=1
+        )
         self.meets(self.manager.peers[2], 1 << 32 | 1, peer)
         self.sent.clear()
 
@@ -131,16 +138,16 @@ def test_a_former_life_of_an_instance_is_not_answered(manager):
     """It would ask again; and the present life would get all that a newcomer is told."""
     task = manager.local["keep"]
     link = manager.manager.instances[task]
-    manager.meets(link, 2, Hello(topology="pair-1", task=task, epoch=1, build=1))
+    manager.meets(link, 2, Hello(protocol=PROTOCOL, topology="pair-1", task=task, epoch=1, build=1))
     manager.sent.clear()
-    manager.meets(link, 1, Hello(topology="pair-1", task=task, epoch=1, build=1))
+    manager.meets(link, 1, Hello(protocol=PROTOCOL, topology="pair-1", task=task, epoch=1, build=1))
     assert (manager.sent, link.peer) == ([], 2)
 
 
 def test_an_instance_of_another_build_is_not_talked_to(manager):
     link = manager.manager.instances[manager.local["keep"]]
     before = link.peer
-    manager.meets(link, 2, Hello(topology="pair-1", task=link.key, epoch=2, build=2))
+    manager.meets(link, 2, Hello(protocol=PROTOCOL, topology="pair-1", task=link.key, epoch=2, build=2))
     assert link.peer == before
 
 

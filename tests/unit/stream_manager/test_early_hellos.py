@@ -17,6 +17,7 @@ from ardea.protocol.wire_pb2 import EXIT, HELLO, Header, Hello, Order, Plan
 from ardea.state import open_state
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.transport import Dialled, caller, ipc_address
+from ardea.versions import PROTOCOL
 from scheduler.packing import packing_for
 from stream_manager.process import LARGEST_EARLY, Place, StreamManagerProcess
 
@@ -63,7 +64,7 @@ def hears(manager, deadline):
 
 
 def say(task):
-    body = Hello(topology="pair-1", task=1, epoch=1, build=1)
+    body = Hello(protocol=PROTOCOL, topology="pair-1", task=1, epoch=1, build=1)
     task.send([Header(kind=HELLO, sender=1).SerializeToString(), body.SerializeToString()])
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ardea import Topology
-from ardea.errors import ExitCode, ProtocolError, Replaced
+from ardea.errors import ExitCode, OtherVersion, ProtocolError, Replaced
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_to_bytes
@@ -13,6 +13,7 @@ from ardea.protocol.incarnations import applicant
 from ardea.protocol.wire_pb2 import HELLO, REFUSED, REGISTER, Header, Hello, Refusal
 from ardea.state.records import MasterLocation
 from ardea.testing import CollectBolt, RowsSpout
+from ardea.versions import PROTOCOL, UNNUMBERED
 from scheduler.packing import packing_for
 from stream_manager.registration import Registrar
 
@@ -72,7 +73,7 @@ def test_it_says_whose_it_is_and_registers_when_it_is_answered(registrar, master
     [(header, [body])] = master.heard[:1]
     hello = Hello.FromString(body)
     assert (header.sender, hello.holder, hello.container) == (applicant("mine", 3), "mine", 1)
-    master.says(HELLO, applicant("mine", 3), Hello())
+    master.says(HELLO, applicant("mine", 3), Hello(protocol=PROTOCOL))
     registrar.receive(0.1)
     registrar.tick(0.2)
     assert REGISTER in master.kinds
@@ -80,7 +81,7 @@ def test_it_says_whose_it_is_and_registers_when_it_is_answered(registrar, master
 
 def test_what_is_said_to_another_of_its_number_is_not_for_it(registrar, master):
     """Neither an answer nor a refusal."""
-    master.says(HELLO, applicant("another", 3), Hello())
+    master.says(HELLO, applicant("another", 3), Hello(protocol=PROTOCOL))
     master.says(REFUSED, applicant("another", 3), Refusal(code="REPLACED", message="replaced"))
     assert registrar.receive(0.1) == []
     registrar.tick(0.2)
@@ -105,3 +106,17 @@ def test_it_says_that_it_leaves_and_which_admission_it_had(registrar, master):
     registrar.leave()
     hello = Hello.FromString(master.heard[-1][1][0])
     assert (hello.leaving, hello.admission) == (True, 4)
+
+
+@pytest.mark.parametrize("number", [0, UNNUMBERED, PROTOCOL + 1])
+def test_a_master_of_another_protocol_is_left_for_good(registrar, master, number):
+    master.says(HELLO, applicant("mine", 3), Hello(protocol=number))
+    with pytest.raises(OtherVersion, match=f"master speaks protocol {number or UNNUMBERED}, .* protocol {PROTOCOL}"):
+        registrar.receive(0.1)
+
+
+def test_a_master_that_refuses_the_version_is_left_for_good(registrar, master):
+    master.says(REFUSED, applicant("mine", 3), Refusal(code="OTHER_VERSION", message="why", definite=True))
+    with pytest.raises(OtherVersion, match="why") as refusal:
+        registrar.receive(0.1)
+    assert refusal.value.exit_code is ExitCode.PERMANENT

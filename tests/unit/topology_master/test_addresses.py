@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ardea import Topology
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
@@ -24,6 +26,7 @@ from ardea.protocol.wire_pb2 import (
 from ardea.state.records import RunState
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.testing.state import MemoryStore
+from ardea.versions import PROTOCOL, UNNUMBERED
 from scheduler.packing import packing_for
 from topology_master.state import SILENCE, Master
 
@@ -74,12 +77,21 @@ class Meeting:
             self.master.received(container, Header.FromString(header), frames, self.now)
 
         link = self.links[holder] = Link("master", "master", applicant(holder, 1), arrived)
-        link.signal(Header(kind=HELLO), [Hello(**common, **more).SerializeToString()])
+        link.signal(Header(kind=HELLO), [Hello(**{"protocol": PROTOCOL, **common, **more}).SerializeToString()])
         link.meet(self.master.term)
         return common, link
 
     def holds(self, container):
         return self.store.holders()[container]
+
+
+@pytest.mark.parametrize("number", [0, UNNUMBERED, PROTOCOL + 1])
+def test_a_manager_of_another_protocol_gets_no_place(number):
+    meeting = Meeting()
+    meeting.says_hello(1, "a", protocol=number)
+    assert meeting.refused == [(applicant("a", 1), "OTHER_VERSION")]
+    assert meeting.master.containers == {}
+    assert meeting.store.holders() == {}
 
 
 def test_the_plan_goes_to_all_when_the_last_has_registered():
