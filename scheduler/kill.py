@@ -17,7 +17,7 @@ from ardea.state.manager import Unavailable
 from ardea.state.records import SchedulerLocation
 from ardea.state.topologies import TopologyStatus, remove, status
 from ardea.supervision import kernel
-from scheduler.control import MasterClient
+from scheduler.control import MasterClient, Unreadable
 from scheduler.home import Home, is_held, is_locked
 
 ENDS_WITHIN = 20.0
@@ -72,6 +72,8 @@ class Killing:
         try:
             with MasterClient(self._state, self._id, self._folder, clock=self._clock) as client:
                 client.ask("drain", wait=str(wait_secs))
+        except Unreadable as error:
+            self._say(f"{error.message}; it ends the topology")
         except ArdeaError as error:  # silent, refusing, or without its token
             self._say(f"{error.message}; its keeper ends it")
             return False

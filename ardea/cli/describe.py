@@ -18,13 +18,13 @@ from ardea.cli.listing import row, state_of
 from ardea.cli.places import also_on_kubernetes
 from ardea.cli.progress import jobs
 from ardea.cli.tables import fitted
-from ardea.errors import NotFound, StateError, Unreachable
+from ardea.errors import ClusterError, NotFound, OtherVersion, StateError, Unreachable
 from ardea.metrics import Totals
 from ardea.protocol.incarnations import admission_of, life_of
 from ardea.state import StateManager, paths, records
 from ardea.state.records import SchedulerLocation
 from ardea.supervision.spec import RESTARTED
-from scheduler.control import MasterClient, Status, unfinished
+from scheduler.control import MasterClient, Status, Unreadable, unfinished
 from scheduler.home import Home
 from scheduler.kubernetes import names
 from scheduler.kubernetes.client import Cluster
@@ -52,7 +52,11 @@ def _on_cluster(cluster: Cluster, name: str, output: Output, plan: bool = False)
     execution, record = found.topology.execution, found.topology.record
     silence = "no master answers" if found.topology.running and told is None else None
     document = (told or {"status": None, "master_silent": silence}) | row(found.topology)
-    status = remote.status_in(told, found.id)
+    status: Status | None = None
+    try:
+        status = remote.status_in(told, found.id)
+    except ClusterError as error:  # its objects can be read even so
+        document |= {"status": None, "master_silent": error.message}
     document |= {
         "reason": execution.reason if execution else "",
         "topology_class": record.topology_class if record else None,
@@ -92,7 +96,11 @@ def describe(
             try:
                 with MasterClient(manager, topology.id, folder) as client:
                     status = client.ask("status")
-            except Unreachable as error:  # just then one wants to know what its processes do
+            except (
+                Unreachable,
+                Unreadable,
+                OtherVersion,
+            ) as error:  # just then one wants to know what its processes do
                 silence = error.message
         keeper = _keeper(manager, topology.id)
     rows = processes(folder, time.time())
@@ -141,6 +149,7 @@ def _print(document: dict[str, Any], status: Status | None, rows: list[ProcessRo
         ("Class", document["topology_class"]),
         ("Submitted", f"{document['submitted_at']} by {document['submitted_by']}"),
         ("Version", document["version"]),
+        ("Other version", document.get("other_version")),
         ("Kept by", _kept(document["kept_by"])),
         ("Folder", document["folder"]),
         ("Metrics", _ports(document["metrics_ports"])),

@@ -13,6 +13,8 @@ from scheduler.home import Home
 from scheduler.kubernetes.client import Cluster
 from scheduler.kubernetes.topologies import listing as roots
 
+REFUSED = "`ardea update` and `ardea restart` refuse it"
+
 
 def _on_cluster(cluster: Cluster, output: Output) -> None:
     _show([row(found.topology) for found in roots(cluster)], output, f"namespace {cluster.namespace}")
@@ -55,6 +57,7 @@ def row(topology: TopologyStatus) -> dict[str, Any]:
         "submitted_at": record.submitted_at.isoformat(timespec="seconds") if record else None,
         "submitted_by": f"{record.submitted_by}@{record.submitted_from}" if record else None,
         "location": record.location if record else None,
+        "other_version": f"{record.differs}; {REFUSED}" if record and record.differs else None,
         "problem": str(topology.problem) if topology.problem else None,
     }
 

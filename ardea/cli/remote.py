@@ -20,6 +20,7 @@ import typer
 from ardea.cli import console
 from ardea.cli.console import Output
 from ardea.cli.progress import Silence
+from ardea.cli.running import same_version
 from ardea.errors import ClusterError, ExitCode, NotFound, Unreachable, UserError
 from scheduler.control import Status
 from scheduler.kubernetes import layout, names
@@ -84,6 +85,7 @@ def kill(cluster: Cluster, name: str, wait_secs: float) -> None:
 def restart(cluster: Cluster, name: str, container: int | None, wait_secs: float) -> None:
     """See ``ardea restart``."""
     found = find_running(cluster, name)
+    same_version(found.topology, "restart")
 
     def status() -> Status | None:
         return status_in(described_by_master(cluster, found.id), found.id)

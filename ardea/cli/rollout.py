@@ -10,6 +10,7 @@ import typer
 
 from ardea.cli import change, console
 from ardea.cli.remote import described_by_master, status_in
+from ardea.cli.running import same_version
 from ardea.errors import ExitCode, UsageError
 from scheduler.control import Status
 from scheduler.kubernetes.client import Cluster
@@ -45,6 +46,7 @@ def update(
         raise UsageError("--include sends files, and with --path-in-image nothing is sent")
     options = Options(image=image, path_in_image=path_in_image, include=tuple(include or ()))
     found = find_running(cluster, name)
+    same_version(found.topology, "update")
 
     def status() -> Status | None:
         return status_in(described_by_master(cluster, found.id), found.id)

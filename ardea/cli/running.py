@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ardea.cli.listing import row, state_of
-from ardea.errors import Unreachable
+from ardea.errors import ClusterError, Unreachable
 from ardea.state import StateManager
 from ardea.state.topologies import TopologyStatus
 from scheduler.control import MasterClient
@@ -21,6 +21,22 @@ class Running:
     state: StateManager
     topology: TopologyStatus
     client: MasterClient
+
+
+def same_version(topology: TopologyStatus, verb: str) -> None:
+    """For verbs that start processes, or change what they are.
+
+    Raises:
+        ClusterError: another version has submitted the topology; it goes on as it is.
+        StateError: it cannot be read who has.
+    """
+    if topology.problem is not None:
+        raise topology.problem
+    if topology.record is not None and (why := topology.record.differs):
+        raise ClusterError(
+            f"{why}: `ardea {verb}` cannot go on with it; nothing was changed",
+            hint=f"use the version that submitted it, or `ardea kill {topology.name}` and submit it again",
+        )
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from ardea.cli import console, remote
 from ardea.cli.console import Name, StateOption
 from ardea.cli.logs import Tail, log_files
 from ardea.cli.places import also_on_kubernetes
-from ardea.cli.running import running
+from ardea.cli.running import running, same_version
 from ardea.errors import NotFound
 from scheduler.home import Home, is_held
 from scheduler.machine import Local
@@ -98,6 +98,7 @@ def restart(
     """
     home = Home(state)
     with running(name, home) as found:
+        same_version(found.topology, "restart")
         folder = home.folder(found.topology.id)
         restart = Restart(found.client, folder, clock=time.monotonic)
         chosen = restart.containers() if container is None else [container]

@@ -13,7 +13,7 @@ import typer
 from ardea.cli import change, console, rollout, submission
 from ardea.cli.console import Name, Output, OutputOption, StateOption
 from ardea.cli.places import also_on_kubernetes
-from ardea.cli.running import Running, running
+from ardea.cli.running import Running, running, same_version
 from ardea.code import Code
 from ardea.errors import UsageError
 from ardea.plan.definition import Definition
@@ -70,6 +70,7 @@ def update(
         )
     home = Home(state)
     with running(name, home) as found:
+        same_version(found.topology, "update")
         if wish:
             Updating(found.client, rollout.read_wish(), console.say).update()
             return

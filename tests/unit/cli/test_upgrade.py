@@ -1,0 +1,147 @@
+"""Verbs for a topology that another version has submitted: what 72bfe26 left in its state, recorded from a real run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from ardea import __version__
+from ardea.cli import listing
+from ardea.cli.verbs import app
+from ardea.errors import ExitCode
+from ardea.protocol.wire_pb2 import Answer
+from ardea.state import paths, records
+from ardea.state.records import SchedulerLocation, TopologyRecord
+from ardea.state.topologies import find
+from ardea.versions import FORMAT, PROTOCOL, UNNUMBERED
+from scheduler import kill as killing
+from scheduler.control import MasterClient, Unreadable
+from scheduler.home import Home
+from scheduler.kill import Killing
+
+RECORDED = Path(__file__).parents[2] / "fixtures" / "state-72bfe26"
+BOTH = f"was submitted by Ardea 0.1.0.dev0 (format {UNNUMBERED}), and this is Ardea {__version__} (format {FORMAT})"
+
+
+@pytest.fixture
+def home(tmp_path):
+    shutil.copytree(RECORDED / "home", tmp_path / "home")
+    return Home(tmp_path / "home")
+
+
+@pytest.fixture
+def topology(home):
+    """Its id."""
+    (folder,) = home.folders()
+    return folder.name
+
+
+@pytest.fixture
+def ardea(home):
+    def run(*args: object):
+        command = [*map(str, args), "--state", str(home.root)]
+        return CliRunner().invoke(app, command, prog_name="ardea", env={"COLUMNS": "200"})
+
+    return run
+
+
+@pytest.fixture
+def kept(home, topology):
+    """Somebody keeps it, so that it counts as running; its master does not answer."""
+    location = SchedulerLocation(scheduler="local", host=socket.gethostname(), pid=os.getpid())
+    with home.open_state() as state:
+        yield state.lease(paths.scheduler(topology), records.encode(location))
+
+
+def test_it_is_listed_and_both_versions_are_named(ardea, topology):
+    (row,) = json.loads(ardea("list", "-o", "json").stdout)["topologies"]
+    assert (row["id"], row["name"], row["running"], row["problem"]) == (topology, "words", False, None)
+    assert row["other_version"] == f"{topology} {BOTH}; {listing.REFUSED}"
+    assert "DEAD" in ardea("list").stdout
+
+
+def test_it_is_described_and_both_versions_are_named(ardea, topology):
+    told = json.loads(ardea("describe", "words", "-o", "json").stdout)
+    assert (told["topology_class"], told["submitted_from"], told["version"]) == ("WordCount", "host", "0.1.0.dev0")
+    assert {process["name"] for process in told["processes"]} >= {"words-0", "count-0", "topology-master"}
+    assert BOTH in ardea("describe", "words").stdout
+
+
+def test_its_logs_are_there(ardea):
+    told = ardea("logs", "words", "stream-manager")
+    assert told.exit_code == ExitCode.OK
+    assert "plan received" in told.stdout
+
+
+def test_it_is_killed(ardea, home, topology):
+    told = ardea("kill", "words")
+    assert told.exit_code == ExitCode.OK, told.stderr
+    with home.open_state() as state:
+        assert [path for path in (*paths.every(topology), paths.name("words")) if state.exists(path)] == []
+    assert json.loads(ardea("list", "-o", "json").stdout)["topologies"] == []
+
+
+@pytest.mark.usefixtures("kept")
+@pytest.mark.parametrize("verb", ["update", "restart"])
+def test_what_starts_processes_is_refused(ardea, verb, topology):
+    """Before its master is asked: it would obey."""
+    told = ardea(verb, "words", *(["--component-parallelism", "count:2"] if verb == "update" else []))
+    assert told.exit_code == ExitCode.FAILED
+    said = " ".join(told.stderr.split())
+    assert f"{topology} {BOTH}: `ardea {verb}` cannot go on with it; nothing was changed" in said
+    assert "use the version that submitted it, or `ardea kill words` and submit it again" in said
+
+
+def test_a_topology_of_this_version_is_another_matter(home, topology, ardea):
+    with home.open_state() as state:
+        path = paths.topology(topology)
+        held = state.get(path)
+        document = json.loads(held.data)
+        document["value"]["format"] = FORMAT
+        state.set(path, json.dumps(document).encode(), held.version)
+    assert json.loads(ardea("list", "-o", "json").stdout)["topologies"][0]["other_version"] is None
+    assert "submitted by Ardea" not in ardea("describe", "words").stdout
+
+
+def test_a_newer_one_is_named_alike(home, topology, ardea):
+    with home.open_state() as state:
+        path = paths.topology(topology)
+        held = state.get(path)
+        document = json.loads(held.data)
+        document["value"] |= {"format": FORMAT + 1, "ardea_version": "9.0", "unheard": ["of"]}
+        state.set(path, json.dumps(document).encode(), held.version)
+        assert records.decode(state.get(path).data, TopologyRecord, path).format == FORMAT + 1
+    assert f"Ardea 9.0 (format {FORMAT + 1})" in ardea("describe", "words").stdout
+
+
+def test_what_its_master_answers_can_be_read(home, topology):
+    """Recorded as it came; that of another version says what the verb can do without it."""
+    answer = Answer.FromString((RECORDED / "answer.bin").read_bytes())
+    with home.open_state() as state, MasterClient(state, topology, home.folder(topology)) as client:
+        status = client._read(answer.body, 0)
+        assert (status.topology, status.state, sorted(status.tasks)) == (topology, "RUNNING", ["count-0", "words-0"])
+        with pytest.raises(Unreadable) as refusal:
+            client._read(b'{"topology": 7}', 0)
+    assert refusal.value.message == (
+        f"the master of {topology} speaks protocol {UNNUMBERED}, this verb speaks protocol {PROTOCOL} "
+        f"(Ardea {__version__}); what it answers cannot be read"
+    )
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_master_whose_answer_cannot_be_read_drains_even_so(home, monkeypatch):
+    """It has taken the order: SIGTERM would cut it short."""
+    monkeypatch.setattr(
+        killing.MasterClient, "ask", lambda *_, **__: (_ for _ in ()).throw(Unreadable("it speaks protocol 1"))
+    )
+    said: list[str] = []
+    with home.open_state() as state:
+        work = Killing(state, home, find(state, "words"), said.append)
+        assert work._ordered(10.0)
+    assert said[-1] == "it speaks protocol 1; it ends the topology"
