@@ -2,7 +2,8 @@
 
 ``python -P -m ardea.nursery SOCKET LEASH ROOM MODULE ...`` loads the modules, says so on the socket, and answers each
 request there, the command line ``python -P -m MODULE ...`` and its variables, with the pid of a process that runs it.
-It ends with the supervisor's end of the socket.
+It ends with the supervisor's end of the socket, and when another version has been installed in the place of the one
+that it has loaded: a fork would run modules of both.
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from ardea import versions
 from ardea.errors import ExitCode
 from ardea.supervision.nursery import DESCRIPTORS, MOST_BYTES, OURS, READY
+
+VERSION = Path(versions.__file__)
 
 
 def main() -> int:
@@ -36,7 +40,7 @@ def main() -> int:
     gc.freeze()  # else the first collection in each process would copy all of this
     connection.send(READY)
     try:
-        asked = _serve(connection)
+        asked = _serve(connection, VERSION.read_bytes())
     except OSError as error:
         print(f"nursery: no process can be forked: {error}; it ends", file=sys.stderr)  # noqa: T201
         return 1
@@ -47,16 +51,21 @@ def main() -> int:
     return 0
 
 
-def _serve(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
+def _serve(connection: socket.socket, loaded: bytes) -> tuple[dict[str, Any], list[int]] | None:
     """In a process that was asked for: the request and its descriptors; in the nursery: None, at the end.
 
+    ``loaded`` is what the file VERSION said when the modules were loaded.
+
     Raises:
-        OSError: the supervisor is gone in the middle of a request, or there is no room for another process.
+        OSError: the supervisor is gone in the middle of a request, there is no room for another process, or another
+            version has been installed.
     """
     while True:
         request, descriptors, _, _ = socket.recv_fds(connection, MOST_BYTES, DESCRIPTORS)
         if not request:
             return None
+        if VERSION.read_bytes() != loaded:
+            raise ChildProcessError("another version of Ardea has been installed since it began")
         if not _fork(connection):
             return json.loads(request), descriptors
         for descriptor in descriptors:
