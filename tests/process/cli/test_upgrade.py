@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import tarfile
-from io import BytesIO
+import shutil
+import signal
+import sys
 from pathlib import Path
 
 import pytest
 
 from ardea.errors import ExitCode
+from ardea.versions import FORMAT
 from tests.process.cli.verbs import acked, describe, left_in_state, listed, topology
-
-ROOT = Path(__file__).parents[3]
-FORMER = "72bfe26"
-BOTH = "(format 1), and this is Ardea"
+from tests.process.former import BOTH, ROOT, unpacked
 
 pytestmark = [pytest.mark.thorough, pytest.mark.cluster, pytest.mark.usefixtures("daemons")]
 
@@ -24,13 +22,7 @@ pytestmark = [pytest.mark.thorough, pytest.mark.cluster, pytest.mark.usefixtures
 @pytest.fixture(scope="module")
 def former(tmp_path_factory) -> dict[str, str]:
     """The environment in which ``python -m ardea.cli`` is the former version."""
-    source = tmp_path_factory.mktemp("former")
-    archived = subprocess.run(["git", "-C", str(ROOT), "archive", FORMER], capture_output=True)
-    if archived.returncode != 0:
-        pytest.skip(f"commit {FORMER} is not here: {archived.stderr.decode().strip()}")
-    with tarfile.open(fileobj=BytesIO(archived.stdout)) as files:
-        files.extractall(source, filter="data")
-    return {**os.environ, "PYTHONPATH": str(source), "TERM": "dumb"}
+    return {**os.environ, "PYTHONPATH": str(unpacked(tmp_path_factory.mktemp("former"))), "TERM": "dumb"}
 
 
 @pytest.fixture
@@ -64,3 +56,27 @@ def test_what_the_former_version_keeps_is_seen_told_and_ended(ardea, submitted, 
     assert f"{submitted} is gone" in killed.stderr
     assert "SIGTERM" not in killed.stderr
     assert left_in_state(state) == []
+
+
+@pytest.fixture
+def replaceable(tmp_path) -> Path:
+    """A copy of this version, which runs where it is first in PYTHONPATH."""
+    left_out = shutil.ignore_patterns(".git", ".venv", ".*_cache", "tests", "docs", "benchmarks", "__pycache__")
+    return Path(shutil.copytree(ROOT, tmp_path / "copy", ignore=left_out, symlinks=True))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere tasks are not forked from what was loaded")
+def test_a_topology_whose_files_are_replaced_under_it_ends_and_says_why(ardea, replaceable, deadline):
+    """As soon as it needs a new process, even a task: it is not forked from what has the former files loaded."""
+    environment = {**os.environ, "PYTHONPATH": str(replaceable)}
+    assert ardea("submit", "local", topology("Never"), env=environment).returncode == ExitCode.OK
+    file = replaceable / "ardea" / "versions.py"
+    file.write_text(file.read_text().replace(f"\nFORMAT = {FORMAT}\n", f"\nFORMAT = {FORMAT + 1}\n"))
+    told = describe(ardea, "Never")
+    (task,) = (process for process in told["processes"] if process["name"] == "ignore-0")
+    os.kill(task["pid"], signal.SIGKILL)
+    deadline(lambda: listed(ardea) == {"Never": "FAILED"}, "it has failed")
+    reason = describe(ardea, "Never")["reason"]
+    assert f"(format {FORMAT}), and this is Ardea" in reason
+    assert f"(format {FORMAT + 1})" in reason
+    assert "ignore-0 cannot go on" in reason
