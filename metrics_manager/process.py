@@ -97,6 +97,7 @@ class MetricsManagerProcess:
             self._look_at = min(self._look_at, max(now, self._looked + END_LOOK_EVERY))
         if now >= self._due:
             self.manager.late(now - self._due)
+            self.manager.dropped(self._socket.statistics.malformed)
             self._due = now + min(self._interval, LOOK_EVERY)
             leash.beat(in_user_code=False)
             if now >= self._flush_at:

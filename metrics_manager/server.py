@@ -63,6 +63,7 @@ class MetricsManager:
         self._registry.gauge("ardea_build_info", version=__version__, python=platform.python_version()).value = 1
         self._lag = self._registry.histogram("ardea_process_loop_lag_seconds")
         self._flushes = self._registry.histogram("ardea_metrics_manager_flush_duration_seconds")
+        self._malformed = self._registry.counter("ardea_process_malformed_messages_total")
         self._results = {
             result: self._registry.counter("ardea_metrics_manager_snapshots_total", result=result) for result in Result
         }
@@ -86,6 +87,10 @@ class MetricsManager:
         self._results[result].value += 1
         if result is Result.INVALID:
             _log.warning("metrics snapshot unreadable; it is ignored", bytes=len(snapshot))
+
+    def dropped(self, total: int) -> None:
+        """How many messages were not even framed as one."""
+        self._malformed.value = total
 
     def late(self, seconds: float) -> None:
         """How late the loop that owns this came to its timer."""

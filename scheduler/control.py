@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import time
@@ -15,6 +16,7 @@ from ardea.errors import ArdeaError, ClusterError, NotFound, Unreachable
 from ardea.metrics import ProcessTotals, Totals
 from ardea.plan.definition import Definition
 from ardea.plan.resource import Resource
+from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.wire_pb2 import ANSWER, ASK, REOPENED, Answer, Ask, Header, TaskState
 from ardea.state import Sight, StateManager
 from ardea.state.records import RunState
@@ -143,20 +145,19 @@ class MasterClient:
         """
         newest: Status | None = None
         for frames in self._link.receive(16) if self._link is not None else ():
-            header = Header.FromString(frames[0])
-            if header.kind != ANSWER:
-                continue
-            answer = Answer.FromString(frames[1])
-            if not answer.ok:
-                raise ArdeaError(f"the master of {self._topology} refused: {answer.message} ({answer.code})")
-            newest = self._read(answer.body, header.protocol)
+            with contextlib.suppress(MalformedError):  # as if it had not come
+                header = checked(frames)
+                if header.kind == ANSWER:
+                    newest = self._read(Answer.FromString(frames[1]), header.protocol)
         return newest
 
-    def _read(self, body: bytes, protocol: int) -> Status:
+    def _read(self, answer: Answer, protocol: int) -> Status:
         """What a master of any protocol says, as long as all is there that this version needs."""
+        if not answer.ok:
+            raise ArdeaError(f"the master of {self._topology} refused: {answer.message} ({answer.code})")
         try:
-            return msgspec.json.decode(body, type=Status)
-        except msgspec.MsgspecError as error:
+            return msgspec.json.decode(answer.body, type=Status)
+        except (ValueError, RecursionError) as error:
             master = f"the master of {self._topology}"
             why = protocol_differs("this verb", master, protocol, "what it answers cannot be read")
             raise Unreadable(

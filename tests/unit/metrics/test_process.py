@@ -235,3 +235,12 @@ def test_it_ends_for_good_when_the_master_refuses_its_version(manager, refusing,
         return True
 
     deadline(turn, "it has heard that")
+
+
+def test_bytes_that_are_no_message_are_counted(manager, deadline):
+    manager.sender.pollable.send(b"\xff" * 9)
+    deadline(lambda: manager.poller.wait(0.1), "it has come")
+    assert not manager._receive(100.0)
+    manager._turn(100.0)
+    [dropped] = [s for s in manager.manager.samples() if s.name == "ardea_process_malformed_messages_total"]
+    assert dropped.value == 1

@@ -8,15 +8,17 @@ from functools import partial
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ardea.errors import ArdeaError
 from ardea.metrics import SERIES, Identity, Overview, Snapshot
 from ardea.metrics.overview import Summary, TaskSummary
 from ardea.metrics.registry import HistogramValue
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.wire_pb2 import (
     ACKS,
+    ANSWER,
     CREDITS,
     HEARTBEAT,
     HELLO,
@@ -28,6 +30,7 @@ from ardea.protocol.wire_pb2 import (
     ROWS,
     VERDICTS,
     Address,
+    Answer,
     Credit,
     Header,
     Hello,
@@ -37,7 +40,9 @@ from ardea.protocol.wire_pb2 import (
     Registration,
     TaskReport,
 )
+from ardea.state import open_state
 from metrics_manager.server import MetricsManager
+from scheduler.control import MasterClient
 
 from .hostile import BOLT, SPOUT, Instance, Manager, ManagersMaster, TheMaster, messages
 
@@ -53,7 +58,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
-@settings(max_examples=60)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(messages(), st.booleans()), min_size=1, max_size=6))
 def test_messages_of_every_kind(end, said):
     hears = end().hears
@@ -132,6 +137,38 @@ def test_the_trees_of_rows_that_cannot_be_read_fail():
     assert [message.header.rows for message in bolt.sent if message.header.kind == ROWS] == [1]
 
 
+class Said:
+    """A connection to a master that has said this."""
+
+    def __init__(self, *messages):
+        self.messages = messages
+
+    def receive(self, limit):
+        return self.messages
+
+
+@pytest.fixture
+def caller(tmp_path):
+    with open_state(f"file://{tmp_path}") as state, MasterClient(state, "words", tmp_path) as client:
+        yield client
+        client._link = None
+
+
+@given(st.lists(st.lists(st.binary(max_size=12), min_size=1, max_size=3), max_size=3))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_a_caller_waits_on_for_a_message_that_is_one(caller, said):
+    caller._link = Said(*said, [Header(kind=ANSWER).SerializeToString()], [b"\xff", b"\xff"])
+    assert caller.receive() is None
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"\xff", b"[" * 9000])
+def test_a_caller_says_that_it_cannot_read_an_answer(caller, body):
+    answer = Answer(ok=True, body=body)
+    caller._link = Said([Header(kind=ANSWER).SerializeToString(), answer.SerializeToString()])
+    with pytest.raises(ArdeaError, match="the answer of the master of words cannot be read"):
+        caller.receive()
+
+
 # --- numbers ----------------------------------------------------------------------------------------------------
 
 values = st.sampled_from([0, 1, -1, 1 << 62, (1 << 63) - 1]) | st.floats()
@@ -139,11 +176,16 @@ names = st.sampled_from([*SERIES])
 labels = st.lists(st.sampled_from(["", "a", "\x1b[2J"]), max_size=2)
 
 
-def counts(series):
-    """As many as a histogram has buckets, or a few."""
-    return st.lists(st.integers(-(1 << 63), (1 << 63) - 1), min_size=series, max_size=series)
+def alike(count, value):
+    """So many of one value: as many as a histogram has buckets, or one less or more."""
+    return value.map(lambda each: [each] * count)
 
 
+whole = st.integers(-(1 << 63), (1 << 63) - 1)
+histograms = st.builds(HistogramValue, alike(24, whole) | alike(25, whole), st.floats())
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(
         st.builds(
@@ -153,9 +195,7 @@ def counts(series):
             ),
             st.lists(st.tuples(names, labels, values), max_size=4),
             st.lists(st.tuples(names, labels, values), max_size=4),
-            st.lists(
-                st.tuples(names, labels, st.builds(HistogramValue, counts(24) | counts(25), st.floats())), max_size=2
-            ),
+            st.lists(st.tuples(names, labels, histograms), max_size=2),
         ).map(msgspec.msgpack.encode)
         | st.binary(max_size=40),
         max_size=5,
@@ -171,9 +211,10 @@ def test_no_snapshot_ends_a_metrics_manager(snapshots):
     msgspec.json.encode([overview.processes(), overview.components()])
 
 
-tuples = st.lists(values, min_size=1, max_size=1) | st.lists(values, min_size=26, max_size=26)
+tuples = alike(1, values) | alike(25, values) | alike(26, values)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(
         st.builds(
