@@ -14,7 +14,7 @@ import pytest
 
 from ardea.protocol.flow import Window
 from ardea.protocol.lane import Lane
-from ardea.protocol.wire_pb2 import ROWS, Header
+from ardea.protocol.wire_pb2 import MANY, ONE, ROWS, UNTRACKED, Header
 from ardea.transport import Dialled, context
 from heron_instance.gateway import Gateway
 from heron_instance.outlet import OutMessage
@@ -113,29 +113,31 @@ class Played:
 
 
 def test_payload_frames_of_random_bytes_pass_two_managers_unchanged(tmp_path, monkeypatch):
-    """Nothing in them is rows, ids or columns: a manager that read them would stumble."""
+    """Nothing in them is rows, nor ids of trees that there are: a manager that read them would stumble."""
     workers = LocalScheduler._workers
     monkeypatch.setattr(LocalScheduler, "_workers", lambda self, plan: workers(self, plan)[:2])  # the managers alone
     chance = random.Random(28)
-    sent = [
-        [chance.randbytes(int(10 ** chance.uniform(0, 5))) for _ in range(chance.randint(1, 4))] for _ in range(300)
-    ]
-    sent += [[b""], [b"", b"\xc1"], [chance.randbytes(3_000_000)]]
+    sent = [(1, [b""]), (1, [b"\xc1"]), (1, [chance.randbytes(3_000_000)])]
+    for _ in range(300):
+        values, rows = chance.randbytes(int(10 ** chance.uniform(0, 5))), int(10 ** chance.uniform(0, 4))
+        sizes = chance.choice([(), (8 * rows,) * 2, (4 * rows + 4, 80, 80)])
+        sent.append((rows, [values, *map(chance.randbytes, sizes)]))
     zmq = context()
     try:
         with Running("wire.py:Pair", tmp_path) as topology:
             task = {i.component: i.task for i in topology.packing.instances}
             assert len({topology.packing.container_of(each) for each in task.values()}) == 2
             near, far = (Played(topology, task[name], zmq) for name in ("near", "far"))
-            for frames in sent:
+            for rows, frames in sent:
                 header = Header(
                     kind=ROWS,
                     source=task["near"],
                     target=task["far"],
-                    rows=1,
+                    rows=rows,
+                    ids={1: UNTRACKED, 3: ONE, 4: MANY}[len(frames)],
                     epoch=topology.run.submission.definition.epoch,
                 )
-                near.gateway.offer(OutMessage(header, frames, 1, sum(map(len, frames))))
+                near.gateway.offer(OutMessage(header, frames, rows, sum(map(len, frames))))
 
             def arrived():
                 near.step()
@@ -146,6 +148,6 @@ def test_payload_frames_of_random_bytes_pass_two_managers_unchanged(tmp_path, mo
             lives = [topology.processes()[f"container-{n}/stream-manager"]["life"] for n in (1, 2)]
     finally:
         zmq.destroy(linger=0)
-    assert [frames for _, frames in far.received] == sent
-    assert {(h.source, h.target, h.rows) for h, _ in far.received} == {(task["near"], task["far"], 1)}
+    assert [(header.rows, frames) for header, frames in far.received] == sent
+    assert {(h.source, h.target) for h, _ in far.received} == {(task["near"], task["far"])}
     assert lives == [1, 1]
