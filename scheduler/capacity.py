@@ -88,7 +88,7 @@ def check(packing: PackingPlan, machine: Machine) -> None:
         raise ClusterError(
             f"a container of {largest:,} tasks needs about {files:,} open files, and {machine.files:,} are allowed; "
             "nothing was started",
-            hint=f"`ulimit -n {files}` raises the limit; or spread the tasks over more --containers",
+            hint=f"raise the hard limit (as root: `ulimit -Hn {files}`), or spread the tasks over more --containers",
         )
 
 
