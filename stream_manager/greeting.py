@@ -94,12 +94,11 @@ class Greeting:
             pass_on(outbox, order)
         outbox.newest("plan", Header(kind=PLAN), [plan.SerializeToString()])
 
-    def refuses_version(self, link: Link, hello: Hello) -> bool:
-        """Whether the peer, an instance or a manager, speaks another protocol; then it is told."""
+    def refuses_version(self, link: Link, caller: int, hello: Hello) -> bool:
+        """Whether an instance or a manager, in the life ``caller``, speaks another protocol; then it is told."""
         why = protocol_differs(f"the stream manager of container {self._container}", link.name, hello.protocol)
         if why:
-            refusal = Refusal(code="OTHER_VERSION", message=why, definite=True)
-            link.signal(Header(kind=REFUSED), [refusal.SerializeToString()])
+            link.refuse(caller, Refusal(code="OTHER_VERSION", message=why, definite=True))
         return bool(why)
 
     def refuses(self, link: Link, hello: Hello) -> bool:

@@ -277,7 +277,7 @@ class StreamManager(Members):
     # --- incarnations -----------------------------------------------------------------------------------------
 
     def _met(self, link: Link, header: Header, hello: Hello) -> None:
-        if self.greeting.refuses_version(link, hello):
+        if self.greeting.refuses_version(link, header.sender, hello):
             return
         if hello.task:
             self._met_instance(link, header, hello)

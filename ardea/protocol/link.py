@@ -12,7 +12,7 @@ from typing import Any
 
 from ardea.protocol.incarnations import describe
 from ardea.protocol.lane import Arrival, Lane, LaneState, Message
-from ardea.protocol.wire_pb2 import HEARTBEAT, HELLO, REFUSED, RESEND, Header, Kind
+from ardea.protocol.wire_pb2 import HEARTBEAT, HELLO, REFUSED, RESEND, Header, Kind, Refusal
 
 CONFIRM_AFTER = 256 * 1024
 CONTROL_ROOM = 1024 * 1024
@@ -85,6 +85,12 @@ class Link:
     def signal(self, header: Header, frames: Sequence[bytes] = (), lane: Lane = Lane.CONTROL) -> None:
         """Sends a message outside the sequence; it may be lost."""
         self._transmit(lane, [self._stamp(header), *frames], 0)
+
+    def refuse(self, incarnation: int, refusal: Refusal) -> None:
+        """Tells who has called as ``incarnation``, and is not met; whom this link has met stays its peer."""
+        met, self.peer = self.peer, incarnation
+        self.signal(Header(kind=REFUSED), [refusal.SerializeToString()])
+        self.peer = met
 
     def meet(self, incarnation: int) -> list[Message] | None:
         """The peer was heard as ``incarnation``.

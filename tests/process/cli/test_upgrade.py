@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
 from ardea.errors import ExitCode
-from ardea.versions import FORMAT
+from ardea.versions import FORMAT, PROTOCOL
 from tests.process.cli.verbs import acked, describe, left_in_state, listed, topology
 from tests.process.former import BOTH, ROOT, unpacked
 
@@ -65,18 +65,39 @@ def replaceable(tmp_path) -> Path:
     return Path(shutil.copytree(ROOT, tmp_path / "copy", ignore=left_out, symlinks=True))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere tasks are not forked from what was loaded")
-def test_a_topology_whose_files_are_replaced_under_it_ends_and_says_why(ardea, replaceable, deadline):
+@pytest.fixture
+def replaced(ardea, replaceable, deadline):
+    """A topology runs from these files; then one number in them rises, and one process dies.  Why the topology ends."""
+
+    def reason(number: str, process: str) -> str:
+        environment = {**os.environ, "PYTHONPATH": str(replaceable)}
+        assert ardea("submit", "local", topology("Never"), env=environment).returncode == ExitCode.OK
+        file = replaceable / "ardea" / "versions.py"
+        text, raised = re.subn(rf"(?m)^{number} = \d+$", f"{number} = 99", file.read_text())
+        assert raised == 1
+        file.write_text(text)
+        where = (0 if process == "topology-master" else 1, process)
+        (pid,) = (p["pid"] for p in describe(ardea, "Never")["processes"] if (p["container"], p["name"]) == where)
+        os.kill(pid, signal.SIGKILL)
+        deadline(lambda: listed(ardea) == {"Never": "FAILED"}, "it has failed", seconds=40.0)
+        return describe(ardea, "Never")["reason"]
+
+    return reason
+
+
+@pytest.mark.parametrize("process", ["ignore-0", "topology-master"])
+def test_a_topology_whose_files_are_replaced_by_another_formats_ends_and_says_why(replaced, process):
     """As soon as it needs a new process, even a task: it is not forked from what has the former files loaded."""
-    environment = {**os.environ, "PYTHONPATH": str(replaceable)}
-    assert ardea("submit", "local", topology("Never"), env=environment).returncode == ExitCode.OK
-    file = replaceable / "ardea" / "versions.py"
-    file.write_text(file.read_text().replace(f"\nFORMAT = {FORMAT}\n", f"\nFORMAT = {FORMAT + 1}\n"))
-    told = describe(ardea, "Never")
-    (task,) = (process for process in told["processes"] if process["name"] == "ignore-0")
-    os.kill(task["pid"], signal.SIGKILL)
-    deadline(lambda: listed(ardea) == {"Never": "FAILED"}, "it has failed")
-    reason = describe(ardea, "Never")["reason"]
+    reason = replaced("FORMAT", process)
+    assert f"{process} cannot go on" in reason
     assert f"(format {FORMAT}), and this is Ardea" in reason
-    assert f"(format {FORMAT + 1})" in reason
-    assert "ignore-0 cannot go on" in reason
+    assert "(format 99)" in reason
+
+
+@pytest.mark.parametrize("process", ["ignore-0", "stream-manager", "metrics-manager", "topology-master"])
+def test_a_process_of_another_protocol_ends_the_topology_which_names_both(replaced, process):
+    """Whichever end of the link notices it first."""
+    reason = replaced("PROTOCOL", process)
+    assert "OTHER_VERSION" in reason
+    assert f"speaks protocol {PROTOCOL}" in reason
+    assert "speaks protocol 99" in reason

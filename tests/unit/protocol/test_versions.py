@@ -56,7 +56,12 @@ def sent():
 
 @pytest.fixture
 def port(sent):
-    return lambda link, _lane, message: sent.append((link.key, Header.FromString(message[0]), *message[1:]))
+    def transmit(link, _lane, message):
+        header = Header.FromString(message[0])
+        assert header.receiver == link.peer  # by which a process finds the socket's peer
+        sent.append((link.key, header, *message[1:]))
+
+    return transmit
 
 
 @pytest.fixture
@@ -98,11 +103,13 @@ def test_a_manager_refuses_tasks_and_managers_of_another_protocol(manager, sent,
     key, link = next(iter(getattr(manager, peer).items()))
     task = {"task": key} if peer == "instances" else {"container": key}
     hello = Hello(protocol=number, topology="pair-1", digest=PLAN.digest(), epoch=1, build=1, **task)
+    link.meet(2)  # its former life was of this version
     sent.clear()
     manager.received(link, Lane.CONTROL, Header(kind=HELLO, sender=3), [hello.SerializeToString()], 0.0)
-    assert link.peer == 0
+    assert link.peer == 2
     (refusal,) = refusals(sent)
-    assert (refusal.code, refusal.definite, sent[0][0]) == ("OTHER_VERSION", True, key)
+    assert (refusal.code, refusal.definite) == ("OTHER_VERSION", True)
+    assert sent[0][:2] == (key, Header(kind=REFUSED, sender=LIFE, receiver=3))
     assert theirs(number) in refusal.message
     assert OURS in refusal.message
 
