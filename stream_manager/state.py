@@ -300,10 +300,9 @@ class StreamManager(Members):
         if header.receiver != self.me:
             self._hello(link)
 
-    @staticmethod
-    def _refused(link: Link, refusal: Refusal) -> None:
-        """Only another version lasts: whoever works by another plan is about to get this one's, or the other way."""
-        if refusal.code == "OTHER_VERSION":
+    def _refused(self, link: Link, refusal: Refusal) -> None:
+        """By a manager, for its version.  If it works by another plan, one of the two is about to get the other's."""
+        if refusal.code == "OTHER_VERSION" and self.peers.get(link.key) is link:
             raise OtherVersion(refusal.code, f"{link.name} refuses this manager: {refusal.message}")
 
     def _told(self, link: Link, lives: Mapping[int, int]) -> None:

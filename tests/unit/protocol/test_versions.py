@@ -137,6 +137,12 @@ def test_a_manager_of_another_plan_is_waited_for(manager):
     manager.received(link, Lane.CONTROL, Header(kind=REFUSED, sender=3), [body], 0.0)
 
 
+def test_no_task_ends_its_manager(manager):
+    link = manager.instances[1]
+    body = Refusal(code="OTHER_VERSION", message="one speaks 3, one 2", definite=True).SerializeToString()
+    manager.received(link, Lane.CONTROL, Header(kind=REFUSED, sender=3), [body], 0.0)
+
+
 def test_what_a_refusal_means_to_who_is_refused():
     assert isinstance(refused("REPLACED", "why"), Replaced)
     assert isinstance(refused("OTHER_VERSION", "why"), OtherVersion)
