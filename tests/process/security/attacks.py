@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from ardea.protocol.wire_pb2 import ASK, HELLO, Ask, Header, Hello, Kind
 from ardea.transport import Dialled, Keyring, context
+from ardea.versions import PROTOCOL
 
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x01" + b"CURVE".ljust(20, b"\0") + bytes(32)
 MIB = 1 << 20
@@ -96,7 +97,9 @@ def foreigner(names: Sequence[str]) -> int:
 
 def hostile(chance: random.Random) -> Iterator[list[bytes]]:
     """Messages of every kind, with bodies that are none, that are cut off, or that belong to another kind."""
-    body = Hello(topology="another", digest="no", task=1, container=1, died_on=b"x" * 9).SerializeToString()
+    body = Hello(
+        protocol=PROTOCOL, topology="another", digest="no", task=1, container=1, died_on=b"x" * 9
+    ).SerializeToString()
     while True:
         number = chance.choice([0, 1, 2, 99, 1 << 31, (1 << 32) - 1])
         header = Header(kind=chance.choice([*Kind.values(), 77]), source=number, target=number, rows=number)

@@ -53,6 +53,7 @@ from ardea.protocol.wire_pb2 import (
 from ardea.state.records import MasterLocation, RunState
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.testing.state import MemoryStore
+from ardea.versions import PROTOCOL
 from heron_instance.bolt import BoltExecutor
 from heron_instance.executor import Environment, Executor
 from heron_instance.gateway import Gateway
@@ -219,11 +220,14 @@ class Manager(End):
         self.tasks = {t.task: t.name for t in PHYSICAL.tasks_in(1)}
         for number, link in self.manager.instances.items():
             self.link = link
-            self._meets(Hello(topology="words", task=number, epoch=1, build=1), 1)
+            self._meets(Hello(protocol=PROTOCOL, topology="words", task=number, epoch=1, build=1), 1)
         self.link = self.manager.peers[2]
         lives = {t.task: 1 << 32 | 1 for t in PHYSICAL.tasks_in(2)}
         self._meets(
-            Hello(topology="words", digest=DEFINITION.shape.digest, epoch=1, container=2, tasks=lives), 1 << 32 | 1
+            Hello(
+                protocol=PROTOCOL, topology="words", digest=DEFINITION.shape.digest, epoch=1, container=2, tasks=lives
+            ),
+            1 << 32 | 1,
         )
         if task:
             self.link = self.manager.instances[task]
@@ -258,7 +262,7 @@ class ManagersMaster(End):
         self.registrar.tick(0.0)
         self.link = self.registrar._link
         hello = Header(kind=HELLO, sender=1, receiver=applicant("me", 1)).SerializeToString()
-        self.mail.append([hello, Hello().SerializeToString()])
+        self.mail.append([hello, Hello(protocol=PROTOCOL).SerializeToString()])
         self.registrar.receive(0.0)
         assert self.link.up
 
@@ -301,7 +305,7 @@ class TheMaster(End):
         self.master = Master(DEFINITION, None, 1, store, nowhere, found=store.held, now=0.0)
         self.link = None
         common = {"topology": "words", "digest": DEFINITION.shape.digest, "container": 1, "holder": "me"}
-        self._says(HELLO, Hello(**common), 0)
+        self._says(HELLO, Hello(protocol=PROTOCOL, **common), 0)
         self.link = self.master.containers[1].link
         address = Address(container=1, host="h", data_port=1, control_port=2)
         self._says(REGISTER, Registration(**common, address=address), 1)
@@ -356,7 +360,7 @@ class Instance(End):
             self._planned, lambda: self.inbox.put(self.executor.manager_reborn),
         )  # fmt: skip
         self.link = self.gateway.link
-        hello = Hello(topology="words", digest=shape.digest, epoch=1, build=1)
+        hello = Hello(protocol=PROTOCOL, topology="words", digest=shape.digest, epoch=1, build=1)
         self.hears(Header(kind=HELLO, sender=1, receiver=1), [hello.SerializeToString()], knows=False)
         assert self.link.up
 

@@ -41,6 +41,7 @@ from ardea.protocol.wire_pb2 import (
     TaskReport,
 )
 from ardea.state import open_state
+from ardea.versions import PROTOCOL
 from metrics_manager.server import MetricsManager
 from scheduler.control import MasterClient
 
@@ -74,12 +75,32 @@ def test_bytes_are_a_message_or_malformed(frames):
         assert isinstance(checked(frames), Header)
 
 
+def _hello(**fields) -> Hello:
+    return Hello(protocol=PROTOCOL, **fields)
+
+
 TRACKED = [b"\x91\x91\xa1a", bytes(8), bytes(8)]
 SPECIFIC = {
-    "roots that are no whole numbers": ("a manager, of a bolt", Header(kind=HELLO), [Hello(died_on=b"x" * 9)]),
-    "a life beyond all": ("a manager, of a bolt", Header(kind=HELLO, sender=1 << 63), [Hello(task=BOLT, build=1)]),
-    "a task's hello of a manager": ("a manager, of another", Header(kind=HELLO), [Hello(task=1, build=1)]),
-    "a manager's hello of a task": ("a manager, of a spout", Header(kind=HELLO), [Hello(topology="words")]),
+    "roots that are no whole numbers": (
+        "a manager, of a bolt",
+        Header(kind=HELLO),
+        [_hello(died_on=b"x" * 9)],
+    ),
+    "a life beyond all": (
+        "a manager, of a bolt",
+        Header(kind=HELLO, sender=1 << 63),
+        [_hello(task=BOLT, build=1)],
+    ),
+    "a task's hello of a manager": (
+        "a manager, of another",
+        Header(kind=HELLO),
+        [_hello(task=1, build=1)],
+    ),
+    "a manager's hello of a task": (
+        "a manager, of a spout",
+        Header(kind=HELLO),
+        [_hello(topology="words")],
+    ),
     "rows of somebody else": ("a manager, of a spout", Header(kind=ROWS, source=99, target=BOLT), [b"\x90"]),
     "trees that a bolt begins": ("a manager, of a bolt", Header(kind=INIT), [bytes(8), bytes(8)]),
     "columns of two lengths": ("a manager, of a spout", Header(kind=INIT), [bytes(8), bytes(16)]),
@@ -157,15 +178,15 @@ def caller(tmp_path):
 @given(st.lists(st.lists(st.binary(max_size=12), min_size=1, max_size=3), max_size=3))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_caller_waits_on_for_a_message_that_is_one(caller, said):
-    caller._link = Said(*said, [Header(kind=ANSWER).SerializeToString()], [b"\xff", b"\xff"])
+    caller._link = Said(*said, [Header(kind=ANSWER, protocol=PROTOCOL).SerializeToString()], [b"\xff", b"\xff"])
     assert caller.receive() is None
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"\xff", b"[" * 9000])
 def test_a_caller_says_that_it_cannot_read_an_answer(caller, body):
     answer = Answer(ok=True, body=body)
-    caller._link = Said([Header(kind=ANSWER).SerializeToString(), answer.SerializeToString()])
-    with pytest.raises(ArdeaError, match="the answer of the master of words cannot be read"):
+    caller._link = Said([Header(kind=ANSWER, protocol=PROTOCOL).SerializeToString(), answer.SerializeToString()])
+    with pytest.raises(ArdeaError, match="what the master of words answers cannot be read"):
         caller.receive()
 
 
