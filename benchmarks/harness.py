@@ -13,11 +13,11 @@ from typing import TypeVar
 
 from ardea.errors import ArdeaError
 from ardea.metrics import Totals
+from ardea.scheduler.home import Home
+from ardea.scheduler.run import LocalRun
+from ardea.scheduler.submission import Submission
 from ardea.state.records import RunState
 from benchmarks.results import BenchmarkError
-from scheduler.home import Home
-from scheduler.run import LocalRun
-from scheduler.submission import Submission
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[1]

@@ -15,10 +15,10 @@ NEEDED = "needed"
 WITH = f"""\
 import sys
 
-if "stream_manager" in sys.orig_argv:
+if "ardea.stream_manager" in sys.orig_argv:
     from pathlib import Path
 
-    from stream_manager.pauses import BackPressure
+    from ardea.stream_manager.pauses import BackPressure
 
     announce = BackPressure.announce
 
@@ -31,8 +31,8 @@ if "stream_manager" in sys.orig_argv:
 WITHOUT = """\
 import sys
 
-if "stream_manager" in sys.orig_argv:
-    from stream_manager.pauses import BackPressure
+if "ardea.stream_manager" in sys.orig_argv:
+    from ardea.stream_manager.pauses import BackPressure
 
     def nothing(*args):
         pass

@@ -12,9 +12,9 @@ from benchmarks.results import BenchmarkError
 MODULES = {
     "ardea.nursery": "nursery",
     "ardea.supervisor": "supervisor",
-    "topology_master": "topology-master",
-    "stream_manager": "stream-manager",
-    "metrics_manager": "metrics-manager",
+    "ardea.topology_master": "topology-master",
+    "ardea.stream_manager": "stream-manager",
+    "ardea.metrics_manager": "metrics-manager",
 }
 
 
@@ -65,7 +65,7 @@ def kind_of(argv: Sequence[str], components: Mapping[int, str]) -> str:
     if "-m" not in argv:
         return "other"
     module = argv[argv.index("-m") + 1]
-    if module == "heron_instance":
+    if module == "ardea.heron_instance":
         return components[int(argv[argv.index("--task") + 1])]
     return MODULES.get(module, "other")
 

@@ -1,4 +1,4 @@
-"""``python -m heron_instance``: one task of a topology, started by a container's supervisor."""
+"""``python -m ardea.heron_instance``: one task of a topology, started by a container's supervisor."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from ardea import leash, loader, logs
 from ardea.code import Code
 from ardea.errors import ArdeaError, ExitCode, UserError
+from ardea.heron_instance.process import Addresses, InstanceProcess
 from ardea.plan.definition import Definition
-from heron_instance.process import Addresses, InstanceProcess
 
 
 def main() -> int:
@@ -18,7 +18,7 @@ def main() -> int:
     leash.attach()
     leash.wake_politely()
     logs.configure()
-    parser = argparse.ArgumentParser(prog="heron_instance", description=__doc__)
+    parser = argparse.ArgumentParser(prog="ardea.heron_instance", description=__doc__)
     parser.add_argument("--definition", type=Path, required=True)
     parser.add_argument("--container", type=int, required=True)
     parser.add_argument("--task", type=int, required=True)

@@ -10,20 +10,20 @@ from typing import Any, cast
 
 from ardea.component import Bolt, install, overrides
 from ardea.errors import EncodingError, UserError
+from ardea.heron_instance.acking import Acking, Settled, closed
+from ardea.heron_instance.anchoring import Anchoring, Anchors
+from ardea.heron_instance.buffers import StreamBuffer
+from ardea.heron_instance.environment import Environment
+from ardea.heron_instance.executor import Executor
+from ardea.heron_instance.hooks import Hooks
+from ardea.heron_instance.inlet import UNANCHORED, InputBatch, Int
+from ardea.heron_instance.joins import joins_of
+from ardea.heron_instance.outlet import OutMessage
+from ardea.heron_instance.sendable import own
+from ardea.heron_instance.trees import Trees
 from ardea.protocol.columns import ColumnRows
 from ardea.protocol.headed import HeadedRows
 from ardea.tuples import ColumnBatch, Tuple
-from heron_instance.acking import Acking, Settled, closed
-from heron_instance.anchoring import Anchoring, Anchors
-from heron_instance.buffers import StreamBuffer
-from heron_instance.environment import Environment
-from heron_instance.executor import Executor
-from heron_instance.hooks import Hooks
-from heron_instance.inlet import UNANCHORED, InputBatch, Int
-from heron_instance.joins import joins_of
-from heron_instance.outlet import OutMessage
-from heron_instance.sendable import own
-from heron_instance.trees import Trees
 
 
 class Anchored(Executor):

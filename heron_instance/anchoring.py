@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ardea.heron_instance.buffers import StreamBuffer
+from ardea.heron_instance.inlet import UNANCHORED, WHOLE_BATCH, InputBatch, Inputs, Int
+from ardea.heron_instance.joins import Joins, Part
+from ardea.heron_instance.trees import Trees
 from ardea.protocol.ids import U64, distinct
 from ardea.tuples import Tuple
-from heron_instance.buffers import StreamBuffer
-from heron_instance.inlet import UNANCHORED, WHOLE_BATCH, InputBatch, Inputs, Int
-from heron_instance.joins import Joins, Part
-from heron_instance.trees import Trees
 
 Anchors = tuple[Tuple, ...]
 Span = tuple[InputBatch | None, int, int]

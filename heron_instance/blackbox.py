@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ardea.heron_instance.inlet import InputBatch
 from ardea.protocol.ids import NO_IDS, U64
 from ardea.tuples import Tuple
-from heron_instance.inlet import InputBatch
 
 _POSITION = struct.Struct("=II")  # place in the batch + 1 (0: in none), rows
 FIRST_BYTES = 64 * 1024

@@ -11,18 +11,18 @@ from threading import get_ident
 from typing import Any
 
 from ardea.errors import EncodingError, FailedException, ProtocolError, UserError, printable
+from ardea.heron_instance.anchored import Anchored
+from ardea.heron_instance.environment import NO_THREAD, Environment
+from ardea.heron_instance.flushing import AFTER
+from ardea.heron_instance.hooks import Hooks
+from ardea.heron_instance.inlet import UNANCHORED, WHOLE_BATCH, InputBatch, decode_columns
+from ardea.heron_instance.sendable import own
 from ardea.loader import place_of
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.arrow import rows_of
 from ardea.protocol.ids import column
 from ardea.protocol.wire_pb2 import ARROW, MARKER, ROWS, Header
 from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, Tuple, TupleBatch
-from heron_instance.anchored import Anchored
-from heron_instance.environment import NO_THREAD, Environment
-from heron_instance.flushing import AFTER
-from heron_instance.hooks import Hooks
-from heron_instance.inlet import UNANCHORED, WHOLE_BATCH, InputBatch, decode_columns
-from heron_instance.sendable import own
 
 NOBODY, EVERYBODY = Tuple((), UNANCHORED, None), Tuple((), WHOLE_BATCH, None)
 """The current tuple outside of ``process``, and inside ``process_batch``: what is emitted is marked with its number."""

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ardea.heron_instance.inlet import Int
+from ardea.heron_instance.routing import Router
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.columns import ColumnRows
 from ardea.protocol.headed import HeadedRows
-from heron_instance.inlet import Int
-from heron_instance.routing import Router
 
 Rows = list[Sequence[Any]]
 

@@ -9,13 +9,13 @@ import numpy as np
 
 from ardea.component import overrides
 from ardea.errors import UserError
+from ardea.heron_instance.bolt import BoltExecutor
+from ardea.heron_instance.environment import Environment
+from ardea.heron_instance.inlet import UNANCHORED, WHOLE_BATCH, ColumnInput, InputBatch, decode_columns
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.columns import ColumnRows, Misfit, columns_of, fitted, type_of
 from ardea.protocol.wire_pb2 import ARROW, Header
 from ardea.tuples import Tuple
-from heron_instance.bolt import BoltExecutor
-from heron_instance.environment import Environment
-from heron_instance.inlet import UNANCHORED, WHOLE_BATCH, ColumnInput, InputBatch, decode_columns
 
 _MISFITS_LOGGED = 5
 

@@ -14,7 +14,7 @@ _WIDTH = 80
 
 
 class Emitted(Protocol):
-    """Rows of one stream that are about to leave (:class:`heron_instance.outlet.StreamBuffer`)."""
+    """Rows of one stream that are about to leave (:class:`ardea.heron_instance.outlet.StreamBuffer`)."""
 
     plan: Any
     columns: Any

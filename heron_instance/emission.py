@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from heron_instance.buffers import StreamBuffer
-from heron_instance.inlet import Int
+from ardea.heron_instance.buffers import StreamBuffer
+from ardea.heron_instance.inlet import Int
 
 
 def emission_order(runs: Sequence[tuple[StreamBuffer, int]], ends: dict[int, int]) -> dict[int, Int]:

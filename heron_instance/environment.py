@@ -11,13 +11,13 @@ import numpy as np
 from ardea.component import Bolt, Spout
 from ardea.config import Settings
 from ardea.context import TopologyContext
+from ardea.heron_instance.blackbox import BlackBox
+from ardea.heron_instance.instruments import Instruments
+from ardea.heron_instance.outlet import OutMessage
+from ardea.heron_instance.queues import BoundedQueue
 from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.protocol.flow import Window
 from ardea.protocol.wire_pb2 import Header
-from heron_instance.blackbox import BlackBox
-from heron_instance.instruments import Instruments
-from heron_instance.outlet import OutMessage
-from heron_instance.queues import BoundedQueue
 
 Item = tuple[Header, Sequence[bytes]] | Callable[[], None]
 

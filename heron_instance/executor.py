@@ -16,6 +16,12 @@ from typing import Any, cast
 
 from ardea.context import hook_class
 from ardea.errors import ArdeaError, UserError, printable
+from ardea.heron_instance.buffers import StreamBuffer, only_buffer
+from ardea.heron_instance.debug import EmitLog
+from ardea.heron_instance.environment import Environment, Item, Stopping
+from ardea.heron_instance.long_calls import Interruptible
+from ardea.heron_instance.markers import Markers
+from ardea.heron_instance.outlet import Origins, Outlet, OutMessage
 from ardea.loader import place_of
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.values import RowCodec
@@ -41,12 +47,6 @@ from ardea.protocol.wire_pb2 import (
     Tasks,
     TaskState,
 )
-from heron_instance.buffers import StreamBuffer, only_buffer
-from heron_instance.debug import EmitLog
-from heron_instance.environment import Environment, Item, Stopping
-from heron_instance.long_calls import Interruptible
-from heron_instance.markers import Markers
-from heron_instance.outlet import Origins, Outlet, OutMessage
 
 
 class Executor(Interruptible):

@@ -1,6 +1,6 @@
 """The gateway's state: one link to the stream manager, credit for what goes out, counters for what comes in.
 
-Pure: the thread in :mod:`heron_instance.process` moves messages in and out, and so does a simulated cluster.
+Pure: the thread in :mod:`ardea.heron_instance.process` moves messages in and out, and so does a simulated cluster.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ardea.errors import OtherVersion, ProtocolError
+from ardea.heron_instance.outlet import OutMessage
 from ardea.protocol.checked import DATA
 from ardea.protocol.flow import Channel, Window
 from ardea.protocol.ids import U64
@@ -36,7 +37,6 @@ from ardea.protocol.wire_pb2 import (
     Refusal,
 )
 from ardea.versions import PROTOCOL, protocol_differs
-from heron_instance.outlet import OutMessage
 
 HEARTBEAT_EVERY = 1.0
 HELLO_EVERY = 0.2

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.errors import UserError
+from ardea.heron_instance.inlet import UNANCHORED, WHOLE_BATCH, InputBatch, Int, ranges
+from ardea.heron_instance.trees import Trees
 from ardea.protocol.ids import U64
 from ardea.tuples import ColumnBatch
-from heron_instance.inlet import UNANCHORED, WHOLE_BATCH, InputBatch, Int, ranges
-from heron_instance.trees import Trees
 
 
 @dataclass(frozen=True, slots=True)

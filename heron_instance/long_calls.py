@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ardea.config import Settings
-from heron_instance.flushing import Flushing
+from ardea.heron_instance.flushing import Flushing
 
 EVERY = 0.02
 """Seconds between two looks at a long call."""

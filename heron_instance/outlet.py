@@ -16,6 +16,12 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 import numpy as np
 
 from ardea.errors import EncodingError, UserError
+from ardea.heron_instance.buffers import Consumer, StreamBuffer, repeats
+from ardea.heron_instance.emission import emission_order, interleaved
+from ardea.heron_instance.inlet import Int, ranges
+from ardea.heron_instance.routing import make_router
+from ardea.heron_instance.sendable import columns_why_not, own, well_formed, why_not, without_dictionaries
+from ardea.heron_instance.trees import Trees
 from ardea.plan.logical import GroupingPlan, StreamPlan
 from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.protocol.arrow import arrow, encode_batch
@@ -25,12 +31,6 @@ from ardea.protocol.headed import HeadedRows
 from ardea.protocol.ids import U64
 from ardea.protocol.values import RowCodec, are_plain
 from ardea.protocol.wire_pb2 import ARROW, MANY, ONE, ROWS, Header
-from heron_instance.buffers import Consumer, StreamBuffer, repeats
-from heron_instance.emission import emission_order, interleaved
-from heron_instance.inlet import Int, ranges
-from heron_instance.routing import make_router
-from heron_instance.sendable import columns_why_not, own, well_formed, why_not, without_dictionaries
-from heron_instance.trees import Trees
 
 if TYPE_CHECKING:
     import pyarrow as pa

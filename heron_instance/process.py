@@ -22,6 +22,17 @@ from ardea.component import Bolt, Spout
 from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.errors import ArdeaError, ExitCode, StateError, printable
+from ardea.heron_instance.blackbox import BlackBox
+from ardea.heron_instance.bolt import BoltExecutor
+from ardea.heron_instance.column_bolt import ColumnBoltExecutor, reads_columns
+from ardea.heron_instance.environment import Environment, Item, Stopping
+from ardea.heron_instance.executor import Executor
+from ardea.heron_instance.gateway import Gateway, Room
+from ardea.heron_instance.instruments import Instruments
+from ardea.heron_instance.long_calls import Sender
+from ardea.heron_instance.outlet import OutMessage
+from ardea.heron_instance.queues import BoundedQueue
+from ardea.heron_instance.spout import SpoutExecutor
 from ardea.loader import place_of
 from ardea.metrics import Identity, Registry, observe_process
 from ardea.plan.definition import Definition
@@ -34,17 +45,6 @@ from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import EXIT, ORDER, Header, Order, Plan
 from ardea.transport import Dialled, Poller, caller, context
-from heron_instance.blackbox import BlackBox
-from heron_instance.bolt import BoltExecutor
-from heron_instance.column_bolt import ColumnBoltExecutor, reads_columns
-from heron_instance.environment import Environment, Item, Stopping
-from heron_instance.executor import Executor
-from heron_instance.gateway import Gateway, Room
-from heron_instance.instruments import Instruments
-from heron_instance.long_calls import Sender
-from heron_instance.outlet import OutMessage
-from heron_instance.queues import BoundedQueue
-from heron_instance.spout import SpoutExecutor
 
 MESSAGES_A_ROUND = 64
 QUEUE_MESSAGES = 4096

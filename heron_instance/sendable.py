@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ardea.errors import EncodingError
+from ardea.heron_instance.routing import Router
 from ardea.protocol.arrow import arrow, encode_batch
 from ardea.protocol.columns import ColumnRows
 from ardea.protocol.scalars import type_name
 from ardea.protocol.values import RowCodec
-from heron_instance.routing import Router
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any, cast
 
 from ardea.component import Spout, overrides
+from ardea.heron_instance.congestion import CongestionWindow
+from ardea.heron_instance.environment import Environment
+from ardea.heron_instance.executor import Executor
+from ardea.heron_instance.hooks import Hooks
+from ardea.heron_instance.trees import Ids, OpenTrees, Replays, Row, Seconds, plain
 from ardea.metrics.registry import Counter
 from ardea.protocol.ids import U64
 from ardea.protocol.wire_pb2 import HOLD, Order
 from ardea.validation import DEAD_LETTER_STREAM
-from heron_instance.congestion import CongestionWindow
-from heron_instance.environment import Environment
-from heron_instance.executor import Executor
-from heron_instance.hooks import Hooks
-from heron_instance.trees import Ids, OpenTrees, Replays, Row, Seconds, plain
 
 DEAD_LETTERS = DEAD_LETTER_STREAM.name
 

@@ -12,17 +12,17 @@ import numpy as np
 
 from ardea.component import TupIds, install, overrides
 from ardea.errors import EncodingError, UserError
+from ardea.heron_instance.buffers import StreamBuffer
+from ardea.heron_instance.environment import NO_THREAD, Environment
+from ardea.heron_instance.hooks import Hooks
+from ardea.heron_instance.inlet import Int
+from ardea.heron_instance.outlet import OutMessage
+from ardea.heron_instance.sendable import own
+from ardea.heron_instance.settling import Settling
+from ardea.heron_instance.trees import Row, TrackedColumns, Trees, ids_of, plain
 from ardea.protocol.arrow import rows_of
 from ardea.protocol.ids import column
 from ardea.protocol.wire_pb2 import DONE, INIT, PAUSE, REOPENED, VERDICTS, Header, TaskState
-from heron_instance.buffers import StreamBuffer
-from heron_instance.environment import NO_THREAD, Environment
-from heron_instance.hooks import Hooks
-from heron_instance.inlet import Int
-from heron_instance.outlet import OutMessage
-from heron_instance.sendable import own
-from heron_instance.settling import Settling
-from heron_instance.trees import Row, TrackedColumns, Trees, ids_of, plain
 
 PAUSE_LAPSES = 3.0
 IDLE_EVERY = 0.1

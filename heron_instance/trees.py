@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from ardea.component import TupIds
 from ardea.errors import UserError
+from ardea.heron_instance.inlet import Inputs, Int
 from ardea.protocol.arrow import rows_of
 from ardea.protocol.ids import GENERATIONS, SLOTS, U64, generations_of, make_roots, slots_of
-from heron_instance.inlet import Inputs, Int
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""``python -m metrics_manager``: the metrics manager of one container."""
+"""``python -m ardea.metrics_manager``: the metrics manager of one container."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 
 from ardea import leash, logs
 from ardea.errors import ArdeaError
+from ardea.metrics_manager.process import MetricsManagerProcess
 from ardea.plan.definition import Definition
-from metrics_manager.process import MetricsManagerProcess
 
 
 def main() -> int:
     """Runs the metrics manager."""
     leash.attach()
     logs.configure_structured()
-    parser = argparse.ArgumentParser(prog="metrics_manager", description=__doc__)
+    parser = argparse.ArgumentParser(prog="ardea.metrics_manager", description=__doc__)
     parser.add_argument("--definition", type=Path, required=True)
     parser.add_argument("--container", type=int, required=True)
     parser.add_argument("--folder", type=Path, required=True)

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from metrics_manager.sinks import convert_config
-from metrics_manager.state import Sample
+from ardea.metrics_manager.sinks import convert_config
+from ardea.metrics_manager.state import Sample
 
 _ODD = re.compile(r"[;~\s!^=]")
 

@@ -10,8 +10,8 @@ from typing import Annotated, Any, BinaryIO
 import msgspec
 
 from ardea.errors import ConfigError
-from metrics_manager.sinks import convert_config
-from metrics_manager.state import Sample
+from ardea.metrics_manager.sinks import convert_config
+from ardea.metrics_manager.state import Sample
 
 
 class JsonLinesConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

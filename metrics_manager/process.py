@@ -13,6 +13,8 @@ from ardea import leash
 from ardea.config import Settings
 from ardea.errors import ExitCode, StateError, refused
 from ardea.metrics import Identity
+from ardea.metrics_manager.server import MetricsManager
+from ardea.metrics_manager.sinks import load_sinks
 from ardea.plan.definition import Definition
 from ardea.protocol.wire_pb2 import REFUSED, SUMMARY, Header, Refusal
 from ardea.state import Sight, Versioned, open_state, paths
@@ -20,8 +22,6 @@ from ardea.state.records import Incarnations, decode
 from ardea.supervision import records
 from ardea.transport import LINGER_MS, Bound, Dialled, Keyring, Poller, caller, context, holder
 from ardea.versions import PROTOCOL
-from metrics_manager.server import MetricsManager
-from metrics_manager.sinks import load_sinks
 
 LOOK_EVERY = 0.5
 END_LOOK_EVERY = 0.05

@@ -14,9 +14,9 @@ import structlog
 
 from ardea import __version__
 from ardea.metrics import Identity, Registry, observe_process
-from metrics_manager.prometheus import MetricsServer
-from metrics_manager.sinks import Batch, SinkStatistics, SinkWorker
-from metrics_manager.state import MetricsState, Result, Sample
+from ardea.metrics_manager.prometheus import MetricsServer
+from ardea.metrics_manager.sinks import Batch, SinkStatistics, SinkWorker
+from ardea.metrics_manager.state import MetricsState, Result, Sample
 
 _log = structlog.get_logger(__name__)
 

@@ -20,7 +20,7 @@ import tenacity
 from tenacity.wait import wait_base
 
 from ardea.errors import ConfigError
-from metrics_manager.state import Sample
+from ardea.metrics_manager.state import Sample
 
 GROUP = "ardea.metrics_sinks"
 CAPACITY = 8

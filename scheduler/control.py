@@ -18,12 +18,12 @@ from ardea.plan.definition import Definition
 from ardea.plan.resource import Resource
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.wire_pb2 import ANSWER, ASK, REOPENED, Answer, Ask, Header, TaskState
+from ardea.scheduler.keys import MASTER_CONTAINER, keys_of
 from ardea.state import Sight, StateManager
 from ardea.state.records import RunState
+from ardea.topology_master.updates import Progress
 from ardea.transport import Dialled, Keyring, Poller, context, holder
 from ardea.versions import PROTOCOL, protocol_differs
-from scheduler.keys import MASTER_CONTAINER, keys_of
-from topology_master.updates import Progress
 
 PATIENCE = 5.0
 

@@ -1,6 +1,6 @@
 """The daemon of ``ardea submit local``: keeps a topology when the submitter and its terminal are gone.
 
-``python -m scheduler.daemon`` reads a :class:`Charge` from stdin, leads a session of its own, and tells the submitter
+``python -m ardea.scheduler.daemon`` reads a :class:`Charge` from stdin, leads a session of its own, and tells the submitter
 on stdout, a line each, how the topology comes up.  From then on it writes DIR/local/ID/logs/daemon.log.
 """
 
@@ -25,13 +25,13 @@ from ardea import logs
 from ardea.code import Code
 from ardea.errors import ArdeaError, ClusterError, ExitCode
 from ardea.plan.definition import Definition
-from scheduler.control import waiting_for
-from scheduler.home import Home
-from scheduler.keep import Keeper
-from scheduler.run import LocalRun, Outcome, Stage
-from scheduler.submission import Submission
+from ardea.scheduler.control import waiting_for
+from ardea.scheduler.home import Home
+from ardea.scheduler.keep import Keeper
+from ardea.scheduler.run import LocalRun, Outcome, Stage
+from ardea.scheduler.submission import Submission
 
-DAEMON = (sys.executable, "-P", "-m", "scheduler.daemon")
+DAEMON = (sys.executable, "-P", "-m", "ardea.scheduler.daemon")
 """The command of a daemon."""
 _CHUNK = 1 << 16
 logger = logging.getLogger("daemon")

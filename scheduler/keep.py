@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator
 from types import FrameType
 
-from scheduler.run import LocalRun, Outcome, Stage
+from ardea.scheduler.run import LocalRun, Outcome, Stage
 
 _STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -12,13 +12,13 @@ from collections.abc import Callable
 import tenacity
 
 from ardea.errors import ArdeaError, ClusterError, Conflict, NotFound, StateError, TimedOut
+from ardea.scheduler.control import MasterClient, Unreadable
+from ardea.scheduler.home import Home, is_held, is_locked
 from ardea.state import StateManager, paths, records
 from ardea.state.manager import Unavailable
 from ardea.state.records import SchedulerLocation
 from ardea.state.topologies import TopologyStatus, remove, status
 from ardea.supervision import kernel
-from scheduler.control import MasterClient, Unreadable
-from scheduler.home import Home, is_held, is_locked
 
 ENDS_WITHIN = 20.0
 """Seconds beyond the drain that the processes of a topology have to end."""

@@ -20,15 +20,15 @@ from ardea.config import Settings
 from ardea.plan.definition import Definition
 from ardea.plan.packing import ContainerPlan
 from ardea.plan.wire import packing_from_bytes
+from ardea.scheduler import keys
+from ardea.scheduler.keys import MASTER_CONTAINER
 from ardea.supervision.records import replace
 from ardea.supervision.spec import Policy, ProcessSpec, dump
 from ardea.transport import ipc_address
-from scheduler import keys
-from scheduler.keys import MASTER_CONTAINER
 
 OUTER_GRACE = 5.0
 """Seconds that the topology's supervisor waits longer than those of the containers do."""
-PRELOAD = "heron_instance.process", "ardea.loader", "ardea.logs"
+PRELOAD = "ardea.heron_instance.process", "ardea.loader", "ardea.logs"
 """What every task loads, and managers most of."""
 
 
@@ -105,7 +105,7 @@ class LocalScheduler:
     def _metrics(self, number: int) -> ProcessSpec:
         folder = self.container_folder(number)
         argv = self._module(
-            "metrics_manager",
+            "ardea.metrics_manager",
             "--container", str(number), "--folder", str(folder), "--address", self._address(number, "metrics"),
             *self._keys(number),
         )  # fmt: skip
@@ -113,7 +113,7 @@ class LocalScheduler:
 
     def _master(self) -> list[ProcessSpec]:
         argv = self._module(
-            "topology_master",
+            "ardea.topology_master",
             "--folder", str(self._folder), "--metrics", self._address(MASTER_CONTAINER, "metrics"),
             *self._keys(MASTER_CONTAINER),
         )  # fmt: skip
@@ -127,11 +127,11 @@ class LocalScheduler:
             "--data", self._address(number, "data"), "--metrics", self._address(number, "metrics"),
         )  # fmt: skip
         manager = self._module(
-            "stream_manager", *common, "--folder", str(self.container_folder(number)), *self._keys(number)
+            "ardea.stream_manager", *common, "--folder", str(self.container_folder(number)), *self._keys(number)
         )
         processes = [ProcessSpec("stream-manager", manager, cores=1, leads=True), self._metrics(number)]
         for instance in plan.instances:
-            argv = self._module("heron_instance", *common, "--task", str(instance.task))
+            argv = self._module("ardea.heron_instance", *common, "--task", str(instance.task))
             cores, ram = instance.resource.cores, instance.resource.ram
             processes.append(ProcessSpec(instance.name, argv, cores=cores, ram=ram, version=self._version))
         return processes

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from ardea.errors import ArdeaError, ClusterError, Conflict, ExitCode, NotFound, TimedOut, Unreachable, UserError
+from ardea.scheduler.daemon import DAEMON, Launch
+from ardea.scheduler.home import DEFAULT, Home
+from ardea.scheduler.kill import Killing
+from ardea.scheduler.schedulers import Deployment, Scheduler, Verdict
+from ardea.scheduler.submission import Submission
 from ardea.state.records import RunState
 from ardea.state.topologies import free
-from scheduler.daemon import DAEMON, Launch
-from scheduler.home import DEFAULT, Home
-from scheduler.kill import Killing
-from scheduler.schedulers import Deployment, Scheduler, Verdict
-from scheduler.submission import Submission
 
 ACCEPTED_WITHIN = 30.0
 """Seconds that a daemon has to say whether it keeps the topology."""
@@ -58,7 +58,7 @@ class Local(Scheduler):
         say(f"{found.id} is gone; its logs stay in {self._home.folder(found.id)}")
 
     def daemon(self) -> list[str]:
-        """The command of the process that keeps a topology; :mod:`scheduler.daemon` says what it reads and tells."""
+        """The command of the process that keeps a topology; :mod:`ardea.scheduler.daemon` says what it reads and tells."""
         return list(DAEMON)
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
+from ardea.scheduler.exits import ExitRecords
+from ardea.scheduler.giveup import FRUITLESS_LIVES, deaths, said
 from ardea.supervision.machine import BACKOFF, REMOVED, SETTLED
 from ardea.supervision.records import Exit, read_exits, read_status
-from scheduler.exits import ExitRecords
-from scheduler.giveup import FRUITLESS_LIVES, deaths, said
 
 CLOSE = SETTLED + BACKOFF[-1]
 """Seconds: deaths that follow one another within these belong together, for the back-off has not begun anew."""

@@ -14,8 +14,8 @@ from typing import Any
 
 from ardea.errors import NotFound, TimedOut, Unreachable
 from ardea.protocol.incarnations import life_of
+from ardea.scheduler.control import MasterClient, Status, waiting_for
 from ardea.supervision.records import read_status
-from scheduler.control import MasterClient, Status, waiting_for
 
 ASK_PATIENCE = 1.0
 LOOK_EVERY = 0.1

@@ -22,21 +22,21 @@ from ardea.config import Settings
 from ardea.errors import Conflict, NotFound, StateError
 from ardea.metrics import Overview, Totals
 from ardea.plan.definition import Definition
+from ardea.scheduler import capacity
+from ardea.scheduler.control import MasterClient, Status
+from ardea.scheduler.exits import ExitRecords
+from ardea.scheduler.follow import Follower
+from ardea.scheduler.giveup import PATIENCE, DiesInVain, NothingAcked, NothingDone, permanent
+from ardea.scheduler.home import Home, hold, is_locked
+from ardea.scheduler.local import LocalScheduler
+from ardea.scheduler.submission import Submission
+from ardea.scheduler.tenure import FORGOTTEN, Tenure
 from ardea.state import StateManager, paths, records
 from ardea.state.records import ExecutionState, RunState
 from ardea.state.topologies import listing, register, remove
 from ardea.supervision.child import Child
 from ardea.supervision.logfile import LogFile
 from ardea.supervision.records import Exit, take_reason
-from scheduler import capacity
-from scheduler.control import MasterClient, Status
-from scheduler.exits import ExitRecords
-from scheduler.follow import Follower
-from scheduler.giveup import PATIENCE, DiesInVain, NothingAcked, NothingDone, permanent
-from scheduler.home import Home, hold, is_locked
-from scheduler.local import LocalScheduler
-from scheduler.submission import Submission
-from scheduler.tenure import FORGOTTEN, Tenure
 
 SUPERVISOR = "supervisor"
 log = logging.getLogger("ardea.scheduler")

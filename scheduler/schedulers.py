@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from ardea.errors import UsageError, UserError
+from ardea.scheduler.submission import Submission
 from ardea.state.records import RunState
-from scheduler.submission import Submission
 
 GROUP = "ardea.schedulers"
 """The entry points: ``NAME = "module:Class"``."""
@@ -168,7 +168,7 @@ def load(name: str) -> type[Scheduler]:
     except Exception as error:
         raise _unusable(entry, f"{type(error).__name__}: {error}") from error
     if not (isinstance(scheduler, type) and issubclass(scheduler, Scheduler)):
-        raise _unusable(entry, f"{entry.value} is no subclass of scheduler.schedulers.Scheduler")
+        raise _unusable(entry, f"{entry.value} is no subclass of ardea.scheduler.schedulers.Scheduler")
     if missing := sorted(getattr(scheduler, "__abstractmethods__", ())):
         raise _unusable(entry, f"{entry.value} has no {', '.join(missing)}")
     for parameter in inspect.signature(scheduler).parameters.values():

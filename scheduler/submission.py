@@ -17,15 +17,15 @@ from ardea import __version__, loader
 from ardea.code import Code
 from ardea.config import Settings
 from ardea.errors import UserError
+from ardea.metrics_manager.sinks import check_sinks
 from ardea.plan import LogicalPlan, PackingPlan
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_from_bytes, packing_to_bytes
+from ardea.scheduler.packing import packing_for
 from ardea.state import paths
 from ardea.state.records import TopologyRecord
 from ardea.versions import FORMAT
-from metrics_manager.sinks import check_sinks
-from scheduler.packing import packing_for
 
 MAX_DEFINITION_BYTES = 900 << 10
 """Compressed.  What a Kubernetes object and a ZooKeeper node can hold, with room to spare."""

@@ -13,19 +13,19 @@ from typing import Any
 from ardea.component import Component
 from ardea.config import Settings
 from ardea.errors import ArdeaError, Unreachable, UserError
+from ardea.metrics_manager.sinks import check_sinks
 from ardea.plan import LogicalPlan
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_from_bytes, packing_to_bytes
+from ardea.scheduler import capacity
+from ardea.scheduler.control import MasterClient
+from ardea.scheduler.packing import packing_for
+from ardea.scheduler.packing.whole import repack_whole
+from ardea.scheduler.submission import check_size
 from ardea.state.records import RunState
+from ardea.topology_master.updates import Progress, Wish
 from ardea.validation import too_many_tasks
-from metrics_manager.sinks import check_sinks
-from scheduler import capacity
-from scheduler.control import MasterClient
-from scheduler.packing import packing_for
-from scheduler.packing.whole import repack_whole
-from scheduler.submission import check_size
-from topology_master.updates import Progress, Wish
 
 ASK_PATIENCE = 3.0
 LOOK_EVERY = 0.2

@@ -1,4 +1,4 @@
-"""``python -m stream_manager``: the stream manager of one container."""
+"""``python -m ardea.stream_manager``: the stream manager of one container."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from ardea import leash, logs
 from ardea.errors import ArdeaError
 from ardea.plan.definition import Definition
-from stream_manager.process import Place, StreamManagerProcess
+from ardea.stream_manager.process import Place, StreamManagerProcess
 
 
 def main() -> int:
@@ -17,7 +17,7 @@ def main() -> int:
     leash.attach()
     leash.wake_politely()
     logs.configure_structured()
-    parser = argparse.ArgumentParser(prog="stream_manager", description=__doc__)
+    parser = argparse.ArgumentParser(prog="ardea.stream_manager", description=__doc__)
     parser.add_argument("--definition", type=Path, required=True)
     parser.add_argument("--container", type=int, required=True)
     parser.add_argument("--folder", type=Path, required=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # who makes pods needs the names of the files only
     from ardea.protocol.wire_pb2 import Order
-    from stream_manager.registration import Registrar
+    from ardea.stream_manager.registration import Registrar
 
 LEAVING, LEFT = "leaving", "left"
 """Files in the folder of a container's process, and in the manager's, beside it."""

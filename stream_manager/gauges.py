@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ardea.metrics.registry import Registry
-from stream_manager.state import StreamManager
+from ardea.stream_manager.state import StreamManager
 
 
 class Gauges:

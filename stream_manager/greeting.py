@@ -21,8 +21,8 @@ from ardea.protocol.wire_pb2 import (
     Plan,
     Refusal,
 )
+from ardea.stream_manager.acks import ControlOutbox
 from ardea.versions import PROTOCOL, protocol_differs
-from stream_manager.acks import ControlOutbox
 
 OPPOSITES: Mapping[int, int] = {ACTIVATE: DEACTIVATE, DEACTIVATE: ACTIVATE, HOLD: RESUME, RESUME: HOLD}
 

@@ -13,15 +13,15 @@ from ardea.protocol.ids import U64, by_task, column, distinct
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link, Port
 from ardea.protocol.wire_pb2 import ROWS, Address, Header, Plan
-from stream_manager.acks import ControlOutbox
-from stream_manager.adoption import Epochs, leavers
-from stream_manager.consumers import Consumer
-from stream_manager.greeting import Greeting
-from stream_manager.loads import Loads
-from stream_manager.numbers import FlowSettings, ManagerStatistics
-from stream_manager.pauses import BackPressure
-from stream_manager.sources import Source
-from stream_manager.verdicts import FAILED, LOST, Verdicts
+from ardea.stream_manager.acks import ControlOutbox
+from ardea.stream_manager.adoption import Epochs, leavers
+from ardea.stream_manager.consumers import Consumer
+from ardea.stream_manager.greeting import Greeting
+from ardea.stream_manager.loads import Loads
+from ardea.stream_manager.numbers import FlowSettings, ManagerStatistics
+from ardea.stream_manager.pauses import BackPressure
+from ardea.stream_manager.sources import Source
+from ardea.stream_manager.verdicts import FAILED, LOST, Verdicts
 
 Batch = tuple[Header, Sequence[bytes]]
 

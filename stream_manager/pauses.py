@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import PAUSE, Header
-from stream_manager.acks import ControlOutbox
-from stream_manager.consumers import Consumer
+from ardea.stream_manager.acks import ControlOutbox
+from ardea.stream_manager.consumers import Consumer
 
 LAPSES_AFTER = 3.0
 

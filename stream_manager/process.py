@@ -26,6 +26,10 @@ from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import EXIT, LEAVE, Order, Plan
 from ardea.state import Sight, open_state
 from ardea.state.records import MasterLocation
+from ardea.stream_manager.departure import Departure
+from ardea.stream_manager.gauges import Gauges
+from ardea.stream_manager.registration import Registrar
+from ardea.stream_manager.state import LINGER, STORED, StreamManager
 from ardea.transport import (
     LINGER_MS,
     Bound,
@@ -39,10 +43,6 @@ from ardea.transport import (
     holder,
     peer_number,
 )
-from stream_manager.departure import Departure
-from stream_manager.gauges import Gauges
-from stream_manager.registration import Registrar
-from stream_manager.state import LINGER, STORED, StreamManager
 
 MESSAGES_A_ROUND = 256
 MOST_EARLY, LARGEST_EARLY = 4096, 1 << 14

@@ -31,9 +31,9 @@ from ardea.protocol.wire_pb2 import (
     TaskReport,
 )
 from ardea.state.records import MasterLocation
+from ardea.stream_manager.acks import ControlOutbox
+from ardea.stream_manager.adoption import check_plan
 from ardea.versions import PROTOCOL, protocol_differs
-from stream_manager.acks import ControlOutbox
-from stream_manager.adoption import check_plan
 
 LOOK_EVERY = 0.2
 BEAT_EVERY = 1.0

@@ -37,11 +37,11 @@ from ardea.protocol.wire_pb2 import (
     TaskReport,
     Tasks,
 )
-from stream_manager.greeting import pass_on
-from stream_manager.members import Members
-from stream_manager.senders import may_come_from_instance, may_come_from_manager
-from stream_manager.sources import Source
-from stream_manager.verdicts import FAILED
+from ardea.stream_manager.greeting import pass_on
+from ardea.stream_manager.members import Members
+from ardea.stream_manager.senders import may_come_from_instance, may_come_from_manager
+from ardea.stream_manager.sources import Source
+from ardea.stream_manager.verdicts import FAILED
 
 HEARTBEAT_EVERY = 1.0
 LINGER = 5.0

@@ -14,7 +14,7 @@ from ardea.protocol.ids import NO_IDS, U64, column
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import VERDICTS, Header
-from stream_manager.ledger import Ledger
+from ardea.stream_manager.ledger import Ledger
 
 ACKED, FAILED, TIMED_OUT, LOST = range(4)
 

@@ -1,4 +1,4 @@
-"""``python -m topology_master``: the master of one topology."""
+"""``python -m ardea.topology_master``: the master of one topology."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from ardea import leash, logs
 from ardea.errors import ArdeaError
 from ardea.plan.definition import Definition
-from topology_master.process import MasterProcess, read_token
+from ardea.topology_master.process import MasterProcess, read_token
 
 
 def main() -> int:
     """Runs the master."""
     leash.attach()
     logs.configure_structured()
-    parser = argparse.ArgumentParser(prog="topology_master", description=__doc__)
+    parser = argparse.ArgumentParser(prog="ardea.topology_master", description=__doc__)
     parser.add_argument("--definition", type=Path, required=True)
     parser.add_argument("--folder", type=Path, required=True, help="the topology's folder, which holds the token")
     parser.add_argument("--metrics", required=True)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ardea.plan.logical import LogicalPlan
 from ardea.plan.physical import PhysicalPlan
-from topology_master.ending import Ending, Told
+from ardea.topology_master.ending import Ending, Told
 
 
 class Advice(enum.Enum):

@@ -14,8 +14,8 @@ from typing import Protocol
 
 from ardea.config import Settings
 from ardea.plan.physical import PhysicalPlan
-from topology_master.changing import Advice, Difference, Draining
-from topology_master.ending import Ending
+from ardea.topology_master.changing import Advice, Difference, Draining
+from ardea.topology_master.ending import Ending
 
 BACK_WITHIN = 90.0
 """Seconds in which a lost container is whole again; spouts wait no longer for one."""

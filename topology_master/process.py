@@ -25,12 +25,12 @@ from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import ANSWER, ASK, REFUSED, SUMMARY, Answer, Ask, Header, Refusal, TaskState
 from ardea.state import Create, Delete, Fenced, Lease, Set, Term, Unavailable, Write, open_state, paths, records
 from ardea.state.records import Admission, ExecutionState, Incarnations, MasterLocation, RunState, TopologyRecord
+from ardea.topology_master.ending import Told
+from ardea.topology_master.standby import Standby
+from ardea.topology_master.state import Master
+from ardea.topology_master.updates import Wish
 from ardea.transport import Bound, Callers, Dialled, Door, Keyring, Poller, caller, context, peer_number
 from ardea.versions import PROTOCOL, protocol_differs
-from topology_master.ending import Told
-from topology_master.standby import Standby
-from topology_master.state import Master
-from topology_master.updates import Wish
 
 AS_OLD = "the verb has to be of the topology's version"
 LINGER_AFTER_END = 3.0
@@ -45,7 +45,7 @@ class StateStore:
         self._state, self._topology, self._term = state, topology, term
 
     def holders(self) -> dict[int, str]:
-        """See :class:`topology_master.state.Store`."""
+        """See :class:`ardea.topology_master.state.Store`."""
         return {number: admission.holder for number, admission in self._admissions()[0].items()}
 
     def _admissions(self) -> tuple[dict[int, Admission], int]:
@@ -58,7 +58,7 @@ class StateStore:
         return records.decode(held.data, Incarnations, path).containers, held.version
 
     def admit(self, container: int, holder: str, host: str, port: int) -> int:
-        """See :class:`topology_master.state.Store`."""
+        """See :class:`ardea.topology_master.state.Store`."""
         path = paths.incarnations(self._topology)
         known, version = self._admissions()
         former = known.get(container)
@@ -70,7 +70,7 @@ class StateStore:
         return number
 
     def execution(self, execution: ExecutionState) -> None:
-        """See :class:`topology_master.state.Store`."""
+        """See :class:`ardea.topology_master.state.Store`."""
         path = paths.execution_state(self._topology)
         self._term.transaction([Set(path, records.encode(execution), self._state.get(path).version)])
 
@@ -88,7 +88,7 @@ class StateStore:
             return present, None
 
     def switch(self, wanted: Definition, former: Definition | None, execution: ExecutionState) -> None:
-        """See :class:`topology_master.state.Store`."""
+        """See :class:`ardea.topology_master.state.Store`."""
         plan, state = paths.physical_plan(self._topology), paths.execution_state(self._topology)
         record = paths.topology(self._topology)
         held = self._state.get(record)
@@ -101,7 +101,7 @@ class StateStore:
         self._term.transaction([*writes, *self._way_back(former)])
 
     def settled(self, execution: ExecutionState) -> None:
-        """See :class:`topology_master.state.Store`."""
+        """See :class:`ardea.topology_master.state.Store`."""
         path = paths.execution_state(self._topology)
         write = Set(path, records.encode(execution), self._state.get(path).version)
         self._term.transaction([write, *self._way_back(None)])

@@ -49,10 +49,10 @@ from ardea.protocol.wire_pb2 import (
     TaskReport,
 )
 from ardea.state.records import ExecutionState, RunState, Switch
+from ardea.topology_master.departures import Departures
+from ardea.topology_master.ending import Ending, Phase
+from ardea.topology_master.updates import Updates, Wish, plan_of
 from ardea.versions import PROTOCOL, protocol_differs
-from topology_master.departures import Departures
-from topology_master.ending import Ending, Phase
-from topology_master.updates import Updates, Wish, plan_of
 
 HEARTBEAT_EVERY = 1.0
 SILENCE = 5.0
@@ -304,23 +304,23 @@ class Master:
             self.departures.cancelled()
 
     def hold(self, spouts: Sequence[str], leaving: Sequence[int], *, settle: bool) -> int:
-        """See :class:`topology_master.updates.Topology`."""
+        """See :class:`ardea.topology_master.updates.Topology`."""
         self._orders.pop(RESUME, None)
         self._order(HOLD, components=spouts, leaving=leaving, settle=settle)
         return hold_number(self.term, self._version)
 
     def resume(self) -> None:
-        """See :class:`topology_master.updates.Topology`."""
+        """See :class:`ardea.topology_master.updates.Topology`."""
         self._orders.pop(HOLD, None)
         self._order(RESUME)
 
     def leave(self, containers: Sequence[int]) -> None:
-        """See :class:`topology_master.departures.Topology`."""
+        """See :class:`ardea.topology_master.departures.Topology`."""
         self._order(LEAVE, containers=containers)
         del self._orders[LEAVE]  # it is for those who have asked, and they ask again
 
     def switch(self, wanted: Definition, former: Definition | None, switch: Switch) -> None:
-        """See :class:`topology_master.updates.Topology`."""
+        """See :class:`ardea.topology_master.updates.Topology`."""
         plan = plan_of(wanted)
         ending = copy.copy(self.ending)
         ending.replanned(plan)
@@ -331,7 +331,7 @@ class Master:
                 self._send_plan(container)
 
     def settled(self) -> None:
-        """See :class:`topology_master.updates.Topology`."""
+        """See :class:`ardea.topology_master.updates.Topology`."""
         self._store.settled(self._execution(self.state, self.reason, self._drain, self.ending, None))
         self._switch = None
 

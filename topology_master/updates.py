@@ -18,8 +18,8 @@ from ardea.plan.definition import Definition
 from ardea.plan.physical import PhysicalPlan
 from ardea.plan.wire import packing_from_bytes
 from ardea.state.records import Switch
-from topology_master.changing import Advice, Difference, Draining, Switching, renumbered
-from topology_master.ending import Ending
+from ardea.topology_master.changing import Advice, Difference, Draining, Switching, renumbered
+from ardea.topology_master.ending import Ending
 
 STEPS = ("draining", "switching", "putting back", "done", "refused")
 

@@ -14,8 +14,8 @@ from ardea.cli.console import Output
 from ardea.code import Code
 from ardea.errors import UsageError
 from ardea.plan import LogicalPlan
-from scheduler.difference import Difference
-from scheduler.update import Change
+from ardea.scheduler.difference import Difference
+from ardea.scheduler.update import Change
 
 _DIGITS = 20
 """Python reads no number of thousands of them."""

@@ -17,8 +17,8 @@ from rich.text import Text
 
 from ardea.cli.streams import Unwritable
 from ardea.errors import ArdeaError, ExitCode, escaped
-from scheduler.home import DEFAULT
-from scheduler.machine import State
+from ardea.scheduler.home import DEFAULT
+from ardea.scheduler.machine import State
 
 P = ParamSpec("P")
 

@@ -21,9 +21,9 @@ from ardea.cli.running import Running, running
 from ardea.errors import NotFound, Unreachable, UsageError, UserError
 from ardea.plan.definition import Definition
 from ardea.plan.wire import packing_from_bytes
+from ardea.scheduler.home import Home
 from ardea.state.topologies import status as status_of
 from ardea.supervision.records import read_status
-from scheduler.home import Home
 
 LASTS = 15
 """Seconds that the tasks go on logging when this command is gone."""

@@ -21,19 +21,19 @@ from ardea.cli.tables import fitted
 from ardea.errors import ClusterError, NotFound, OtherVersion, StateError, Unreachable
 from ardea.metrics import Totals
 from ardea.protocol.incarnations import admission_of, life_of
+from ardea.scheduler.control import MasterClient, Status, Unreadable, unfinished
+from ardea.scheduler.home import Home
+from ardea.scheduler.kubernetes import names
+from ardea.scheduler.kubernetes.client import Cluster
+from ardea.scheduler.kubernetes.describe import pod_rows, process_rows
+from ardea.scheduler.kubernetes.topologies import find as find_root
+from ardea.scheduler.kubernetes.topologies import pods_of
+from ardea.scheduler.kubernetes.waiting import refusals
+from ardea.scheduler.packing.amounts import format_bytes, format_cpu
+from ardea.scheduler.processes import ProcessRow, metrics_ports, processes
 from ardea.state import StateManager, paths, records
 from ardea.state.records import SchedulerLocation
 from ardea.supervision.spec import RESTARTED
-from scheduler.control import MasterClient, Status, Unreadable, unfinished
-from scheduler.home import Home
-from scheduler.kubernetes import names
-from scheduler.kubernetes.client import Cluster
-from scheduler.kubernetes.describe import pod_rows, process_rows
-from scheduler.kubernetes.topologies import find as find_root
-from scheduler.kubernetes.topologies import pods_of
-from scheduler.kubernetes.waiting import refusals
-from scheduler.packing.amounts import format_bytes, format_cpu
-from scheduler.processes import ProcessRow, metrics_ports, processes
 
 _LEAST = ("Asked", "CPU s", "Memory", "Pid", "Life", "Container", "Pending", "Restarts", "Process", "Acked", "Executed")
 """The columns that a narrow terminal does without, the first one first."""

@@ -13,11 +13,11 @@ from ardea.cli import console
 from ardea.cli.console import Output, OutputOption, StateOption
 from ardea.cli.places import also_on_kubernetes
 from ardea.errors import ExitCode, UsageError
+from ardea.scheduler.capacity import PROCESS_BYTES, Machine
+from ardea.scheduler.home import Home
+from ardea.scheduler.kubernetes.client import Cluster
+from ardea.scheduler.kubernetes.doctor import checks as cluster_checks
 from ardea.state.topologies import damaged_names, listing, orphans, remove
-from scheduler.capacity import PROCESS_BYTES, Machine
-from scheduler.home import Home
-from scheduler.kubernetes.client import Cluster
-from scheduler.kubernetes.doctor import checks as cluster_checks
 
 MIN_FILES = 1024
 

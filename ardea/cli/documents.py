@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ardea.metrics import Totals
-from scheduler.control import Status
+from ardea.scheduler.control import Status
 
 _HISTOGRAMS = ("execute_duration", "complete_latency")
 

@@ -8,10 +8,10 @@ from ardea.cli import console
 from ardea.cli.console import Output, OutputOption, StateOption
 from ardea.cli.places import also_on_kubernetes
 from ardea.cli.tables import fitted
+from ardea.scheduler.home import Home
+from ardea.scheduler.kubernetes.client import Cluster
+from ardea.scheduler.kubernetes.topologies import listing as roots
 from ardea.state.topologies import TopologyStatus, listing
-from scheduler.home import Home
-from scheduler.kubernetes.client import Cluster
-from scheduler.kubernetes.topologies import listing as roots
 
 REFUSED = "`ardea update` and `ardea restart` refuse it"
 

@@ -7,8 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, ParamSpec, get_type_hints
 
-from scheduler.kubernetes.client import Cluster
-from scheduler.kubernetes.scheduler import Context, Kubeconfig, Namespace
+from ardea.scheduler.kubernetes.client import Cluster
+from ardea.scheduler.kubernetes.scheduler import Context, Kubeconfig, Namespace
 
 P = ParamSpec("P")
 

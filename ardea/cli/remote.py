@@ -22,12 +22,12 @@ from ardea.cli.console import Output
 from ardea.cli.progress import Silence
 from ardea.cli.running import same_version
 from ardea.errors import ClusterError, ExitCode, NotFound, Unreachable, UserError
-from scheduler.control import Status
-from scheduler.kubernetes import layout, names
-from scheduler.kubernetes.client import Cluster, Manifest
-from scheduler.kubernetes.kill import Killing
-from scheduler.kubernetes.restart import Restart
-from scheduler.kubernetes.topologies import Found, find, find_running, pods_of, run_at_master
+from ardea.scheduler.control import Status
+from ardea.scheduler.kubernetes import layout, names
+from ardea.scheduler.kubernetes.client import Cluster, Manifest
+from ardea.scheduler.kubernetes.kill import Killing
+from ardea.scheduler.kubernetes.restart import Restart
+from ardea.scheduler.kubernetes.topologies import Found, find, find_running, pods_of, run_at_master
 
 SAMPLE_SECS = 15
 DUMP_WITHIN = 5.0

@@ -12,12 +12,12 @@ from ardea.cli import change, console
 from ardea.cli.remote import described_by_master, status_in
 from ardea.cli.running import same_version
 from ardea.errors import ExitCode, UsageError
-from scheduler.control import Status
-from scheduler.kubernetes.client import Cluster
-from scheduler.kubernetes.submission import Options
-from scheduler.kubernetes.topologies import find_running, run_at_master
-from scheduler.kubernetes.update import Update
-from topology_master.updates import Wish
+from ardea.scheduler.control import Status
+from ardea.scheduler.kubernetes.client import Cluster
+from ardea.scheduler.kubernetes.submission import Options
+from ardea.scheduler.kubernetes.topologies import find_running, run_at_master
+from ardea.scheduler.kubernetes.update import Update
+from ardea.topology_master.updates import Wish
 
 UP_WITHIN = 120.0
 

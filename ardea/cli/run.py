@@ -18,15 +18,15 @@ from ardea.cli.streams import Unwritable
 from ardea.config import Settings
 from ardea.errors import ClusterError, ExitCode, UsageError, UserError
 from ardea.metrics import Totals
+from ardea.scheduler import capacity
+from ardea.scheduler.control import unfinished, waiting_for
+from ardea.scheduler.giveup import PATIENCE, deaths, said
+from ardea.scheduler.home import Home
+from ardea.scheduler.keep import Keeper
+from ardea.scheduler.machine import MetricsPort
+from ardea.scheduler.run import LocalRun, Outcome, Stage
+from ardea.scheduler.submission import Submission
 from ardea.state.records import RunState
-from scheduler import capacity
-from scheduler.control import unfinished, waiting_for
-from scheduler.giveup import PATIENCE, deaths, said
-from scheduler.home import Home
-from scheduler.keep import Keeper
-from scheduler.machine import MetricsPort
-from scheduler.run import LocalRun, Outcome, Stage
-from scheduler.submission import Submission
 
 _SHOWN_ERRORS = 5
 _BLOCK = 1 << 20

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from ardea.cli.listing import row, state_of
 from ardea.errors import ClusterError, Unreachable
+from ardea.scheduler.control import MasterClient
+from ardea.scheduler.home import Home
 from ardea.state import StateManager
 from ardea.state.topologies import TopologyStatus
-from scheduler.control import MasterClient
-from scheduler.home import Home
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from ardea import config
 from ardea.cli import console
 from ardea.cli.console import Output
 from ardea.errors import ConfigError, UsageError
+from ardea.scheduler.home import Home
+from ardea.scheduler.machine import METRICS_KEY
+from ardea.scheduler.packing.report import as_json, as_table
+from ardea.scheduler.submission import Submission
 from ardea.validation import wrong_name
-from scheduler.home import Home
-from scheduler.machine import METRICS_KEY
-from scheduler.packing.report import as_json, as_table
-from scheduler.submission import Submission
 
 Target = Annotated[str, typer.Argument(metavar="FILE[:Class]", help="The topology's file.")]
 Containers = Annotated[int | None, typer.Option(min=1, help="The number of containers.")]

@@ -14,10 +14,10 @@ from ardea.cli import console, submission
 from ardea.cli.console import Output, OutputOption
 from ardea.cli.progress import Display
 from ardea.errors import ArdeaError, ExitCode
+from ardea.scheduler import schedulers
+from ardea.scheduler.kubernetes.yaml import as_yaml
+from ardea.scheduler.schedulers import Deployment, Scheduler, Verdict
 from ardea.state.records import RunState
-from scheduler import schedulers
-from scheduler.kubernetes.yaml import as_yaml
-from scheduler.schedulers import Deployment, Scheduler, Verdict
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be started; start nothing.")]
 Deactivated = Annotated[bool, typer.Option("--deploy-deactivated", help="Initialise nothing before `ardea activate`.")]

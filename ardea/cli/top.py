@@ -21,10 +21,10 @@ from ardea.cli.tables import fitted
 from ardea.errors import Unreachable
 from ardea.metrics import ProcessTotals, Totals
 from ardea.plan.definition import Definition
+from ardea.scheduler.control import Status
+from ardea.scheduler.home import Home
+from ardea.scheduler.packing.amounts import format_bytes
 from ardea.state.topologies import status as status_of
-from scheduler.control import Status
-from scheduler.home import Home
-from scheduler.packing.amounts import format_bytes
 
 INTERVAL = 2.0
 WINDOW = 5.0

@@ -15,9 +15,9 @@ from ardea.cli.logs import Tail, log_files
 from ardea.cli.places import also_on_kubernetes
 from ardea.cli.running import running, same_version
 from ardea.errors import NotFound
-from scheduler.home import Home, is_held
-from scheduler.machine import Local
-from scheduler.restart import Restart
+from ardea.scheduler.home import Home, is_held
+from ardea.scheduler.machine import Local
+from ardea.scheduler.restart import Restart
 
 DRAIN_SECS = 10.0
 BACK_WITHIN = 60.0

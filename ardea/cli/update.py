@@ -17,14 +17,14 @@ from ardea.cli.running import Running, running, same_version
 from ardea.code import Code
 from ardea.errors import UsageError
 from ardea.plan.definition import Definition
+from ardea.scheduler import keys
+from ardea.scheduler.difference import difference
+from ardea.scheduler.home import Home
+from ardea.scheduler.processes import died_since
+from ardea.scheduler.update import Change, Refused, Updating, Version, next_of, room
 from ardea.state import StateManager, paths, records
 from ardea.state.records import ExecutionState
-from scheduler import keys
-from scheduler.difference import difference
-from scheduler.home import Home
-from scheduler.processes import died_since
-from scheduler.update import Change, Refused, Updating, Version, next_of, room
-from topology_master.updates import Wish
+from ardea.topology_master.updates import Wish
 
 UP_WITHIN = 60.0
 _SHOWN_CAUSES = 4

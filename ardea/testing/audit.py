@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ardea.heron_instance.gateway import Gateway
+from ardea.heron_instance.inlet import InputBatch
+from ardea.heron_instance.outlet import OutMessage
 from ardea.protocol.flow import Channel
 from ardea.protocol.ids import column
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import CONTROL_ROOM, Link
 from ardea.protocol.wire_pb2 import ROWS, VERDICTS, Header
+from ardea.stream_manager.state import StreamManager
 from ardea.tuples import Tuple
-from heron_instance.gateway import Gateway
-from heron_instance.inlet import InputBatch
-from heron_instance.outlet import OutMessage
-from stream_manager.state import StreamManager
 
 COUNTED = 100
 """A longer queue is not counted after every event."""

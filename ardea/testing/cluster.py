@@ -12,6 +12,8 @@ from ardea.plan.definition import Definition
 from ardea.plan.physical import PhysicalPlan
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_from_bytes, packing_to_bytes
+from ardea.scheduler.packing import packing_for
+from ardea.scheduler.update import wanted
 from ardea.state import Unavailable
 from ardea.state.records import RunState
 from ardea.supervision.machine import BACKOFF
@@ -27,9 +29,7 @@ from ardea.testing.record import Record
 from ardea.testing.servers import SimulatedManager, SimulatedMaster
 from ardea.testing.state import STATE, MemoryStore
 from ardea.testing.world import MASTER, Process, World, manager_name
-from scheduler.packing import packing_for
-from scheduler.update import wanted
-from topology_master.updates import Progress, Wish
+from ardea.topology_master.updates import Progress, Wish
 
 C = TypeVar("C", bound=Component)
 NOTHING: Mapping[str, Any] = {}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ardea.stream_manager.departure import LOOK
 from ardea.testing.servers import SimulatedManager
 from ardea.testing.world import World, manager_name
-from stream_manager.departure import LOOK
 
 
 class Eviction:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ardea.heron_instance.bolt import BoltExecutor
+from ardea.heron_instance.buffers import StreamBuffer
+from ardea.heron_instance.column_bolt import ColumnBoltExecutor
+from ardea.heron_instance.environment import Environment
+from ardea.heron_instance.spout import SpoutExecutor
+from ardea.heron_instance.trees import Row, Trees, plain
 from ardea.protocol.ids import column
 from ardea.protocol.wire_pb2 import VERDICTS, Header
 from ardea.testing.audit import Audit
 from ardea.testing.record import Record
-from heron_instance.bolt import BoltExecutor
-from heron_instance.buffers import StreamBuffer
-from heron_instance.column_bolt import ColumnBoltExecutor
-from heron_instance.environment import Environment
-from heron_instance.spout import SpoutExecutor
-from heron_instance.trees import Row, Trees, plain
 
 
 class WatchedBolt(BoltExecutor):

@@ -18,6 +18,13 @@ from ardea.component import Bolt, Component
 from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.errors import ArdeaError
+from ardea.heron_instance.column_bolt import reads_columns
+from ardea.heron_instance.environment import Environment, Item, Stopping
+from ardea.heron_instance.executor import Executor
+from ardea.heron_instance.gateway import Gateway
+from ardea.heron_instance.instruments import Instruments
+from ardea.heron_instance.outlet import OutMessage
+from ardea.heron_instance.queues import BoundedQueue
 from ardea.metrics import Identity, Registry
 from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.plan.wire import plan_from_bytes
@@ -31,13 +38,6 @@ from ardea.testing.clock import Alarm
 from ardea.testing.executors import WatchedBolt, WatchedColumnBolt, WatchedSpout
 from ardea.testing.world import Process, World, manager_name
 from ardea.tuples import ColumnBatch, Tuple
-from heron_instance.column_bolt import reads_columns
-from heron_instance.environment import Environment, Item, Stopping
-from heron_instance.executor import Executor
-from heron_instance.gateway import Gateway
-from heron_instance.instruments import Instruments
-from heron_instance.outlet import OutMessage
-from heron_instance.queues import BoundedQueue
 
 TURN = 5e-6
 """Seconds that a turn of an executor takes at least, so that nothing goes on for ever in no time."""

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ardea.heron_instance.buffers import StreamBuffer
+from ardea.heron_instance.outlet import Outlet
+from ardea.heron_instance.trees import Row, plain
 from ardea.plan.physical import TaskPlan
 from ardea.tuples import Tuple
-from heron_instance.buffers import StreamBuffer
-from heron_instance.outlet import Outlet
-from heron_instance.trees import Row, plain
 
 
 class Emitted(NamedTuple):

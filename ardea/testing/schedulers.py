@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ardea.errors import ArdeaError, ClusterError, Conflict, NotFound, TimedOut, UserError
+from ardea.scheduler.schedulers import Deployment, Scheduler, Verdict
 from ardea.state.records import RunState
-from scheduler.schedulers import Deployment, Scheduler, Verdict
 
 TOPOLOGIES = """
 import os

@@ -18,13 +18,13 @@ from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import EXIT, LEAVE, Order, Plan
 from ardea.state import Fenced, Unavailable
 from ardea.state.records import MasterLocation
+from ardea.stream_manager.registration import Registrar
+from ardea.stream_manager.state import LINGER, STORED, StreamManager
 from ardea.testing.audit import InvariantError
 from ardea.testing.clock import Alarm
 from ardea.testing.state import LEASE, STATE, UnderTerm, Watch
 from ardea.testing.world import MASTER, Process, World, manager_name
-from stream_manager.registration import Registrar
-from stream_manager.state import LINGER, STORED, StreamManager
-from topology_master.state import Master, Store
+from ardea.topology_master.state import Master, Store
 
 MASTER_LINGER = 3.0
 ROUND = 1e-5

@@ -12,11 +12,11 @@ from typing import Any
 from ardea.config import Settings
 from ardea.errors import Conflict
 from ardea.plan.definition import Definition
+from ardea.scheduler.kubernetes import layout, names
+from ardea.scheduler.kubernetes.blueprint import Blueprint
+from ardea.scheduler.kubernetes.client import Manifest, Objects
 from ardea.state import paths
 from ardea.state.address import ADDRESS_FILE, CREDENTIAL_FILE
-from scheduler.kubernetes import layout, names
-from scheduler.kubernetes.blueprint import Blueprint
-from scheduler.kubernetes.client import Manifest, Objects
 
 VOLUME = "ardea-state"
 _OWNER_AND_GROUP = 0o440

@@ -13,8 +13,8 @@ from ardea.config import Settings
 from ardea.plan.definition import Definition
 from ardea.plan.packing import ContainerPlan
 from ardea.plan.wire import packing_from_bytes
+from ardea.scheduler.kubernetes import names
 from ardea.state import paths
-from scheduler.kubernetes import names
 
 DEFINITION = "definition"
 BUNDLE = "bundle"

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from ardea.errors import ClusterError, Conflict, NotFound, Unreachable, UserError
-from scheduler.kubernetes.names import FIELD_MANAGER
+from ardea.scheduler.kubernetes.names import FIELD_MANAGER
 
 Manifest = dict[str, Any]
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")

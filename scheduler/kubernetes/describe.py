@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from scheduler.kubernetes import layout, names
-from scheduler.kubernetes.blueprint import Blueprint
-from scheduler.kubernetes.client import Manifest
-from scheduler.kubernetes.keeper import container_statuses
-from scheduler.kubernetes.waiting import trouble_of
-from scheduler.processes import ProcessRow
+from ardea.scheduler.kubernetes import layout, names
+from ardea.scheduler.kubernetes.blueprint import Blueprint
+from ardea.scheduler.kubernetes.client import Manifest
+from ardea.scheduler.kubernetes.keeper import container_statuses
+from ardea.scheduler.kubernetes.waiting import trouble_of
+from ardea.scheduler.processes import ProcessRow
 
 _LOOPS = ("CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull")
 

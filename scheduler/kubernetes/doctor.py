@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ardea.errors import ArdeaError, ClusterError
-from scheduler.kubernetes import room
-from scheduler.kubernetes.client import Cluster
-from scheduler.kubernetes.submission import find_defaults
+from ardea.scheduler.kubernetes import room
+from ardea.scheduler.kubernetes.client import Cluster
+from ardea.scheduler.kubernetes.submission import find_defaults
 
 OLDEST = (1, 31)
 """Native sidecars and pod failure policies as topologies need them."""

@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import Any
 
 from ardea.errors import ExitCode
-from scheduler.kubernetes import names
-from scheduler.kubernetes.objects import deleted_at
+from ardea.scheduler.kubernetes import names
+from ardea.scheduler.kubernetes.objects import deleted_at
 
 FIRST_DELAY = 10.0
 """Seconds that the Job controller waits after the first lost pod; then twice as long each time."""

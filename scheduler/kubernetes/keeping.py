@@ -1,4 +1,4 @@
-"""The keeper at work: looks at the objects of one topology, does what :mod:`scheduler.kubernetes.keeper` decides."""
+"""The keeper at work: looks at the objects of one topology, does what :mod:`ardea.scheduler.kubernetes.keeper` decides."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ import msgspec
 
 from ardea.errors import ArdeaError, NotFound, Unreachable
 from ardea.plan.definition import Definition
-from ardea.state import StateManager
-from ardea.state.records import RunState
-from scheduler.control import MasterClient, Status, waiting_for
-from scheduler.follow import Follower
-from scheduler.kubernetes import names, objects, pods
-from scheduler.kubernetes.blueprint import PODS, Blueprint, Pods
-from scheduler.kubernetes.client import Manifest, Objects
-from scheduler.kubernetes.keeper import (
+from ardea.scheduler.control import MasterClient, Status, waiting_for
+from ardea.scheduler.follow import Follower
+from ardea.scheduler.kubernetes import names, objects, pods
+from ardea.scheduler.kubernetes.blueprint import PODS, Blueprint, Pods
+from ardea.scheduler.kubernetes.client import Manifest, Objects
+from ardea.scheduler.kubernetes.keeper import (
     Action,
     CreateJob,
     DeleteJob,
@@ -29,8 +27,10 @@ from scheduler.kubernetes.keeper import (
     job_seen,
     pod_seen,
 )
-from scheduler.kubernetes.objects import RootStatus
-from scheduler.kubernetes.place import write_status
+from ardea.scheduler.kubernetes.objects import RootStatus
+from ardea.scheduler.kubernetes.place import write_status
+from ardea.state import StateManager
+from ardea.state.records import RunState
 
 LOOK_EVERY = 2.0
 ASK_PATIENCE = 2.0
@@ -40,7 +40,7 @@ log = logging.getLogger("keeper")
 class Keeper:
     """Keeps one topology, as long as the process that it is part of acts as its master.
 
-    It is the cluster's ``scheduler.follow.Processes``: the root, and with it all Jobs, follow the plan.
+    It is the cluster's ``ardea.scheduler.follow.Processes``: the root, and with it all Jobs, follow the plan.
     """
 
     def __init__(

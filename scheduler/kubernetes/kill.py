@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable
 
 from ardea.errors import TimedOut
-from scheduler.kubernetes import names, objects
-from scheduler.kubernetes.client import Objects
-from scheduler.kubernetes.topologies import Found, master_pods
+from ardea.scheduler.kubernetes import names, objects
+from ardea.scheduler.kubernetes.client import Objects
+from ardea.scheduler.kubernetes.topologies import Found, master_pods
 
 MASTER_WITHIN = 15.0
 """Seconds beyond those of open tuples that a living master has to end the topology and to remove its paths."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from scheduler.home import Home
+from ardea.scheduler.home import Home
 
 USER = 10001
 HOME = Path("/home/ardea")

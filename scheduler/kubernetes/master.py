@@ -1,4 +1,4 @@
-"""``python -m scheduler.kubernetes.master``: a topology master in a pod, with the keeper of its Jobs beside it.
+"""``python -m ardea.scheduler.kubernetes.master``: a topology master in a pod, with the keeper of its Jobs beside it.
 
 Exit codes, which are those of its Job's container: 0 SUCCEEDED or killed, 78 FAILED, 75 start it again.
 """
@@ -12,14 +12,14 @@ from pathlib import Path
 from ardea import leash, logs
 from ardea.errors import ArdeaError, ExitCode
 from ardea.plan.definition import Definition
+from ardea.scheduler.control import MasterClient
+from ardea.scheduler.kubernetes.blueprint import Blueprint
+from ardea.scheduler.kubernetes.client import Cluster
+from ardea.scheduler.kubernetes.keeping import Keeper, KeeperThread
+from ardea.scheduler.kubernetes.place import Place
 from ardea.state import open_state
 from ardea.state.records import RunState
-from scheduler.control import MasterClient
-from scheduler.kubernetes.blueprint import Blueprint
-from scheduler.kubernetes.client import Cluster
-from scheduler.kubernetes.keeping import Keeper, KeeperThread
-from scheduler.kubernetes.place import Place
-from topology_master.process import MasterProcess, read_token
+from ardea.topology_master.process import MasterProcess, read_token
 
 
 def run(definition: Definition, folder: Path, metrics: str, host: str, keys: Path | None) -> ExitCode:
@@ -65,7 +65,7 @@ def main() -> int:
     """Runs the master."""
     leash.attach()
     logs.configure_structured()
-    parser = argparse.ArgumentParser(prog="scheduler.kubernetes.master", description=__doc__)
+    parser = argparse.ArgumentParser(prog="ardea.scheduler.kubernetes.master", description=__doc__)
     parser.add_argument("--definition", type=Path, required=True)
     parser.add_argument("--folder", type=Path, required=True, help="the topology's folder, which holds the token")
     parser.add_argument("--metrics", required=True)

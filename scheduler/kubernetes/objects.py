@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
+from ardea.scheduler.kubernetes import layout, names, pods
+from ardea.scheduler.kubernetes.blueprint import BUNDLE, PODS, Blueprint, Bundle
 from ardea.state.records import TopologyRecord
 from ardea.transport import CALLERS, KEY_FILE, holder
-from scheduler.kubernetes import layout, names, pods
-from scheduler.kubernetes.blueprint import BUNDLE, PODS, Blueprint, Bundle
 
 RECORD = "record.json"
 STATUS = f"{names.DOMAIN}/status"
@@ -80,7 +80,7 @@ def secret(blueprint: Blueprint, token: str, credential: str, owner: dict[str, A
 
 
 def key_secrets(blueprint: Blueprint, keys: Mapping[str, str], owner: dict[str, Any]) -> list[dict[str, Any]]:
-    """One for each container; ``keys``: secret keys by the names that :func:`scheduler.keys.issue` has."""
+    """One for each container; ``keys``: secret keys by the names that :func:`ardea.scheduler.keys.issue` has."""
     made = []
     for number in (layout.MASTER_CONTAINER, *(plan.number for plan in blueprint.containers)):
         if holder(number) in keys:

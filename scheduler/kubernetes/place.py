@@ -12,13 +12,13 @@ import msgspec
 
 from ardea.errors import ArdeaError, Conflict, NotFound
 from ardea.plan.definition import Definition
+from ardea.scheduler.kubernetes import names, objects
+from ardea.scheduler.kubernetes.client import Manifest, Objects
+from ardea.scheduler.kubernetes.keeper import job_seen
+from ardea.scheduler.kubernetes.objects import RootStatus
 from ardea.state import Create, StateManager, open_state, paths, records
 from ardea.state.records import ExecutionState, RunState, SchedulerLocation
 from ardea.state.topologies import remove
-from scheduler.kubernetes import names, objects
-from scheduler.kubernetes.client import Manifest, Objects
-from scheduler.kubernetes.keeper import job_seen
-from scheduler.kubernetes.objects import RootStatus
 
 VERDICT = "TopologyFailed"
 """The type of the condition that says in the masters' Jobs why the topology has failed."""

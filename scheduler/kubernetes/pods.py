@@ -11,11 +11,11 @@ from typing import Any
 from ardea.config import Settings
 from ardea.plan.packing import ContainerPlan
 from ardea.plan.resource import MIB, Resource
+from ardea.scheduler.kubernetes import access, layout, names, processes
+from ardea.scheduler.kubernetes.blueprint import BUNDLE, DEFINITION, PODS, Blueprint, Extras
 from ardea.state.address import CREDENTIAL
-from scheduler.kubernetes import access, layout, names, processes
-from scheduler.kubernetes.blueprint import BUNDLE, DEFINITION, PODS, Blueprint, Extras
-from stream_manager.departure import LEAVING, LEFT
-from topology_master.departures import RESERVE
+from ardea.stream_manager.departure import LEAVING, LEFT
+from ardea.topology_master.departures import RESERVE
 
 Manifest = dict[str, Any]
 LOST_NODE_SECS = 5
@@ -213,7 +213,7 @@ def _prepare(blueprint: Blueprint, number: int, *, content: str = "") -> Manifes
     else:
         mounts += [{"name": "access", "mountPath": str(layout.TOKEN_MOUNT), "readOnly": True}, *_keys(blueprint)]
     made = _container(blueprint, number, layout.PREPARE, Resource(0.05, 256 * MIB, 64 * MIB), {"volumeMounts": mounts})
-    argv = ["python", "-P", "-m", "scheduler.kubernetes.prepare", "--container", str(number)]
+    argv = ["python", "-P", "-m", "ardea.scheduler.kubernetes.prepare", "--container", str(number)]
     return {**made, "command": [*argv, *(["--content", content] if content else [])]}
 
 

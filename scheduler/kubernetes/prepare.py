@@ -1,4 +1,4 @@
-"""``python -m scheduler.kubernetes.prepare``: the first container of each pod; lays out what the others need.
+"""``python -m ardea.scheduler.kubernetes.prepare``: the first container of each pod; lays out what the others need.
 
 Can be repeated: a pod whose sandbox was lost runs it again, and nothing that supervisors wrote is touched.
 """
@@ -17,11 +17,11 @@ import msgspec
 from ardea.config import Settings
 from ardea.errors import ArdeaError, ExitCode, StateError
 from ardea.plan.definition import Definition
+from ardea.scheduler.keys import keys_of
+from ardea.scheduler.kubernetes import access, bundle, layout, processes
+from ardea.scheduler.kubernetes.blueprint import BUNDLE, DEFINITION, PODS, Blueprint, Pods
 from ardea.supervision.spec import Policy, dump
 from ardea.transport import CALLERS, KEY_FILE
-from scheduler.keys import keys_of
-from scheduler.kubernetes import access, bundle, layout, processes
-from scheduler.kubernetes.blueprint import BUNDLE, DEFINITION, PODS, Blueprint, Pods
 
 
 class Stale(StateError):  # noqa: N818 -- as its siblings in ardea.errors
@@ -88,7 +88,7 @@ def prepare(
 
 def main() -> int:
     """Exit code 78, and the reason where kubelet looks for it, if starting again cannot help; 75 if it can."""
-    parser = argparse.ArgumentParser(prog="scheduler.kubernetes.prepare", description=__doc__)
+    parser = argparse.ArgumentParser(prog="ardea.scheduler.kubernetes.prepare", description=__doc__)
     parser.add_argument("--container", type=int, required=True)
     parser.add_argument("--content", default="", help="what the container's pod was made for")
     args = parser.parse_args()

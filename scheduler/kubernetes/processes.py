@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 from ardea.plan.packing import ContainerPlan, InstancePlan
+from ardea.scheduler.kubernetes import layout, names
 from ardea.supervision.spec import ProcessSpec
 from ardea.transport import ipc_address
-from scheduler.kubernetes import layout, names
 
 _KEYS = ("--keys", str(layout.KEY_MOUNT))
 _ALL_INTERFACES = "0.0.0.0"  # noqa: S104 -- probes and Prometheus come from outside of the pod
@@ -18,7 +18,7 @@ def master(topology_id: str, ip: str) -> dict[str, ProcessSpec]:
     """Of a master's pod, by container."""
     folder, number = layout.topology_folder(topology_id), layout.MASTER_CONTAINER
     argv = _module(
-        "scheduler.kubernetes.master",
+        "ardea.scheduler.kubernetes.master",
         "--definition", str(folder / "definition"), "--folder", str(folder),
         "--metrics", _address("metrics"), "--host", ip, *_KEYS,
     )  # fmt: skip
@@ -38,12 +38,12 @@ def container(
         "--control", _address("control"), "--data", _address("data"), "--metrics", _address("metrics"),
     )  # fmt: skip
     own = layout.process_folder(topology_id, number, layout.STREAM_MANAGER)
-    manager = _module("stream_manager", *common, "--folder", str(own), "--host", ip, *_KEYS)
+    manager = _module("ardea.stream_manager", *common, "--folder", str(own), "--host", ip, *_KEYS)
     called = names.instance_names(plan.instances)
 
     def instance(i: InstancePlan) -> ProcessSpec:
         state = ("--state", str(layout.STATE_MOUNT)) if i.component in granted else ()
-        argv = _module("heron_instance", *common, "--task", str(i.task), *state)
+        argv = _module("ardea.heron_instance", *common, "--task", str(i.task), *state)
         return ProcessSpec(i.name, argv, cores=i.resource.cores)
 
     return {
@@ -70,7 +70,7 @@ def supervisor(topology_id: str, number: int, process: str, *, led: bool = False
 def _metrics_manager(folder: Path, topology_id: str, number: int) -> ProcessSpec:
     own = layout.process_folder(topology_id, number, layout.METRICS_MANAGER)
     argv = _module(
-        "metrics_manager",
+        "ardea.metrics_manager",
         "--definition", str(folder / "definition"), "--container", str(number), "--folder", str(own),
         "--address", _address("metrics"), "--host", _ALL_INTERFACES, *_KEYS,
     )  # fmt: skip

@@ -10,8 +10,8 @@ import contextlib
 from collections.abc import Collection, Iterable
 
 from ardea.errors import Conflict, NotFound
-from scheduler.kubernetes import names
-from scheduler.kubernetes.client import Manifest, Objects
+from ardea.scheduler.kubernetes import names
+from ardea.scheduler.kubernetes.client import Manifest, Objects
 
 ATTEMPTS = 5
 """How often an object may come and go while it is brought."""

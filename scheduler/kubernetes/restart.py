@@ -8,10 +8,10 @@ from typing import Any
 
 from ardea.errors import NotFound, TimedOut, Unreachable
 from ardea.protocol.incarnations import life_of
-from scheduler.control import Status, waiting_for
-from scheduler.kubernetes import layout, names
-from scheduler.kubernetes.client import Cluster, Manifest
-from scheduler.kubernetes.topologies import Found, pods_of
+from ardea.scheduler.control import Status, waiting_for
+from ardea.scheduler.kubernetes import layout, names
+from ardea.scheduler.kubernetes.client import Cluster, Manifest
+from ardea.scheduler.kubernetes.topologies import Found, pods_of
 
 LOOK_EVERY = 0.5
 _ORDER = ("python", "-P", "-c", "import os, signal; os.kill(1, signal.SIGUSR2)")

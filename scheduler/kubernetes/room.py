@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ardea.errors import ClusterError, UserError
-from scheduler.kubernetes import pods
-from scheduler.kubernetes.blueprint import Blueprint
-from scheduler.kubernetes.client import Manifest, Objects
+from ardea.scheduler.kubernetes import pods
+from ardea.scheduler.kubernetes.blueprint import Blueprint
+from ardea.scheduler.kubernetes.client import Manifest, Objects
 
 CPU, MEMORY, DISK = "cpu", "memory", "ephemeral-storage"
 _KEEPS_AWAY = ("NoSchedule", "NoExecute")

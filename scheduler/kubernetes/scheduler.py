@@ -8,14 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from ardea.errors import UserError
+from ardea.scheduler.kubernetes import room
+from ardea.scheduler.kubernetes.client import Cluster, Manifest
+from ardea.scheduler.kubernetes.kill import Killing
+from ardea.scheduler.kubernetes.submission import Options, Prepared, find_defaults, prepare, submit
+from ardea.scheduler.kubernetes.topologies import find
+from ardea.scheduler.kubernetes.waiting import Progress, Waiter
+from ardea.scheduler.schedulers import Deployment, Scheduler, Verdict
 from ardea.state.records import RunState
-from scheduler.kubernetes import room
-from scheduler.kubernetes.client import Cluster, Manifest
-from scheduler.kubernetes.kill import Killing
-from scheduler.kubernetes.submission import Options, Prepared, find_defaults, prepare, submit
-from scheduler.kubernetes.topologies import find
-from scheduler.kubernetes.waiting import Progress, Waiter
-from scheduler.schedulers import Deployment, Scheduler, Verdict
 
 Image = Annotated[str | None, typer.Option(help="The image of all pods; default: the namespace's.")]
 PathInImage = Annotated[

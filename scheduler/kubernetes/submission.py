@@ -12,11 +12,11 @@ import msgspec
 
 from ardea.config import Settings, parse, validate
 from ardea.errors import Conflict, NotFound, UserError
-from scheduler import keys
-from scheduler.kubernetes import access, bundle, layout, names, objects, pods
-from scheduler.kubernetes.blueprint import Blueprint, Bundle, Defaults, Pods
-from scheduler.kubernetes.client import Manifest, Objects
-from scheduler.submission import Submission
+from ardea.scheduler import keys
+from ardea.scheduler.kubernetes import access, bundle, layout, names, objects, pods
+from ardea.scheduler.kubernetes.blueprint import Blueprint, Bundle, Defaults, Pods
+from ardea.scheduler.kubernetes.client import Manifest, Objects
+from ardea.scheduler.submission import Submission
 
 MASTERS_KEY = "heron.topology.master.replicas"
 METRICS_KEY = "heron.metricsmgr.port"

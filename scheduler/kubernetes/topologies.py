@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ardea.errors import NotFound, Unreachable
+from ardea.scheduler.kubernetes import layout, names, objects
+from ardea.scheduler.kubernetes.blueprint import Blueprint
+from ardea.scheduler.kubernetes.client import Cluster, Manifest, Objects
 from ardea.state.records import ExecutionState, RunState
 from ardea.state.topologies import TopologyStatus
-from scheduler.kubernetes import layout, names, objects
-from scheduler.kubernetes.blueprint import Blueprint
-from scheduler.kubernetes.client import Cluster, Manifest, Objects
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,18 +22,18 @@ from ardea.errors import ExitCode, NotFound, Unreachable, UserError
 from ardea.plan import LogicalPlan
 from ardea.plan.definition import Definition
 from ardea.plan.wire import packing_from_bytes
+from ardea.scheduler import keys
+from ardea.scheduler.control import Status
+from ardea.scheduler.difference import Difference, difference
+from ardea.scheduler.kubernetes import access, bundle, layout, names, objects
+from ardea.scheduler.kubernetes.blueprint import BUNDLE, Blueprint, Bundle, Pods
+from ardea.scheduler.kubernetes.client import Manifest, Objects
+from ardea.scheduler.kubernetes.provision import Provision
+from ardea.scheduler.kubernetes.submission import Options, pack
+from ardea.scheduler.kubernetes.topologies import Found, master_pods
+from ardea.scheduler.update import Change, Version, next_of
+from ardea.topology_master.updates import Wish
 from ardea.transport import KEY_FILE, holder
-from scheduler import keys
-from scheduler.control import Status
-from scheduler.difference import Difference, difference
-from scheduler.kubernetes import access, bundle, layout, names, objects
-from scheduler.kubernetes.blueprint import BUNDLE, Blueprint, Bundle, Pods
-from scheduler.kubernetes.client import Manifest, Objects
-from scheduler.kubernetes.provision import Provision
-from scheduler.kubernetes.submission import Options, pack
-from scheduler.kubernetes.topologies import Found, master_pods
-from scheduler.update import Change, Version, next_of
-from topology_master.updates import Wish
 
 MASTER_WITHIN = 60.0
 """Seconds that a master has to come up, and its keeper to say in the root what runs."""

@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any
 
 from ardea.errors import ClusterError, Conflict, TimedOut
-from scheduler.kubernetes import names, objects
-from scheduler.kubernetes.client import Manifest, Objects
-from scheduler.kubernetes.keeper import container_statuses, pod_seen
-from scheduler.kubernetes.objects import RootStatus
+from ardea.scheduler.kubernetes import names, objects
+from ardea.scheduler.kubernetes.client import Manifest, Objects
+from ardea.scheduler.kubernetes.keeper import container_statuses, pod_seen
+from ardea.scheduler.kubernetes.objects import RootStatus
 
 LOOK_EVERY = 0.5
 

@@ -10,10 +10,10 @@ from typing import Any, Protocol
 from ardea.config import Settings
 from ardea.errors import ConfigError
 from ardea.plan import LogicalPlan, PackingPlan
-from scheduler.packing.even import EvenPacking
-from scheduler.packing.first_fit_decreasing import FirstFitDecreasingPacking
-from scheduler.packing.resource_compliant import ResourceCompliantPacking
-from scheduler.packing.round_robin import RoundRobinPacking
+from ardea.scheduler.packing.even import EvenPacking
+from ardea.scheduler.packing.first_fit_decreasing import FirstFitDecreasingPacking
+from ardea.scheduler.packing.resource_compliant import ResourceCompliantPacking
+from ardea.scheduler.packing.round_robin import RoundRobinPacking
 
 __all__ = [
     "ENTRY_POINTS",

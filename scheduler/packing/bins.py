@@ -10,9 +10,9 @@ from itertools import count, groupby
 from ardea.errors import TopologyError
 from ardea.plan import ContainerPlan, LogicalPlan, PackingPlan, Resource
 from ardea.plan.resource import NOTHING, total
-from scheduler.packing.amounts import format_bytes, format_resource
-from scheduler.packing.executors import Executor
-from scheduler.packing.rules import MIN_INSTANCE_RAM, Rules
+from ardea.scheduler.packing.amounts import format_bytes, format_resource
+from ardea.scheduler.packing.executors import Executor
+from ardea.scheduler.packing.rules import MIN_INSTANCE_RAM, Rules
 
 
 class Bin:

@@ -8,10 +8,10 @@ from typing import NamedTuple, TypeVar
 
 from ardea.config import Settings
 from ardea.plan import LogicalPlan, PackingPlan
-from scheduler.packing.bins import Bin, check, finish, no_room
-from scheduler.packing.executors import executors_of
-from scheduler.packing.round_robin import repack_evenly
-from scheduler.packing.rules import Rules
+from ardea.scheduler.packing.bins import Bin, check, finish, no_room
+from ardea.scheduler.packing.executors import executors_of
+from ardea.scheduler.packing.round_robin import repack_evenly
+from ardea.scheduler.packing.rules import Rules
 
 T = TypeVar("T")
 

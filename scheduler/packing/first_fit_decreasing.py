@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from ardea.config import Settings
 from ardea.plan import LogicalPlan, PackingPlan, Resource
-from scheduler.packing.bins import Bin, check, finish, first_fit
-from scheduler.packing.executors import Executor, executors_of
-from scheduler.packing.repack import Repack, executors_after
-from scheduler.packing.resource_compliant import MAX_INSTANCES
-from scheduler.packing.rules import Rules
+from ardea.scheduler.packing.bins import Bin, check, finish, first_fit
+from ardea.scheduler.packing.executors import Executor, executors_of
+from ardea.scheduler.packing.repack import Repack, executors_after
+from ardea.scheduler.packing.resource_compliant import MAX_INSTANCES
+from ardea.scheduler.packing.rules import Rules
 
 
 class FirstFitDecreasingPacking:

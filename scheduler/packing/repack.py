@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from ardea.plan import LogicalPlan, PackingPlan
-from scheduler.packing.bins import Bin, spread
-from scheduler.packing.executors import Executor, split
-from scheduler.packing.rules import Rules
+from ardea.scheduler.packing.bins import Bin, spread
+from ardea.scheduler.packing.executors import Executor, split
+from ardea.scheduler.packing.rules import Rules
 
 
 def executors_after(current: PackingPlan, plan: LogicalPlan, highest: int) -> list[Executor]:

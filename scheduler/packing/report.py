@@ -11,8 +11,8 @@ from rich.table import Table
 
 from ardea.plan import ContainerPlan, InstancePlan, LogicalPlan, PackingPlan, Resource
 from ardea.plan.resource import total
-from scheduler.packing.amounts import format_bytes, format_cpu
-from scheduler.packing.executors import describe_tasks
+from ardea.scheduler.packing.amounts import format_bytes, format_cpu
+from ardea.scheduler.packing.executors import describe_tasks
 
 
 @dataclass(frozen=True, slots=True)

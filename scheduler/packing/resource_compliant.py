@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from ardea.config import Settings
 from ardea.plan import LogicalPlan, PackingPlan
 from ardea.plan.resource import total
-from scheduler.packing.bins import Bin, add_bin, check, finish, spread
-from scheduler.packing.executors import Executor, executors_of
-from scheduler.packing.repack import Repack, executors_after
-from scheduler.packing.round_robin import largest_first
-from scheduler.packing.rules import Rules
+from ardea.scheduler.packing.bins import Bin, add_bin, check, finish, spread
+from ardea.scheduler.packing.executors import Executor, executors_of
+from ardea.scheduler.packing.repack import Repack, executors_after
+from ardea.scheduler.packing.round_robin import largest_first
+from ardea.scheduler.packing.rules import Rules
 
 MAX_INSTANCES = 10
 """Heron's density: the instances of a container, unless ``topology.container.max.instances`` says otherwise."""

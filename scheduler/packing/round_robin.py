@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ardea.config import Settings
 from ardea.plan import LogicalPlan, PackingPlan
-from scheduler.packing.bins import Bin, add_bin, check, finish, no_room, spread
-from scheduler.packing.executors import Executor, executors_of
-from scheduler.packing.repack import Repack, executors_after
-from scheduler.packing.rules import Rules
+from ardea.scheduler.packing.bins import Bin, add_bin, check, finish, no_room, spread
+from ardea.scheduler.packing.executors import Executor, executors_of
+from ardea.scheduler.packing.repack import Repack, executors_after
+from ardea.scheduler.packing.rules import Rules
 
 
 def largest_first(executor: Executor) -> tuple[int, str, int]:

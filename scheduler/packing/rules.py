@@ -10,8 +10,8 @@ from typing import Self
 from ardea.config import Settings
 from ardea.plan import Resource
 from ardea.plan.resource import MIB
-from scheduler.packing.amounts import format_bytes, format_cpu
-from scheduler.packing.executors import Executor
+from ardea.scheduler.packing.amounts import format_bytes, format_cpu
+from ardea.scheduler.packing.executors import Executor
 
 MIN_INSTANCE_RAM = 64 * MIB
 """A Python process with an empty topology in it needs nearly as much; less is a mistake of units."""

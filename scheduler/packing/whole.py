@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from ardea.config import Settings
 from ardea.plan import LogicalPlan, PackingPlan
-from scheduler.packing.bins import Bin, add_bin, check, finish
-from scheduler.packing.executors import Executor
-from scheduler.packing.repack import Repack, executors_after
-from scheduler.packing.round_robin import largest_first
-from scheduler.packing.rules import Rules
+from ardea.scheduler.packing.bins import Bin, add_bin, check, finish
+from ardea.scheduler.packing.executors import Executor
+from ardea.scheduler.packing.repack import Repack, executors_after
+from ardea.scheduler.packing.round_robin import largest_first
+from ardea.scheduler.packing.rules import Rules
 
 
 def repack_whole(current: PackingPlan, plan: LogicalPlan, *, highest: int = 0) -> PackingPlan:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ardea.metrics import Identity, Registry
-from metrics_manager.server import MetricsManager
+from ardea.metrics_manager.server import MetricsManager
 from tests.process.prometheus import Prometheus, local
 
 pytestmark = pytest.mark.prometheus

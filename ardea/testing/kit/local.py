@@ -10,6 +10,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
+from ardea.scheduler.control import Status
+from ardea.scheduler.home import Home
+from ardea.scheduler.local import LocalScheduler
+from ardea.scheduler.run import LocalRun, Outcome
+from ardea.scheduler.submission import Submission
 from ardea.state import paths, records
 from ardea.state.records import ExecutionState, RunState
 from ardea.testing.kit.faults import Faults
@@ -17,11 +22,6 @@ from ardea.testing.kit.forwarder import Forwarder
 from ardea.testing.kit.machines import Machines
 from ardea.testing.kit.processes import Processes, targets
 from ardea.transport import PROXY
-from scheduler.control import Status
-from scheduler.home import Home
-from scheduler.local import LocalScheduler
-from scheduler.run import LocalRun, Outcome
-from scheduler.submission import Submission
 
 T = TypeVar("T")
 BEFORE_THE_END = (RunState.RUNNING, RunState.PAUSED)

@@ -18,14 +18,14 @@ from pathlib import Path
 
 from ardea.errors import ExitCode
 from ardea.plan.definition import Definition
+from ardea.scheduler.home import is_locked
+from ardea.scheduler.keys import MASTER_CONTAINER
+from ardea.scheduler.local import LocalScheduler
 from ardea.supervision import records, spec
 from ardea.supervision.child import Child
 from ardea.supervision.spec import ProcessSpec
 from ardea.testing.kit.processes import Found
 from ardea.transport import ipc_address
-from scheduler.home import is_locked
-from scheduler.keys import MASTER_CONTAINER
-from scheduler.local import LocalScheduler
 
 SILENCE = 10.0
 """Seconds without a beat after which a container is replaced, as one that the topology's supervisor keeps."""

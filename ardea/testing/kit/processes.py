@@ -18,9 +18,9 @@ from types import MappingProxyType
 import msgspec
 
 from ardea.plan.packing import PackingPlan
+from ardea.stream_manager.process import Remembered
 from ardea.supervision.records import read_status
 from ardea.testing.kit.schedule import Targets
-from stream_manager.process import Remembered
 
 MASTER = "master"
 

@@ -57,6 +57,6 @@ def daemons(leaks, deadline) -> Iterator[None]:
     before = leaks.processes()
     yield
     for pid, line in leaks.processes().items():
-        if pid not in before and "scheduler.daemon" in line:
+        if pid not in before and "ardea.scheduler.daemon" in line:
             os.kill(pid, signal.SIGKILL)
     deadline(lambda: not set(leaks.processes()) - set(before), "every process is gone")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from ardea.scheduler.processes import processes
 from ardea.supervision import records, spec
-from scheduler.processes import processes
 from tests.process.cli.verbs import acked, describe, left_in_state, listed, topology
 
 pytestmark = [pytest.mark.thorough, pytest.mark.cluster, pytest.mark.alone, pytest.mark.usefixtures("daemons")]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ardea.scheduler.schedulers import load
 from ardea.testing.schedulers import check_scheduler
-from scheduler.schedulers import load
 from tests.process.cli.verbs import describe, left_in_state, topology
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("daemons")]

@@ -11,7 +11,7 @@ import sys
 import threading
 from pathlib import Path
 
-from stream_manager.__main__ import main
+from ardea.stream_manager.__main__ import main
 
 libc = ctypes.CDLL(None)
 NOWHERE = bytes(16)  # the address family AF_UNSPEC: connecting there resets a connection

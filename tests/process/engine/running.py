@@ -16,13 +16,13 @@ from urllib.request import urlopen
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from ardea.scheduler.control import Status
+from ardea.scheduler.home import Home
+from ardea.scheduler.run import LocalRun, Outcome
+from ardea.scheduler.submission import Submission
 from ardea.state.records import RunState
 from ardea.supervision.machine import BACKOFF
 from ardea.supervision.records import read_exits, read_status
-from scheduler.control import Status
-from scheduler.home import Home
-from scheduler.run import LocalRun, Outcome
-from scheduler.submission import Submission
 from tests.conftest import SOAK
 
 T = TypeVar("T")

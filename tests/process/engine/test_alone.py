@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.home import Home
-from scheduler.local import LocalScheduler
-from scheduler.submission import Submission
+from ardea.scheduler.home import Home
+from ardea.scheduler.local import LocalScheduler
+from ardea.scheduler.submission import Submission
 from tests.process.engine.running import TOPOLOGIES
 from tests.process.waiting import eventually
 

@@ -12,11 +12,11 @@ import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from ardea.plan.definition import Definition
+from ardea.scheduler import keys
 from ardea.state import open_state, paths, records
 from ardea.state.records import MasterLocation
+from ardea.stream_manager.process import Remembered
 from ardea.transport import CALLERS, KEY_FILE, Keyring, holder, pair
-from scheduler import keys
-from stream_manager.process import Remembered
 from tests.process.engine.running import Running
 
 pytestmark = pytest.mark.cluster

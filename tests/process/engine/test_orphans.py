@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ardea.errors import ExitCode
+from ardea.scheduler.home import Home, is_held
 from ardea.supervision.records import read_status
-from scheduler.home import Home, is_held
 from tests.process.engine.running import TOPOLOGIES, unix_sockets
 from tests.process.waiting import alive, eventually, heirs
 

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-import scheduler.local
+import ardea.scheduler.local
 from tests.process.engine.running import Running, size
 
 pytestmark = pytest.mark.cluster
@@ -31,7 +31,9 @@ VICTIMS = (
 @pytest.mark.timeout(1200)
 def test_every_input_is_processed_at_least_once_whoever_is_killed(tmp_path, monkeypatch):
     """Bolts, spouts, managers and the master, one after the other; then one that hangs."""
-    monkeypatch.setattr(scheduler.local, "Policy", functools.partial(scheduler.local.Policy, silence=SILENCE))
+    monkeypatch.setattr(
+        ardea.scheduler.local, "Policy", functools.partial(ardea.scheduler.local.Policy, silence=SILENCE)
+    )
     with Running("survivors.py", tmp_path) as topology:
         topology.running()
 

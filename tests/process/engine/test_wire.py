@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from ardea.heron_instance.gateway import Gateway
+from ardea.heron_instance.outlet import OutMessage
 from ardea.protocol.flow import Window
 from ardea.protocol.lane import Lane
 from ardea.protocol.wire_pb2 import MANY, ONE, ROWS, UNTRACKED, Header
+from ardea.scheduler.local import LocalScheduler
 from ardea.transport import Dialled, context
-from heron_instance.gateway import Gateway
-from heron_instance.outlet import OutMessage
-from scheduler.local import LocalScheduler
 from tests.process.engine.running import Running, size
 
 pytestmark = pytest.mark.cluster
@@ -31,7 +31,7 @@ def cuttable(monkeypatch):
 
     def replaced(self, name, *args):
         command = module(self, name, *args)
-        if name != "stream_manager":
+        if name != "ardea.stream_manager":
             return command
         return (sys.executable, "-P", str(Path(__file__).with_name("cut_manager.py")), *command[4:])
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Self
 
+from ardea.scheduler.run import Outcome
 from ardea.state.records import RunState
 from ardea.testing.kit import LocalTopology
-from scheduler.run import Outcome
 
 TOPOLOGY = Path(__file__).parent / "topologies" / "counted.py"
 SPOUTS = (0, 1)

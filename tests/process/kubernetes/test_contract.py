@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from ardea.scheduler.schedulers import load
 from ardea.testing.schedulers import check_scheduler
-from scheduler.schedulers import load
 from tests.process.kubernetes.releases import needs_cluster, objects
 from tests.process.waiting import eventually
 

@@ -7,10 +7,10 @@ import json
 
 import pytest
 
+from ardea.scheduler.kubernetes import layout
+from ardea.scheduler.kubernetes.blueprint import Blueprint
 from ardea.state import paths
 from ardea.transport import KEY_FILE, holder
-from scheduler.kubernetes import layout
-from scheduler.kubernetes.blueprint import Blueprint
 from tests.process.kubernetes.releases import CommandError, kubectl, namespace, needs_cluster, objects, read
 from tests.process.kubernetes.running import TOPOLOGIES, ardea, described, pod_of, pods
 from tests.process.waiting import eventually
@@ -48,7 +48,7 @@ os._exit(0)
 PORTS = """
 import sys, msgspec
 from pathlib import Path
-from stream_manager.process import Remembered
+from ardea.stream_manager.process import Remembered
 known = msgspec.msgpack.decode(Path(sys.argv[1]).read_bytes(), type=Remembered)
 print(known.data_port, known.control_port)
 """

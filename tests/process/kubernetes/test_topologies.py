@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from scheduler.kubernetes import layout
+from ardea.scheduler.kubernetes import layout
 from tests.process.engine.running import size
 from tests.process.kubernetes.releases import RELEASE, ROOT, evict, kubectl, needs_cluster, objects, read
 from tests.process.kubernetes.running import (

@@ -7,12 +7,12 @@ import base64
 import pytest
 
 from ardea.errors import StateError
+from ardea.scheduler.kubernetes import access
+from ardea.scheduler.kubernetes.blueprint import Defaults
+from ardea.scheduler.kubernetes.submission import Options, prepare
 from ardea.state import Create, Set, open_state, paths
 from ardea.state.address import Access
 from ardea.trident.store import StateManagerStore
-from scheduler.kubernetes import access
-from scheduler.kubernetes.blueprint import Defaults
-from scheduler.kubernetes.submission import Options, prepare
 from tests.process.kubernetes.running import TOPOLOGIES
 from tests.unit.kubernetes.fake import FakeCluster
 

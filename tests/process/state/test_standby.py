@@ -7,8 +7,8 @@ import pytest
 
 from ardea.state import Term, paths, records
 from ardea.state.records import MasterLocation
+from ardea.topology_master.standby import Standby
 from tests.process.waiting import eventually
-from topology_master.standby import Standby
 
 pytestmark = [pytest.mark.zookeeper, pytest.mark.alone]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from ardea.scheduler.tenure import FORGOTTEN
 from ardea.state import paths
 from ardea.state.records import RunState
 from ardea.state.topologies import remove, status
-from scheduler.tenure import FORGOTTEN
 from tests.process.engine.running import Running
 from tests.process.state.test_zookeeper import expire
 

@@ -27,12 +27,12 @@ from ardea.protocol.wire_pb2 import (
     Header,
     Hello,
 )
+from ardea.scheduler.control import MasterClient
+from ardea.scheduler.keys import keys_of
 from ardea.state import open_state, paths, records
 from ardea.state.records import MasterLocation
 from ardea.transport import Dialled, Keyring, Poller, context, holder
 from ardea.versions import PROTOCOL
-from scheduler.control import MasterClient
-from scheduler.keys import keys_of
 from tests.process.engine.running import Running
 
 pytestmark = pytest.mark.cluster

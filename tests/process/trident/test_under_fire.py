@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 import redis
 
-import scheduler.local
+import ardea.scheduler.local
 from ardea.drpc import DrpcClient
 from ardea.errors import ArdeaError
 from ardea.state import FileState
@@ -371,9 +371,11 @@ class CutOff:
         fifo = folder / "leash"
         os.mkfifo(fifo)
         self._leash = os.open(fifo, os.O_RDWR)
-        python = scheduler.local._python
-        command = (sys.executable, "-P", str(OUTLIVING), str(fifo), "-P", "-m", "heron_instance")
-        monkeypatch.setattr(scheduler.local, "_python", lambda name: command if name == command[-1] else python(name))
+        python = ardea.scheduler.local._python
+        command = (sys.executable, "-P", str(OUTLIVING), str(fifo), "-P", "-m", "ardea.heron_instance")
+        monkeypatch.setattr(
+            ardea.scheduler.local, "_python", lambda name: command if name == command[-1] else python(name)
+        )
 
     def __enter__(self) -> CutOff:
         return self

@@ -247,7 +247,9 @@ def test_the_public_api_loads_nothing_heavy():
     assert "ardea" in run.stdout.split()
 
 
-@pytest.mark.parametrize("module", ["ardea.cli.verbs", "topology_master.__main__", "metrics_manager.__main__"])
+@pytest.mark.parametrize(
+    "module", ["ardea.cli.verbs", "ardea.topology_master.__main__", "ardea.metrics_manager.__main__"]
+)
 def test_only_who_handles_columns_of_ids_loads_numpy(module):
     """These start with every topology, or with every verb."""
     code = f"import sys, {module}; print(*{{name.partition('.')[0] for name in sys.modules}})"

@@ -15,7 +15,7 @@ from benchmarks.results import BenchmarkError, Case
 
 CASE = Case(workload="words", pending=20_000, batch=1000, drain_ms=10.0, seconds=5.0)
 CALLS = """
-from stream_manager.pauses import BackPressure
+from ardea.stream_manager.pauses import BackPressure
 
 pressure = BackPressure(1, {}, {}, {})
 consumer = type("Consumer", (), {"task": 1, "pausing": True})
@@ -37,9 +37,9 @@ def announces(code: str, program: str) -> tuple[str, bool]:
 
 def test_only_managers_are_changed_and_trouble_is_noticed():
     before = os.environ.get("PYTHONPATH")
-    assert announces(WITH, "stream_manager") == ("1", True)
-    assert announces(WITHOUT, "stream_manager") == ("0", False)
-    assert announces(WITHOUT, "heron_instance") == ("1", False)
+    assert announces(WITH, "ardea.stream_manager") == ("1", True)
+    assert announces(WITHOUT, "ardea.stream_manager") == ("0", False)
+    assert announces(WITHOUT, "ardea.heron_instance") == ("1", False)
     assert os.environ.get("PYTHONPATH") == before
 
 

@@ -31,8 +31,14 @@ def proc(tmp_path):
 
     add(10, 1, ["python", "-m", "benchmarks"])
     add(20, 10, ["python", "-m", "ardea.supervisor", "--folder", "f"], ticks=TICKS, pages=2)
-    add(30, 20, ["python", "-P", "-m", "heron_instance", "--container", "1", "--task", "7"], ticks=3 * TICKS, pages=5)
-    add(99, 1, ["python", "-m", "heron_instance", "--task", "7"], ticks=50 * TICKS)
+    add(
+        30,
+        20,
+        ["python", "-P", "-m", "ardea.heron_instance", "--container", "1", "--task", "7"],
+        ticks=3 * TICKS,
+        pages=5,
+    )
+    add(99, 1, ["python", "-m", "ardea.heron_instance", "--task", "7"], ticks=50 * TICKS)
     return tmp_path
 
 
@@ -51,9 +57,9 @@ def test_all_descendants_are_found_whatever_their_order():
 @pytest.mark.parametrize(
     ("argv", "kind"),
     [
-        (["python", "-P", "-m", "stream_manager", "--container", "1"], "stream-manager"),
-        (["python", "-m", "topology_master"], "topology-master"),
-        (["python", "-m", "heron_instance", "--task", "7"], "count"),
+        (["python", "-P", "-m", "ardea.stream_manager", "--container", "1"], "stream-manager"),
+        (["python", "-m", "ardea.topology_master"], "topology-master"),
+        (["python", "-m", "ardea.heron_instance", "--task", "7"], "count"),
         (["python", "-m", "http.server"], "other"),
         (["cat"], "other"),
         ([""], "other"),

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from ardea.errors import ClusterError, Conflict, NotFound, TimedOut
+from ardea.scheduler.schedulers import Deployment, Scheduler, Verdict
+from ardea.scheduler.submission import Submission
 from ardea.state.records import RunState
-from scheduler.schedulers import Deployment, Scheduler, Verdict
-from scheduler.submission import Submission
 
 RUNNING: dict[str, str] = {}
 """Name -> id."""

@@ -17,11 +17,11 @@ from ardea.cli.change import asked
 from ardea.cli.verbs import app
 from ardea.config import KEYS
 from ardea.errors import ExitCode, UsageError
+from ardea.scheduler.home import Home
+from ardea.scheduler.schedulers import installed
 from ardea.state import paths, topologies
 from ardea.state.records import TopologyRecord
 from ardea.state.topologies import register
-from scheduler.home import Home
-from scheduler.schedulers import installed
 
 ROOT = Path(__file__).parents[3]
 WORD_COUNT = str(ROOT / "examples" / "word_count.py")

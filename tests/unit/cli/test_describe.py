@@ -10,9 +10,9 @@ from ardea.cli.describe import _print, _tasks
 from ardea.metrics import ProcessTotals, Totals
 from ardea.plan.resource import MIB, Resource
 from ardea.protocol.incarnations import incarnation
+from ardea.scheduler.control import Status, TaskStatus
+from ardea.scheduler.processes import ProcessRow, metrics_ports
 from ardea.supervision.spec import RESTARTED
-from scheduler.control import Status, TaskStatus
-from scheduler.processes import ProcessRow, metrics_ports
 
 
 def table(width: int) -> list[str]:

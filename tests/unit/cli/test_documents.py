@@ -7,7 +7,7 @@ import pytest
 
 from ardea.cli.documents import of_status, of_totals
 from ardea.metrics import SECONDS, ProcessTotals, Totals
-from scheduler.control import Status
+from ardea.scheduler.control import Status
 
 
 def test_latencies_are_told_in_seconds_beside_their_histograms():

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ardea.scheduler.giveup import DiesInVain, NothingAcked, NothingDone, permanent, said
 from ardea.supervision.records import Exit
-from scheduler.giveup import DiesInVain, NothingAcked, NothingDone, permanent, said
 
 
 def ended(name: str, at: float, code: int | None = 75, reason: str = "exit 75") -> Exit:

@@ -10,12 +10,12 @@ import pytest
 
 from ardea.cli.running import running
 from ardea.errors import Conflict, NotFound, TimedOut, Unreachable
+from ardea.scheduler import kill as module
+from ardea.scheduler.home import Home, hold
+from ardea.scheduler.kill import Killing
 from ardea.state import paths, records
 from ardea.state.records import SchedulerLocation, TopologyRecord
 from ardea.state.topologies import find, register
-from scheduler import kill as module
-from scheduler.home import Home, hold
-from scheduler.kill import Killing
 
 NAME, ID = "words", "words-00000000"
 

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from ardea.errors import ClusterError, NotFound, UserError
 from ardea.plan import ContainerPlan, InstancePlan, PackingPlan, Resource
+from ardea.scheduler.capacity import PROCESS_BYTES, Machine, check, check_ports, no_room
+from ardea.scheduler.daemon import News
+from ardea.scheduler.home import Home, hold, is_held
+from ardea.scheduler.machine import LocalDeployment
 from ardea.state.records import RunState
-from scheduler.capacity import PROCESS_BYTES, Machine, check, check_ports, no_room
-from scheduler.daemon import News
-from scheduler.home import Home, hold, is_held
-from scheduler.machine import LocalDeployment
 
 BOUNDLESS = Machine(None, None, None, None)
 

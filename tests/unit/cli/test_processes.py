@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ardea.scheduler.processes import CLOSE, crash_loop, died_since, processes
 from ardea.supervision.machine import REMOVED
 from ardea.supervision.records import Exit, write_exit, write_status
 from ardea.supervision.spec import RESTARTED
-from scheduler.processes import CLOSE, crash_loop, died_since, processes
 
 
 def death(at: float, reason: str = "exit 75 (words-0: OSError: no route at words.py:7)", code: int = 75) -> Exit:

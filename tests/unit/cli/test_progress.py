@@ -14,10 +14,10 @@ from ardea.cli.run import Watch
 from ardea.errors import Unreachable
 from ardea.metrics import SECONDS, Totals
 from ardea.plan.resource import Resource
+from ardea.scheduler import capacity
+from ardea.scheduler.control import Status, TaskStatus, unfinished, waiting_for
+from ardea.scheduler.run import Stage
 from ardea.supervision.records import Exit
-from scheduler import capacity
-from scheduler.control import Status, TaskStatus, unfinished, waiting_for
-from scheduler.run import Stage
 
 
 def totals(acked: int, pending: int = 0, failed: int = 0) -> Totals:

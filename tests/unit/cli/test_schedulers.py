@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 from ardea.cli.verbs import app
 from ardea.errors import ExitCode
+from ardea.scheduler import schedulers
+from ardea.scheduler.schedulers import Verdict
 from ardea.state.records import RunState
 from ardea.testing.schedulers import TOPOLOGIES, check_scheduler
-from scheduler import schedulers
-from scheduler.schedulers import Verdict
 from tests.unit.cli import memory
 from tests.unit.cli.memory import Entry, Memory
 
@@ -166,9 +166,9 @@ def test_an_interrupted_submitter_says_how_to_end_it(install, file, monkeypatch)
     [
         ("raise RuntimeError('no licence')", "RuntimeError: no licence"),
         ("", "ModuleNotFoundError: No module named 'theirs_absent'"),
-        ("class Theirs: pass", "theirs_class:Theirs is no subclass of scheduler.schedulers.Scheduler"),
+        ("class Theirs: pass", "theirs_class:Theirs is no subclass of ardea.scheduler.schedulers.Scheduler"),
         (
-            "from scheduler.schedulers import Scheduler\nclass Theirs(Scheduler): pass",
+            "from ardea.scheduler.schedulers import Scheduler\nclass Theirs(Scheduler): pass",
             "theirs_abstract:Theirs has no kill, prepare",
         ),
         (

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from ardea.cli.top import Row, Window, _tables
 from ardea.metrics import SECONDS, ProcessTotals, Totals
-from scheduler.control import Status
+from ardea.scheduler.control import Status
 
 
 def process(component: str, index: int, **totals: object) -> ProcessTotals:

@@ -10,10 +10,10 @@ import pytest
 from ardea.cli import change
 from ardea.cli.update import _plans
 from ardea.plan.wire import packing_from_bytes
+from ardea.scheduler.submission import Submission
+from ardea.scheduler.update import Change, Version
 from ardea.state import open_state, paths
 from ardea.state.records import ExecutionState, RunState, encode
-from scheduler.submission import Submission
-from scheduler.update import Change, Version
 
 FILE = """
 from ardea import Topology

@@ -16,14 +16,14 @@ from ardea.cli import listing
 from ardea.cli.verbs import app
 from ardea.errors import ExitCode
 from ardea.protocol.wire_pb2 import Answer
+from ardea.scheduler import kill as killing
+from ardea.scheduler.control import MasterClient, Unreadable
+from ardea.scheduler.home import Home
+from ardea.scheduler.kill import Killing
 from ardea.state import paths, records
 from ardea.state.records import SchedulerLocation, TopologyRecord
 from ardea.state.topologies import find
 from ardea.versions import FORMAT, PROTOCOL, UNNUMBERED
-from scheduler import kill as killing
-from scheduler.control import MasterClient, Unreadable
-from scheduler.home import Home
-from scheduler.kill import Killing
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "state-72bfe26"
 BOTH = f"was submitted by Ardea 0.1.0.dev0 (format {UNNUMBERED}), and this is Ardea {__version__} (format {FORMAT})"

@@ -8,19 +8,19 @@ import numpy as np
 
 from ardea.config import Settings
 from ardea.context import TopologyContext
+from ardea.heron_instance.bolt import BoltExecutor
+from ardea.heron_instance.column_bolt import ColumnBoltExecutor, reads_columns
+from ardea.heron_instance.environment import Environment
+from ardea.heron_instance.instruments import Instruments
+from ardea.heron_instance.queues import BoundedQueue
+from ardea.heron_instance.spout import SpoutExecutor
 from ardea.metrics import Identity, Registry
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.flow import Window
 from ardea.protocol.ids import column, make_roots, offsets_column
 from ardea.protocol.values import RowCodec
 from ardea.protocol.wire_pb2 import ACKS, MANY, ONE, ROWS, Header
-from heron_instance.bolt import BoltExecutor
-from heron_instance.column_bolt import ColumnBoltExecutor, reads_columns
-from heron_instance.environment import Environment
-from heron_instance.instruments import Instruments
-from heron_instance.queues import BoundedQueue
-from heron_instance.spout import SpoutExecutor
-from scheduler.packing import packing_for
+from ardea.scheduler.packing import packing_for
 
 
 class Output:

@@ -10,19 +10,19 @@ import pytest
 from ardea import Bolt, Topology
 from ardea.config import Settings
 from ardea.context import TopologyContext
+from ardea.heron_instance.bolt import BoltExecutor
+from ardea.heron_instance.environment import Environment
+from ardea.heron_instance.flushing import AFTER
+from ardea.heron_instance.instruments import Instruments
+from ardea.heron_instance.queues import BoundedQueue
 from ardea.metrics import Identity, Registry
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.flow import Window
 from ardea.protocol.ids import column, make_roots
 from ardea.protocol.values import RowCodec
 from ardea.protocol.wire_pb2 import ACKS, ONE, ROWS, Header
+from ardea.scheduler.packing import packing_for
 from ardea.testing import CollectBolt, RowsSpout
-from heron_instance.bolt import BoltExecutor
-from heron_instance.environment import Environment
-from heron_instance.flushing import AFTER
-from heron_instance.instruments import Instruments
-from heron_instance.queues import BoundedQueue
-from scheduler.packing import packing_for
 
 BATCH = 8
 

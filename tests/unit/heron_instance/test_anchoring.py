@@ -9,12 +9,12 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ardea.heron_instance.anchoring import UNANCHORED, Anchoring
+from ardea.heron_instance.buffers import StreamBuffer
+from ardea.heron_instance.inlet import InputBatch
+from ardea.heron_instance.trees import Trees
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.wire_pb2 import ONE, Header
-from heron_instance.anchoring import UNANCHORED, Anchoring
-from heron_instance.buffers import StreamBuffer
-from heron_instance.inlet import InputBatch
-from heron_instance.trees import Trees
 
 PLAN = StreamPlan("default", ("word",))
 INPUTS = 8

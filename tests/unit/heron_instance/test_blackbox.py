@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heron_instance.blackbox import FIRST_BYTES, BlackBox
+from ardea.heron_instance.blackbox import FIRST_BYTES, BlackBox
 
 
 class Batch:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ardea.heron_instance.congestion import STEP, CongestionWindow
 from ardea.protocol.flow import START_ROWS
-from heron_instance.congestion import STEP, CongestionWindow
 
 TIMEOUT = 30.0
 LATELY = TIMEOUT / 4

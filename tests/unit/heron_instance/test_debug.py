@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ardea.heron_instance.debug import PER_SECOND, EmitLog
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.columns import ColumnRows
-from heron_instance.debug import PER_SECOND, EmitLog
 
 
 @dataclass

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heron_instance.flushing import AFTER, SAVED, SHARE, Flushing
+from ardea.heron_instance.flushing import AFTER, SAVED, SHARE, Flushing
 
 LONGEST = 0.01
 

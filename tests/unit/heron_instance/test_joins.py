@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ardea.errors import UserError
+from ardea.heron_instance.inlet import UNANCHORED, WHOLE_BATCH, ColumnInput
+from ardea.heron_instance.joins import joins_of, row_numbers
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.columns import ColumnRows
 from ardea.protocol.wire_pb2 import MANY, UNTRACKED, Header
-from heron_instance.inlet import UNANCHORED, WHOLE_BATCH, ColumnInput
-from heron_instance.joins import joins_of, row_numbers
 
 PLAN = StreamPlan("default", ("n",))
 ROOTS = st.integers(1, 6)  # few, so that anchors share them

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea import Bolt, CustomStreamGrouping, Grouping, Spout, Stream, Topology
+from ardea.heron_instance.long_calls import Sender
 from ardea.testing import CollectBolt, RowsSpout, run
-from heron_instance.long_calls import Sender
 from tests.unit.heron_instance.bench import Bench
 
 SLICE = 0.010

@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from heron_instance.markers import Markers
+from ardea.heron_instance.markers import Markers
 
 PAIR = {1: (2,), 2: ()}
 DIAMOND = {1: (2, 3), 2: (4,), 3: (4,), 4: ()}

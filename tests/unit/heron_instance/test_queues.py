@@ -5,7 +5,7 @@ import threading
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heron_instance.queues import BoundedQueue
+from ardea.heron_instance.queues import BoundedQueue
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 50)), max_size=50))

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ardea.errors import UserError
+from ardea.heron_instance.trees import BACKOFF, OpenTrees, Replays, Row, TrackedColumns, ids_of
 from ardea.protocol.ids import GENERATIONS, SLOTS, generations_of, slots_of, tasks_of
-from heron_instance.trees import BACKOFF, OpenTrees, Replays, Row, TrackedColumns, ids_of
 
 TASK = 9
 

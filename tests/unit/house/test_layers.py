@@ -14,18 +14,18 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 CONTRACT = "importlinter:contract:"
-PROCESSES = {"topology_master", "stream_manager", "heron_instance", "metrics_manager"}
+PROCESSES = {"ardea.topology_master", "ardea.stream_manager", "ardea.heron_instance", "ardea.metrics_manager"}
 
 # For each contract of .importlinter, a module and an import that it must refuse there.
 OFFENCES = {
     "layers": ("ardea.plan", "ardea.cli"),
-    "zmq": ("scheduler", "zmq"),
+    "zmq": ("ardea.scheduler", "zmq"),
     "kazoo": ("ardea.transport", "kazoo"),
     "confluent-kafka": ("ardea.trident", "confluent_kafka"),
-    "kubernetes": ("scheduler", "kubernetes"),
+    "kubernetes": ("ardea.scheduler", "kubernetes"),
     "pyspark": ("ardea.cli", "pyspark"),
-    "payloads": ("stream_manager", "pyarrow"),
-    "instances": ("heron_instance", "rich"),
+    "payloads": ("ardea.stream_manager", "pyarrow"),
+    "instances": ("ardea.heron_instance", "rich"),
     "supervisor": ("ardea.leash", "numpy"),
 }
 
@@ -77,7 +77,7 @@ def test_every_module_of_ardea_has_a_layer(modules):
 
 
 def test_the_processes_share_a_layer_and_never_import_one_another(layers):
-    assert [set(line.split(" | ")) for line in layers if "stream_manager" in line] == [PROCESSES]
+    assert [set(line.split(" | ")) for line in layers if "ardea.stream_manager" in line] == [PROCESSES]
 
 
 def test_the_page_has_the_same_layers(layers):
@@ -160,7 +160,7 @@ def loaded_by(*names: str) -> set[str]:
 
 def test_instances_load_nothing_of_the_command_line():
     heavy = {"prometheus_client", "pydantic", "rich", "starlette", "typer", "uvicorn"}
-    assert loaded_by("heron_instance") & heavy == set()
+    assert loaded_by("ardea.heron_instance") & heavy == set()
 
 
 def test_managers_read_msgpack_of_their_own_only():

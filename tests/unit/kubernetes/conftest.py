@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.kubernetes.blueprint import Defaults
-from scheduler.kubernetes.submission import Options, prepare
+from ardea.scheduler.kubernetes.blueprint import Defaults
+from ardea.scheduler.kubernetes.submission import Options, prepare
 from tests.unit.kubernetes.fake import FakeCluster
 
 FILE = """

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from ardea.errors import NotFound, UserError
+from ardea.scheduler.kubernetes import access, layout, pods, processes
+from ardea.scheduler.kubernetes.blueprint import Defaults
+from ardea.scheduler.kubernetes.kill import Killing
+from ardea.scheduler.kubernetes.submission import Options, prepare, submit
+from ardea.scheduler.kubernetes.topologies import find
 from ardea.state.address import Access, Address
 from ardea.trident.drpc import labelled as labelled_by_name
-from scheduler.kubernetes import access, layout, pods, processes
-from scheduler.kubernetes.blueprint import Defaults
-from scheduler.kubernetes.kill import Killing
-from scheduler.kubernetes.submission import Options, prepare, submit
-from scheduler.kubernetes.topologies import find
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "trident_word_count.py"
 SECRET = "tridentwordcount-state"

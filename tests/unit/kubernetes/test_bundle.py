@@ -7,7 +7,7 @@ import random
 import pytest
 
 from ardea.errors import NotFound, UserError
-from scheduler.kubernetes import bundle
+from ardea.scheduler.kubernetes import bundle
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.kubernetes.keeper import (
+from ardea.scheduler.kubernetes.keeper import (
     CreateJob,
     DeleteJob,
     Fail,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ardea.plan.packing import InstancePlan
 from ardea.plan.resource import Resource
-from scheduler.kubernetes import names
+from ardea.scheduler.kubernetes import names
 
 DNS = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)?[A-Za-z0-9]")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from ardea.scheduler.kubernetes import objects
+from ardea.scheduler.kubernetes.place import JOBS_END_WITHIN, VERDICT, Place
+from ardea.scheduler.kubernetes.submission import submit
 from ardea.state import open_state, paths, records
 from ardea.state.records import ExecutionState, RunState
-from scheduler.kubernetes import objects
-from scheduler.kubernetes.place import JOBS_END_WITHIN, VERDICT, Place
-from scheduler.kubernetes.submission import submit
 
 
 @pytest.fixture

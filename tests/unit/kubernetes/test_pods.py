@@ -9,11 +9,11 @@ import subprocess
 import pytest
 
 from ardea.errors import UserError
+from ardea.scheduler.kubernetes import layout, objects, pods, processes
+from ardea.scheduler.kubernetes.blueprint import Blueprint
+from ardea.scheduler.kubernetes.submission import Options
+from ardea.scheduler.kubernetes.yaml import as_yaml
 from ardea.state.address import CREDENTIAL
-from scheduler.kubernetes import layout, objects, pods, processes
-from scheduler.kubernetes.blueprint import Blueprint
-from scheduler.kubernetes.submission import Options
-from scheduler.kubernetes.yaml import as_yaml
 
 OWNER = {"metadata": {"uid": "u-1"}}
 
@@ -229,7 +229,7 @@ def test_the_root_gives_back_the_blueprint(prepared):
 
 
 def test_too_much_for_an_object_is_refused(prepared, monkeypatch):
-    monkeypatch.setattr("scheduler.submission.MAX_DEFINITION_BYTES", 500)
+    monkeypatch.setattr("ardea.scheduler.submission.MAX_DEFINITION_BYTES", 500)
     with pytest.raises(UserError, match=r"KiB compressed.*nothing was started"):
         prepared()
 

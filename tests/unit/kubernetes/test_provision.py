@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ardea.errors import Conflict
-from scheduler.kubernetes import names
-from scheduler.kubernetes.provision import Provision
+from ardea.scheduler.kubernetes import names
+from ardea.scheduler.kubernetes.provision import Provision
 from tests.unit.kubernetes.fake import FakeCluster
 
 TOPOLOGY = "Sums-00000000"

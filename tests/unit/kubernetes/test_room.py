@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from kubernetes import client
 
 from ardea.errors import ClusterError, UserError
-from scheduler.kubernetes import doctor, pods, room
-from scheduler.kubernetes.blueprint import Defaults
+from ardea.scheduler.kubernetes import doctor, pods, room
+from ardea.scheduler.kubernetes.blueprint import Defaults
 
 GIB = 1 << 30
 OWNER = {"metadata": {"uid": "of-the-root"}}

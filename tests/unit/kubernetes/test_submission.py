@@ -9,15 +9,15 @@ import msgspec
 import pytest
 
 from ardea.errors import Conflict, NotFound, UserError
-from scheduler.kubernetes import objects
-from scheduler.kubernetes.blueprint import Defaults
-from scheduler.kubernetes.describe import pod_rows
-from scheduler.kubernetes.kill import Killing
-from scheduler.kubernetes.objects import RootStatus
-from scheduler.kubernetes.place import write_status
-from scheduler.kubernetes.submission import Options, find_defaults, prepare, submit
-from scheduler.kubernetes.topologies import find, find_running, listing
-from scheduler.kubernetes.waiting import Waiter, refusals
+from ardea.scheduler.kubernetes import objects
+from ardea.scheduler.kubernetes.blueprint import Defaults
+from ardea.scheduler.kubernetes.describe import pod_rows
+from ardea.scheduler.kubernetes.kill import Killing
+from ardea.scheduler.kubernetes.objects import RootStatus
+from ardea.scheduler.kubernetes.place import write_status
+from ardea.scheduler.kubernetes.submission import Options, find_defaults, prepare, submit
+from ardea.scheduler.kubernetes.topologies import find, find_running, listing
+from ardea.scheduler.kubernetes.waiting import Waiter, refusals
 
 
 def kinds(cluster):

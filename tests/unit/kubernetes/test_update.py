@@ -11,15 +11,15 @@ import pytest
 from ardea.cli.change import asked, build
 from ardea.errors import Conflict, ExitCode, NotFound, Unreachable, UserError
 from ardea.plan.wire import packing_from_bytes
+from ardea.scheduler.control import Status
+from ardea.scheduler.kubernetes import objects
+from ardea.scheduler.kubernetes.blueprint import PODS, Blueprint
+from ardea.scheduler.kubernetes.keeping import Keeper
+from ardea.scheduler.kubernetes.submission import Options, submit
+from ardea.scheduler.kubernetes.topologies import find
+from ardea.scheduler.kubernetes.update import MASTER_WITHIN, Update
 from ardea.state import Create, open_state, paths
-from scheduler.control import Status
-from scheduler.kubernetes import objects
-from scheduler.kubernetes.blueprint import PODS, Blueprint
-from scheduler.kubernetes.keeping import Keeper
-from scheduler.kubernetes.submission import Options, submit
-from scheduler.kubernetes.topologies import find
-from scheduler.kubernetes.update import MASTER_WITHIN, Update
-from topology_master.updates import Progress, Wish
+from ardea.topology_master.updates import Progress, Wish
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -14,12 +14,12 @@ from ardea.cli.console import Output
 from ardea.cli.listing import row
 from ardea.errors import ClusterError, ExitCode, OtherVersion
 from ardea.protocol.wire_pb2 import Answer
+from ardea.scheduler.kubernetes import prepare as preparing
+from ardea.scheduler.kubernetes.blueprint import DEFINITION
+from ardea.scheduler.kubernetes.kill import Killing
+from ardea.scheduler.kubernetes.prepare import prepare
+from ardea.scheduler.kubernetes.topologies import find, listing
 from ardea.versions import FORMAT, UNNUMBERED
-from scheduler.kubernetes import prepare as preparing
-from scheduler.kubernetes.blueprint import DEFINITION
-from scheduler.kubernetes.kill import Killing
-from scheduler.kubernetes.prepare import prepare
-from scheduler.kubernetes.topologies import find, listing
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "state-72bfe26"
 ROOT = json.loads((RECORDED / "root.json").read_text())

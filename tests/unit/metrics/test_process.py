@@ -11,6 +11,7 @@ import pytest
 from ardea import Topology
 from ardea.errors import ExitCode, OtherVersion
 from ardea.metrics import Identity, Overview, Registry, Totals
+from ardea.metrics_manager.process import END_LOOK_EVERY, LOOK_EVERY, MetricsManagerProcess
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.protocol.wire_pb2 import REFUSED, Header, Refusal
@@ -20,7 +21,6 @@ from ardea.supervision import records
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.transport import Bound, Dialled, context, ipc_address
 from ardea.versions import PROTOCOL
-from metrics_manager.process import END_LOOK_EVERY, LOOK_EVERY, MetricsManagerProcess
 
 
 class Pair(Topology):

@@ -16,8 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from ardea import __version__
 from ardea.errors import ClusterError
 from ardea.metrics import Identity, Overview, Registry
-from metrics_manager import prometheus
-from metrics_manager.server import MetricsManager
+from ardea.metrics_manager import prometheus
+from ardea.metrics_manager.server import MetricsManager
 
 
 @pytest.fixture

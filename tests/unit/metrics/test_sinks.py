@@ -14,12 +14,12 @@ import tenacity
 
 from ardea.errors import ConfigError
 from ardea.metrics import Identity, Kind, Registry
-from metrics_manager.graphite import GraphiteSink, plaintext
-from metrics_manager.jsonlines import JsonLinesSink
-from metrics_manager.server import MetricsManager
-from metrics_manager.sinks import CAPACITY, Batch, SinkWorker, check_sinks, load_sinks
-from metrics_manager.state import Sample
-from scheduler.submission import Submission
+from ardea.metrics_manager.graphite import GraphiteSink, plaintext
+from ardea.metrics_manager.jsonlines import JsonLinesSink
+from ardea.metrics_manager.server import MetricsManager
+from ardea.metrics_manager.sinks import CAPACITY, Batch, SinkWorker, check_sinks, load_sinks
+from ardea.metrics_manager.state import Sample
+from ardea.scheduler.submission import Submission
 
 PENDING = Sample("ardea_spout_pending_tuples", Kind.GAUGE, {"topology": "words", "task": "1"}, 3)
 QUICKLY = tenacity.wait_fixed(0.01)

@@ -16,7 +16,7 @@ from ardea.metrics import (
     Registry,
     Snapshot,
 )
-from metrics_manager.state import MetricsState, Result, Sample
+from ardea.metrics_manager.state import MetricsState, Result, Sample
 
 ACKED = "ardea_instance_tuples_acked_total"
 DURATION = "ardea_instance_execute_duration_seconds"

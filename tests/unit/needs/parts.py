@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ardea import Bolt, Spout
+from ardea.heron_instance.executor import Executor
 from ardea.testing import Cluster
-from heron_instance.executor import Executor
 
 
 def executor_of(cluster: Cluster, name: str) -> Executor:

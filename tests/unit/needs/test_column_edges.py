@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from ardea import Bolt, CustomStreamGrouping, Grouping, Spout, Stream, Topology, UserError
+from ardea.heron_instance.anchoring import Anchoring
+from ardea.heron_instance.outlet import _part_of
 from ardea.protocol.columns import ColumnRows
 from ardea.testing import Cluster
-from heron_instance.anchoring import Anchoring
-from heron_instance.outlet import _part_of
 
 GOT, ACKED, CALLS = [], [], []
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from ardea import Bolt, Grouping, Spout, Stream, TaskHook, Topology, TopologyError, UserError
+from ardea.heron_instance.bolt import BoltExecutor
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.arrow import encode_batch
 from ardea.protocol.wire_pb2 import ARROW, Header
 from ardea.testing import CollectBolt, RowsSpout, run
-from heron_instance.bolt import BoltExecutor
 from tests.unit.needs.numbered import PAIRS, TOTAL, Batches, Same, a_batch
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ardea.config import Settings
 from ardea.plan import ComponentPlan, ContainerPlan, InstancePlan, LogicalPlan, PackingPlan, Resource
 from ardea.plan.resource import GIB, MIB, NOTHING
-from scheduler.packing import EvenPacking, FirstFitDecreasingPacking, ResourceCompliantPacking, RoundRobinPacking
-from scheduler.packing.rules import Rules
+from ardea.scheduler.packing import EvenPacking, FirstFitDecreasingPacking, ResourceCompliantPacking, RoundRobinPacking
+from ardea.scheduler.packing.rules import Rules
 
 GB = 10**9
 FIXED = (EvenPacking(), RoundRobinPacking())

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.packing.even import Slot, assign, sort_slots
-from scheduler.packing.executors import describe_tasks, executors_of, partition_fixed
+from ardea.scheduler.packing.even import Slot, assign, sort_slots
+from ardea.scheduler.packing.executors import describe_tasks, executors_of, partition_fixed
 from tests.unit.packing.plans import component, topology
 
 

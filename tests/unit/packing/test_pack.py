@@ -10,15 +10,15 @@ from ardea.config import Settings, validate
 from ardea.errors import ConfigError, TopologyError
 from ardea.plan import Resource
 from ardea.plan.resource import GIB, MIB, total
-from scheduler.packing import (
+from ardea.scheduler.packing import (
     EvenPacking,
     FirstFitDecreasingPacking,
     ResourceCompliantPacking,
     RoundRobinPacking,
     packing_for,
 )
-from scheduler.packing.resource_compliant import MAX_INSTANCES
-from scheduler.packing.rules import Rules
+from ardea.scheduler.packing.resource_compliant import MAX_INSTANCES
+from ardea.scheduler.packing.rules import Rules
 from tests.unit.packing import plans
 from tests.unit.packing.plans import (
     ALL,
@@ -305,7 +305,7 @@ def test_an_installed_algorithm_is_found_by_its_entry_point(tmp_path, monkeypatc
     info = tmp_path / "other-1.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1\n")
-    (info / "entry_points.txt").write_text("[ardea.packing]\nOther = scheduler.packing.even:EvenPacking\n")
+    (info / "entry_points.txt").write_text("[ardea.packing]\nOther = ardea.scheduler.packing.even:EvenPacking\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert isinstance(packing_for({"heron.class.packing.algorithm": "Other"}), EvenPacking)
 
@@ -313,7 +313,7 @@ def test_an_installed_algorithm_is_found_by_its_entry_point(tmp_path, monkeypatc
 @algorithms
 def test_ten_thousand_tasks_ask_each_limit_a_bounded_number_of_times(algorithm, monkeypatch):
     """What would make packing quadratic is asking every container about every executor."""
-    from scheduler.packing.bins import Bin
+    from ardea.scheduler.packing.bins import Bin
 
     asked = 0
     fits = Bin.fits

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ardea.errors import TopologyError
 from ardea.plan import Resource
 from ardea.plan.resource import GIB, MIB
-from scheduler.packing import EvenPacking, FirstFitDecreasingPacking, ResourceCompliantPacking, RoundRobinPacking
+from ardea.scheduler.packing import EvenPacking, FirstFitDecreasingPacking, ResourceCompliantPacking, RoundRobinPacking
 from tests.unit.packing import plans
 from tests.unit.packing.plans import (
     ALL,

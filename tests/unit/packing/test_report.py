@@ -13,9 +13,9 @@ from ardea.errors import StateError
 from ardea.plan import Resource
 from ardea.plan.resource import GIB, MIB
 from ardea.plan.wire import packing_from_bytes, packing_to_bytes
-from scheduler.packing import EvenPacking, RoundRobinPacking
-from scheduler.packing.amounts import format_bytes, format_resource
-from scheduler.packing.report import as_json, as_table
+from ardea.scheduler.packing import EvenPacking, RoundRobinPacking
+from ardea.scheduler.packing.amounts import format_bytes, format_resource
+from ardea.scheduler.packing.report import as_json, as_table
 from tests.unit.packing import plans
 from tests.unit.packing.plans import GB, component, herons_example, storms_example, topology
 

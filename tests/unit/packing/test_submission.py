@@ -7,7 +7,7 @@ import random
 import pytest
 
 from ardea.errors import UserError
-from scheduler.submission import MAX_DEFINITION_BYTES, Submission
+from ardea.scheduler.submission import MAX_DEFINITION_BYTES, Submission
 
 FILE = """
 from ardea import Bolt, Spout, Topology

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.errors import TopologyError
-from scheduler.packing.whole import repack_whole
+from ardea.scheduler.packing.whole import repack_whole
 from tests.unit.packing import plans
 from tests.unit.packing.plans import (
     ALL,

@@ -7,17 +7,17 @@ import pytest
 
 from ardea import Topology, versions
 from ardea.errors import ExitCode, OtherVersion, Replaced, StateError, refused
+from ardea.heron_instance.gateway import Gateway
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of, shape_to_bytes
 from ardea.plan.wire import packing_to_bytes
 from ardea.protocol.flow import Window
 from ardea.protocol.lane import Lane
 from ardea.protocol.wire_pb2 import HELLO, REFUSED, Header, Hello, Plan, Refusal
+from ardea.scheduler.packing import packing_for
+from ardea.stream_manager.state import StreamManager
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.versions import FORMAT, PROTOCOL, UNNUMBERED, format_differs, protocol_differs
-from heron_instance.gateway import Gateway
-from scheduler.packing import packing_for
-from stream_manager.state import StreamManager
 
 OTHERS = (0, UNNUMBERED, PROTOCOL + 1)
 LIFE = 5

@@ -14,12 +14,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ardea.errors import EncodingError
+from ardea.heron_instance.routing import make_router
 from ardea.plan.logical import GroupingPlan
 from ardea.protocol.arrow import rows_of
 from ardea.protocol.column_keys import ColumnKeys
 from ardea.protocol.columns import ColumnRows, columns_of, fitted, type_of
 from ardea.protocol.keys import key_hash
-from heron_instance.routing import make_router
 
 EAST = "+05:45"
 micros = st.integers(-62_135_596_800_000_000, 253_402_300_799_999_999)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from ardea import CustomStreamGrouping
 from ardea.errors import EncodingError, TopologyError
+from ardea.heron_instance.routing import make_router
 from ardea.plan.logical import GroupingPlan
 from ardea.protocol.keys import key_hash
-from heron_instance.routing import make_router
 
 
 class First(CustomStreamGrouping):

@@ -15,6 +15,12 @@ from ardea import Bolt, Topology
 from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.errors import ProtocolError, StateError
+from ardea.heron_instance.bolt import BoltExecutor
+from ardea.heron_instance.executor import Environment, Executor
+from ardea.heron_instance.gateway import Gateway
+from ardea.heron_instance.instruments import Instruments
+from ardea.heron_instance.queues import BoundedQueue
+from ardea.heron_instance.spout import SpoutExecutor
 from ardea.metrics import Identity, Overview, Registry
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of, shape_to_bytes
@@ -50,21 +56,15 @@ from ardea.protocol.wire_pb2 import (
     TaskReport,
     Tasks,
 )
+from ardea.scheduler.packing import packing_for
 from ardea.state.records import MasterLocation, RunState
+from ardea.stream_manager.gauges import Gauges
+from ardea.stream_manager.registration import Registrar
+from ardea.stream_manager.state import StreamManager
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.testing.state import MemoryStore
+from ardea.topology_master.state import Master
 from ardea.versions import PROTOCOL
-from heron_instance.bolt import BoltExecutor
-from heron_instance.executor import Environment, Executor
-from heron_instance.gateway import Gateway
-from heron_instance.instruments import Instruments
-from heron_instance.queues import BoundedQueue
-from heron_instance.spout import SpoutExecutor
-from scheduler.packing import packing_for
-from stream_manager.gauges import Gauges
-from stream_manager.registration import Registrar
-from stream_manager.state import StreamManager
-from topology_master.state import Master
 
 
 class Passes(Bolt):

@@ -15,6 +15,7 @@ from ardea.errors import ArdeaError
 from ardea.metrics import SERIES, Identity, Overview, Snapshot
 from ardea.metrics.overview import Summary, TaskSummary
 from ardea.metrics.registry import HistogramValue
+from ardea.metrics_manager.server import MetricsManager
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.wire_pb2 import (
     ACKS,
@@ -40,10 +41,9 @@ from ardea.protocol.wire_pb2 import (
     Registration,
     TaskReport,
 )
+from ardea.scheduler.control import MasterClient
 from ardea.state import open_state
 from ardea.versions import PROTOCOL
-from metrics_manager.server import MetricsManager
-from scheduler.control import MasterClient
 
 from .hostile import BOLT, SPOUT, Instance, Manager, ManagersMaster, TheMaster, messages
 

@@ -11,8 +11,8 @@ from ardea.protocol.ids import column
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import CONTROL_ROOM, Link
 from ardea.protocol.wire_pb2 import ACKS, ACTIVATE, CREDITS, DEACTIVATE, HEARTBEAT, ORDER, PAUSE, Header, Order
-from stream_manager.acks import ENTRIES_A_MESSAGE, ControlOutbox, PendingAcks
-from stream_manager.greeting import pass_on
+from ardea.stream_manager.acks import ENTRIES_A_MESSAGE, ControlOutbox, PendingAcks
+from ardea.stream_manager.greeting import pass_on
 
 TIMEOUT = 30.0
 SPOUTS = (3, 4)

@@ -13,11 +13,11 @@ from ardea.protocol.ids import make_roots
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import HELLO, ONE, ROWS, Address, Header, Hello, Plan
+from ardea.scheduler.packing import packing_for
+from ardea.scheduler.update import wanted
+from ardea.stream_manager.state import StreamManager
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.versions import PROTOCOL
-from scheduler.packing import packing_for
-from scheduler.update import wanted
-from stream_manager.state import StreamManager
 
 
 class Pair(Topology):

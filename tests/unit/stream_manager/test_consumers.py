@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.protocol.wire_pb2 import Credit
-from stream_manager.consumers import ACTIVE_FOR, Consumer
+from ardea.stream_manager.consumers import ACTIVE_FOR, Consumer
 
 counts = st.integers(0, 1000)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ardea.protocol.wire_pb2 import LEAVE, Order
-from stream_manager.departure import LEAVING, LEFT, LOOK, Departure
+from ardea.stream_manager.departure import LEAVING, LEFT, LOOK, Departure
 
 
 class Asks:

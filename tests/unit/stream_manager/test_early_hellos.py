@@ -14,12 +14,12 @@ from ardea.plan.shape import shape_of, shape_to_bytes
 from ardea.plan.wire import packing_to_bytes
 from ardea.protocol.lane import Lane
 from ardea.protocol.wire_pb2 import EXIT, HELLO, Header, Hello, Order, Plan
+from ardea.scheduler.packing import packing_for
 from ardea.state import open_state
+from ardea.stream_manager.process import LARGEST_EARLY, Place, StreamManagerProcess
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.transport import Dialled, caller, ipc_address
 from ardea.versions import PROTOCOL
-from scheduler.packing import packing_for
-from stream_manager.process import LARGEST_EARLY, Place, StreamManagerProcess
 
 
 class Pair(Topology):

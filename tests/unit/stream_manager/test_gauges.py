@@ -9,10 +9,10 @@ from ardea.protocol.ids import column
 from ardea.protocol.incarnations import incarnation
 from ardea.protocol.lane import Lane
 from ardea.protocol.wire_pb2 import CREDITS, Address, Header, Plan
+from ardea.scheduler.packing import packing_for
+from ardea.stream_manager.gauges import Gauges
+from ardea.stream_manager.state import StreamManager
 from ardea.testing import CollectBolt, RowsSpout
-from scheduler.packing import packing_for
-from stream_manager.gauges import Gauges
-from stream_manager.state import StreamManager
 
 
 class Pair(Topology):

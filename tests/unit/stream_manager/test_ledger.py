@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ardea.protocol.ids import GENERATIONS, SLOTS, make_roots
-from stream_manager.ledger import Ledger
+from ardea.stream_manager.ledger import Ledger
 
 TASK = 7
 TIMEOUT = 10.0

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.metrics import Identity, Registry
-from stream_manager.numbers import ManagerStatistics
+from ardea.stream_manager.numbers import ManagerStatistics
 
 
 @given(sizes=st.lists(st.integers(1, 200_000)))

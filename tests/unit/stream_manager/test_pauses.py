@@ -10,10 +10,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ardea import Grouping, Topology
 from ardea.plan.physical import PhysicalPlan
+from ardea.scheduler.packing import packing_for
+from ardea.stream_manager.consumers import Consumer
+from ardea.stream_manager.pauses import LAPSES_AFTER, BackPressure
 from ardea.testing import CollectBolt, RowsSpout
-from scheduler.packing import packing_for
-from stream_manager.consumers import Consumer
-from stream_manager.pauses import LAPSES_AFTER, BackPressure
 
 HIGH = 100
 

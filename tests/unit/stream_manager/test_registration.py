@@ -11,11 +11,11 @@ from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_to_bytes
 from ardea.protocol.incarnations import applicant
 from ardea.protocol.wire_pb2 import HELLO, REFUSED, REGISTER, Header, Hello, Refusal
+from ardea.scheduler.packing import packing_for
 from ardea.state.records import MasterLocation
+from ardea.stream_manager.registration import Registrar
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.versions import PROTOCOL, UNNUMBERED
-from scheduler.packing import packing_for
-from stream_manager.registration import Registrar
 
 TERM = 7
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from scheduler.local import LocalScheduler
-from scheduler.submission import Submission
+from ardea.scheduler.local import LocalScheduler
+from ardea.scheduler.submission import Submission
 
 FILE = """
 from ardea import Bolt, Spout, Topology

@@ -61,7 +61,7 @@ def test_the_last_process_has_only_ended_ones_beside_it(tmp_path, others, last):
 
 def test_a_specification_comes_back_as_it_was(tmp_path):
     processes = [
-        ProcessSpec("count-1", ("python", "-m", "heron_instance"), {"A": "b"}, 1 << 28, "never"),
+        ProcessSpec("count-1", ("python", "-m", "ardea.heron_instance"), {"A": "b"}, 1 << 28, "never"),
         ProcessSpec("$mastercoord-bg0-1", ("x",)),
     ]
     policy = Policy(silence=0.5, log_files=2)

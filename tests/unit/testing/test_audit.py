@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from ardea import Topology
+from ardea.heron_instance.bolt import BoltExecutor
+from ardea.heron_instance.gateway import Gateway
 from ardea.protocol.flow import Channel, Window
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import CONTROL_ROOM, Link
 from ardea.protocol.wire_pb2 import CREDITS, VERDICTS, Header
+from ardea.stream_manager.ledger import Ledger
+from ardea.stream_manager.sources import Source
 from ardea.testing import CollectBolt, InvariantError, RowsSpout, run
 from ardea.testing.audit import Audit
-from heron_instance.bolt import BoltExecutor
-from heron_instance.gateway import Gateway
-from stream_manager.ledger import Ledger
-from stream_manager.sources import Source
 
 
 class Plain(Topology):

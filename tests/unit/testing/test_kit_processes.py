@@ -7,9 +7,9 @@ import subprocess
 import msgspec
 import pytest
 
+from ardea.stream_manager.process import Remembered
 from ardea.supervision.records import write_status
 from ardea.testing.kit import Found, Processes
-from stream_manager.process import Remembered
 
 
 class Folder:

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ardea import Bolt, Spout, Stream, Topology
+from ardea.heron_instance.outlet import Outlet
 from ardea.testing import CollectBolt, run
-from heron_instance.outlet import Outlet
 
 STREAMS = ("odd", "even", "default")
 

@@ -23,12 +23,12 @@ from ardea.protocol.wire_pb2 import (
     Refusal,
     Registration,
 )
+from ardea.scheduler.packing import packing_for
 from ardea.state.records import RunState
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.testing.state import MemoryStore
+from ardea.topology_master.state import SILENCE, Master
 from ardea.versions import PROTOCOL, UNNUMBERED
-from scheduler.packing import packing_for
-from topology_master.state import SILENCE, Master
 
 
 class Words(Topology):

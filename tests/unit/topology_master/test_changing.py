@@ -15,13 +15,13 @@ from ardea.plan.physical import PhysicalPlan
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_to_bytes
 from ardea.protocol.wire_pb2 import ACTIVE, RESTING, TaskReport
+from ardea.scheduler.packing import packing_for
+from ardea.scheduler.update import wanted
 from ardea.state.records import EndFacts
 from ardea.testing import CollectBolt, RowsSpout
-from scheduler.packing import packing_for
-from scheduler.update import wanted
-from topology_master.changing import Difference, renumbered
-from topology_master.ending import Ending
-from topology_master.updates import Updates, Wish, plan_of
+from ardea.topology_master.changing import Difference, renumbered
+from ardea.topology_master.ending import Ending
+from ardea.topology_master.updates import Updates, Wish, plan_of
 
 
 class Pass(CollectBolt):

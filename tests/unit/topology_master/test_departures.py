@@ -9,11 +9,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from ardea import Topology
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.wire_pb2 import ACTIVE, RESTING, TaskReport
+from ardea.scheduler.packing import packing_for
 from ardea.state.records import EndFacts
 from ardea.testing import CollectBolt, RowsSpout
-from scheduler.packing import packing_for
-from topology_master.departures import BACK_WITHIN, Departures
-from topology_master.ending import Ending
+from ardea.topology_master.departures import BACK_WITHIN, Departures
+from ardea.topology_master.ending import Ending
 
 
 class Pass(CollectBolt):

@@ -13,11 +13,11 @@ from ardea.errors import Unreachable, UserError
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_to_bytes
+from ardea.scheduler.difference import ComponentDifference, difference
+from ardea.scheduler.packing import packing_for
+from ardea.scheduler.update import Change, Refused, Updating, next_of, wanted
 from ardea.testing import CollectBolt, RowsSpout
-from scheduler.difference import ComponentDifference, difference
-from scheduler.packing import packing_for
-from scheduler.update import Change, Refused, Updating, next_of, wanted
-from topology_master.updates import Wish
+from ardea.topology_master.updates import Wish
 
 
 class Pair(Topology):

@@ -7,11 +7,11 @@ import pytest
 from ardea import Topology
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.wire_pb2 import ACTIVE, ENDED, RESTING, TaskReport
+from ardea.scheduler.packing import packing_for
 from ardea.state import records
 from ardea.state.records import EndFacts, ExecutionState, RunState
 from ardea.testing import CollectBolt, RowsSpout
-from scheduler.packing import packing_for
-from topology_master.ending import Ending
+from ardea.topology_master.ending import Ending
 
 
 class Chain(Topology):

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ardea.protocol.incarnations import admission_of, applicant
+from ardea.topology_master.state import SILENCE
 from tests.unit.topology_master.test_addresses import Meeting
-from topology_master.state import SILENCE
 
 holders = st.sampled_from("abcd")
 

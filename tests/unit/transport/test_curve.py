@@ -11,10 +11,10 @@ import zmq
 
 from ardea import Topology
 from ardea.errors import ConfigError
+from ardea.scheduler import keys
+from ardea.scheduler.submission import Submission
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.transport import CALLERS, KEY_FILE, Bound, Dialled, Door, Keyring, Poller, context, holder, pair
-from scheduler import keys
-from scheduler.submission import Submission
 
 NAMES = (CALLERS, holder(0), holder(1), holder(2))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ardea.errors import UserError
+from ardea.scheduler.update import Change, Version, next_of
 from ardea.testing import Cluster
 from ardea.trident import Count, DirectorySpout, SqliteState, TridentTopology, compiler
 from ardea.trident.store import MemoryStore
-from scheduler.update import Change, Version, next_of
 
 from .parts import AT_ONCE, counted, words_of, write_files
 
