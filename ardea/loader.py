@@ -21,12 +21,9 @@ _SHOWN_FRAMES = 20
 """A recursion without end has a thousand, which say nothing more."""
 
 _loaded: set[str] = set()
-_HERE = Path(__file__).resolve().parent
-_NOT_THE_AUTHORS = (
-    _HERE,
-    _HERE.with_name("heron_instance"),  # which calls what the author wrote
-    *(Path(sysconfig.get_paths()[name]).resolve() for name in ("stdlib", "platstdlib", "purelib")),
-)
+_ARDEA = Path(__file__).parent
+"""Not resolved, as the file names of its modules are not: a checkout has links here (decision 67)."""
+_PYTHONS = tuple(Path(sysconfig.get_paths()[name]).resolve() for name in ("stdlib", "platstdlib", "purelib"))
 
 
 def load(target: str, code: Code | None = None) -> type[Topology]:
@@ -171,5 +168,7 @@ def place_of(error: BaseException) -> str:
 
 @lru_cache(1000)
 def _is_the_authors(file: str) -> bool:
+    if Path(file).is_relative_to(_ARDEA):
+        return False
     path = Path(file).resolve()
-    return path.is_file() and not any(path.is_relative_to(folder) for folder in _NOT_THE_AUTHORS)
+    return path.is_file() and not any(path.is_relative_to(folder) for folder in _PYTHONS)

@@ -1,7 +1,7 @@
 """The daemon of ``ardea submit local``: keeps a topology when the submitter and its terminal are gone.
 
-``python -m ardea.scheduler.daemon`` reads a :class:`Charge` from stdin, leads a session of its own, and tells the submitter
-on stdout, a line each, how the topology comes up.  From then on it writes DIR/local/ID/logs/daemon.log.
+``python -m ardea.scheduler.daemon`` reads a :class:`Charge` from stdin, leads a session of its own, and tells the
+submitter on stdout, a line each, how the topology comes up.  From then on it writes DIR/local/ID/logs/daemon.log.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ class Local(Scheduler):
         say(f"{found.id} is gone; its logs stay in {self._home.folder(found.id)}")
 
     def daemon(self) -> list[str]:
-        """The command of the process that keeps a topology; :mod:`ardea.scheduler.daemon` says what it reads and tells."""
+        """The command of what keeps a topology; :mod:`ardea.scheduler.daemon` says what it reads and tells."""
         return list(DAEMON)
 
 

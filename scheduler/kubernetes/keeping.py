@@ -1,4 +1,4 @@
-"""The keeper at work: looks at the objects of one topology, does what :mod:`ardea.scheduler.kubernetes.keeper` decides."""
+"""The keeper at work: looks at one topology's objects, does what :mod:`ardea.scheduler.kubernetes.keeper` decides."""
 
 from __future__ import annotations
 

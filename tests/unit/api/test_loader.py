@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import re
 import subprocess
@@ -138,6 +139,12 @@ def test_ardeas_own_frames_are_not_shown(write):
     assert "component.py" not in message
 
 
+def test_frames_of_folders_that_a_checkout_links_are_ardeas_too(write):
+    message = failure(write("from ardea.scheduler import schedulers\nschedulers.load('nobody')\n")).message
+    assert "topology_file.py:2" in message
+    assert "schedulers.py" not in message
+
+
 def test_a_syntax_error_shows_its_place(write):
     path = write("def f(:\n")
     message = failure(path).message
@@ -183,6 +190,14 @@ def test_a_file_named_like_a_module_is_refused(write):
     error = failure(write(GOOD, "json.py"))
     assert "cannot be imported as 'json'" in error.message
     assert error.hint == "Give the file another name."
+
+
+@pytest.mark.parametrize(
+    "name", ["heron_instance", "metrics_manager", "scheduler", "stream_manager", "topology_master"]
+)
+def test_a_file_may_be_called_as_one_of_ardeas_folders(write, name):
+    importlib.import_module(f"ardea.{name}")
+    assert load(str(write(GOOD, f"{name}.py"))).__module__ == name
 
 
 def test_a_file_with_a_dot_in_its_name_is_refused(write):

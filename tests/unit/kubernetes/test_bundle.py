@@ -43,6 +43,15 @@ def test_python_files_arrive_and_nothing_hidden_does(project, tmp_path):
     }
 
 
+def test_modules_that_are_called_as_ardeas_folders_arrive(tmp_path):
+    for name in ("top.py", "scheduler.py", "stream_manager/__init__.py", "heron_instance/inside.py"):
+        path = tmp_path / "here" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    bundle.unpack(bundle.pack(tmp_path / "here" / "top.py").data, tmp_path / "there")
+    assert files(tmp_path / "there") == files(tmp_path / "here")
+
+
 def test_a_file_of_a_package_brings_its_package(project, tmp_path):
     bundle.unpack(bundle.pack(project / "helpers" / "words.py").data, tmp_path / "there")
     assert "helpers/words.py" in files(tmp_path / "there")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from importlib.util import find_spec
 
 import pytest
 
@@ -116,17 +117,24 @@ def test_what_a_task_needs_is_what_its_container_gets(prepared):
     assert "cpu" not in resources["limits"]
 
 
+def specifications(blueprint):
+    """Of every process in every pod, by the name of its container."""
+    containers = (processes.container(blueprint.id, plan, "10.0.0.1") for plan in blueprint.containers)
+    return processes.master(blueprint.id, "10.0.0.1") | {name: each for pod in containers for name, each in pod.items()}
+
+
+def test_what_pods_run_are_modules_of_ardea_whatever_lies_in_the_working_directory(prepared):
+    commands = [list(each.argv) for each in specifications(prepared().blueprint).values()]
+    commands += [each["command"] for job in jobs(prepared) for each in containers(job).values()]
+    modules = {command[3] for command in commands if command[1:3] == ["-P", "-m"]}
+    assert len(commands) == sum(command[1:3] == ["-P", "-m"] for command in commands)
+    assert modules > {"ardea.heron_instance", "ardea.stream_manager", "ardea.scheduler.kubernetes.prepare"}
+    assert [name for name in modules if not name.startswith("ardea.") or find_spec(name) is None] == []
+
+
 def test_libraries_for_arrays_keep_to_the_cores_of_their_task(prepared):
     config = {"topology.component.cpumap": {"numbers": 1.5}}
-    blueprint = prepared(config).blueprint
-    cores = {
-        name: each.cores
-        for specifications in (
-            processes.master(blueprint.id, "10.0.0.1"),
-            *(processes.container(blueprint.id, plan, "10.0.0.1") for plan in blueprint.containers),
-        )
-        for name, each in specifications.items()
-    }
+    cores = {name: each.cores for name, each in specifications(prepared(config).blueprint).items()}
     assert {name: count for name, count in cores.items() if count != 1} == {"numbers-0": 2, "numbers-1": 2}
     assert {"topology-master", "stream-manager", "metrics-manager", "adds-up-0"} < cores.keys()
 

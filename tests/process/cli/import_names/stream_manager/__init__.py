@@ -1,0 +1,1 @@
+"""Where one can cross."""

@@ -1,0 +1,3 @@
+class Ford:
+    def cross(self, kind):
+        self.last = kind
