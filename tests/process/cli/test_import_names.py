@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import venv
 import zipfile
 from collections.abc import Mapping
@@ -39,8 +40,9 @@ def dependencies(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory) -> Path:
+    """The source archive lies beside it."""
     folder = tmp_path_factory.mktemp("wheel")
-    run(sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder, cwd=ROOT)
+    run(sys.executable, "-m", "hatchling", "build", "--directory", folder, cwd=ROOT)
     (file,) = folder.glob("*.whl")
     return file
 
@@ -54,7 +56,7 @@ def installed(dependencies, wheel) -> Path:
 
 
 def test_the_wheel_has_one_name(wheel):
-    """And in it all modules that the checkout has."""
+    """And in it all modules that the checkout has, as in the source archive, of which others build a wheel."""
     names = {Path(name) for name in zipfile.ZipFile(wheel).namelist()}
     tops = {name.parts[0] for name in names}
     assert tops == {"ardea", *(top for top in tops if top.startswith("ardea-") and top.endswith(".dist-info"))}
@@ -62,6 +64,10 @@ def test_the_wheel_has_one_name(wheel):
     for link in (file for file in (ROOT / "ardea").iterdir() if file.is_symlink()):
         checkout |= {link.relative_to(ROOT) / file.relative_to(link.resolve()) for file in link.resolve().rglob("*.py")}
     assert {name for name in names if name.suffix == ".py"} == checkout
+    (sources,) = wheel.parent.glob("*.tar.gz")
+    with tarfile.open(sources) as archive:
+        packed = {Path(*Path(member.name).parts[1:]) for member in archive if member.isfile()}
+    assert {name for name in packed if name.suffix == ".py" and name.parts[0] == "ardea"} == checkout
 
 
 @pytest.mark.parametrize("way", ["checkout", "editable", "wheel"])
@@ -75,6 +81,12 @@ def test_simulated_the_authors_modules_are_imported(way, dependencies, request, 
     assert told == "SUCCEEDED [(7,), (8,)]\n"
 
 
+def test_from_the_root_of_a_checkout_that_is_not_installed_its_folders_hide_nothing(dependencies):
+    """``python -m`` puts the current directory on the path, which ``ardea`` and all tasks do without."""
+    told = run(dependencies, "-m", "ardea", "run", ORDERS, "--dry-run", "-o", "json", cwd=ROOT)
+    assert '"crossing"' in told
+
+
 def test_from_the_wheel_ardea_run_imports_the_authors_modules(installed, tmp_path):
     code = "import ardea.scheduler as s; print(s.__file__)"
     assert "site-packages/ardea/scheduler/" in run(installed, "-c", code, cwd=tmp_path)
@@ -82,6 +94,7 @@ def test_from_the_wheel_ardea_run_imports_the_authors_modules(installed, tmp_pat
     assert '"SUCCEEDED"' in run(*command, cwd=ORDERS.parent)
 
 
+@pytest.mark.usefixtures("daemons")
 def test_from_a_checkout_submit_local_imports_the_authors_modules(ardea):
     told = ardea("submit", "local", ORDERS, "--wait", "-o", "json", cwd=ORDERS.parent)
     assert (told.returncode, '"SUCCEEDED"' in told.stdout) == (0, True), told.stderr
