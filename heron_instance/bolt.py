@@ -50,7 +50,7 @@ class BoltExecutor(Anchored):
         self._next_tick = math.inf
         self._ticks = 0
         self._raised_at = 0
-        self._hurried = False  # the turn ends with the present call
+        self._ends_turn = False  # with the present call
         self._run: Callable[[InputBatch, int, int], int]
         self._stop_run: Callable[[], None] = lambda: None
         self._bind = self._install()
@@ -157,7 +157,7 @@ class BoltExecutor(Anchored):
 
     def hurry(self) -> None:
         """No more tuples in this turn."""
-        self._hurried = True
+        self._ends_turn = True
         self._stop_run()
 
     def begun(self) -> None:
@@ -303,8 +303,8 @@ class BoltExecutor(Anchored):
 
     def _process_rows(self, batch: InputBatch, start: int, end: int) -> int:
         """Returns where it has got to."""
-        self._hurried = False
-        while start < end and not self._hurried:
+        self._ends_turn = False
+        while start < end and not self._ends_turn:
             try:
                 return self._run(batch, start, end)
             except Exception as error:

@@ -17,8 +17,8 @@ from typing import Protocol
 from ardea.config import Settings
 from ardea.heron_instance.flushing import Flushing
 
-EVERY = 0.02
-"""Seconds between two looks at a long call."""
+EVERY = 0.025
+"""Seconds between two looks: each takes the interpreter from the executor for a moment."""
 
 
 class Bell(Protocol):
@@ -71,27 +71,32 @@ class Interruptible(ABC):
         self.lock.acquire()
         self.user_code = UserCode(self)
         self.since = math.inf  # when the present call of user code began
+        self._hurried = -math.inf  # the turn that began then ends with its present call
         self.bell: Bell = Unattended()
         self.turns = 0  # grows with each return from user code, and while a long call emits
         self._flushing = Flushing(settings.drain_frequency_ms / 1000)
 
     def look(self, now: float) -> float:
-        """Ends the turn and sends what waits, if a call takes longer than a slice; returns when to look again.
+        """Ends the turn that takes longer than a slice, then sends what waits; returns when to look again.
 
-        From another thread than the executor's; infinity: not before the bell is rung.
+        From another thread than the executor's; infinity: not before the bell is rung.  Nothing is sent at the first
+        look: calls that are short return by then, and the executor sends more at once.
         """
-        if now < self.since + self.slice:
-            return self.since + self.slice
-        if self.lock.acquire(blocking=False):
+        if self.since == math.inf:
+            return math.inf
+        if now >= self.since + self.slice and self.lock.acquire(blocking=False):
             try:
-                if now >= self.since + self.slice:  # still
-                    self._late(now)
+                if self._hurried == self.since:
+                    self._send_late(now)
+                elif now >= self.since + self.slice:  # still
+                    self._hurried = self.since
+                    self.hurry()
+                    return now + self.slice
             finally:
                 self.lock.release()
         return now + EVERY
 
-    def _late(self, now: float) -> None:
-        self.hurry()
+    def _send_late(self, now: float) -> None:
         if now < self._flushing.due(now, idle=True):
             return
         try:
@@ -146,12 +151,17 @@ class Sender:
         self._thread.join(within)
 
     def _run(self) -> None:
+        missed = False  # a busy executor is between two calls now and then: it need not ring for that
         while not self._over:
             self.next_look = math.inf  # ahead of the look: a call that this one misses rings
             at = self._look(self._clock())
-            if at == math.inf:
+            if at < math.inf:
+                missed = False
+            elif missed:
                 self._bell.get()
-                at = self._clock() + self._slice
+                missed, at = False, self._clock() + self._slice
+            else:
+                missed, at = True, self._clock() + EVERY
             self.next_look = at
             self._sleep(at)
 

@@ -302,9 +302,10 @@ class SimulatedInstance:
         self._wake()
 
     def _cost_of_call(self) -> None:
-        """In which what was emitted before may leave, as in a process."""
+        """In which what was emitted before may leave, as in a process, at the second look."""
         self._spend(self._cost)
         if self.executor is not None:
+            self.executor.look(self.clock())
             self.executor.look(self.clock())
 
     def _meter(self, user: Any) -> None:

@@ -79,8 +79,9 @@ class Bench:
         self.first = 0
 
     def passes(self, seconds):
-        """Time, in the middle of a call or between two; somebody looks at the executor then."""
+        """Time, in the middle of a call or between two; the sender looks at the executor then."""
         self.now += seconds
+        self.executor.look(self.now)
         return self.executor.look(self.now)
 
     def arrives(self, rows):
