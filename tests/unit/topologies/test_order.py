@@ -67,9 +67,9 @@ def test_ten_thousand_rows_in_one_flush(period, monkeypatch):
     """As many as the largest batch may have here; by default a call is cut at 4,000 of a stream."""
     flushed, flush = [], Outlet.flush
 
-    def noted(outlet, origins):
+    def noted(outlet, origins, part=None):
         flushed.append((outlet.task.component, outlet.waiting))
-        flush(outlet, origins)
+        flush(outlet, origins, part)
 
     monkeypatch.setattr(Outlet, "flush", noted)
     result = run(topology(30_000, 10_000, period, rows=10_000), containers=2, seed=period)
