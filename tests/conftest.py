@@ -20,6 +20,8 @@ from typing import TypeVar
 import pytest
 from hypothesis import settings
 
+from tests.examples import ALL, share
+
 T = TypeVar("T")
 
 # Whatever a test starts inherits this variable, so that a process that lost its parent is still recognised as ours.
@@ -35,7 +37,7 @@ HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 SOAK = os.environ.get("ARDEA_SOAK", "") not in ("", "0")
 
 # Examples that hypothesis makes where a test names no number of its own.
-EXAMPLES, ALL_EXAMPLES = 40, 100
+EXAMPLES = 100
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -44,8 +46,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ[MARK] = f"{os.getpid()}.{time.time_ns()}"
-    examples = ALL_EXAMPLES if config.getoption("--all") else EXAMPLES
-    settings.register_profile("dev", deadline=None, max_examples=examples)
+    os.environ[ALL] = "yes" if config.getoption("--all") else ""
+    settings.register_profile("dev", deadline=None, max_examples=share(EXAMPLES))
     settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
     settings.load_profile("ci" if os.environ.get("CI") else "dev")
 

@@ -239,6 +239,7 @@ class Silent(Memory):
         return entry
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("broken", "says"),
     [

@@ -124,10 +124,10 @@ def test_what_its_master_answers_can_be_read(home, topology):
     """Recorded as it came; that of another version says what the verb can do without it."""
     answer = Answer.FromString((RECORDED / "answer.bin").read_bytes())
     with home.open_state() as state, MasterClient(state, topology, home.folder(topology)) as client:
-        status = client._read(answer.body, 0)
+        status = client._read(answer, 0)
         assert (status.topology, status.state, sorted(status.tasks)) == (topology, "RUNNING", ["count-0", "words-0"])
         with pytest.raises(Unreadable) as refusal:
-            client._read(b'{"topology": 7}', 0)
+            client._read(Answer(ok=True, body=b'{"topology": 7}'), 0)
     assert refusal.value.message == (
         f"the master of {topology} speaks protocol {UNNUMBERED}, this verb speaks protocol {PROTOCOL} "
         f"(Ardea {__version__}); what it answers cannot be read"

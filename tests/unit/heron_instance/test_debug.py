@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ardea.heron_instance.debug import PER_SECOND, EmitLog
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.columns import ColumnRows
+from tests.examples import share
 
 
 @dataclass
@@ -87,7 +88,7 @@ def test_rows_of_an_arrow_batch_are_read_from_it(lines):
     assert lines() == ["default (1)", "default (2)"]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=share(50))
 @given(st.lists(st.tuples(st.floats(0, 2), st.lists(st.integers(1, 300), max_size=3)), max_size=20))
 def test_at_most_ten_lines_a_second_and_every_row_is_shown_or_counted(lines, caplog, flushes):
     caplog.clear()

@@ -18,6 +18,7 @@ from ardea.heron_instance.joins import joins_of, row_numbers
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.columns import ColumnRows
 from ardea.protocol.wire_pb2 import MANY, UNTRACKED, Header
+from tests.examples import share
 
 PLAN = StreamPlan("default", ("n",))
 ROOTS = st.integers(1, 6)  # few, so that anchors share them
@@ -45,7 +46,7 @@ def xor_by_root(batches):
 inputs = st.lists(st.lists(ROOTS, max_size=3), min_size=1, max_size=6)
 
 
-@settings(max_examples=300)
+@settings(max_examples=share(300))
 @given(st.lists(inputs, min_size=1, max_size=2), st.integers(1, 5), st.data())
 def test_each_row_has_one_edge_in_each_tree(roots, total, data):
     batches = [an_input(each) for each in roots]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ardea.heron_instance.markers import Markers
+from tests.examples import share
 
 PAIR = {1: (2,), 2: ()}
 DIAMOND = {1: (2, 3), 2: (4,), 3: (4,), 4: ()}
@@ -194,7 +195,7 @@ class MarkerMachine(RuleBasedStateMachine):
         assert all(m.closed for m in topology.tasks.values())
 
 
-MarkerMachine.TestCase.settings = settings(max_examples=200, stateful_step_count=30)
+MarkerMachine.TestCase.settings = settings(max_examples=share(200), stateful_step_count=30)
 TestMarkers = MarkerMachine.TestCase
 
 

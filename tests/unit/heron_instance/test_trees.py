@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from ardea.errors import UserError
 from ardea.heron_instance.trees import BACKOFF, OpenTrees, Replays, Row, TrackedColumns, ids_of
 from ardea.protocol.ids import GENERATIONS, SLOTS, generations_of, slots_of, tasks_of
+from tests.examples import share
 
 TASK = 9
 
@@ -93,7 +94,7 @@ class TreesMachine(RuleBasedStateMachine):
         assert self.trees.all_open().tolist() == sorted(self.open)
 
 
-TreesMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=25)
+TreesMachine.TestCase.settings = settings(max_examples=share(40), stateful_step_count=25)
 TestTrees = TreesMachine.TestCase
 
 

@@ -15,6 +15,7 @@ from ardea.kafka.beginning import Stored, mark_of
 from ardea.kafka.marks import Place, to_commit
 from ardea.kafka.source import Source, key_and_value
 from ardea.kafka.survey import Span, Survey
+from tests.examples import share
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ONE, TWO, OTHER = Place("t", 0), Place("t", 1), Place("u", 0)
@@ -167,5 +168,5 @@ class Lives(RuleBasedStateMachine):
         assert len(held) == len(set(held))
 
 
-Lives.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+Lives.TestCase.settings = settings(max_examples=share(60), stateful_step_count=40, deadline=None)
 TestLives = Lives.TestCase

@@ -17,6 +17,7 @@ from ardea.kafka.marks import Place
 from ardea.kafka.survey import Span
 from ardea.kafka.trident import KafkaTridentSpout
 from ardea.trident import Attempt
+from tests.examples import share
 from tests.unit.trident.parts import Emissions
 
 PLACE = Place("t", 0)
@@ -107,7 +108,7 @@ def test_batches_follow_one_another_and_come_again_as_they_were():
 events = st.lists(st.sampled_from(["again", "next", "life", "more", "part", "silent", "back"]), max_size=30)
 
 
-@settings(max_examples=150)
+@settings(max_examples=share(150))
 @given(opaque=st.booleans(), events=events)
 def test_every_record_is_in_one_batch(opaque, events):
     """Same transaction, same records, unless it is opaque; committed batches are disjoint, nothing is left out.

@@ -73,6 +73,7 @@ def test_equal_files_are_equal_bundles_and_unpacking_can_be_repeated(project, tm
         bundle.unpack(one.data, tmp_path / "there")
 
 
+@pytest.mark.thorough
 def test_too_large_names_the_largest(project):
     noise = random.Random(1).randbytes(1 << 20)
     (project / "large.py").write_text(f"X = {noise!r}")

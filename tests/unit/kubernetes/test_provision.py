@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ardea.errors import Conflict
 from ardea.scheduler.kubernetes import names
 from ardea.scheduler.kubernetes.provision import Provision
+from tests.examples import share
 from tests.unit.kubernetes.fake import FakeCluster
 
 TOPOLOGY = "Sums-00000000"
@@ -125,7 +126,7 @@ class World:
         assert self.version in self.versions(), f"plan {self.epoch} has no code {self.version}"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=share(150), deadline=None)
 @given(st.lists(st.sampled_from("abc"), min_size=2, max_size=4), st.data())
 def test_whatever_the_order_the_code_in_force_is_there_and_nothing_stays_for_ever(wanted, data):
     world = World()

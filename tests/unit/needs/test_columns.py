@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ardea import Bolt, FailedException, Grouping, Spout, Topology, UserError
 from ardea.protocol.wire_pb2 import ARROW, ROWS
 from ardea.testing import CollectBolt, RowsSpout, run
+from tests.examples import share
 from tests.unit.needs.numbered import PAIRS, ROWS_OF, TOTAL, Batches, Same, SameRows
 
 containers = pytest.mark.parametrize("containers", [1, 2])
@@ -374,7 +375,7 @@ def test_rows_and_batches_of_one_call_keep_order_and_anchors(containers):
 plans = st.lists(st.lists(st.integers(0, 999), max_size=3), max_size=12)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=share(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), containers=st.sampled_from([1, 2]), seed=st.integers(0, 9))
 def test_a_row_is_complete_when_all_that_is_anchored_to_it_is(data, containers, seed):
     """Any anchors, any failures: what the sink fails fails exactly its anchors' rows, and all is acked in the end."""

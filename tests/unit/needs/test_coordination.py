@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ardea import Bolt, GlobalStreamId, Grouping, Spout, Stream, Topology, TopologyBuilder
 from ardea.errors import UserError
 from ardea.testing import CollectBolt, run
+from tests.examples import share
 
 MASTER, FIRST, LAST = "$mastercoord-bg0", "$spoutcoord-b-0", "b-1"
 OUTPUTS = [Stream(["tx", "key"]), Stream(["tx", "count"], "$coord-bg0", direct=True)]
@@ -104,7 +105,7 @@ def batches():
     return builder
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("rows", [1, 7, 1000])
 @pytest.mark.parametrize("containers", [1, 2, 3])
 def test_coordination_rows_reach_every_task_behind_its_data(containers, rows):
@@ -242,7 +243,7 @@ def reads(component):
 operations = st.tuples(st.sampled_from(["default", "ids", "keyed", "direct", "all"]), st.integers(0, 9), st.booleans())
 
 
-@settings(max_examples=25)
+@settings(max_examples=share(25))
 @given(
     script=st.lists(operations, min_size=1, max_size=120),
     rows=st.sampled_from([1, 2, 16, 1000]),

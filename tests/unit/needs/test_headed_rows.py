@@ -14,6 +14,7 @@ from ardea.protocol.values import RowCodec
 from ardea.protocol.wire_pb2 import ROWS
 from ardea.testing import CollectBolt, RowsSpout, run
 from ardea.tuples import TupleBatch
+from tests.examples import share
 
 HEADS = [(), (1,), (2,), (1, "a"), (None, "a")]
 ROW = (7, "a", "w")
@@ -99,7 +100,7 @@ def step(draw):
 steps_of = st.lists(st.composite(step)(), max_size=8)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=share(40), deadline=None, suppress_health_check=list(HealthCheck))
 @example(steps=MIXED, hooked=False, limit=1000, containers=1)
 @given(steps=steps_of, hooked=st.booleans(), limit=st.sampled_from([2, 1000]), containers=st.integers(1, 2))
 def test_a_reader_sees_whole_rows_in_order(steps, hooked, limit, containers):

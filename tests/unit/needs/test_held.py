@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ardea import Bolt, Grouping, Spout, Topology, UserError
 from ardea.testing import Cluster, CollectBolt, RowsSpout, run
+from tests.examples import share
 
 from .parts import executor_of
 
@@ -327,7 +328,7 @@ class Forgets(Bolt):
             self.ack(tup)
 
 
-@settings(max_examples=25)
+@settings(max_examples=share(25))
 @given(seed=st.integers(0, 10**6), containers=st.integers(1, 2), rows=st.sampled_from([2, 1000]))
 def test_any_anchoring(seed, containers, rows):
     """A tree is acked if and only if no row of its ancestry was failed or forgotten, over joins, forks and diamonds."""

@@ -45,6 +45,7 @@ def shares(cost, containers):
     return [count / sum(gained) for count in gained]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("containers", [1, 2])
 def test_a_slow_task_gets_less_than_its_share(containers):
     """Shuffle would hold all to its pace.  With two containers the spout keeps to those of its own, while they can."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ardea.protocol.flow import START_BYTES, START_ROWS, Channel, Window, divide
+from tests.examples import share
 
 LIMIT = 1 << 20
 HORIZON = 5.0
@@ -102,7 +103,7 @@ class ChannelMachine(RuleBasedStateMachine):
         assert (self.channel.held_rows, self.channel.held_bytes) == (0, 0)
 
 
-ChannelMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30)
+ChannelMachine.TestCase.settings = settings(max_examples=share(100), stateful_step_count=30)
 TestChannel = ChannelMachine.TestCase
 
 
@@ -223,7 +224,7 @@ def test_no_hiccup_collapses_a_window_for_ever(history):
     assert window.bytes == LIMIT
 
 
-@settings(max_examples=40)
+@settings(max_examples=share(40))
 @given(st.lists(st.tuples(st.sampled_from([1e-6, 1e-4, 0.01, 0.1, 1.0]), st.integers(1, 400)), min_size=1, max_size=6))
 def test_a_window_holds_five_seconds_of_work_and_one_batch(phases):
     """A sender that always has more: one measurement of a slower pace is enough to shrink it."""

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from ardea.protocol.lane import Arrival, Lane, LaneState
 from ardea.protocol.link import CONFIRM_AFTER, CONTROL_ROOM, Link
 from ardea.protocol.wire_pb2 import ACKS, HEARTBEAT, HELLO, RESEND, ROWS, Header
+from tests.examples import share
 
 KINDS = {Lane.DATA: ROWS, Lane.CONTROL: ACKS}
 
@@ -205,7 +206,7 @@ class LinkMachine(RuleBasedStateMachine):
                     assert set(sent) <= {*got, *back}
 
 
-LinkMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40)
+LinkMachine.TestCase.settings = settings(max_examples=share(150), stateful_step_count=40)
 TestLink = LinkMachine.TestCase
 
 

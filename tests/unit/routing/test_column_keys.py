@@ -20,6 +20,7 @@ from ardea.protocol.arrow import rows_of
 from ardea.protocol.column_keys import ColumnKeys
 from ardea.protocol.columns import ColumnRows, columns_of, fitted, type_of
 from ardea.protocol.keys import key_hash
+from tests.examples import share
 
 EAST = "+05:45"
 micros = st.integers(-62_135_596_800_000_000, 253_402_300_799_999_999)
@@ -76,7 +77,7 @@ def batches(draw):
     return batch.slice(draw(st.integers(0, rows - 1)))
 
 
-@settings(max_examples=400)
+@settings(max_examples=share(400))
 @given(batches())
 def test_hashes_are_those_of_the_rows(batch):
     """With a cache that already knows the keys, too."""
@@ -147,7 +148,7 @@ DECLARED = [
 ]  # fmt: skip
 
 
-@settings(max_examples=400)
+@settings(max_examples=share(400))
 @given(st.lists(st.tuples(plain_values, st.integers(0, 9)), min_size=1, max_size=6), st.sampled_from(DECLARED))
 @example([(2.5, 0)], "int64")
 @example([(Decimal("2.5"), 0)], "int64")

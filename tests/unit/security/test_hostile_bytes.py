@@ -44,6 +44,7 @@ from ardea.protocol.wire_pb2 import (
 from ardea.scheduler.control import MasterClient
 from ardea.state import open_state
 from ardea.versions import PROTOCOL
+from tests.examples import share
 
 from .hostile import BOLT, SPOUT, Instance, Manager, ManagersMaster, TheMaster, messages
 
@@ -59,7 +60,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=share(60), suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(messages(), st.booleans()), min_size=1, max_size=6))
 def test_messages_of_every_kind(end, said):
     hears = end().hears

@@ -19,6 +19,7 @@ from ardea.spark.storage import Folder
 from ardea.trident import Count, MemoryMapState, TridentTopology
 from ardea.trident.spout import Attempt
 from ardea.trident.store import MemoryStore, StreamStore
+from tests.examples import share
 from tests.unit.spark.test_spout import load
 
 
@@ -95,7 +96,7 @@ def test_each_micro_batch_is_one_transaction_and_comes_again_as_it_was(stream):
         assert [stream.transaction(txid) for txid in (1, 2, 3)] == [[0, 1], [1, 1], [1, 2]]
 
 
-@settings(max_examples=30)
+@settings(max_examples=share(30))
 @given(events=st.lists(st.sampled_from(["again", "next", "life", "publish", "removed"]), max_size=20))
 def test_every_row_is_in_one_batch(tmp_path_factory, events):
     """Same transaction, same rows; committed batches are disjoint, nothing is left out: through attempts and lives."""

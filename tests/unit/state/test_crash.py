@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ardea.errors import StateError
 from ardea.state import Create, Delete, FileState, Set, Versioned
 from ardea.state.disk import Disk
+from tests.examples import share
 
 A, B, C = "/topologies/wc-1", "/pplans/wc-1", "/deep/wc-1/er/node"
 BEFORE = {A: Versioned(b"old", 1), C: Versioned(b"gone", 1)}
@@ -149,7 +150,7 @@ OPERATIONS = st.tuples(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=share(80), deadline=None)
 @given(st.lists(OPERATIONS, max_size=8))
 def test_any_history_with_crashes_equals_a_dictionary(tmp_path_factory, history):
     root, model = tmp_path_factory.mktemp("state"), {}

@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ardea.errors import Conflict, NotFound
 from ardea.state import Create, Fenced, FileState, Set, Term, paths
+from tests.examples import share
 
 ID = "wc-00000001"
 PLAN = paths.physical_plan(ID)
@@ -80,5 +81,5 @@ class Masters(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
 
-Masters.TestCase.settings = settings(max_examples=25, stateful_step_count=20, deadline=None)
+Masters.TestCase.settings = settings(max_examples=share(25), stateful_step_count=20, deadline=None)
 TestMasters = Masters.TestCase

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ardea.errors import Conflict, NotFound
 from ardea.state import Check, Create, Delete, Set, Versioned
+from tests.examples import share
 
 A, B = "/topologies/wc-1", "/pplans/wc-1"
 
@@ -292,7 +293,7 @@ def apply_to_model(model, writes, checks):
     return new
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=share(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(TRANSACTIONS, max_size=12))
 def test_any_history_equals_a_dictionary(backend, history):
     managers = [backend.fresh(), backend.connect()]

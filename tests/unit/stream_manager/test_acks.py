@@ -13,6 +13,7 @@ from ardea.protocol.link import CONTROL_ROOM, Link
 from ardea.protocol.wire_pb2 import ACKS, ACTIVATE, CREDITS, DEACTIVATE, HEARTBEAT, ORDER, PAUSE, Header, Order
 from ardea.stream_manager.acks import ENTRIES_A_MESSAGE, ControlOutbox, PendingAcks
 from ardea.stream_manager.greeting import pass_on
+from tests.examples import share
 
 TIMEOUT = 30.0
 SPOUTS = (3, 4)
@@ -136,7 +137,7 @@ class OutboxMachine(RuleBasedStateMachine):
         assert self.outbox.dropped == 0
 
 
-OutboxMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=30)
+OutboxMachine.TestCase.settings = settings(max_examples=share(100), stateful_step_count=30)
 TestOutbox = OutboxMachine.TestCase
 
 

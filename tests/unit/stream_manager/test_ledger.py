@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ardea.protocol.ids import GENERATIONS, SLOTS, make_roots
 from ardea.stream_manager.ledger import Ledger
+from tests.examples import share
 
 TASK = 7
 TIMEOUT = 10.0
@@ -221,7 +222,7 @@ class LedgerMachine(RuleBasedStateMachine):
             assert getattr(told, name) == self.counts[name], name
 
 
-LedgerMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=40)
+LedgerMachine.TestCase.settings = settings(max_examples=share(150), stateful_step_count=40)
 TestLedger = LedgerMachine.TestCase
 
 

@@ -89,6 +89,7 @@ def test_the_same_schedule_drives_the_simulated_cluster(seed):
         assert {n for (n,) in cluster.record.inputs("take")} == set(range(200))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", [Kind.CUT, Kind.DELAY])
 def test_a_fault_of_no_length_is_healed(kind):
     """Whatever the seed says about what happens at one time."""

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ardea import Bolt, Grouping, Topology
 from ardea.testing import Cluster, CollectBolt, RowsSpout, run
+from tests.examples import share
 
 from .parts import Identity
 
@@ -25,7 +26,7 @@ class Chain(Topology):
     sink = CollectBolt.spec(par=2, inputs=[second, spout])
 
 
-@settings(max_examples=12)
+@settings(max_examples=share(12))
 @given(
     costs=st.lists(st.sampled_from([1e-5, 1e-3, 0.02]), min_size=4, max_size=4),
     containers=st.integers(1, 3),

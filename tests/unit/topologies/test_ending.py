@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ardea import Bolt, FailedException, Grouping, Spout, Topology
 from ardea.protocol.wire_pb2 import REOPENED
 from ardea.testing import Cluster, CollectBolt, RowsSpout, run
+from tests.examples import share
 
 from .parts import Identity, TupleCounter
 
@@ -146,7 +147,7 @@ def bolts(expected):
 
 
 @pytest.mark.thorough
-@settings(max_examples=60)
+@settings(max_examples=share(60))
 @given(
     drawn=topologies(st.sampled_from([RowsSpout, Again])),
     deaths=kills(st.floats(0, 0.05) | st.floats(0, 3)),
@@ -169,7 +170,7 @@ def test_replayed_rows_reach_everybody(drawn, deaths, cost, containers, seed):
         assert deaths
 
 
-@settings(max_examples=25)
+@settings(max_examples=share(25))
 @given(drawn=topologies(st.just(GivesUp)), containers=st.integers(1, 2), seed=st.integers(0, 10**6))
 def test_rows_that_are_given_up_fail_the_topology(drawn, containers, seed):
     """FAILED exactly if a tree failed, and the reason has the number."""

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from ardea import Bolt, Topology
 from ardea.testing import Cluster, CollectBolt, RowsSpout
+from tests.examples import share
 
 from .parts import TupleCounter
 
@@ -62,7 +63,7 @@ def dies(cluster, *names):
         cluster.kill(name)
 
 
-@settings(max_examples=80)
+@settings(max_examples=share(80))
 @given(
     later=st.floats(0, 0.003),
     names=st.lists(st.sampled_from(["manager-1", "manager-2", "spout-0", "count-0", "count-1", "sink-0"]), min_size=1),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ardea import Bolt, Spout, Stream, Topology
 from ardea.heron_instance.outlet import Outlet
 from ardea.testing import CollectBolt, run
+from tests.examples import share
 
 STREAMS = ("odd", "even", "default")
 
@@ -61,7 +62,7 @@ def test_alternating_streams(burst, containers):
     assert (result.state, arrived(result, "sink")) == ("SUCCEEDED", list(range(total)))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.thorough
 @pytest.mark.parametrize("period", [7, 2_500, 10_000])
 def test_ten_thousand_rows_in_one_flush(period, monkeypatch):
     """As many as the largest batch may have here; by default a call is cut at 4,000 of a stream."""
@@ -97,6 +98,7 @@ def test_a_link_is_cut_and_made_again(burst, period, seed):
     assert arrived(result, "sink") == list(range(total))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_lossy_link(seed):
     """A third of the messages between all processes of two containers is lost, for three seconds."""
@@ -118,7 +120,7 @@ def test_a_lossy_link(seed):
     assert arrived(result, "sink") == list(range(400))
 
 
-@settings(max_examples=20)
+@settings(max_examples=share(20))
 @given(
     burst=st.integers(1, 200),
     period=st.integers(1, 7),

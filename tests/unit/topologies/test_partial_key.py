@@ -52,6 +52,7 @@ class Merge(Bolt):
             self.emit(list(item))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("containers", [1, 2])
 def test_the_totals_of_the_merging_bolt_are_those_of_a_counter(containers):
     words = skewed()

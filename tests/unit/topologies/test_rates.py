@@ -59,6 +59,7 @@ def test_a_hot_key_costs_its_task_and_not_the_other_branch():
     assert other >= 0.9 * 500
 
 
+@pytest.mark.thorough
 def test_a_bolt_that_was_slow_for_a_minute_has_its_full_rate_soon_and_keeps_it():
     class Chain(Topology):
         spout = Endless.spec()

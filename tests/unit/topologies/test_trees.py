@@ -74,6 +74,7 @@ def sentences(parts, spout, **config):
     return type("Sentences", (Topology,), {"l": lines, "w": split, "s": spell, "c": tally, "config": config})
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("parts", [AUTOMATIC, BY_HAND], ids=["automatic", "by hand"])
 @pytest.mark.parametrize("containers", [1, 2, 3])
 def test_each_sentence_is_acked_once(parts, containers):

@@ -179,6 +179,7 @@ def test_configuration(cluster):
     assert all_arrived(cluster)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("cluster", [Other], indirect=True)
 def test_the_others_flow(cluster):
     """A spout from which nothing reaches the difference is not held."""
@@ -282,6 +283,7 @@ def test_a_spout_that_never_gets_empty_stays():
         cluster.run_until(lambda: len(cluster.record.received["double"]) > before + 100)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("later", [0.0, 0.02, 0.1, 0.3, 0.6, 1.0])
 def test_a_new_master(cluster, later):
     """It lets the spouts go on, or finishes the switch; the verb, which asks again, finishes the update."""
@@ -305,6 +307,7 @@ def test_without_the_verb_a_new_master_lets_the_spouts_go_on(cluster):
     assert all_arrived(cluster)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_schedule(seed):
     """Updates under faults: no tracked tuple is lost, and it ends."""

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from ardea import Topology
 from ardea.testing import Cluster, CollectBolt, RowsSpout, run
+from tests.examples import share
 
 from .parts import Identity
 
@@ -51,7 +52,7 @@ def exactly(value):
     return type(value), repr(value)
 
 
-@settings(max_examples=60)
+@settings(max_examples=share(60))
 @given(st.lists(values, min_size=1, max_size=20))
 def test_round_trip_through_two_containers(rows):
     class Values(Topology):

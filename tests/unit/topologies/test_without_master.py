@@ -20,6 +20,7 @@ class Flowing(Topology):
     config = {"topology.max.spout.pending": 100, "topology.message.timeout.secs": 5}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["bolt-1", "spout-0", "manager-1", "manager-2"])
 def test_whoever_dies_while_the_master_stands_still_works_again_before_it_does(name):
     with Cluster(Flowing, containers=2, cost={"spout": 0.02}) as cluster:

@@ -26,6 +26,7 @@ def files(seed, count=4, most=30):
     ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("spout", "state"), KINDS)
 @pytest.mark.parametrize("pending", [1, 4])
 def test_without_faults(tmp_path, spout, state, pending):
@@ -37,6 +38,7 @@ def test_without_faults(tmp_path, spout, state, pending):
     assert counted(counts) == plain
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize(("spout", "state"), KINDS)
 def test_kills_of_anything(tmp_path, spout, state, seed):
@@ -82,6 +84,7 @@ def killed_in_commit(folder, spout, state, victim, monkeypatch):
     return counted(counts), plain
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("victim", VICTIMS)
 @pytest.mark.parametrize(("spout", "state"), KINDS)
 def test_kills_between_the_writes_of_a_commit(tmp_path, spout, state, victim, monkeypatch):

@@ -18,6 +18,7 @@ from ardea import UserError
 from ardea.testing import Cluster
 from ardea.trident import Count, CsvSpout, DirectorySpout, JsonLinesSpout, ParquetSpout, SqliteState, TridentTopology
 from ardea.trident.spout import Attempt
+from tests.examples import share
 
 from .parts import AT_ONCE, counted, words_of, write_files
 
@@ -63,7 +64,7 @@ def test_json_that_is_none(tmp_path):
 records = st.lists(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\r\0")), min_size=2, max_size=2))
 
 
-@settings(max_examples=50)
+@settings(max_examples=share(50))
 @given(records=records, rows=st.integers(1, 3))
 def test_csv_whatever_the_values(tmp_path_factory, records, rows):
     folder = tmp_path_factory.mktemp("csv")

@@ -13,6 +13,7 @@ from .parts import AT_ONCE, counted, counting, write_files
 TASKS = ["$mastercoord-bg0-0", "$spoutcoord-spout-files-0", "spout-files-0", "b-0-0"]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("victim", [None, *TASKS])
 @pytest.mark.parametrize("kind", ["transactional", "opaque"])
 def test_batches_wait_for_the_state_manager(tmp_path, monkeypatch, kind, victim, caplog):

@@ -35,6 +35,7 @@ from ardea.trident.folder import FolderMap
 from ardea.trident.memory import LRUMemoryMap, MemoryMap
 from ardea.trident.sqlite import SqliteMap
 from ardea.trident.store import MemoryStore, StreamStore
+from tests.examples import share
 
 from .parts import AT_ONCE, ONE_TASK, Emissions, counting, run_through, write_files
 
@@ -78,7 +79,7 @@ sizes = st.lists(st.integers(0, 9), min_size=1, max_size=4)
 events = st.lists(st.sampled_from(["again", "next", "life", "more", "gone", "back"]), max_size=25)
 
 
-@settings(max_examples=150)
+@settings(max_examples=share(150))
 @given(source=st.sampled_from(sorted(SOURCES)), sizes=sizes, events=events, most=st.integers(1, 4))
 def test_batches_of_partitioned_spouts(tmp_path_factory, source, sizes, events, most):
     """Same transaction, same tuples (if it is not opaque); committed batches are disjoint, and all tuples are in one.

@@ -29,6 +29,7 @@ def commits(cluster):
     return len([step for step in cluster.record.acked["$mastercoord-bg0"] if step.phase == "$commit"])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("component", ["$mastercoord-bg0", "$spoutcoord-spout-files", "spout-files", "b-0", "b-1"])
 def test_no_component_is_rescaled_under_its_neighbours(tmp_path, component):
     """With spouts that keep their stride next to new ones, lines are read twice."""
@@ -43,6 +44,7 @@ def test_no_component_is_rescaled_under_its_neighbours(tmp_path, component):
     assert counted(SqliteState.opaque(tmp_path / "counts.sqlite")) == plain
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["transactional", "opaque_transactional"])
 @pytest.mark.parametrize("hints", [(3, 1, 2), (1, 3, 5)])
 def test_a_new_version_has_the_numbers_that_it_says(tmp_path, monkeypatch, kind, hints):

@@ -130,6 +130,7 @@ class Numbers(BatchSpout):
         return not self.is_ready(batch_id)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("kind", "each"), [(None, 1), ("transactional", 1 + 2 * (1 + 2)), ("opaque", 1 + 2 * (1 + 2))])
 def test_a_batch_costs_few_writes(tmp_path, kind, each):
     """One for the coordinator; with partitions, one for the metadata and one for each of the two tasks, and as many
@@ -172,6 +173,7 @@ def test_a_damaged_record_of_the_coordinator_repeats_a_transaction(tmp_path, dam
     assert counted(counts) == plain
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("kind", "node"),
     [
@@ -327,6 +329,7 @@ def test_a_line_without_an_end(tmp_path, store, follow, last):
     assert (coordinator.is_ready(2), coordinator.finished(2)) == (False, not follow)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["transactional", "opaque_transactional"])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_directory_that_grows_while_processes_die(tmp_path, kind, seed):

@@ -125,6 +125,7 @@ def test_a_window_of_time_in_a_topology():
     assert all(7 <= each <= 9 for each in seen[1:])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", ["transactional", "opaque_transactional"])
 @pytest.mark.parametrize("seed", range(4))
 def test_each_row_is_in_its_windows_once_whatever_is_killed(tmp_path, kind, seed):
