@@ -21,7 +21,7 @@ from ardea.kafka.assignment import Assignment
 from ardea.kafka.beginning import mark_of
 from ardea.kafka.client import CONSUMER, Connection, kafka, properties
 from ardea.kafka.marks import Marks, Offsets, Place, offsets_by_place, row_ids, to_commit
-from ardea.kafka.source import UNDECODABLE, Source
+from ardea.kafka.source import UNDECODABLE, Source, check_size, unfit, unfit_row
 from ardea.kafka.survey import PATIENCE, Span, Survey, Surveyor
 from ardea.metrics.user import AssignableMetric, CountMetric
 from ardea.protocol.arrow import arrow
@@ -221,25 +221,19 @@ class RecordSpout(Spout):
     def _single(self, place: Place, marks: Marks, message: Any) -> None:
         """One of a batch with a record that is too large, or that cannot be translated."""
         offset = message.offset()
-        size = len(message) + len(message.key() or b"")
         try:
-            if size > self._most_bytes:
-                raise ValueError(f"{size:,} bytes are more than topology.max.tuple.bytes, {self._most_bytes:,}")
+            check_size(message, self._most_bytes)
             rows = self._translated([message])
         except UserError:
             raise
         except Exception as error:
-            reason = f"{type(error).__name__}: {error}"
-            what = f"the record at offset {offset} of {place} cannot be emitted: {reason}"
+            unread = unfit(place, message, error)
             if self.source.undecodable == "fail":
-                hint = "Correct translate=, or give undecodable='skip' or 'emit'; the record is read again then."
-                raise UserError(what, hint=hint) from error
+                raise unread from error
             self._skipped.incr()
-            self._connection.quiet.say(logging.ERROR, (place, type(error)), f"{what}; reading goes on behind it")
+            self._connection.quiet.say(logging.ERROR, (place, type(error)), f"{unread}; reading goes on behind it")
             if self.source.undecodable == "emit":
-                value = None if size > self._most_bytes else message.value()
-                row = (*place, offset, message.key(), value, reason)
-                self.emit(row, (place, offset), UNDECODABLE)
+                self.emit(unfit_row(place, message, error, self._most_bytes), (place, offset), UNDECODABLE)
                 marks.read([offset])
         else:
             self._emit(place, marks, rows, np.array([offset]))

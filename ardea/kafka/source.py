@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from ardea.errors import TopologyError
+from ardea.errors import TopologyError, UserError
+from ardea.kafka.marks import Place
 from ardea.kafka.sharing import Topics
 
 Start = Literal["committed", "earliest", "latest"] | datetime
@@ -36,6 +37,31 @@ class Source:
 def key_and_value(message: Any) -> Sequence[Any]:
     """The default: both as bytes."""
     return (message.key(), message.value())
+
+
+def check_size(message: Any, most: int) -> None:
+    """Raises ValueError if a record is larger than a tuple may be."""
+    if (size := record_size(message)) > most:
+        raise ValueError(f"{size:,} bytes are more than topology.max.tuple.bytes, {most:,}")
+
+
+def record_size(message: Any) -> int:
+    """Bytes of value and key."""
+    return len(message) + len(message.key() or b"")
+
+
+def unfit(place: Place, message: Any, error: Exception) -> UserError:
+    """Says which record cannot be translated, or is too large, and why."""
+    return UserError(
+        f"the record at offset {message.offset()} of {place} cannot be emitted: {type(error).__name__}: {error}",
+        hint="Correct translate=, or give undecodable='skip' or 'emit'; the record is read again then.",
+    )
+
+
+def unfit_row(place: Place, message: Any, error: Exception, most: int) -> tuple[Any, ...]:
+    """The values of UNDECODABLE_FIELDS."""
+    value = None if record_size(message) > most else message.value()
+    return (*place, message.offset(), message.key(), value, f"{type(error).__name__}: {error}")
 
 
 def refuse(what: str, problems: Sequence[str]) -> None:

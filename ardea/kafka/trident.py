@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NoReturn, Self, TypeVar
 
+from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.errors import FailedException, UserError
 from ardea.kafka.client import CONSUMER, Connection, kafka, properties
@@ -16,15 +17,20 @@ from ardea.kafka.fetching import Deleted, Fetcher
 from ardea.kafka.marks import Place
 from ardea.kafka.sharing import Topics, wanted
 from ardea.kafka.source import (
+    UNDECODABLE,
     Bound,
     bound_problems,
+    check_size,
     choice_problems,
     key_and_value,
     position_problems,
     refuse,
     topic_problems,
+    unfit,
+    unfit_row,
 )
 from ardea.kafka.survey import PATIENCE
+from ardea.metrics.user import CountMetric
 from ardea.trident.operations import Collector
 from ardea.trident.partitioned import PartitionedSpout
 from ardea.trident.spout import Attempt
@@ -55,6 +61,7 @@ class KafkaTridentSpout(PartitionedSpout):
         start: Begin = "earliest",
         end: Bound | None = None,
         deleted: Literal["fail", "earliest", "latest"] = "fail",
+        undecodable: Literal["fail", "skip", "emit"] = "fail",
     ) -> None:
         names: Topics = [topics] if isinstance(topics, str) else topics
         problems = [
@@ -62,14 +69,16 @@ class KafkaTridentSpout(PartitionedSpout):
             *position_problems("start", start, ("earliest", "latest")),
             *bound_problems(end),
             *choice_problems("deleted", deleted, ("fail", "earliest", "latest")),
+            *choice_problems("undecodable", undecodable, ("fail", "skip", "emit")),
         ]
         if type(records) is not int or records < 1:
             problems.append(f"records= takes a number from 1, not {records!r}")
         refuse("KafkaTridentSpout", problems)
-        self.outputs = [outputs] if isinstance(outputs, str) else list(outputs)
+        fields = [outputs] if isinstance(outputs, str) else list(outputs)
+        self.outputs = [*fields, UNDECODABLE] if undecodable == "emit" else fields
         self.opaque = self.committing = opaque
         self._topics, self._translate, self._records = names, translate, records
-        self._start, self._deleted = start, deleted
+        self._start, self._deleted, self._undecodable, self._width = start, deleted, undecodable, len(fields)
         self._end = {Place(*place): offset for place, offset in end.items()} if isinstance(end, Mapping) else end
 
     @classmethod
@@ -80,7 +89,10 @@ class KafkaTridentSpout(PartitionedSpout):
             topics: a name, names, or a pattern that a whole name matches.
             *args: ``outputs``, the fields, and ``translate``, from a message to a row, or None to leave it out.
             **options: ``records``: the most of a partition in one batch; ``start``: where a stream begins that was
-                not read before; ``end``: where it is finished; ``deleted``: what happens where records are gone.
+                not read before; ``end``: where it is finished; ``deleted``: what happens where records are gone;
+                ``undecodable``: what happens to records that cannot be translated, or are too large; ``emit``: the
+                stream has one more field, ``undecodable``, which is None but for these, and has what is in that stream
+                of ``KafkaSpout``; their other fields are None.
 
         Raises:
             TopologyError: an argument is wrong; all problems at once.
@@ -103,6 +115,8 @@ class KafkaTridentSpout(PartitionedSpout):
         }
         self._lib = kafka()
         self._context = context
+        self._most_bytes = Settings.of(config).max_tuple_bytes
+        self._skipped = context.register_metric("kafka-skipped", CountMetric())
         logger = logging.getLogger(context.this_component_id)
         self._connection = Connection(properties(config), logger, self.clock)
         self._consumer = self._connection.open("Consumer", CONSUMER, fixed)
@@ -137,7 +151,7 @@ class KafkaTridentSpout(PartitionedSpout):
         except Deleted as gone:
             begin = self._instead(gone)
             messages, behind = self._fetcher.new(place, begin, end, AWAIT)
-        self._emit(messages, collector)
+        self._emit(place, messages, collector)
         return [begin, behind]
 
     def emit_again(self, attempt: Attempt, partition: str, position: Any, collector: Collector) -> None:
@@ -156,7 +170,7 @@ class KafkaTridentSpout(PartitionedSpout):
             what = f"transaction {attempt.txid}: {begin} to {end} of {place} cannot be read now; the batch comes again"
             self._connection.quiet.say(logging.WARNING, place, what)
             raise FailedException(what)
-        self._emit(messages, collector)
+        self._emit(place, messages, collector)
 
     def is_ready(self, positions: Mapping[str, Any]) -> bool:
         """Whether a partition has records behind its position, or none yet; looked at five times a second."""
@@ -230,10 +244,40 @@ class KafkaTridentSpout(PartitionedSpout):
         [found] = self._asked(lambda: self._consumer.offsets_for_times([point], timeout=PATIENCE))
         return int(found.offset) if found.offset >= 0 else end
 
-    def _emit(self, messages: Sequence[Any], collector: Collector) -> None:
+    def _emit(self, place: Place, messages: Sequence[Any], collector: Collector) -> None:
+        """A row for each record, unless it is left out; the same ones whenever the batch comes again."""
+        translate, emit, width = self._translate, collector.emit, self._width
+        aside = self._undecodable == "emit"
+        all_fit = max(map(len, messages), default=0) <= self._most_bytes
         for message in messages:
-            if (row := self._translate(message)) is not None:
-                collector.emit(row)
+            try:
+                if not all_fit:
+                    check_size(message, self._most_bytes)
+                row = translate(message)
+                count = width if row is None else len(row)
+            except FailedException:
+                raise
+            except UserError as error:
+                what = f"the record at offset {message.offset()} of {place} cannot be emitted: {error.message}"
+                self._end_task(UserError(what, hint=error.hint))
+            except Exception as error:
+                self._unfit(place, message, error, collector)
+                continue
+            if count != width:
+                counts = f"translate gave {count} values where {width} are declared"
+                self._end_task(UserError(f"the record at offset {message.offset()} of {place}: {counts}"))
+            if row is not None:
+                emit((*row, None) if aside else row)
+
+    def _unfit(self, place: Place, message: Any, error: Exception, collector: Collector) -> None:
+        """A record that cannot be translated, or is too large."""
+        unread = unfit(place, message, error)
+        if self._undecodable == "fail":
+            self._end_task(unread)
+        self._skipped.incr()
+        self._connection.quiet.say(logging.ERROR, (place, type(error)), f"{unread}; reading goes on behind it")
+        if self._undecodable == "emit":
+            collector.emit((*[None] * self._width, list(unfit_row(place, message, error, self._most_bytes))))
 
     def _instead(self, gone: Deleted) -> int:
         """Where to go on, if the author has allowed it."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ardea.trident import SqliteState
 from tests.process.kafka.conftest import CA, SASL_SERVERS, logs
 
 BOUNDED = """
@@ -109,6 +110,30 @@ def test_undecodable_records_go_to_a_stream_of_their_own(broker, running, spoile
     with running(body, topology_max_tuple_bytes=4000) as topology:
         ends(topology)
     assert sorted(broker.read(spoiled[1])) == [b"1 Unicode", b"2 ValueEr", b"first", b"last"]
+
+
+TRIDENT = """
+from ardea.trident import Count, SqliteState, TridentTopology
+
+topology = TridentTopology("Spoiled")
+spout = KafkaTridentSpout.transactional(
+    "{source}", ["line"], lambda message: [message.value().decode()], end="latest", undecodable="{undecodable}"
+)
+stream = topology.new_stream("lines", spout)
+stream.group_by(stream.fields).persistent_aggregate(SqliteState.opaque("{counts}"), Count(), "count")
+Made = topology.build()
+"""
+
+
+def test_undecodable_records_are_rows_of_a_batch_too(running, spoiled, tmp_path):
+    body = TRIDENT.format(source=spoiled[0], counts=tmp_path / "counts", undecodable="emit")
+    with running(body, topology_max_tuple_bytes=4000) as topology:
+        ends(topology)
+    found = dict(SqliteState.opaque(tmp_path / "counts").items())
+    good = {key[0] for key in found if key[1] is None}
+    bad = {key[1][2]: (key[1][4], key[1][5][:7]) for key in found if key[1] is not None}
+    assert (good, bad) == ({"first", "last"}, {1: (b"\xff\xfe", "Unicode"), 2: (None, "ValueEr")})
+    assert set(found.values()) == {1}
 
 
 @pytest.mark.thorough

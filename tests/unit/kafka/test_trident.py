@@ -16,11 +16,31 @@ from ardea.kafka.fetching import Deleted
 from ardea.kafka.marks import Place
 from ardea.kafka.survey import Span
 from ardea.kafka.trident import KafkaTridentSpout
+from ardea.metrics.user import CountMetric
 from ardea.trident import Attempt
 from tests.examples import share
 from tests.unit.trident.parts import Emissions
 
 PLACE = Place("t", 0)
+
+
+class Message:
+    """A record whose value and offset are a number."""
+
+    def __init__(self, value, offset, size=1):
+        self._value, self._offset, self._size = value, offset, size
+
+    def __len__(self):
+        return self._size
+
+    def key(self):
+        return None
+
+    def value(self):
+        return self._value
+
+    def offset(self):
+        return self._offset
 
 
 class Log:
@@ -35,13 +55,13 @@ class Log:
     def new(self, place, begin, end, patience):
         self._check(place, begin)
         taken = [] if self.silent else range(begin, min(self.end, begin + 3, end if end is not None else self.end))
-        return [SimpleNamespace(value=lambda n=number: n) for number in taken], begin + len(taken)
+        return [Message(number, number) for number in taken], begin + len(taken)
 
     def again(self, place, begin, end, patience):
         self._check(place, begin)
         if self.silent or end > self.end:
             return None
-        return [SimpleNamespace(value=lambda n=number: n) for number in range(begin, end)]
+        return [Message(number, number) for number in range(begin, end)]
 
     def _check(self, place, begin):
         if not self.first <= begin <= self.end:
@@ -70,14 +90,18 @@ class Logs:
         return [1000 * at + n for at, part in enumerate(self.parts) for n in range(part.end) if n % 5]
 
     def _own(self, place, records):
-        numbers = [1000 * place.partition + record.value() for record in records]
-        return [SimpleNamespace(value=lambda n=number: n) for number in numbers]
+        return [Message(1000 * place.partition + record.value(), record.offset()) for record in records]
 
 
-def spout(log, *, opaque=False, **options):
+def no_fives(message):
+    return [message.value()] if message.value() % 5 else None
+
+
+def spout(log, *, opaque=False, translate=no_fives, **options):
     make = KafkaTridentSpout.opaque_transactional if opaque else KafkaTridentSpout.transactional
-    made = make("t", ["n"], lambda message: [message.value()] if message.value() % 5 else None, **options)
+    made = make("t", ["n"], translate, **options)
     made._fetcher, made.submitted = log, []
+    made._most_bytes, made._skipped = 100, CountMetric()
     made._context = SimpleNamespace(submit=made.submitted.append)
     logger = logging.getLogger("test")
     made._connection = SimpleNamespace(quiet=Quiet(logger, lambda: 0.0), logger=logger, check=lambda: None)
@@ -204,3 +228,71 @@ def test_nothing_is_left_of_a_batch_that_comes_again_when_its_topic_was_made_ane
         assert emitted(made.emit_again, Attempt(7, 1), "t/0", [begin, 100]) == ([], None)
         assert f"goes on at {goes_on}" in caplog.text
         assert emitted(made.emit_new, Attempt(8, 0), "t/0", [begin, 100])[1][0] == goes_on
+
+
+def no_fours(message):
+    """What stands for a malformed record is the number 4."""
+    if message.value() == 4:
+        raise ValueError("broken")
+    return [message.value()]
+
+
+def rows_of(act, *args):
+    rows = []
+    act(*args, SimpleNamespace(emit=rows.append))
+    return [tuple(row) for row in rows]
+
+
+BROKEN = ["t", 0, 4, None, 4, "ValueError: broken"]
+
+
+@pytest.mark.parametrize("opaque", [False, True])
+@pytest.mark.parametrize(
+    ("undecodable", "rows"), [("skip", [(3,), (5,)]), ("emit", [(3, None), (None, BROKEN), (5, None)])]
+)
+def test_a_malformed_record_is_left_out_or_put_aside_alone_in_each_attempt(opaque, undecodable, rows, caplog):
+    made = spout(Log(), opaque=opaque, translate=no_fours, undecodable=undecodable)
+    assert rows_of(made.emit_new, Attempt(2, 0), "t/0", [0, 3]) == rows
+    if opaque:
+        assert rows_of(made.emit_new, Attempt(2, 1), "t/0", [0, 3]) == rows
+    else:
+        assert rows_of(made.emit_again, Attempt(2, 1), "t/0", [3, 6]) == rows
+    assert "the record at offset 4 of t[0] cannot be emitted: ValueError: broken; reading goes on" in caplog.text
+    assert (made.submitted, made.outputs) == ([], ["n", "undecodable"] if undecodable == "emit" else ["n"])
+
+
+def refuses(message):
+    raise UserError("no such schema")
+
+
+@pytest.mark.parametrize(
+    ("translate", "says"),
+    [
+        (no_fours, r"offset 4 of t\[0\] cannot be emitted: ValueError: broken"),
+        (refuses, r"offset 3 of t\[0\] cannot be emitted: no such schema"),
+        (lambda message: [1, 2], r"offset 3 of t\[0\]: translate gave 2 values where 1 are declared"),
+    ],
+)
+def test_a_record_that_cannot_be_translated_ends_the_topology_which_says_which(translate, says):
+    made = spout(Log(), translate=translate)
+    with pytest.raises(FailedException, match=says):
+        rows_of(made.emit_new, Attempt(2, 0), "t/0", [0, 3])
+    with pytest.raises(UserError, match=says):
+        made.submitted[0]()
+
+
+def test_a_record_that_is_too_large_is_undecodable():
+    made = spout(Log(), translate=no_fours, undecodable="emit")
+    made._fetcher = SimpleNamespace(again=lambda *_: [Message(1, 1), Message(2, 2, size=101)])
+    too_large = ["t", 0, 2, None, None, "ValueError: 101 bytes are more than topology.max.tuple.bytes, 100"]
+    assert rows_of(made.emit_again, Attempt(2, 1), "t/0", [1, 3]) == [(1, None), (None, too_large)]
+
+
+def test_a_translation_may_fail_its_batch_by_itself():
+    def later(message):
+        raise FailedException("the registry is away")
+
+    made = spout(Log(), translate=later, undecodable="skip")
+    with pytest.raises(FailedException, match="the registry is away"):
+        rows_of(made.emit_new, Attempt(2, 0), "t/0", [0, 3])
+    assert made.submitted == []
