@@ -7,7 +7,7 @@ former version could misread a message, or what is stored, raises the number.
 
 from __future__ import annotations
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0.dev0"
 PROTOCOL = 2
 FORMAT = 2
 UNNUMBERED = 1
