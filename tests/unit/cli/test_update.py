@@ -54,7 +54,7 @@ def test_other_configuration_is_for_the_code_that_was_submitted(tmp_path, fresh)
         _, next_ = _plans(found, Change(overrides={"topology.max.spout.pending": 7}), tmp_path)
         assert next_.shape.config["topology.max.spout.pending"] == 7
         assert (next_.code, next_.build) == (made.definition.code, 2)
-        for text, tasks in ((FILE, 3), (FILE.replace("par=2", "par=5"), 6)):
+        for text, tasks in ((FILE, 3), (FILE.replace("par=2", "par=10"), 11)):
             fresh()
             file.write_text(text)
             version = Version(location=str(file), code=change.code_of(str(file)).digest)
