@@ -1,22 +1,15 @@
-"""For all tests with real processes: which run first, which in one worker, and how many heavy ones at a time."""
+"""For all tests with real processes: which run first, and which one after another in one worker."""
 
 from __future__ import annotations
 
-import fcntl
-import itertools
-import os
 import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 HERE = Path(__file__).parent
-_NOTHING = threading.Event()
-TOKENS = (HERE / "conftest.py", HERE / "waiting.py")
-"""One for each ``heavy`` test that may run at a time: files that are there anyway, so that locks leave nothing."""
+GROUPS = ("kubernetes", "java", "zookeeper")
+"""Each has a worker of its own.  What takes longest begins first."""
 
 
 def pytest_sessionstart() -> None:
@@ -25,18 +18,21 @@ def pytest_sessionstart() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.hookimpl(tryfirst=True)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Tests that share a cluster, a server or a topology run in one worker; so do those that start Java, in turn."""
+    if group := _group(item):
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest begins first; tests that share a cluster, a server or a topology run in one worker."""
-    for item in items:
-        if group := _group(item):
-            item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=_turn)
 
 
 def _group(item: pytest.Item) -> str:
     if item.path.is_relative_to(HERE / "kubernetes"):
         return "kubernetes"
+    if item.get_closest_marker("heavy"):
+        return "java"
     if "server" in item.fixturenames:
         return "zookeeper"
     shared = any(d.scope == "module" for ds in item._fixtureinfo.name2fixturedefs.values() for d in ds)
@@ -45,29 +41,4 @@ def _group(item: pytest.Item) -> str:
 
 def _turn(item: pytest.Item) -> int:
     group = item.get_closest_marker("xdist_group")
-    if group is not None and group.args[0] in ("kubernetes", "zookeeper"):
-        return 0 if group.args[0] == "kubernetes" else 1
-    return 2 if item.get_closest_marker("heavy") else 3
-
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Waits here, where the test's time has not begun."""
-    if item.get_closest_marker("heavy") is None or "PYTEST_XDIST_WORKER" not in os.environ:
-        return (yield)
-    with _token():
-        return (yield)
-
-
-@contextmanager
-def _token() -> Iterator[None]:
-    """The kernel takes it back from a worker that dies."""
-    for file in itertools.cycle(TOKENS):
-        with file.open() as token:
-            try:
-                fcntl.flock(token, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                _NOTHING.wait(0.05)
-                continue
-            yield
-            return
+    return GROUPS.index(group.args[0]) if group is not None and group.args[0] in GROUPS else len(GROUPS)
