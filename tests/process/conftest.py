@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import signal
-from pathlib import Path
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
-HERE = Path(__file__).parent
-GROUPS = ("kubernetes", "java", "zookeeper")
-"""Each has a worker of its own.  What takes longest begins first."""
+HERE = "tests/process/"
+GROUPS = {
+    "kubernetes": ("kubernetes/",),
+    "java": ("spark/", "state/test_faults.py", "state/test_outage.py", "trident/test_under_fire.py"),
+    "zookeeper": ("state/",),
+}
+"""Each runs in one worker, in this order; other files are handed out as workers are free.  They share a cluster and its
+image, the cores that Java takes, and a server."""
 
 
 def pytest_sessionstart() -> None:
@@ -18,27 +24,22 @@ def pytest_sessionstart() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Tests that share a cluster, a server or a topology run in one worker; so do those that start Java, in turn."""
-    if group := _group(item):
-        item.add_marker(pytest.mark.xdist_group(group))
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=_turn)
+    items.sort(key=lambda item: [*GROUPS, ""].index(_group(item.nodeid)))
 
 
-def _group(item: pytest.Item) -> str:
-    if item.path.is_relative_to(HERE / "kubernetes"):
-        return "kubernetes"
-    if item.get_closest_marker("heavy"):
-        return "java"
-    if "server" in item.fixturenames:
-        return "zookeeper"
-    shared = any(d.scope == "module" for ds in item._fixtureinfo.name2fixturedefs.values() for d in ds)
-    return str(item.path) if shared else ""
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    config.option.loadscopereorder = False  # the files with the most tests are not those that take longest
+    return Groups(config, log)
 
 
-def _turn(item: pytest.Item) -> int:
-    group = item.get_closest_marker("xdist_group")
-    return GROUPS.index(group.args[0]) if group is not None and group.args[0] in GROUPS else len(GROUPS)
+class Groups(LoadScopeScheduling):
+    """Hands out a group, or a file, at a time."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _group(nodeid) or nodeid.partition("::")[0]
+
+
+def _group(nodeid: str) -> str:
+    path = nodeid.removeprefix(HERE)
+    return next((group for group, begins in GROUPS.items() if path.startswith(begins)), "")

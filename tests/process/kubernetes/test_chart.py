@@ -22,7 +22,7 @@ from tests.process.kubernetes.releases import (
 )
 from tests.process.waiting import eventually
 
-pytestmark = [pytest.mark.heavy, needs_cluster, pytest.mark.timeout(420)]
+pytestmark = [needs_cluster, pytest.mark.timeout(420)]
 
 SERVER = "ardea-zookeeper"
 

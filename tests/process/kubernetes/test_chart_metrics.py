@@ -19,7 +19,6 @@ from tests.process.prometheus import Job, Prometheus
 BIN = Path(sys.executable).parent
 PROMETHEUS = BIN / "prometheus-kubernetes"
 pytestmark = [
-    pytest.mark.heavy,
     pytest.mark.thorough,
     needs_cluster,
     pytest.mark.prometheus,

@@ -9,7 +9,7 @@ from ardea.testing.schedulers import check_scheduler
 from tests.process.kubernetes.releases import needs_cluster, objects
 from tests.process.waiting import eventually
 
-pytestmark = [pytest.mark.heavy, needs_cluster, pytest.mark.soak(only=True), pytest.mark.timeout(900)]
+pytestmark = [needs_cluster, pytest.mark.soak(only=True), pytest.mark.timeout(900)]
 
 
 def test_kubernetes_keeps_the_contract(space, tmp_path):

@@ -12,7 +12,6 @@ from tests.process.kubernetes.running import TOPOLOGIES, ardea, counted, first_n
 from tests.process.waiting import eventually
 
 pytestmark = [
-    pytest.mark.heavy,
     needs_cluster,
     pytest.mark.alone,
     pytest.mark.soak(only=True),

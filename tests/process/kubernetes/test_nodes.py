@@ -17,7 +17,6 @@ from tests.process.waiting import eventually
 
 COMMAND = os.environ.get("ARDEA_KUBE_NODE_COMMAND")
 pytestmark = [
-    pytest.mark.heavy,
     pytest.mark.thorough,
     needs_cluster,
     pytest.mark.alone,

@@ -15,7 +15,7 @@ from tests.process.kubernetes.releases import CommandError, kubectl, namespace, 
 from tests.process.kubernetes.running import TOPOLOGIES, ardea, described, pod_of, pods
 from tests.process.waiting import eventually
 
-pytestmark = [pytest.mark.heavy, needs_cluster, pytest.mark.timeout(600)]
+pytestmark = [needs_cluster, pytest.mark.timeout(600)]
 QUIET = TOPOLOGIES / "quiet.py"
 NOTE = "/notes/quiet"
 READ = """

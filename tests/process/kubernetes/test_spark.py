@@ -16,7 +16,7 @@ from tests.process.kubernetes.running import TOPOLOGIES, ardea, described, nodes
 from tests.process.kubernetes.spark_image import lay_out
 from tests.process.waiting import eventually
 
-pytestmark = [pytest.mark.heavy, pytest.mark.thorough, needs_cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.thorough, needs_cluster, pytest.mark.timeout(600)]
 SPARK_IMAGE = "ardea:spark-test"
 SPARKED = TOPOLOGIES / "sparked.py"
 ROWS = 8000

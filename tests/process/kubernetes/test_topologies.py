@@ -24,7 +24,7 @@ from tests.process.kubernetes.running import (
 )
 from tests.process.waiting import eventually
 
-pytestmark = [pytest.mark.heavy, needs_cluster, pytest.mark.timeout(size(600, 7200))]
+pytestmark = [needs_cluster, pytest.mark.timeout(size(600, 7200))]
 ZOOKEEPER = f"{RELEASE}-zookeeper-0"
 
 

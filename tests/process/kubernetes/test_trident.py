@@ -15,7 +15,7 @@ from tests.process.kubernetes.releases import CommandError, kubectl, needs_clust
 from tests.process.kubernetes.running import TOPOLOGIES, ardea, pods, signal_process
 from tests.process.waiting import eventually
 
-pytestmark = [pytest.mark.heavy, pytest.mark.thorough, needs_cluster, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.thorough, needs_cluster, pytest.mark.timeout(600)]
 WORDS = ("the", "moon", "and", "sea")
 FILES, LINES = 3, 400
 STRUCK = ("mastercoord-bg0-0", "b-4-count-0", "spout-lines-0", "mastercoord-bg0-0")

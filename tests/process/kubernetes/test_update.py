@@ -11,7 +11,7 @@ from tests.process.kubernetes.releases import needs_cluster, read
 from tests.process.kubernetes.running import COUNTED, ardea, counted, described, pods, signal_process
 from tests.process.waiting import eventually
 
-pytestmark = [pytest.mark.heavy, needs_cluster, pytest.mark.timeout(600)]
+pytestmark = [needs_cluster, pytest.mark.timeout(600)]
 
 
 RACE = ("middle:3", "middle:4")

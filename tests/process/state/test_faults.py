@@ -12,7 +12,7 @@ from ardea.state import Create, Set, Term, Unavailable, Versioned
 from tests.process.engine.running import size
 from tests.process.waiting import eventually
 
-pytestmark = [pytest.mark.heavy, pytest.mark.zookeeper, pytest.mark.alone]
+pytestmark = [pytest.mark.zookeeper, pytest.mark.alone]
 
 ID = "wc-00000001"
 A, PLAN = f"/topologies/{ID}", f"/pplans/{ID}"

@@ -10,7 +10,7 @@ import pytest
 from tests.process.engine.running import Running
 from tests.process.state.ensemble import Ensemble
 
-pytestmark = [pytest.mark.heavy, pytest.mark.thorough, pytest.mark.zookeeper, pytest.mark.cluster, pytest.mark.alone]
+pytestmark = [pytest.mark.thorough, pytest.mark.zookeeper, pytest.mark.cluster, pytest.mark.alone]
 
 PENDING = 500
 BOLTS = ("through-0", "through-1")

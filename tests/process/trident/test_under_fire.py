@@ -33,7 +33,7 @@ from tests.process.waiting import eventually
 
 from .servers import memcached, redis_server
 
-pytestmark = [pytest.mark.heavy, pytest.mark.cluster]
+pytestmark = [pytest.mark.cluster]
 
 SEED = 7
 KILLS, FREEZES = size(10, 100), size(4, 20)

@@ -61,7 +61,7 @@ def test_the_page_names_no_file_that_is_gone():
 
 def test_marks_are_read():
     source = """
-pytestmark = [pytest.mark.heavy, needs_cluster]
+pytestmark = [pytest.mark.cluster, needs_cluster]
 
 def test_a(): ...
 
