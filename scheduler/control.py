@@ -45,7 +45,7 @@ class TaskStatus(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """What the master says of its topology."""
+    """What the master says of its topology.  ``erring``: the tasks that had the ``errors``, in their order."""
 
     topology: str
     state: str
@@ -60,6 +60,7 @@ class Status(msgspec.Struct, frozen=True):
     tasks: dict[str, TaskStatus]
     components: dict[str, Totals]
     processes: list[ProcessTotals]
+    erring: list[str] = []
 
     @property
     def complete(self) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from ardea.errors import ExitCode
 from ardea.supervision.machine import EARLY
@@ -23,6 +24,13 @@ SHORT = 30.0
 """Seconds within which so many ends of a process that runs no user code are too many."""
 
 
+class Cause(NamedTuple):
+    """Why a run ends; ``culprit``: see :class:`~ardea.state.records.ExecutionState`."""
+
+    reason: str
+    culprit: str = ""
+
+
 class NothingAcked:
     """A hundred tuples failed, or all that are open five times over, and none was acked for so long."""
 
@@ -33,8 +41,8 @@ class NothingAcked:
         self._since = 0.0
         self._failed_then = 0
 
-    def observe(self, now: float, acked: int, failed: int, pending: int) -> str | None:
-        """The reason to give up, if there is one.
+    def observe(self, now: float, acked: int, failed: int, pending: int) -> Cause | None:
+        """The cause to give up, if there is one.
 
         A sum that falls is that of a new master, which has not been told all yet: from there it is counted anew.
 
@@ -50,7 +58,7 @@ class NothingAcked:
         enough = min(self._failures, HOPELESS_ATTEMPTS * pending or self._failures)
         if not self._patience or failures < enough or now - self._since < self._patience:
             return None
-        return f"{failures:,} tuples failed and none was acked for {now - self._since:.0f} s"
+        return Cause(f"{failures:,} tuples failed and none was acked for {now - self._since:.0f} s")
 
 
 class DiesInVain:
@@ -64,8 +72,8 @@ class DiesInVain:
 
     def observe(
         self, now: float, acked: int, exits: Mapping[str, Sequence[Exit]], tasks: Collection[str]
-    ) -> str | None:
-        """The reason to give up, if there is one.
+    ) -> Cause | None:
+        """The cause to give up, if there is one.
 
         Args:
             now: seconds since 1970, as the ends have them.
@@ -80,7 +88,7 @@ class DiesInVain:
         for name in tasks:
             bad = [end for end in deaths(exits.get(name, ())) if end.time >= self._since]
             if len(bad) >= VAIN_LIVES:
-                return f"{name} died {len(bad)} times and no tuple was acked meanwhile: {said(bad[-1])}"
+                return Cause(f"{name} died {len(bad)} times and no tuple was acked meanwhile: {said(bad[-1])}", name)
         return None
 
 
@@ -95,8 +103,8 @@ class NothingDone:
 
     def observe(
         self, exits: Mapping[str, Sequence[Exit]], tasks: Collection[str], worked: Collection[str]
-    ) -> str | None:
-        """The reason to give up, if there is one.
+    ) -> Cause | None:
+        """The cause to give up, if there is one.
 
         Args:
             exits: the ends of each process, oldest first.
@@ -113,7 +121,7 @@ class NothingDone:
             if len(bad) < FRUITLESS_LIVES or (name not in tasks and bad[-1].time - bad[0].time > SHORT):
                 continue
             so_far = " before it emitted or processed anything" if name in tasks else ""
-            return f"{name} died {FRUITLESS_LIVES} times{so_far}: {said(bad[-1])}"
+            return Cause(f"{name} died {FRUITLESS_LIVES} times{so_far}: {said(bad[-1])}", name)
         return None
 
 
@@ -122,10 +130,13 @@ def deaths(ends: Iterable[Exit]) -> list[Exit]:
     return [end for end in ends if end.code != ExitCode.OK and said(end) != RESTARTED]
 
 
-def permanent(exits: Iterable[Exit]) -> str | None:
-    """Why a process ended for good (exit code 78), if one did: the first."""
-    ended = sorted((end for end in exits if end.code == ExitCode.PERMANENT), key=lambda end: end.time)
-    return f"{ended[0].name} cannot go on: {said(ended[0])}" if ended else None
+def permanent(exits: Mapping[str, Sequence[Exit]]) -> Cause | None:
+    """Why a process ended for good (exit code 78), if one did: the first.  ``exits``: the ends of each process."""
+    ended = [(end, name) for name, ends in exits.items() for end in ends if end.code == ExitCode.PERMANENT]
+    if not ended:
+        return None
+    first, name = min(ended, key=lambda each: each[0].time)
+    return Cause(f"{first.name} cannot go on: {said(first)}", name)
 
 
 def said(end: Exit) -> str:

@@ -9,7 +9,6 @@ import contextlib
 import enum
 import logging
 import os
-import re
 import shutil
 import signal
 import time
@@ -26,7 +25,7 @@ from ardea.scheduler import capacity
 from ardea.scheduler.control import MasterClient, Status
 from ardea.scheduler.exits import ExitRecords
 from ardea.scheduler.follow import Follower
-from ardea.scheduler.giveup import PATIENCE, DiesInVain, NothingAcked, NothingDone, permanent
+from ardea.scheduler.giveup import PATIENCE, Cause, DiesInVain, NothingAcked, NothingDone, permanent
 from ardea.scheduler.home import Home, hold, is_locked
 from ardea.scheduler.local import LocalScheduler
 from ardea.scheduler.submission import Submission
@@ -61,13 +60,17 @@ class Stage(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How it ended.  ``errors``: the last exception of each task that had one, the one to look at first."""
+    """How it ended.  ``errors``: the last exception of each task that had one, the one to look at first.
+
+    ``culprit``: see :class:`ExecutionState`; else the task that had the first of the ``errors``.
+    """
 
     state: RunState
     reason: str
     seconds: float
     components: Mapping[str, Totals]
     errors: Sequence[str]
+    culprit: str = ""
 
 
 class LocalRun:
@@ -109,7 +112,7 @@ class LocalRun:
         self._dies_in_vain = DiesInVain(give_up)
         self._exits = ExitRecords(self.folder, self._tasks)
         self._spouts = {component.name for component in submission.plan.spouts}
-        self._failure = ""
+        self._failure: Cause | None = None
         self._deadline: float | None = None  # of the present stage
         self._ordered = False  # the master has answered since it was told to drain
         self._heard = 0.0
@@ -221,7 +224,7 @@ class LocalRun:
 
     def _ask(self) -> None:
         if self._failure:
-            self._client.send("fail", reason=self._failure)
+            self._client.send("fail", reason=self._failure.reason, culprit=self._failure.culprit)
         else:
             self._client.send("status" if self.stage is Stage.RUNNING else "drain")
 
@@ -267,12 +270,12 @@ class LocalRun:
         worked = {p.process for p in (status.processes if status else ()) if p.totals.emitted or p.totals.executed}
         pending = sum(t.pending for t in spouts)
         acked, ends = sum(t.acked for t in spouts), self.ends
-        reason = self._nothing_acked.observe(now, acked, failed, pending)
-        if reason and status is not None and status.errors:
-            reason += f"; the last error: {status.errors[-1]}"
-        reason = reason or self._dies_in_vain.observe(time.time(), acked, ends, self._tasks.keys())
-        if reason := reason or self._nothing_done.observe(ends, self._tasks.keys(), worked):
-            self._failure = f"given up: {reason}"
+        cause = self._nothing_acked.observe(now, acked, failed, pending)
+        if cause and status is not None and status.erring:
+            cause = Cause(f"{cause.reason}; the last error: {status.errors[-1]}", status.erring[-1])
+        cause = cause or self._dies_in_vain.observe(time.time(), acked, ends, self._tasks.keys())
+        if cause := cause or self._nothing_done.observe(ends, self._tasks.keys(), worked):
+            self._failure = Cause(f"given up: {cause.reason}", cause.culprit)
             self._end_by(now + ANSWER_WITHIN)
             self._ask()
 
@@ -317,20 +320,22 @@ class LocalRun:
                 execution = self._verdict()
                 self._state.set(path, records.encode(execution), held.version)
         errors = self.status.errors if self.status else []
-        return Outcome(execution.state, execution.reason, self.seconds, self._totals(), errors)
+        culprit = execution.culprit or next(iter(self.status.erring if self.status else ()), "")
+        return Outcome(execution.state, execution.reason, self.seconds, self._totals(), errors, culprit)
 
     def _verdict(self) -> ExecutionState:
         """Of a topology whose master had no last word."""
         left = take_reason(self.folder, SUPERVISOR)
-        ends = [end for each in self.ends.values() for end in each]
-        if reason := self._failure or self._tenure.ended:
-            return ExecutionState(RunState.FAILED, reason)
+        if self._failure:
+            return ExecutionState(RunState.FAILED, self._failure.reason, culprit=self._failure.culprit)
+        if self._tenure.ended:
+            return ExecutionState(RunState.FAILED, self._tenure.ended)
         if self.stage is not Stage.RUNNING:
             return ExecutionState(RunState.KILLED, "its processes were ended before all tuples had been processed")
         code = self._code
         how = f"killed by {signal.Signals(-code).name}" if code is not None and code < 0 else f"exit {code}"
-        reason = permanent(ends) or left or f"the topology's supervisor ended: {how}"
-        return ExecutionState(RunState.FAILED, reason)
+        cause = permanent(self.ends) or Cause(left or f"the topology's supervisor ended: {how}")
+        return ExecutionState(RunState.FAILED, cause.reason, culprit=cause.culprit)
 
     def _totals(self) -> dict[str, Totals]:
         """The last word of each metrics manager; where there is none, what the master knew."""
@@ -340,16 +345,12 @@ class LocalRun:
         return {**(self.status.components if self.status else {}), **overview.components()}
 
     def log_to_read(self, outcome: Outcome) -> Path:
-        """The log of the task, or component, that the outcome names first; else the folder of all."""
-        components = {component.name for component in self.submission.plan}
-        for text in (outcome.reason, *outcome.errors):
-            for word in re.findall(r"[^\s:;,()]+", text):
-                if (task := self._tasks.get(word)) is not None:
-                    container = self.submission.packing.container_of(task.task)
-                    return self.folder / f"container-{container}" / "logs" / f"{task.name}.log"
-                if word in components:
-                    return self.folder / "container-*" / "logs" / f"{word}-*.log"
-        return self.folder
+        """The log of the outcome's culprit; the folder of all if there is none, or it has left no log."""
+        container, _, process = outcome.culprit.rpartition("/")
+        if (task := self._tasks.get(outcome.culprit)) is not None:
+            container = f"container-{self.submission.packing.container_of(task.task)}"
+        log_file = self.folder / container / "logs" / f"{process}.log"
+        return log_file if log_file.is_file() else self.folder
 
     def close(self) -> None:
         """Ends what is left, and forgets the topology, its logs apart.  Can be repeated.

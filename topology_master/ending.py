@@ -45,11 +45,12 @@ class Ending:
 
     ``facts`` are those of the former master.  ``unsaved``: the present ones differ from what was saved.
     ``begun``: a spout has reported, though an update may have moved it since; none emits before it has.
+    ``failure``: why the topology fails; ``culprit``: see :class:`~ardea.state.records.ExecutionState`.
     """
 
     def __init__(self, plan: PhysicalPlan, facts: EndFacts) -> None:
         self.phase = Phase.RUNNING
-        self.failure = ""
+        self.failure = self.culprit = ""
         self.unsaved = self.begun = False
         self.tasks = {task: Told() for task in plan.tasks}
         self._managers = dict(facts.managers)
@@ -107,7 +108,7 @@ class Ending:
         told.epoch, told.hold = report.epoch, report.hold
         told.error = report.error or told.error
         if report.failure:
-            self.failure = self.failure or report.failure
+            self._fails(report.failure, self._plan.tasks[report.task].name)
         return True
 
     def manager_met(self, container: int, life: int) -> None:
@@ -123,9 +124,10 @@ class Ending:
         held = [task.task for task in self._plan.tasks_in(container)]
         touched = {t for task in held for t in (task, *self._feeds[task])}
         if self.phase is Phase.ENDING and not self._had_ended(touched, met):
-            self.failure = self.failure or (
+            self._fails(
                 f"the stream manager of container {container} died after the end was declared, "
-                "before the tasks that it holds and feeds had ended"
+                "before the tasks that it holds and feeds had ended",
+                f"container-{container}/stream-manager",
             )
 
     @property
@@ -173,20 +175,25 @@ class Ending:
         """Rows that will never be sent again, of all lives."""
         return self._removed + sum(told.given_up + told.former_given_up for told in self.tasks.values())
 
-    def verdict(self) -> tuple[bool, str]:
-        """(succeeded, reason) of a topology whose tasks have ended."""
+    def verdict(self) -> tuple[bool, str, str]:
+        """(succeeded, reason, culprit) of a topology whose tasks have ended."""
         if self.failure:
-            return False, self.failure
+            return False, self.failure, self.culprit
         if self.given_up:
-            errors = [told.error for told in self.tasks.values() if told.error]
-            why = f"; the last error: {errors[-1]}" if errors else ""
+            culprit, error = next(reversed(self.errors().items()), ("", ""))
+            why = f"; the last error: {error}" if error else ""
             tuples = "1 tuple was" if self.given_up == 1 else f"{self.given_up:,} tuples were"
-            return False, f"{tuples} given up{why}"
-        return True, ""
+            return False, f"{tuples} given up{why}", culprit
+        return True, "", ""
 
-    def errors(self) -> list[str]:
-        """The last exception of each task that had one."""
-        return [told.error for told in self.tasks.values() if told.error]
+    def errors(self) -> dict[str, str]:
+        """The last exception of each task that had one, by the task's name."""
+        return {self._plan.tasks[task].name: told.error for task, told in self.tasks.items() if told.error}
+
+    def _fails(self, reason: str, culprit: str) -> None:
+        """What comes first is the cause."""
+        if not self.failure:
+            self.failure, self.culprit = reason, culprit
 
     def _had_ended(self, tasks: Iterable[int], heard: bool) -> bool:
         """Whether they had when somebody died, whose former life this master has ``heard``, or only the one before it.
@@ -202,4 +209,4 @@ class Ending:
         if self._had_ended((task, *self._feeds[task]), heard):
             return
         name = self._plan.tasks[task].name
-        self.failure = self.failure or f"{name} died after the end was declared, before what it feeds had ended"
+        self._fails(f"{name} died after the end was declared, before what it feeds had ended", name)

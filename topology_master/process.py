@@ -323,7 +323,7 @@ class MasterProcess:
         elif ask.verb == "debug":
             master.debug(_given(ask, "target"), int(_seconds(_given(ask, "seconds"))))
         elif ask.verb == "fail":
-            master.fail(_given(ask, "reason"))
+            master.fail(_given(ask, "reason"), ask.arguments.get("culprit", ""))
         elif ask.verb == "update":
             master.update(_wish(ask), now)
         elif ask.verb != "status":
@@ -333,6 +333,7 @@ class MasterProcess:
     def _status(self, now: float) -> dict[str, Any]:
         master = self.master
         self.overview.expire(now)
+        errors = master.ending.errors()
         return {
             "topology": master.topology,
             "state": master.state.value,
@@ -342,7 +343,8 @@ class MasterProcess:
             "missing_containers": master.missing,
             "silent_tasks": master.silent_tasks,
             "given_up": master.ending.given_up,
-            "errors": master.ending.errors(),
+            "errors": list(errors.values()),
+            "erring": list(errors),
             "update": msgspec.to_builtins(master.updates.progress()),
             "tasks": {master.plan.tasks[t].name: self._task(t, told) for t, told in master.ending.tasks.items()},
             "components": {name: msgspec.to_builtins(t) for name, t in self.overview.components().items()},

@@ -280,9 +280,9 @@ class Master:
             self._order(DRAIN)
         self._consider(now)
 
-    def fail(self, reason: str) -> None:
+    def fail(self, reason: str, culprit: str = "") -> None:
         """Ends the topology as FAILED."""
-        self._finish(RunState.FAILED, reason)
+        self._finish(RunState.FAILED, reason, culprit)
 
     def debug(self, target: str, seconds: int) -> None:
         """Has a component, or one task by its name, log a sample of what it emits, for so long."""
@@ -376,10 +376,10 @@ class Master:
         if ending.phase is Phase.OVER:
             return
         if ending.failure:
-            self._finish(RunState.FAILED, ending.failure)
+            self._finish(RunState.FAILED, ending.failure, ending.culprit)
         elif ending.all_ended:
-            succeeded, reason = ending.verdict()
-            self._finish(RunState.SUCCEEDED if succeeded else RunState.FAILED, reason)
+            succeeded, reason, culprit = ending.verdict()
+            self._finish(RunState.SUCCEEDED if succeeded else RunState.FAILED, reason, culprit)
         elif self._drain is not None and (ending.quiet or now >= self._drain_until or not self._begun):
             left = sum(told.open for told in ending.tasks.values())
             self._finish(
@@ -397,24 +397,24 @@ class Master:
             self.updates.look(ending, now)
             self.departures.look(ending, self.plan, now)
 
-    def _finish(self, state: RunState, reason: str) -> None:
+    def _finish(self, state: RunState, reason: str, culprit: str = "") -> None:
         if self.ending.phase is Phase.OVER:
             return
-        self._write(state, reason)
+        self._write(state, reason, culprit)
         self.ending.phase = Phase.OVER
         self._order(EXIT)
 
-    def _write(self, state: RunState, reason: str = "", *, drain: float | None = None) -> None:
+    def _write(self, state: RunState, reason: str = "", culprit: str = "", *, drain: float | None = None) -> None:
         drain = self._drain if drain is None else drain
-        self._store.execution(self._execution(state, reason, drain, self.ending, self._switch))
+        self._store.execution(self._execution(state, reason, drain, self.ending, self._switch, culprit))
         self.state, self.reason, self._drain = state, reason, drain
         self.ending.unsaved = False
 
     @staticmethod
     def _execution(
-        state: RunState, reason: str, drain: float | None, ending: Ending, switch: Switch | None
+        state: RunState, reason: str, drain: float | None, ending: Ending, switch: Switch | None, culprit: str = ""
     ) -> ExecutionState:
-        return ExecutionState(state, reason, ending.facts(state, drain), None if state.final else switch)
+        return ExecutionState(state, reason, ending.facts(state, drain), None if state.final else switch, culprit)
 
     @property
     def _waits(self) -> bool:

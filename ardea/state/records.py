@@ -105,12 +105,17 @@ class Switch(msgspec.Struct, frozen=True):
 
 
 class ExecutionState(msgspec.Struct, frozen=True):
-    """``reason`` is a sentence for people; empty while all is well.  ``switch``: an update is half done."""
+    """``reason`` is a sentence for people; empty while all is well.  ``switch``: an update is half done.
+
+    ``culprit`` names the process whose log tells more of the reason, as ``words-0`` or ``container-1/stream-manager``;
+    empty: none does.
+    """
 
     state: RunState
     reason: str = ""
     end: EndFacts = EndFacts()
     switch: Switch | None = None
+    culprit: str = ""
 
     @classmethod
     def first(cls, *, active: bool) -> Self:

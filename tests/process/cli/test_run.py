@@ -51,7 +51,7 @@ def test_what_a_component_prints_is_shown_alone(ardea):
             "Shifting",
             ["-0 cannot go on", "builds another topology here than was submitted: component ignore differs"],
         ),
-        ("BadConfiguration", ["numbers-0 cannot go on", "my.url is not set"]),
+        ("BadConfiguration", ["numbers-0 cannot go on", "my.url is not set", "/logs/numbers-0.log"]),
         (
             "BadBolt",
             [
@@ -60,7 +60,15 @@ def test_what_a_component_prints_is_shown_alone(ardea):
                 "bad-0.log",
             ],
         ),
-        ("FewBad", ["tuples failed and none was acked", "the last error: bad-0 raised ValueError: no number is good"]),
+        (
+            "FewBad",
+            [
+                "given up: ",
+                "tuples failed and none was acked",
+                "the last error: bad-0 raised ValueError: no number is good",
+                "/logs/bad-0.log",
+            ],
+        ),
     ],
 )
 def test_a_topology_that_goes_wrong_ends_with_its_cause(ardea, state, name, says):

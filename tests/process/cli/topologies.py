@@ -170,6 +170,7 @@ class BadBolt(Topology):
 class FewBad(Topology):
     numbers = Numbers.spec(config={"test.numbers": 3})
     bad = RaisesAlways.spec(inputs=[numbers])
+    up = Ignore.spec(inputs=[numbers])  # what is given up is not this one
 
 
 class BadTexts(Topology):

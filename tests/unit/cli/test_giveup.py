@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ardea.scheduler.giveup import DiesInVain, NothingAcked, NothingDone, permanent, said
+from ardea.scheduler.giveup import Cause, DiesInVain, NothingAcked, NothingDone, permanent, said
 from ardea.supervision.records import Exit
 
 
@@ -19,7 +19,7 @@ def test_a_hundred_failures_without_an_ack_for_thirty_seconds_are_hopeless():
     assert rule.observe(0, 0, 0, 1000) is None
     assert rule.observe(1, 0, 50, 1000) is None
     assert rule.observe(29.9, 0, 500, 1000) is None
-    assert rule.observe(30, 0, 500, 1000) == "500 tuples failed and none was acked for 30 s"
+    assert rule.observe(30, 0, 500, 1000) == Cause("500 tuples failed and none was acked for 30 s")
 
 
 def test_fewer_than_a_hundred_failures_are_not_hopeless():
@@ -34,7 +34,7 @@ def test_few_rows_are_hopeless_when_each_has_failed_five_times():
     rule.observe(0, 0, 0, 3)
     assert rule.observe(29.9, 0, 30, 3) is None
     assert rule.observe(30, 0, 14, 3) is None
-    assert rule.observe(31, 0, 15, 3) == "15 tuples failed and none was acked for 31 s"
+    assert rule.observe(31, 0, 15, 3) == Cause("15 tuples failed and none was acked for 31 s")
 
 
 def test_failures_of_rows_that_are_no_longer_open_must_be_a_hundred():
@@ -85,8 +85,9 @@ def test_a_task_that_never_worked_has_three_lives():
     ends = [ended("words-0", at, reason="exit 75 (words-0: OSError: no route)") for at in (0, 100, 200)]
     assert NothingDone().observe({"words-0": ends[:2]}, {"words-0"}, set()) is None
     assert NothingDone().observe({"words-0": ends}, {"words-0"}, {"words-0"}) is None
-    reason = NothingDone().observe({"words-0": ends}, {"words-0"}, set())
-    assert reason == "words-0 died 3 times before it emitted or processed anything: OSError: no route"
+    cause = NothingDone().observe({"words-0": ends}, {"words-0"}, set())
+    reason = "words-0 died 3 times before it emitted or processed anything: OSError: no route"
+    assert cause == Cause(reason, "words-0")
 
 
 def test_a_new_master_that_does_not_know_of_a_task_that_worked_is_not_believed():
@@ -99,7 +100,8 @@ def test_a_new_master_that_does_not_know_of_a_task_that_worked_is_not_believed()
 @pytest.mark.parametrize(("times", "hopeless"), [((0, 10, 29), True), ((0, 10, 31), False)])
 def test_another_process_has_three_lives_within_thirty_seconds(times, hopeless):
     ends = [ended("metrics-manager", at) for at in times]
-    assert bool(NothingDone().observe({"container-1/metrics-manager": ends}, {"words-0"}, set())) == hopeless
+    cause = NothingDone().observe({"container-1/metrics-manager": ends}, {"words-0"}, set())
+    assert (cause.culprit if cause else None) == ("container-1/metrics-manager" if hopeless else None)
 
 
 def test_processes_that_were_killed_by_hand_are_not_given_up():
@@ -115,13 +117,13 @@ def test_orderly_ends_count_for_nothing():
 
 
 def test_the_first_permanent_end_is_the_cause():
-    ends = [
-        ended("b-0", 2, 78, "exit 78 (second)"),
-        ended("a-0", 1, 78, "exit 78 (a-0: first (of two))"),
-        ended("c", 0),
-    ]
-    assert permanent(ends) == "a-0 cannot go on: first (of two)"
-    assert permanent([ended("c", 0)]) is None
+    ends = {
+        "b-0": [ended("b-0", 2, 78, "exit 78 (second)")],
+        "container-1/a": [ended("a", 0.5), ended("a", 1, 78, "exit 78 (a: first (of two))")],
+        "c": [ended("c", 0)],
+    }
+    assert permanent(ends) == Cause("a cannot go on: first (of two)", "container-1/a")
+    assert permanent({"c": [ended("c", 0)]}) is None
 
 
 def test_an_end_without_words_says_how():
@@ -140,8 +142,8 @@ def test_five_deaths_without_an_ack_for_thirty_seconds_are_in_vain():
     assert rule.observe(29, 7, {"count-0": ends}, {"count-0"}) is None
     assert rule.observe(30, 7, {"count-0": ends[:4]}, {"count-0"}) is None
     assert rule.observe(30, 7, {"container-1/stream-manager": ends}, {"count-0"}) is None
-    reason = rule.observe(30, 7, {"count-0": ends}, {"count-0"})
-    assert reason == "count-0 died 5 times and no tuple was acked meanwhile: exit 75"
+    cause = rule.observe(30, 7, {"count-0": ends}, {"count-0"})
+    assert cause == Cause("count-0 died 5 times and no tuple was acked meanwhile: exit 75", "count-0")
 
 
 def test_an_ack_begins_the_count_of_deaths_anew():

@@ -65,6 +65,7 @@ def test_one_that_had_not_ended_did_whatever_is_reported_since(plan):
     ending = successor(plan, former(plan, "last"))
     ending.reported(told(plan, "sink", life=2))
     assert "sink-0 died after the end was declared" in ending.failure
+    assert ending.verdict() == (False, ending.failure, "sink-0")
 
 
 @pytest.mark.parametrize("ended", [["sink"], ["sink", "last"], []])
@@ -78,6 +79,7 @@ def test_a_manager_that_died_with_the_master_did_no_harm_if_all_that_it_held_and
     touched = held | ({"sink", "last"} if "spout" in held else set()) | ({"sink"} if "count" in held else set())
     ending.manager_met(container, 2)
     assert bool(ending.failure) == bool(touched - set(ended))
+    assert ending.culprit == (f"container-{container}/stream-manager" if ending.failure else "")
 
 
 def test_a_loss_that_this_master_sees_is_judged_by_what_it_has_heard(plan):
@@ -103,3 +105,25 @@ def test_a_spout_has_begun_also_when_an_update_has_moved_it_since(plan):
     ending.replanned(PhysicalPlan.of(logical, packing_for(logical.config).pack(logical), 2))
     assert not ending.tasks[plan.component_tasks[moving][0]].version
     assert ending.begun
+
+
+def test_the_task_that_reports_a_failure_is_the_culprit_whatever_the_reason_names(plan):
+    ending = successor(plan, EndFacts())
+    for name in ("last", "sink"):
+        report = told(plan, name)
+        report.failure = "spout-0 and count-0 are given up"
+        ending.reported(report)
+    assert ending.verdict() == (False, "spout-0 and count-0 are given up", "last-0")
+
+
+def test_the_task_of_the_last_error_is_the_culprit_where_rows_were_given_up(plan):
+    ending = successor(plan, EndFacts())
+    report = told(plan, "spout")
+    report.given_up = 2
+    ending.reported(report)
+    assert ending.verdict() == (False, "2 tuples were given up", "")
+    report = told(plan, "last")
+    report.error = "sink-0 is not to blame"
+    ending.reported(report)
+    assert ending.errors() == {"last-0": "sink-0 is not to blame"}
+    assert ending.verdict() == (False, "2 tuples were given up; the last error: sink-0 is not to blame", "last-0")
