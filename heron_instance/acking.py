@@ -19,6 +19,8 @@ from ardea.protocol.wire_pb2 import ACKS, Header
 from ardea.tuples import ColumnBatch, Tuple
 
 T = TypeVar("T")
+Acks = tuple[list[tuple[InputBatch, Int | None]], list[tuple[InputBatch, int | Int]]]
+"""Those that follow from a return, and those by call."""
 
 
 class Acking:
@@ -166,9 +168,21 @@ class Acking:
 
     # --- the flush --------------------------------------------------------------------------------------------
 
-    def take(self) -> Settled:
-        """All that was said until now.  In the middle of a call the author may say more meanwhile: that stays."""
-        acked, explicit, failed_rows = _moved(self._acked), _moved(self._explicit), _moved(self._failed_rows)
+    def take_acks(self) -> Acks:
+        """The acks until now.  In the middle of a call the author may ack more meanwhile: that stays."""
+        return _moved(self._acked), _moved(self._explicit)
+
+    def put_back(self, acks: Acks) -> None:
+        """They have not left."""
+        self._acked[:0], self._explicit[:0] = acks
+
+    def take(self, acks: Acks | None = None) -> Settled:
+        """All that was said until now; of the acks, those taken before.
+
+        The fails leave with the acks at the latest: a tuple that is acked fails where a row of it cannot be sent.
+        """
+        acked, explicit = self.take_acks() if acks is None else acks
+        failed_rows = _moved(self._failed_rows)
         failed, prolonged = (_each(_moved_keys(said)) for said in (self._failed, self._prolonged))
         return Settled(acked, explicit, [*failed_rows, *failed], prolonged, _moved(self._unread))
 

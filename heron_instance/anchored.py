@@ -112,7 +112,8 @@ class Anchored(Executor):
     def emit_columns(self, batch: Any, stream: str, anchors: Any, current: int) -> None:
         """Columns leave at once, behind the rows emitted before; before the eyes of hooks, row by row."""
         self.check_thread()
-        self.outlet.check_columns(stream, batch)
+        with self.lock:
+            self.outlet.check_columns(stream, batch)
         joins = joins_of(anchors, self._batch, current, batch.num_rows, auto=self.bolt.auto_anchor)
         if self._hooks is not None:
             for place, values in enumerate(ColumnRows(batch)):
@@ -170,17 +171,20 @@ class Anchored(Executor):
         """First of all it takes the acks: of a tuple acked later, rows may be anchored to it that do not leave yet."""
         if not self.unsent or not self.may_send_inside:
             return False
-        settled = self.acking.take()
-        if self.only is None:
-            self.send_rows()
-        else:
-            whole, part = self._anchoring, self.only.part(len(self.only.rows))
-            self._anchoring = whole.part(self.only.gone, self.only.gone + len(part))
-            try:
+        acks, whole = self.acking.take_acks(), self._anchoring
+        try:
+            if self.only is None:
+                self.send_rows()
+            else:
+                part = self.only.part(len(self.only.rows))
+                self._anchoring = whole.part(self.only.gone, self.only.gone + len(part))
                 self.send_rows(part)
-            finally:
-                self._anchoring = whole
-        self._send_acks(settled)
+        except BaseException:
+            self.acking.put_back(acks)
+            raise
+        finally:
+            self._anchoring = whole
+        self._send_acks(self.acking.take(acks))
         return True
 
     def absorb(self) -> None:

@@ -1,0 +1,99 @@
+"""A look at a long call that fails, or finds nothing, spoils nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from ardea import Bolt, CustomStreamGrouping, Grouping, Stream, Topology
+from ardea.protocol.wire_pb2 import ACKS
+from ardea.testing import CollectBolt
+from tests.unit.heron_instance.bench import Bench
+from tests.unit.heron_instance.test_long_calls import NUMBERS, bench
+
+
+class NotNow(CustomStreamGrouping):
+    """Raises on the sender's thread, as an object may that belongs to the executor's."""
+
+    calls = 0
+
+    def prepare(self, context, component, stream, targets):
+        self.targets = targets
+
+    def choose_tasks(self, values):
+        NotNow.calls += 1
+        if NotNow.calls == 1:
+            raise ValueError("not now")
+        return [self.targets[0]]
+
+
+class Acker(Bolt):
+    outputs = ["n"]
+    auto_ack = False
+
+    def process(self, tup):
+        self.emit([tup[0]])
+        (self.ack if tup[0] else self.fail)(tup)
+        self.bench.passes(1.0)
+
+
+class TwoStreamedAcker(Acker):
+    outputs = ["n", Stream(["n"], name="other")]
+
+
+def grouped(component, source=None, **config):
+    inputs = {"inputs": [NUMBERS]} if source else {}
+    made = component.spec("made", **inputs)
+    sink = CollectBolt.spec("sink", inputs={made: Grouping.custom(NotNow)})
+    components = {"numbers": NUMBERS} if source else {}
+    NotNow.calls = 0
+    return Bench(type("Line", (Topology,), {**components, "made": made, "sink": sink}), "made", source, **config)
+
+
+@pytest.mark.parametrize("component", [Acker, TwoStreamedAcker])
+def test_acks_and_fails_outlast_a_grouping_that_raises(component):
+    made = grouped(component, "numbers")
+    roots = made.arrives([(0,), (1,)])
+    while made.executor.busy:
+        made.turn()
+    made.executor.send()
+    said = [(what, root) for what, root, _ in made.edges() if what != "row"]
+    assert sorted(said) == [("ack", roots[1]), ("fail", roots[0])]
+
+
+class Unsendable(Bolt):
+    outputs = ["n"]
+    auto_ack = False
+
+    def process(self, tup):
+        self.emit([lambda: None])
+        self.ack(tup)
+        self.bench.passes(1.0)
+
+
+class AutoUnsendable(Bolt):
+    """What its first call emits cannot be sent; its second one is long."""
+
+    outputs = ["n"]
+
+    def process(self, tup):
+        if tup[0]:
+            self.bench.passes(1.0)
+        else:
+            self.emit([lambda: None])
+            self.bench.now += 0.02
+            self.bench.executor.hurry()
+
+
+@pytest.mark.parametrize("component", [Unsendable, AutoUnsendable])
+def test_a_tuple_fails_no_later_than_it_is_acked_where_a_row_of_it_cannot_be_sent(component):
+    made = bench(component)
+    root, *_ = made.arrives([(n,) for n in range(2)])
+    for row in range(2):
+        made.executor._process_rows(made.executor._batch, row, row + 1)
+        if component is AutoUnsendable:
+            made.executor.acking.ack_processed(made.executor._batch, row, row + 1)
+    made.executor.send()
+    said = [what for what, of, _ in made.edges() if of == root]
+    first = next(m for m in made.output.messages if m.header.kind == ACKS)
+    assert "fail" in said
+    assert first.frames[2], "the ack has left ahead of the fail"
