@@ -16,6 +16,7 @@ from ardea.metrics import Identity
 from ardea.metrics_manager.server import MetricsManager
 from ardea.metrics_manager.sinks import load_sinks
 from ardea.plan.definition import Definition
+from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.wire_pb2 import REFUSED, SUMMARY, Header, Refusal
 from ardea.state import Sight, Versioned, open_state, paths
 from ardea.state.records import Incarnations, decode
@@ -154,10 +155,13 @@ class MetricsManagerProcess:
             self._master = Dialled(self._context, self._identity, address, self._keys, holder(MASTER))
         head = Header(kind=SUMMARY, protocol=PROTOCOL).SerializeToString()
         self._master.send([head, self.manager.summary(self._admission)])
-        for head, *frames in self._master.receive(16):
-            if Header.FromString(head).kind == REFUSED:
-                refusal = Refusal.FromString(frames[0])
-                raise refused(refusal.code, refusal.message)
+        for frames in self._master.receive(16):
+            try:
+                if checked(frames).kind == REFUSED:
+                    refusal = Refusal.FromString(frames[1])
+                    raise refused(refusal.code, refusal.message)
+            except MalformedError:
+                self._socket.statistics.malformed += 1
 
     def _found_admissions(self, node: Versioned | None) -> None:
         if node is None:

@@ -225,6 +225,8 @@ def test_it_ends_for_good_when_the_master_refuses_its_version(manager, refusing,
     ((caller, frames),) = deadline(lambda: list(refusing.receive(1)), "a summary")
     assert Header.FromString(frames[0]).protocol == PROTOCOL
     refusal = Refusal(code="OTHER_VERSION", message="the master speaks another", definite=True)
+    refusing.send(caller, [b"\xff"])  # no header: dropped
+    refusing.send(caller, [Header(kind=REFUSED).SerializeToString()])  # without its reason: dropped, too
     refusing.send(caller, [Header(kind=REFUSED).SerializeToString(), refusal.SerializeToString()])
     turns = itertools.count(102.0)
 
@@ -235,6 +237,7 @@ def test_it_ends_for_good_when_the_master_refuses_its_version(manager, refusing,
         return True
 
     deadline(turn, "it has heard that")
+    assert manager._socket.statistics.malformed == 2
 
 
 def test_bytes_that_are_no_message_are_counted(manager, deadline):
