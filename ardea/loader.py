@@ -60,13 +60,15 @@ def load(target: str, code: Code | None = None) -> type[Topology]:
 
 def kept(target: str) -> Code:
     """The code of a topology that this process has loaded, to be kept as it is now."""
-    root, name = _named(_split(target)[0].resolve())
+    path = _split(target)[0].resolve()
+    root, name = _named(path)
     files = {
         module: Path(file)
         for module, loaded in sys.modules.copy().items()
         if (file := getattr(loaded, "__file__", None)) and _is_the_authors(file) and module != "__main__"
     }
-    return Code.of(name, root, {n: p for n, p in files.items() if p.suffix == ".py" and p.is_relative_to(root)})
+    own = {n: p for n, p in files.items() if p.suffix == ".py" and p.is_relative_to(root)}
+    return Code.of(name, root, {**own, name: path})  # that of an installed package, too
 
 
 def _split(target: str) -> tuple[Path, str | None]:

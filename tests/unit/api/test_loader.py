@@ -342,3 +342,12 @@ def test_code_is_called_by_what_is_in_it(submitted, write, tmp_path):
     assert kept(str(file)).digest != code.digest
     assert Code.read(tmp_path, "0") is None
     assert Code.read(tmp_path, "") is None
+
+
+def test_the_file_of_a_topology_is_kept_where_it_is_installed(tmp_path, monkeypatch):
+    monkeypatch.setattr("ardea.loader._PYTHONS", (tmp_path,))
+    monkeypatch.setattr("sys.path", list(sys.path))
+    file = tmp_path / "installed_words.py"
+    file.write_text("from ardea import Topology\n\nclass Words(Topology): pass\n")
+    load(str(file))
+    assert kept(str(file)).path == file
