@@ -103,7 +103,7 @@ class StreamManager(Members):
             self._met(link, header, Hello.FromString(frames[0]))
             return
         if header.kind == REFUSED:
-            self._refused(link, Refusal.FromString(frames[0]))
+            self._refused(link, header, Refusal.FromString(frames[0]))
             return
         if not link.accept(lane, header, sum(map(len, frames))):
             if header.kind == HEARTBEAT and header.receiver != self.me:
@@ -300,9 +300,13 @@ class StreamManager(Members):
         if header.receiver != self.me:
             self._hello(link)
 
-    def _refused(self, link: Link, refusal: Refusal) -> None:
-        """By a manager, for its version.  If it works by another plan, one of the two is about to get the other's."""
-        if refusal.code == "OTHER_VERSION" and self.peers.get(link.key) is link:
+    def _refused(self, link: Link, header: Header, refusal: Refusal) -> None:
+        """By a manager, for its version.  If it works by another plan, one of the two is about to get the other's.
+
+        A refusal of this container's former life, which may have been of another version, is not this one's.
+        """
+        is_mine = header.receiver == self.me and self.peers.get(link.key) is link
+        if refusal.code == "OTHER_VERSION" and is_mine:
             raise OtherVersion(refusal.code, f"{link.name} refuses this manager: {refusal.message}")
 
     def _told(self, link: Link, lives: Mapping[int, int]) -> None:

@@ -125,8 +125,10 @@ def test_who_speaks_the_same_protocol_is_met(manager, sent):
 def test_a_manager_that_is_refused_for_its_version_ends_definitely(manager):
     (link,) = manager.peers.values()
     body = Refusal(code="OTHER_VERSION", message="one speaks 3, one 2", definite=True).SerializeToString()
+    former = Header(kind=REFUSED, sender=3, receiver=manager.me - 1)
+    manager.received(link, Lane.CONTROL, former, [body], 0.0)  # this container's former life was refused
     with pytest.raises(OtherVersion, match="manager 2 refuses this manager: one speaks 3, one 2") as refusal:
-        manager.received(link, Lane.CONTROL, Header(kind=REFUSED, sender=3), [body], 0.0)
+        manager.received(link, Lane.CONTROL, Header(kind=REFUSED, sender=3, receiver=manager.me), [body], 0.0)
     assert refusal.value.exit_code is ExitCode.PERMANENT
 
 
@@ -140,7 +142,7 @@ def test_a_manager_of_another_plan_is_waited_for(manager):
 def test_no_task_ends_its_manager(manager):
     link = manager.instances[1]
     body = Refusal(code="OTHER_VERSION", message="one speaks 3, one 2", definite=True).SerializeToString()
-    manager.received(link, Lane.CONTROL, Header(kind=REFUSED, sender=3), [body], 0.0)
+    manager.received(link, Lane.CONTROL, Header(kind=REFUSED, sender=3, receiver=manager.me), [body], 0.0)
 
 
 def test_what_a_refusal_means_to_who_is_refused():
