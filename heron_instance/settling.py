@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, cast
 
 from ardea.component import Spout, overrides
+from ardea.heron_instance.buffers import StreamBuffer
 from ardea.heron_instance.congestion import CongestionWindow
 from ardea.heron_instance.environment import Environment
 from ardea.heron_instance.executor import Executor
@@ -33,6 +35,7 @@ class Settling(Executor):
         self._hooks: Hooks | None = None
         self._resting = False  # finish() was called
         self._reopened = False  # it was, and a delivered fail has ended that rest
+        self._left: list[Any] = []  # without acking: ids of rows that left before ack() heard of them
         self._given_up = 0
         self._obeyed = 0  # the newest order to hold or to resume
         self._leaving = False  # on hold for good: its own rows are sent again until it is empty
@@ -78,6 +81,21 @@ class Settling(Executor):
             ack = self.spout.ack
             for tup_id in plain(ids):
                 ack(tup_id)
+
+    def _ack_at_once(self) -> None:
+        """At most once: acked as it is emitted."""
+        self._take_ids(self.outlet.buffers.values())
+        ids, self._left = self._left, []
+        self.instruments.acked.value += len(ids)
+        if self._tells_ack and ids:
+            self.tell_acked(ids)
+
+    def _take_ids(self, buffers: Iterable[StreamBuffer]) -> None:
+        for buffer in buffers:
+            marks = buffer.marks if buffer.origin is None else plain(buffer.origin.ids)
+            self._left += [mark for mark in marks if mark is not None]
+            buffer.marks[:] = [None] * len(buffer.marks)
+            buffer.origin = None
 
     def _lost(self, roots: U64, now: float) -> None:
         """All at once, mostly, and all will be sent again: whoever came instead may be slower."""

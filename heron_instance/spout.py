@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from threading import get_ident
 from typing import Any
@@ -46,7 +46,6 @@ class SpoutExecutor(Settling):
         self._per_call = math.inf  # unknown: the first turn is one call
         self._emitted_at = env.clock()
         self._replaying = False
-        self._left: list[Any] = []  # without acking: ids of rows that left before ack() heard of them
         self._stop_asking: Callable[[], None]
         self._ask, self._bind = self._install()
 
@@ -276,6 +275,7 @@ class SpoutExecutor(Settling):
         budget = min(self._budget(now), waiting + int(0.002 / self._per_call) + 1)
         if budget <= waiting:
             return self._full(now)
+        before = self.outlet.emitted
         with self.user_code:
             calls = self._ask(budget)
         ended = self.clock()
@@ -287,7 +287,7 @@ class SpoutExecutor(Settling):
             self.instruments.next_tuple.observe(per_call, count)
             self.instruments.busy.value += ended - now
         self._last_idle = ended
-        if calls > 0:
+        if calls > 0 and (self.outlet.emitted != before or self._resting):
             self._wait = 0.0
             return ended
         # Nothing emitted: sleep a little, and longer each time; the longer the silence, the less a little more matters.
@@ -296,21 +296,6 @@ class SpoutExecutor(Settling):
         self._wait = min(max(self._wait * 2, FIRST_WAIT), longest)
         self._next_call = ended + self._wait
         return self._next_call
-
-    def _ack_at_once(self) -> None:
-        """At most once: acked as it is emitted."""
-        self._take_ids(self.outlet.buffers.values())
-        ids, self._left = self._left, []
-        self.instruments.acked.value += len(ids)
-        if self._tells_ack and ids:
-            self.tell_acked(ids)
-
-    def _take_ids(self, buffers: Iterable[StreamBuffer]) -> None:
-        for buffer in buffers:
-            marks = buffer.marks if buffer.origin is None else plain(buffer.origin.ids)
-            self._left += [mark for mark in marks if mark is not None]
-            buffer.marks[:] = [None] * len(buffer.marks)
-            buffer.origin = None
 
     def _send_again(self, now: float) -> float:
         """Rows whose back-off is over."""
@@ -382,7 +367,15 @@ class SpoutExecutor(Settling):
         waiting = self.outlet.waiting
         if not waiting or waiting > self.trees_open.room or not self.may_send_inside:
             return False
-        self.send_rows(None if self.only is None else self.only.part(len(self.only.marks)))
+        if self.only is None:
+            self.send_rows()
+            return True
+        known = len(self._left)
+        try:
+            self.send_rows(self.only.part(len(self.only.marks)))
+        except BaseException:
+            del self._left[known:]  # these rows wait, and so do their ids
+            raise
         return True
 
     def hurry(self) -> None:

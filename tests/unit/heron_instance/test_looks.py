@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ardea import Bolt, CustomStreamGrouping, Grouping, Stream, Topology
+from ardea import Bolt, CustomStreamGrouping, Grouping, Spout, Stream, Topology
 from ardea.protocol.wire_pb2 import ACKS
 from ardea.testing import CollectBolt
 from tests.unit.heron_instance.bench import Bench
@@ -97,3 +97,43 @@ def test_a_tuple_fails_no_later_than_it_is_acked_where_a_row_of_it_cannot_be_sen
     first = next(m for m in made.output.messages if m.header.kind == ACKS)
     assert "fail" in said
     assert first.frames[2], "the ack has left ahead of the fail"
+
+
+class HearsAcks(Spout):
+    outputs = ["n"]
+
+    def next_tuple(self):
+        if not self.heard:
+            self.emit([1], 1)
+            self.bench.passes(1.0)
+
+    def ack(self, tup_id):
+        self.heard.append(tup_id)
+
+
+def test_an_untracked_spout_hears_one_ack_of_a_row_whose_grouping_raises():
+    made = grouped(HearsAcks, **{"topology.acker.executors": 0})
+    made.component.heard = []
+    made.turn()
+    made.turn()
+    assert made.component.heard == [1]
+    assert made.executor.instruments.acked.value == 1
+
+
+class Waits(Spout):
+    """Asks somebody who has nothing, and takes a while to say so."""
+
+    outputs = ["n"]
+
+    def next_tuple(self):
+        self.bench.passes(0.05)
+
+
+def test_a_long_call_that_emits_nothing_is_followed_by_a_pause():
+    made = bench(Waits)
+    pauses = []
+    for _ in range(4):
+        wake = made.turn()
+        pauses.append(round(wake - made.now, 6))
+        made.now = wake
+    assert pauses == [0.001, 0.002, 0.004, 0.008]
