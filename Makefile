@@ -26,7 +26,7 @@ test: style types layers generated unit processes ## lint, types, layers, unit t
 test-all: ALL := --all
 test-all: style types layers generated unit processes ## the same with every test, and every example of hypothesis
 
-check: style types layers generated unit ## the quick part of the tests, two minutes
+check: style types layers generated unit ## the quick part of the tests, three minutes
 
 format: .venv/.installed ## format the code and apply ruff's safe fixes
 	$(BIN)/ruff format .

@@ -27,7 +27,7 @@ def protocol_differs(me: str, peer: str, number: int, advice: str = ONE_VERSION)
 def format_differs(topology: str, number: int, writer: str = "another version of Ardea") -> str:
     """What is to be said of a topology in the format ``number``; empty: it is this version's.
 
-    ``writer``: who has submitted it.
+    ``writer``: the version that submitted it.
     """
     if number == FORMAT:
         return ""

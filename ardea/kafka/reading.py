@@ -231,7 +231,7 @@ class RecordSpout(Spout):
             if self.source.undecodable == "fail":
                 raise unread from error
             self._skipped.incr()
-            self._connection.quiet.say(logging.ERROR, (place, type(error)), f"{unread}; reading goes on behind it")
+            self._connection.quiet.say(logging.ERROR, (place, type(error)), f"{unread}; reading goes on after it")
             if self.source.undecodable == "emit":
                 self.emit(unfit_row(place, message, error, self._most_bytes), (place, offset), UNDECODABLE)
                 marks.read([offset])

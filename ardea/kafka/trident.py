@@ -275,7 +275,7 @@ class KafkaTridentSpout(PartitionedSpout):
         if self._undecodable == "fail":
             self._end_task(unread)
         self._skipped.incr()
-        self._connection.quiet.say(logging.ERROR, (place, type(error)), f"{unread}; reading goes on behind it")
+        self._connection.quiet.say(logging.ERROR, (place, type(error)), f"{unread}; reading goes on after it")
         if self._undecodable == "emit":
             collector.emit((*[None] * self._width, list(unfit_row(place, message, error, self._most_bytes))))
 

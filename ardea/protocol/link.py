@@ -87,7 +87,7 @@ class Link:
         self._transmit(lane, [self._stamp(header), *frames], 0)
 
     def refuse(self, incarnation: int, refusal: Refusal) -> None:
-        """Tells who has called as ``incarnation``, and is not met; whom this link has met stays its peer."""
+        """Sends a refusal to the caller ``incarnation``, which is not met; this link keeps its peer."""
         met, self.peer = self.peer, incarnation
         self.signal(Header(kind=REFUSED), [refusal.SerializeToString()])
         self.peer = met
