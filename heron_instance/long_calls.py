@@ -3,12 +3,14 @@
 The executor thread holds the lock of its task's state at all times but those that it spends in user code.  Only the
 plainest emit does without the lock: it appends to lists, from which the sender therefore takes nothing.  The sender
 notes how many rows have left, and the executor removes these when the call returns.
+
+The sender sleeps until a call is long.  The gateway finds out: it wakes for each message anyway, and for a look where
+none comes.
 """
 
 from __future__ import annotations
 
 import math
-import queue
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -18,7 +20,7 @@ from ardea.config import Settings
 from ardea.heron_instance.flushing import Flushing
 
 EVERY = 0.025
-"""Seconds between two looks: each takes the interpreter from the executor for a moment."""
+"""Seconds between two looks: each takes the interpreter from the executor for a moment, and costs a busy one more."""
 
 
 class Bell(Protocol):
@@ -50,8 +52,9 @@ class UserCode:
         task = self._task
         self._outer.append(task.since)
         task.since = since = task.clock()
+        task.calls += 1
         task.lock.release()
-        if task.bell.next_look > since + task.slice:
+        if task.bell.next_look > since + EVERY:
             task.bell.ring()
 
     def __exit__(self, *_: object) -> None:
@@ -71,6 +74,7 @@ class Interruptible(ABC):
         self.lock.acquire()
         self.user_code = UserCode(self)
         self.since = math.inf  # when the present call of user code began
+        self.calls = 0
         self._hurried = -math.inf  # the turn that began then ends with its present call
         self.bell: Bell = Unattended()
         self.turns = 0  # grows with each return from user code, and while a long call emits
@@ -79,12 +83,12 @@ class Interruptible(ABC):
     def look(self, now: float) -> float:
         """Ends the turn that takes longer than a slice, then sends what waits; returns when to look again.
 
-        From another thread than the executor's; infinity: not before the bell is rung.  Nothing is sent at the first
-        look: calls that are short return by then, and the executor sends more at once.
+        From another thread than the executor's; infinity: no call is long.  Nothing is sent at the first look: calls
+        that are short return by then, and the executor sends more at once.
         """
-        if self.since == math.inf:
+        if now < self.since + self.slice:
             return math.inf
-        if now >= self.since + self.slice and self.lock.acquire(blocking=False):
+        if self.lock.acquire(blocking=False):
             try:
                 if self._hurried == self.since:
                     self._send_late(now)
@@ -126,48 +130,58 @@ class Interruptible(ABC):
 
 
 class Sender:
-    """The thread that looks."""
+    """The thread that looks at a long call until it returns."""
 
-    def __init__(self, look: Callable[[float], float], clock: Callable[[], float], slice_: float, name: str) -> None:
-        self.next_look = -math.inf
-        self._look, self._clock, self._slice = look, clock, slice_
-        self._bell: queue.SimpleQueue[bool] = queue.SimpleQueue()
-        self._over = False
+    def __init__(self, look: Callable[[float], float], clock: Callable[[], float], name: str) -> None:
+        self._look, self._clock = look, clock
+        self._asked, self._over = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"sender {name}", daemon=True)
 
     def start(self) -> None:
         """Once."""
         self._thread.start()
 
-    def ring(self) -> None:
-        """From the executor thread: a call begins, and nobody would look at it in time."""
-        self.next_look = self._clock() + self._slice
-        self._bell.put(True)
+    def ask(self) -> None:
+        """From any thread: a call is long."""
+        if not self._asked.is_set():
+            self._asked.set()
 
     def stop(self, within: float) -> None:
         """The process ends."""
-        self._over = True
-        self._bell.put(True)
+        self._over.set()
+        self._asked.set()
         self._thread.join(within)
 
     def _run(self) -> None:
-        missed = False  # a busy executor is between two calls now and then: it need not ring for that
-        while not self._over:
-            self.next_look = math.inf  # ahead of the look: a call that this one misses rings
-            at = self._look(self._clock())
-            if at < math.inf:
-                missed = False
-            elif missed:
-                self._bell.get()
-                missed, at = False, self._clock() + self._slice
-            else:
-                missed, at = True, self._clock() + EVERY
-            self.next_look = at
-            self._sleep(at)
+        while self._asked.wait() and not self._over.is_set():
+            self._asked.clear()
+            while (at := self._look(self._clock())) < math.inf:
+                if self._over.wait(max(0.0, at - self._clock())):
+                    return
 
-    def _sleep(self, until: float) -> None:
-        while not self._over and (left := until - self._clock()) > 0:
-            try:
-                self._bell.get(timeout=left)
-            except queue.Empty:
-                return
+
+class Lookout:
+    """The gateway's part: whether a call is long, seen whenever it wakes, for messages most of the time."""
+
+    def __init__(self, task: Interruptible, sender: Sender, wake: Callable[[], None]) -> None:
+        self.next_look = math.inf
+        self.rung = False  # the gateway must not sleep before it has looked
+        self._task, self._sender, self._wake = task, sender, wake
+        self._calls = 0
+
+    def ring(self) -> None:
+        """From the executor thread: a call begins, and the gateway would not look at it in time."""
+        self.rung = True
+        self._wake()
+
+    def look(self, now: float) -> float:
+        """Asks the sender where a call is long; returns when to look again."""
+        task = self._task
+        self.rung = False
+        self.next_look = math.inf  # ahead of what follows: a call that it misses rings
+        calls, self._calls = self._calls, task.calls
+        if now >= task.since + task.slice:
+            self._sender.ask()
+        elif task.since < math.inf or task.calls != calls:
+            self.next_look = now + EVERY  # a busy executor is between two calls now and then: it need not ring for that
+        return self.next_look

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import math
 import os
 import signal
 import threading
@@ -29,7 +30,7 @@ from ardea.heron_instance.environment import Environment, Item, Stopping
 from ardea.heron_instance.executor import Executor
 from ardea.heron_instance.gateway import Gateway, Room
 from ardea.heron_instance.instruments import Instruments
-from ardea.heron_instance.long_calls import Sender
+from ardea.heron_instance.long_calls import Lookout, Sender
 from ardea.heron_instance.outlet import OutMessage
 from ardea.heron_instance.queues import BoundedQueue
 from ardea.heron_instance.spout import SpoutExecutor
@@ -106,6 +107,7 @@ class InstanceProcess:
         self.room = Room()
         self.executor: Executor | None = None
         self._sender: Sender | None = None
+        self._lookout: Lookout | None = None
         self._wants_room = False
         self._turns = -1
         self._epoch = definition.epoch
@@ -181,14 +183,15 @@ class InstanceProcess:
         next_second = due = time.monotonic()
         while not self.stopping:
             pause = min(1.0, max(0.0, due - time.monotonic()))
-            ready = self.poller.wait(pause, lambda: not self.outbox.empty or self.stopping)
+            ready = self.poller.wait(pause, self._has_work)
             now = time.monotonic()
             for lane, dialled in self._lanes.items():
                 for frames in dialled.receive(MESSAGES_A_ROUND) if dialled in ready else ():
                     self._received(lane, frames, now)
             while (message := self.outbox.take()) is not None:
                 self.gateway.offer(message)
-            due = min(self.gateway.tick(now), next_second)
+            look = math.inf if self._lookout is None else self._lookout.look(now)
+            due = min(self.gateway.tick(now), next_second, look)
             self.room.notify()
             if self._wants_room and not (self.gateway.held or self.outbox.full):
                 self._wants_room = False
@@ -200,6 +203,9 @@ class InstanceProcess:
             if self._thread is not None and not self._thread.is_alive():
                 break
         return self._end()
+
+    def _has_work(self) -> bool:
+        return not self.outbox.empty or self.stopping or (self._lookout is not None and self._lookout.rung)
 
     def _received(self, lane: Lane, message: Message, now: float) -> None:
         try:
@@ -303,7 +309,8 @@ class InstanceProcess:
             executor = self.executor = self._make_executor(plan)
             executor.learn(message.tasks)
             executor.thread = threading.get_ident()
-            executor.bell = self._sender = Sender(executor.look, executor.clock, executor.slice, self.name)
+            self._sender = Sender(executor.look, executor.clock, self.name)
+            executor.bell = self._lookout = Lookout(executor, self._sender, self.poller.wake)
             self._sender.start()
             executor.set_active(active=message.active)
             executor.report()

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea import Bolt, CustomStreamGrouping, Grouping, Spout, Stream, Topology
-from ardea.heron_instance.long_calls import EVERY, Sender
+from ardea.heron_instance.long_calls import EVERY, Lookout, Sender
 from ardea.testing import CollectBolt, RowsSpout, run
 from tests.unit.heron_instance.bench import Bench
 
@@ -106,7 +106,7 @@ def test_when_somebody_looks_again():
     made = bench(Slow)
     assert made.executor.look(made.now) == math.inf  # in no call
     with made.executor.user_code:
-        assert made.executor.look(made.now) == made.now + EVERY
+        assert made.executor.look(made.now) == math.inf  # which is short so far
         assert made.passes(1.0) == made.now + EVERY
     assert made.executor.look(made.now) == math.inf
 
@@ -357,8 +357,8 @@ def assert_complete(events, roots):
 # --- the thread ---------------------------------------------------------------------------------------------------
 
 
-def test_the_sender_sleeps_until_a_call_begins_and_then_looks_in_time(deadline):
-    answers = [math.inf, math.inf, 2.0, 3.0, math.inf, math.inf]
+def test_the_sender_sleeps_until_a_call_is_long_and_then_looks_until_it_is_over(deadline):
+    answers = [0.0, 2.0, math.inf, math.inf]
     looked = []
 
     def look(now):
@@ -371,13 +371,74 @@ def test_the_sender_sleeps_until_a_call_begins_and_then_looks_in_time(deadline):
         now[0] += 0.5
         return now[0]
 
-    sender = Sender(look, clock, 0.01, "made-0")
+    sender = Sender(look, clock, "made-0")
     sender.start()
-    deadline(lambda: len(looked) == 2 and sender.next_look == math.inf, "it has found no call, twice")
-    sender.ring()
-    deadline(lambda: len(looked) == len(answers), "it has looked again, and again when it had said")
+    assert looked == []
+    sender.ask()
+    deadline(lambda: len(looked) == 3, "it has looked again, and when it had said")
+    sender.ask()
+    deadline(lambda: len(looked) == 4, "it looks at the next long call")
     sender.stop(20)
     assert not sender._thread.is_alive()
+
+
+class Asked:
+    """Counts what the lookout asks of the sender."""
+
+    times = 0
+
+    def ask(self):
+        self.times += 1
+
+
+@pytest.fixture
+def lookout():
+    made = bench(Slow)
+    made.woken = 0
+
+    def wake():
+        made.woken += 1
+
+    made.asked = Asked()
+    made.executor.bell = made.lookout = Lookout(made.executor, made.asked, wake)
+    return made
+
+
+def call(made, seconds):
+    with made.executor.user_code:
+        made.now += seconds
+
+
+def test_a_call_that_nobody_would_look_at_in_time_wakes_the_gateway_and_later_ones_do_not(lookout):
+    assert lookout.lookout.look(lookout.now) == math.inf
+    call(lookout, 0.001)
+    assert (lookout.woken, lookout.lookout.rung) == (1, True)
+    assert lookout.lookout.look(lookout.now) == lookout.now + EVERY
+    assert not lookout.lookout.rung
+    for _ in range(10):
+        call(lookout, 0.001)
+    assert lookout.woken == 1
+    lookout.now += EVERY
+    assert lookout.lookout.look(lookout.now) == lookout.now + EVERY, "there were calls"
+    lookout.now += EVERY
+    assert lookout.lookout.look(lookout.now) == math.inf
+    call(lookout, 0.001)
+    assert lookout.woken == 2
+    assert lookout.asked.times == 0
+
+
+def test_the_gateway_asks_the_sender_once_a_call_is_long_and_has_done_with_it(lookout):
+    with lookout.executor.user_code:
+        lookout.now += 0.001
+        assert lookout.lookout.look(lookout.now) == lookout.now + EVERY
+        lookout.now += EVERY
+        assert lookout.lookout.look(lookout.now) == math.inf
+        assert lookout.asked.times == 1
+    call(lookout, 0.001)
+    assert lookout.woken == 2, "the next call needs somebody who looks"
+    call(lookout, 1.0)
+    assert lookout.lookout.look(lookout.now) < math.inf
+    assert lookout.asked.times == 1, "what was long is over"
 
 
 # --- a simulated cluster ------------------------------------------------------------------------------------------
