@@ -8,7 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 BIN := .venv/bin
 PHASE := @scripts/phase.sh
-PYTEST := $(BIN)/python -m pytest --durations=10
+PYTEST := $(BIN)/python -m pytest --durations=25
 AT_A_TIME := 3# tests of real processes: most of their time they wait
 SERVERS ?= /dev/null# a shell script that waits for servers of the tests, and exports where they are
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import tarfile
+import tomllib
 from io import BytesIO
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
-COMMIT = "72bfe26"
+COMMIT, VERSION = "72bfe26", "0.1.0.dev0"
 BOTH = "(format 1), and this is Ardea"
 """What every verb says of a topology that this version has submitted."""
 
@@ -22,4 +23,18 @@ def unpacked(folder: Path) -> Path:
         pytest.skip(f"commit {COMMIT} is not here: {archived.stderr.decode().strip()}")
     with tarfile.open(fileobj=BytesIO(archived.stdout)) as files:
         files.extractall(folder, filter="data")
+    _announced(folder)
     return folder
+
+
+def _announced(folder: Path) -> None:
+    """Its own entry points count where the folder is in PYTHONPATH, not those of the version that is installed."""
+    project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
+    told = folder / f"ardea-{VERSION}.dist-info"
+    told.mkdir()
+    (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: ardea\nVersion: {VERSION}\n")
+    groups = (
+        f"[{group}]\n" + "".join(f"{name} = {target}\n" for name, target in entries.items())
+        for group, entries in {**project["entry-points"], "console_scripts": project["scripts"]}.items()
+    )
+    (told / "entry_points.txt").write_text("\n".join(groups))

@@ -20,7 +20,7 @@ from ardea.testing import Cluster, CollectBolt, RowsSpout
 from ardea.testing.kit import Schedule, Targets
 from tests.process.engine.running import size
 
-SEEDS = size(1_000, 100_000)
+SEEDS = size(300, 100_000, whole=1_000)
 FAULTS = 10
 SECONDS = 2.0
 ROWS = 40

@@ -172,7 +172,7 @@ def test_a_task_that_takes_too_much_memory_dies_alone(space, image_name):
 @pytest.mark.soak
 def test_a_pod_lost_again_and_again_is_whole_each_time(space, image_name, servers):
     with counted(space, image_name) as topology:
-        for number in range(size(4, 10)):
+        for number in range(size(2, 10, whole=4)):
             topology.whole(replaced(space, 2, evicted=number % 2 == 1))
         for _ in range(ROUNDS):
             lose_zookeeper(servers, topology)

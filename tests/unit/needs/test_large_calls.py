@@ -9,7 +9,7 @@ from ardea.testing import Cluster, CollectBolt, RowsSpout, run
 
 from .parts import executor_of, numbers
 
-containers = pytest.mark.parametrize("containers", [1, 2])
+containers = pytest.mark.parametrize("containers", [2, 1])
 
 
 class Watched:
@@ -40,6 +40,7 @@ def watch(cluster, name):
 
 
 @pytest.mark.thorough
+@pytest.mark.sampled(2)
 @containers
 def test_a_hundred_thousand_rows_from_one_next_tuple(containers):
     """Every tenth is tracked; at most four batches wait at any time; all arrive, in order."""

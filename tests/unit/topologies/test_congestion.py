@@ -66,6 +66,7 @@ def none(**expected):
 
 
 @pytest.mark.thorough
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("cost", "containers"), [(0.002, 2), (0.02, 1), (0.02, 2), (0.1, 1), (0.1, 2)])
 def test_nothing_times_out_behind_a_slow_bolt_and_that_is_never_idle(cost, containers):
     costs = {"spout": QUICK, "quick": QUICK, "slow": cost}

@@ -52,6 +52,7 @@ def arrived(result, component):
 
 
 @pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("burst", "containers"), [(1, 1), (1, 2), (10, 2), (100, 1), (100, 2), (1000, 1), (1000, 2), (10_000, 2)]
 )
@@ -63,6 +64,7 @@ def test_alternating_streams(burst, containers):
 
 
 @pytest.mark.thorough
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("period", [7, 2_500, 10_000])
 def test_ten_thousand_rows_in_one_flush(period, monkeypatch):
     """As many as the largest batch may have here; by default a call is cut at 4,000 of a stream."""
@@ -79,6 +81,7 @@ def test_ten_thousand_rows_in_one_flush(period, monkeypatch):
 
 
 @pytest.mark.sampled(3)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("burst", "period"), [(1, 1), (100, 2), (5000, 40)])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_link_is_cut_and_made_again(burst, period, seed):
@@ -98,6 +101,7 @@ def test_a_link_is_cut_and_made_again(burst, period, seed):
     assert arrived(result, "sink") == list(range(total))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_lossy_link(seed):
