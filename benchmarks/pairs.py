@@ -69,14 +69,17 @@ def checkout(commit: str) -> Path:
 
 
 def rounds(against: Path, arguments: Sequence[str], count: int) -> list[Compared]:
-    """Runs the benchmark with these arguments so often in each tree; who begins changes every round."""
+    """Runs the benchmark with these arguments so often in each tree; who begins changes every round.
+
+    Figures that are 0 somewhere, as the words of a topology that does nothing, have no ratio and are left out.
+    """
     ours: list[dict[str, float]] = []
     theirs: list[dict[str, float]] = []
     for number in range(count):
         turns = [(ROOT, ours), (against, theirs)]
         for folder, found in turns if number % 2 == 0 else reversed(turns):
             found.append(dict(figures(_run(folder, arguments))))
-    names = [name for name in ours[0] if all(name in found for found in (*ours, *theirs))]
+    names = [name for name in ours[0] if all(found.get(name, 0.0) > 0.0 for found in (*ours, *theirs))]
     return [compared(name, [each[name] for each in ours], [each[name] for each in theirs]) for name in names]
 
 
