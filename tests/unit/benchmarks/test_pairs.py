@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.pairs import checkout, compared, figures, interval
+from benchmarks import pairs
+from benchmarks.pairs import checkout, compared, figures, interval, rounds
 from benchmarks.results import BenchmarkError
 
 DOCUMENT = {
@@ -33,6 +34,12 @@ def test_figures_stand_by_their_place_and_what_a_case_asks_for_is_none():
 def test_more_than_one_is_better_whatever_is_measured():
     assert compared("words_per_second", [3.0, 3.0], [2.0, 2.0]).median == 1.5
     assert compared("use.spout.mib_median", [2.0, 2.0], [3.0, 3.0]).median == 1.5
+
+
+def test_a_figure_that_is_0_somewhere_is_left_out(monkeypatch, tmp_path):
+    runs = iter([{"seconds": 2, "words_per_second": 0}, {"seconds": 3, "words_per_second": 5}])
+    monkeypatch.setattr(pairs, "_run", lambda *_: next(runs))
+    assert [(found.figure, found.median) for found in rounds(tmp_path, ["idle"], 1)] == [("seconds", 1.5)]
 
 
 @given(st.lists(st.floats(0.5, 2), min_size=1, max_size=12))

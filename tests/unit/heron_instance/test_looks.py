@@ -121,7 +121,7 @@ def test_an_untracked_spout_hears_one_ack_of_a_row_whose_grouping_raises():
 
 
 class Waits(Spout):
-    """Asks somebody who has nothing, and takes a while to say so."""
+    """Its source is empty, and each call finds that out in 50 ms."""
 
     outputs = ["n"]
 
