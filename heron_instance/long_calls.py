@@ -174,14 +174,17 @@ class Lookout:
         self.rung = True
         self._wake()
 
-    def look(self, now: float) -> float:
-        """Asks the sender where a call is long; returns when to look again."""
+    def look(self, now: float, *, begins: bool) -> float:
+        """Asks the sender where a call is long; returns when to look again.
+
+        ``begins``: the executor has something to do, and need not ring for the call in which it does so.
+        """
         task = self._task
         self.rung = False
         self.next_look = math.inf  # ahead of what follows: a call that it misses rings
         calls, self._calls = self._calls, task.calls
         if now >= task.since + task.slice:
             self._sender.ask()
-        elif task.since < math.inf or task.calls != calls:
+        elif begins or task.since < math.inf or task.calls != calls:
             self.next_look = now + EVERY  # a busy executor is between two calls now and then: it need not ring for that
         return self.next_look

@@ -190,7 +190,7 @@ class InstanceProcess:
                     self._received(lane, frames, now)
             while (message := self.outbox.take()) is not None:
                 self.gateway.offer(message)
-            look = math.inf if self._lookout is None else self._lookout.look(now)
+            look = math.inf if self._lookout is None else self._lookout.look(now, begins=not self.inbox.empty)
             due = min(self.gateway.tick(now), next_second, look)
             self.room.notify()
             if self._wants_room and not (self.gateway.held or self.outbox.full):

@@ -410,34 +410,40 @@ def call(made, seconds):
 
 
 def test_a_call_that_nobody_would_look_at_in_time_wakes_the_gateway_and_later_ones_do_not(lookout):
-    assert lookout.lookout.look(lookout.now) == math.inf
+    assert lookout.lookout.look(lookout.now, begins=False) == math.inf
     call(lookout, 0.001)
     assert (lookout.woken, lookout.lookout.rung) == (1, True)
-    assert lookout.lookout.look(lookout.now) == lookout.now + EVERY
+    assert lookout.lookout.look(lookout.now, begins=False) == lookout.now + EVERY
     assert not lookout.lookout.rung
     for _ in range(10):
         call(lookout, 0.001)
     assert lookout.woken == 1
     lookout.now += EVERY
-    assert lookout.lookout.look(lookout.now) == lookout.now + EVERY, "there were calls"
+    assert lookout.lookout.look(lookout.now, begins=False) == lookout.now + EVERY, "there were calls"
     lookout.now += EVERY
-    assert lookout.lookout.look(lookout.now) == math.inf
+    assert lookout.lookout.look(lookout.now, begins=False) == math.inf
     call(lookout, 0.001)
     assert lookout.woken == 2
     assert lookout.asked.times == 0
 
 
+def test_a_call_that_the_gateway_has_brought_about_does_not_ring(lookout):
+    assert lookout.lookout.look(lookout.now, begins=True) == lookout.now + EVERY
+    call(lookout, 0.001)
+    assert (lookout.woken, lookout.lookout.rung) == (0, False)
+
+
 def test_the_gateway_asks_the_sender_once_a_call_is_long_and_has_done_with_it(lookout):
     with lookout.executor.user_code:
         lookout.now += 0.001
-        assert lookout.lookout.look(lookout.now) == lookout.now + EVERY
+        assert lookout.lookout.look(lookout.now, begins=False) == lookout.now + EVERY
         lookout.now += EVERY
-        assert lookout.lookout.look(lookout.now) == math.inf
+        assert lookout.lookout.look(lookout.now, begins=False) == math.inf
         assert lookout.asked.times == 1
     call(lookout, 0.001)
     assert lookout.woken == 2, "the next call needs somebody who looks"
     call(lookout, 1.0)
-    assert lookout.lookout.look(lookout.now) < math.inf
+    assert lookout.lookout.look(lookout.now, begins=False) < math.inf
     assert lookout.asked.times == 1, "what was long is over"
 
 
