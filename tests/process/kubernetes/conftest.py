@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.process.kubernetes.releases import RELEASE, ROOT, install, namespace, remaining, run
-from tests.process.kubernetes.running import SMALL, first_node
+from tests.process.kubernetes.running import SMALL, Counted, counted, first_node
 from tests.process.waiting import eventually
 
 BUILT = "ardea:dev"
@@ -71,6 +71,14 @@ def other_space(image: list[str], servers: str) -> Iterator[str]:
     """One more, on the same ZooKeeper."""
     with _space(image, servers) as name:
         yield name
+
+
+@pytest.fixture(scope="session")
+def topology(image: list[str], image_name: str, servers: str) -> Iterator[Counted]:
+    """One under load, for all tests that leave it whole; after the last of them nothing that it has read is missing."""
+    with _space(image, servers) as name, counted(name, image_name) as running:
+        yield running
+        running.finish()
 
 
 @contextmanager

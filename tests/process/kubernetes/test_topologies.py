@@ -123,38 +123,36 @@ def test_a_python_that_differs_is_refused_before_anything_runs(space, tmp_path):
     ardea("kill", "Counted", space=space)
 
 
-def test_the_verbs_work_with_only_a_kubeconfig(space, image_name):
-    with counted(space, image_name) as topology:
-        assert described("Counted", space)["status"]["tasks"]["numbers-0"]["state"] == "ACTIVE"
-        assert "Counted" in ardea("list", space=space).stdout
-        assert "numbers-0" in ardea("top", "Counted", "--once", space=space).stdout
-        assert "granted" in ardea("doctor", space=space).stdout
-        ardea("deactivate", "Counted", space=space)
-        eventually(lambda: described("Counted", space)["state"] == "PAUSED", 30, "it is paused")
-        ardea("activate", "Counted", space=space)
-        assert "heron_instance" in ardea("debug", "Counted", "middle-0", "--stack", space=space).stdout
-        assert ardea("debug", "Counted", "middle", "--lines", "2", space=space).stdout.count("middle-") == 2
-        lives = {task: life(space, task) for task in ("middle:0", "middle:1")}
-        ardea("restart", "Counted", "--container", "1", space=space)
-        topology.works()
-        assert ardea("logs", "Counted", "numbers:0", space=space).stdout
-        assert {task: life(space, task) for task in lives} != lives
-        topology.finish()
+def test_the_verbs_work_with_only_a_kubeconfig(topology):
+    space = topology.space
+    assert described("Counted", space)["status"]["tasks"]["numbers-0"]["state"] == "ACTIVE"
+    assert "Counted" in ardea("list", space=space).stdout
+    assert "numbers-0" in ardea("top", "Counted", "--once", space=space).stdout
+    assert "granted" in ardea("doctor", space=space).stdout
+    ardea("deactivate", "Counted", space=space)
+    eventually(lambda: described("Counted", space)["state"] == "PAUSED", 30, "it is paused")
+    ardea("activate", "Counted", space=space)
+    assert "heron_instance" in ardea("debug", "Counted", "middle-0", "--stack", space=space).stdout
+    assert ardea("debug", "Counted", "middle", "--lines", "2", space=space).stdout.count("middle-") == 2
+    lives = {task: life(space, task) for task in ("middle:0", "middle:1")}
+    ardea("restart", "Counted", "--container", "1", space=space)
+    topology.whole()
+    assert ardea("logs", "Counted", "numbers:0", space=space).stdout
+    assert {task: life(space, task) for task in lives} != lives
 
 
 @pytest.mark.thorough
 @pytest.mark.soak
-def test_kill_9_inside_an_instance_loses_nothing(space, image_name):
-    with counted(space, image_name) as topology:
-        for component in size(("middle",), ("middle", "written", "numbers")) * ROUNDS:
-            task, called = f"{component}:0", f"{component}-0"
-            former = life(space, task)
-            pod = next(p for p in pods(space) if called in json.dumps(p["spec"]["containers"]))
-            since = time.monotonic()
-            signal_process(space, pod["metadata"]["name"], called)
-            eventually(lambda t=task, f=former: life(space, t) > f, WHOLE_WITHIN, f"{task} was started again")
-            topology.whole(since)
-        topology.finish()
+def test_kill_9_inside_an_instance_loses_nothing(topology):
+    space = topology.space
+    for component in size(("middle",), ("middle", "written", "numbers")) * ROUNDS:
+        task, called = f"{component}:0", f"{component}-0"
+        former = life(space, task)
+        pod = next(p for p in pods(space) if called in json.dumps(p["spec"]["containers"]))
+        since = time.monotonic()
+        signal_process(space, pod["metadata"]["name"], called)
+        eventually(lambda t=task, f=former: life(space, t) > f, WHOLE_WITHIN, f"{task} was started again")
+        topology.whole(since)
 
 
 @pytest.mark.thorough
@@ -170,13 +168,11 @@ def test_a_task_that_takes_too_much_memory_dies_alone(space, image_name):
 
 
 @pytest.mark.soak
-def test_a_pod_lost_again_and_again_is_whole_each_time(space, image_name, servers):
-    with counted(space, image_name) as topology:
-        for number in range(size(2, 10, whole=4)):
-            topology.whole(replaced(space, 2, evicted=number % 2 == 1))
-        for _ in range(ROUNDS):
-            lose_zookeeper(servers, topology)
-        topology.finish()
+def test_a_pod_lost_again_and_again_is_whole_each_time(topology, servers):
+    for number in range(size(2, 10, whole=4)):
+        topology.whole(replaced(topology.space, 2, evicted=number % 2 == 1))
+    for _ in range(ROUNDS):
+        lose_zookeeper(servers, topology)
 
 
 @pytest.mark.thorough
@@ -221,14 +217,13 @@ def uid_of(pod, where):
 
 
 @pytest.mark.thorough
-def test_a_standby_takes_over(space, image_name):
-    with counted(space, image_name) as topology:
-        term = described("Counted", space)["status"]["term"]
-        for pod in pods(space, "app.kubernetes.io/component=master")[:1]:
-            kubectl("delete", "pod", pod["metadata"]["name"], f"--namespace={space}", "--wait=false")
-        topology.works()
-        for pod in pods(space, "app.kubernetes.io/component=master")[:1]:
-            signal_process(space, pod["metadata"]["name"], "topology-master")
-        topology.whole()
-        assert described("Counted", space)["status"]["term"] > term
-        topology.finish()
+def test_a_standby_takes_over(topology):
+    space = topology.space
+    term = described("Counted", space)["status"]["term"]
+    for pod in pods(space, "app.kubernetes.io/component=master")[:1]:
+        kubectl("delete", "pod", pod["metadata"]["name"], f"--namespace={space}", "--wait=false")
+    topology.works()
+    for pod in pods(space, "app.kubernetes.io/component=master")[:1]:
+        signal_process(space, pod["metadata"]["name"], "topology-master")
+    topology.whole()
+    assert described("Counted", space)["status"]["term"] > term

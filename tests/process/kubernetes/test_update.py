@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.process.kubernetes.releases import needs_cluster, read
-from tests.process.kubernetes.running import COUNTED, ardea, counted, described, pods, signal_process
+from tests.process.kubernetes.running import COUNTED, ardea, described, pods, signal_process
 from tests.process.waiting import eventually
 
 pytestmark = [needs_cluster, pytest.mark.timeout(600)]
@@ -52,61 +52,57 @@ def update(space, *arguments, code=0):
     return ardea("update", "Counted", *arguments, space=space, code=code)
 
 
-def test_more_tasks_fewer_tasks_and_a_new_version(space, image_name, tmp_path):
+def test_more_tasks_fewer_tasks_and_a_new_version(topology, tmp_path):
+    space = topology.space
     before = ["container-1", "container-2", "master-1", "master-2"]
-    with counted(space, image_name) as topology:
-        first = settled(space, before)
-        update(space, "--component-parallelism", "middle:4")
-        more = settled(space, ["container-3", *before])
-        assert {job: more[job] for job in before} == first, "a pod was replaced although its tasks are the same"
-        assert tasks(space, "middle") == ["middle-0", "middle-1", "middle-2", "middle-3"]
-        assert "counted-key-3" in kept(space, "secrets", "key")
-        topology.works()
-        old = next(p for p in pods(space) if "middle-0" in json.dumps(p["spec"]["containers"]))
-        signal_process(space, old["metadata"]["name"], "middle-0")  # what it finds in its pod is the former plan
-        topology.whole()
-        update(space, "--component-parallelism", "middle:2")
-        assert settled(space, before) == first
-        assert "counted-key-3" not in kept(space, "secrets", "key")
-        topology.works()
+    first = settled(space, before)
+    update(space, "--component-parallelism", "middle:4")
+    more = settled(space, ["container-3", *before])
+    assert {job: more[job] for job in before} == first, "a pod was replaced although its tasks are the same"
+    assert tasks(space, "middle") == ["middle-0", "middle-1", "middle-2", "middle-3"]
+    assert "counted-key-3" in kept(space, "secrets", "key")
+    topology.works()
+    old = next(p for p in pods(space) if "middle-0" in json.dumps(p["spec"]["containers"]))
+    signal_process(space, old["metadata"]["name"], "middle-0")  # what it finds in its pod is the former plan
+    topology.whole()
+    update(space, "--component-parallelism", "middle:2")
+    assert settled(space, before) == first
+    assert "counted-key-3" not in kept(space, "secrets", "key")
+    topology.works()
 
-        newer = tmp_path / "counted.py"
-        newer.write_text(COUNTED.read_text().replace("self.emit(list(tup.values))", "self.emit([tup[0] + 0])"))
-        code = kept(space, "configmaps", "code")
-        update(space, newer, "--set", "topology.max.spout.pending=150")
-        newest = settled(space, before)
-        assert {job for job in before if newest[job] != first[job]} == {"container-1", "container-2"}
-        assert len(kept(space, "configmaps", "code")) == 1
-        assert kept(space, "configmaps", "code") != code
-        topology.works()
+    newer = tmp_path / "counted.py"
+    newer.write_text(COUNTED.read_text().replace("self.emit(list(tup.values))", "self.emit([tup[0] + 0])"))
+    code = kept(space, "configmaps", "code")
+    update(space, newer, "--set", "topology.max.spout.pending=150")
+    newest = settled(space, before)
+    assert {job for job in before if newest[job] != first[job]} == {"container-1", "container-2"}
+    assert len(kept(space, "configmaps", "code")) == 1
+    assert kept(space, "configmaps", "code") != code
+    topology.works()
 
-        with ThreadPoolExecutor() as pool:
-            ends = list(pool.map(lambda wanted: update(space, "--component-parallelism", wanted, code=None), RACE))
-        codes = [end.returncode for end in ends]
-        assert sorted(codes) in ([0, 1], [0, 7]), [end.stderr for end in ends]
-        won = int(RACE[codes.index(0)].partition(":")[2])
-        assert tasks(space, "middle") == [f"middle-{index}" for index in range(won)]
-        containers = sorted({pod["metadata"]["labels"]["ardea.dev/container"] for pod in pods(space)})
-        assert kept(space, "secrets", "key") == [f"counted-key-{number}" for number in containers]
-        assert len(kept(space, "configmaps", "code")) == 1
-        topology.whole()
-        topology.finish()
+    with ThreadPoolExecutor() as pool:
+        ends = list(pool.map(lambda wanted: update(space, "--component-parallelism", wanted, code=None), RACE))
+    codes = [end.returncode for end in ends]
+    assert sorted(codes) in ([0, 1], [0, 7]), [end.stderr for end in ends]
+    won = int(RACE[codes.index(0)].partition(":")[2])
+    assert tasks(space, "middle") == [f"middle-{index}" for index in range(won)]
+    containers = sorted({pod["metadata"]["labels"]["ardea.dev/container"] for pod in pods(space)})
+    assert kept(space, "secrets", "key") == [f"counted-key-{number}" for number in containers]
+    assert len(kept(space, "configmaps", "code")) == 1
+    topology.whole()
 
 
 @pytest.mark.thorough
-def test_a_version_that_does_not_come_up_is_put_back(space, image_name, tmp_path):
-    with counted(space, image_name) as topology:
-        code = kept(space, "configmaps", "code")
-        broken = tmp_path / "counted.py"
-        broken.write_text(
-            COUNTED.read_text().replace("self.collector = Collector()", "raise RuntimeError('broken')", 1)
-        )
-        said = update(space, broken, "--wait-secs", "20", code=1).stderr
-        assert "does not work by it yet" in said
-        assert "after 20 s" in said
-        assert "the topology goes on as it was" in said
-        assert kept(space, "configmaps", "code") == code
-        topology.whole()
-        said = update(space, "--component-parallelism", "written:3", code=6).stderr
-        assert "written: rows are grouped by keys" in said
-        topology.finish()
+def test_a_version_that_does_not_come_up_is_put_back(topology, tmp_path):
+    space = topology.space
+    code = kept(space, "configmaps", "code")
+    broken = tmp_path / "counted.py"
+    broken.write_text(COUNTED.read_text().replace("self.collector = Collector()", "raise RuntimeError('broken')", 1))
+    said = update(space, broken, "--wait-secs", "20", code=1).stderr
+    assert "does not work by it yet" in said
+    assert "after 20 s" in said
+    assert "the topology goes on as it was" in said
+    assert kept(space, "configmaps", "code") == code
+    topology.whole()
+    said = update(space, "--component-parallelism", "written:3", code=6).stderr
+    assert "written: rows are grouped by keys" in said
