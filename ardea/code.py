@@ -17,6 +17,8 @@ from typing import Any, Self
 
 import msgspec
 
+from ardea.errors import StateError
+
 FOLDER = "code"
 
 
@@ -60,11 +62,16 @@ class Code(msgspec.Struct, frozen=True):
 
     @classmethod
     def read(cls, folder: Path, digest: str) -> Self | None:
-        """What was written there; None: this version is kept elsewhere, or nowhere."""
+        """What was written there; None: this version is kept elsewhere, or nowhere.  StateError if it is damaged."""
+        path = folder / FOLDER / digest
         try:
-            return msgspec.msgpack.decode((folder / FOLDER / digest).read_bytes(), type=cls) if digest else None
+            return msgspec.msgpack.decode(path.read_bytes(), type=cls) if digest else None
         except FileNotFoundError:
             return None
+        except (OSError, ValueError) as error:
+            raise StateError(
+                f"the submitted code in {path} cannot be read: {error}", hint="submit the topology again"
+            ) from error
 
 
 class Finder(importlib.abc.MetaPathFinder):

@@ -308,7 +308,7 @@ class Executor(Interruptible):
         """Whether rows may leave in the middle of a call: too many wait for credit, or nobody would take them."""
         return not self.markers.closed and self.env.output.held_bytes <= self.settings.max_held_bytes
 
-    def left_alone(self, error: Exception) -> None:
+    def left_alone(self, error: BaseException) -> None:
         """The author hears of it."""
         name, what = self.env.task.name, f"{type(error).__name__}: {printable(error)}"
         self.env.component.logger.warning(

@@ -108,7 +108,7 @@ class Interruptible(ABC):
             if self.send_inside():
                 self._flushing.flushed(began, self.clock())
                 self.turns += 1
-        except Exception as error:  # a grouping or a value of the author's raised
+        except BaseException as error:  # a grouping or a value of the author's raised, or wants to exit
             self.since = math.inf  # the executor meets it too, when the call returns or emits more
             self.left_alone(error)
 
@@ -121,7 +121,7 @@ class Interruptible(ABC):
         """Sends what the present call has emitted so far; False: nothing."""
 
     @abstractmethod
-    def left_alone(self, error: Exception) -> None:
+    def left_alone(self, error: BaseException) -> None:
         """What waits cannot be sent before the present call returns."""
 
     @abstractmethod

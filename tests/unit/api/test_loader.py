@@ -14,7 +14,7 @@ import pytest
 import ardea
 from ardea import UserError
 from ardea.code import Code
-from ardea.errors import NotFound
+from ardea.errors import NotFound, StateError
 from ardea.loader import kept, load, place_of
 
 GOOD = """
@@ -342,6 +342,10 @@ def test_code_is_called_by_what_is_in_it(submitted, write, tmp_path):
     assert kept(str(file)).digest != code.digest
     assert Code.read(tmp_path, "0") is None
     assert Code.read(tmp_path, "") is None
+    damaged = tmp_path / "code" / code.digest
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    with pytest.raises(StateError, match=f"the submitted code in {damaged} cannot be read"):
+        Code.read(tmp_path, code.digest)
 
 
 def test_the_file_of_a_topology_is_kept_where_it_is_installed(tmp_path, monkeypatch):

@@ -240,6 +240,7 @@ def test_what_a_spout_emits_when_it_hears_of_a_fail_leaves_inside_that_call():
 
 class Raises(CustomStreamGrouping):
     calls = 0
+    error: type[BaseException]
 
     def prepare(self, context, component, stream, targets):
         self.targets = targets
@@ -247,11 +248,13 @@ class Raises(CustomStreamGrouping):
     def choose_tasks(self, values):
         Raises.calls += 1
         if Raises.calls < 3:
-            raise ValueError("not now")
+            raise Raises.error("not now")
         return [self.targets[0]]
 
 
-def test_a_grouping_that_raises_leaves_the_rows_to_the_executor(caplog):
+@pytest.mark.parametrize("error", [ValueError, SystemExit])
+def test_a_grouping_that_raises_leaves_the_rows_to_the_executor(error, caplog):
+    Raises.error = error
     made = Endless.spec("made")
     sink = CollectBolt.spec("sink", inputs={made: Grouping.custom(Raises)})
     each = Bench(type("Line", (Topology,), {"made": made, "sink": sink}), "made")
@@ -259,7 +262,7 @@ def test_a_grouping_that_raises_leaves_the_rows_to_the_executor(caplog):
     Raises.calls = 1
     each.turn()
     assert each.component.seen == [[], [], []]
-    assert "rows cannot be sent while a call of user code goes on (ValueError: not now)" in caplog.text
+    assert f"rows cannot be sent while a call of user code goes on ({error.__name__}: not now)" in caplog.text
     assert each.left() == [(0,), (1,), (2,)]
 
 
