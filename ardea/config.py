@@ -372,6 +372,11 @@ class Settings:
         "heron.logging.maximum.files", "count", "system", 5, "How many log files of a process are kept."
     )
 
+    @property
+    def emptying_secs(self) -> float:
+        """Of the grace of a pod on Kubernetes, those in which it is emptied; its processes end in the others."""
+        return max(1.0, self.kubernetes_grace - 10.0)
+
     @classmethod
     def of(cls, *layers: Mapping[str, Any]) -> Self:
         """The settings that validated configurations give; later layers win, what none sets has its default."""

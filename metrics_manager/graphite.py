@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from ardea.metrics_manager.sinks import convert_config
-from ardea.metrics_manager.state import Sample
+from ardea.metrics.sinks import Sample, convert_config
 
 _ODD = re.compile(r"[;~\s!^=]")
 

@@ -10,8 +10,7 @@ from typing import Annotated, Any, BinaryIO
 import msgspec
 
 from ardea.errors import ConfigError
-from ardea.metrics_manager.sinks import convert_config
-from ardea.metrics_manager.state import Sample
+from ardea.metrics.sinks import Sample, convert_config
 
 
 class JsonLinesConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -16,6 +16,7 @@ from ardea.metrics import Identity
 from ardea.metrics_manager.server import MetricsManager
 from ardea.metrics_manager.sinks import load_sinks
 from ardea.plan.definition import Definition
+from ardea.plan.names import MASTER_CONTAINER, METRICS_MANAGER
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.wire_pb2 import REFUSED, SUMMARY, Header, Refusal
 from ardea.state import Sight, Versioned, open_state, paths
@@ -33,8 +34,6 @@ LAST_SNAPSHOTS = 5.0
 """Seconds that the other processes of the container have to end then."""
 SILENT = 60.0
 """Seconds without a snapshot after which a process is no longer exported, unless snapshots are rare."""
-MASTER = 0
-"""The number of the master's container."""
 
 
 class MetricsManagerProcess:
@@ -48,7 +47,7 @@ class MetricsManagerProcess:
         self._interval = settings.metrics_interval
         self.exit_code: ExitCode | None = None
         identity = Identity(
-            topology=definition.topology, container=container, process="metrics-manager", life=leash.life()
+            topology=definition.topology, container=container, process=METRICS_MANAGER, life=leash.life()
         )
         places = {"topology": definition.topology, "container": str(container), "folder": str(folder.absolute())}
         sinks = load_sinks(settings.metrics_sinks or {}, places)
@@ -59,9 +58,10 @@ class MetricsManagerProcess:
         self._state = open_state(definition.state)
         self._sight = Sight(self._state, definition.topology)
         self._container, self._holder = container, leash.holder()
-        self._admission = 1 if container == MASTER else 0  # masters are admitted by nobody; 0: it is not known yet
+        # Masters are admitted by nobody; 0: it is not known yet.
+        self._admission = 1 if container == MASTER_CONTAINER else 0
         self._incarnations = paths.incarnations(definition.topology)
-        if container != MASTER:
+        if container != MASTER_CONTAINER:
             self._state.watch(self._incarnations, self._found_admissions)
         self._context = context()
         self.poller = Poller()
@@ -152,7 +152,7 @@ class MetricsManagerProcess:
         if self._master is None or self._master.address != address:
             if self._master is not None:
                 self._master.close()
-            self._master = Dialled(self._context, self._identity, address, self._keys, holder(MASTER))
+            self._master = Dialled(self._context, self._identity, address, self._keys, holder(MASTER_CONTAINER))
         head = Header(kind=SUMMARY, protocol=PROTOCOL).SerializeToString()
         self._master.send([head, self.manager.summary(self._admission)])
         for frames in self._master.receive(16):

@@ -20,7 +20,7 @@ from prometheus_client.registry import Collector
 
 from ardea.errors import ClusterError
 from ardea.metrics import SERIES, Kind
-from ardea.metrics_manager.state import Sample
+from ardea.metrics.sinks import Sample
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment

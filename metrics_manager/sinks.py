@@ -1,4 +1,4 @@
-"""Further receivers of metrics: entry points of the group ``ardea.metrics_sinks``.
+"""The sinks of a metrics manager (``ardea.metrics.sinks``) at work.
 
 Each has its own bounded queue and thread, so that a slow or failing one delays neither the others nor the
 topology.  Values are cumulative: a batch that was dropped costs resolution, not correctness.
@@ -6,52 +6,23 @@ topology.  Values are cumulative: a batch that was dropped costs resolution, not
 
 from __future__ import annotations
 
-import difflib
 import queue
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
-import msgspec
 import structlog
 import tenacity
 from tenacity.wait import wait_base
 
 from ardea.errors import ConfigError
-from ardea.metrics_manager.state import Sample
+from ardea.metrics.sinks import MetricsSink, Sample, make_sink
 
-GROUP = "ardea.metrics_sinks"
 CAPACITY = 8
 """Batches that wait for a sink; then the oldest is dropped."""
 
 _log = structlog.get_logger(__name__)
-_Config = TypeVar("_Config", bound=msgspec.Struct)
-
-
-class MetricsSink(Protocol):
-    """What the author of a sink writes.  All calls but the first come from one thread, which is the sink's own.
-
-    Whatever ``open`` or ``write`` raises is counted and logged; the sink is closed and, after a while, opened
-    again and given the same batch.
-    """
-
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        """Checks the configuration, and raises ConfigError: at submit, too.  Opens nothing yet."""
-        ...
-
-    def open(self) -> None:
-        """Gets ready: connects, opens files."""
-        ...
-
-    def write(self, timestamp: float, samples: Sequence[Sample]) -> None:
-        """Writes a batch taken at ``timestamp`` (seconds since 1970)."""
-        ...
-
-    def close(self) -> None:
-        """Frees everything; also called after a failed ``open``."""
-        ...
 
 
 class Batch(NamedTuple):
@@ -162,20 +133,6 @@ class SinkWorker:
             _log.warning("metrics sink did not close", sink=self.name, error=repr(error))
 
 
-def check_sinks(configs: Mapping[str, Mapping[str, Any]]) -> None:
-    """What a submit, or an update, does with the sinks that are asked for; none is opened.
-
-    Args:
-        configs: sink's name → its configuration, as in ``heron.metricsmgr.sinks``.
-
-    Raises:
-        ConfigError: no installed package offers a sink of that name, its code cannot be loaded, or it refuses its
-            configuration.
-    """
-    for name, config in configs.items():
-        _make(name, config)
-
-
 def load_sinks(configs: Mapping[str, Mapping[str, Any]], places: Mapping[str, str]) -> list[SinkWorker]:
     """Starts the sinks that a configuration names.  One that cannot be made is logged and left out.
 
@@ -186,7 +143,7 @@ def load_sinks(configs: Mapping[str, Mapping[str, Any]], places: Mapping[str, st
     workers = []
     for name, config in configs.items():
         try:
-            workers.append(SinkWorker(name, _make(name, _placed(config, places))))
+            workers.append(SinkWorker(name, make_sink(name, _placed(config, places))))
         except ConfigError as error:  # what was checked at submit, on another machine
             _log.error("metrics sink left out; /metrics and other sinks go on", sink=name, error=error.message)
     return workers
@@ -200,48 +157,3 @@ def _placed(config: Mapping[str, Any], places: Mapping[str, str]) -> dict[str, A
                 value = value.replace(f"{{{name}}}", text)
         placed[key] = value
     return placed
-
-
-def _make(name: str, config: Mapping[str, Any]) -> MetricsSink:
-    offered = {entry.name: entry for entry in entry_points(group=GROUP)}
-    made: type[MetricsSink] = _load(name, offered)
-    try:
-        return made(config)
-    except ConfigError:
-        raise
-    except Exception as error:
-        raise ConfigError(
-            f"the metrics sink {name!r} does not take its configuration: {error!r}",
-            hint="see the documentation of the package that offers it",
-        ) from error
-
-
-def _load(name: str, offered: Mapping[str, EntryPoint]) -> type[MetricsSink]:
-    if name not in offered:
-        near = difflib.get_close_matches(name, offered, 1)
-        raise ConfigError(
-            f"there is no metrics sink {name!r}; installed packages offer: {', '.join(sorted(offered)) or 'none'}",
-            hint=f"did you mean {near[0]!r}?" if near else f"install a package with an entry point in {GROUP}",
-        )
-    try:
-        loaded: type[MetricsSink] = offered[name].load()
-    except Exception as error:
-        raise ConfigError(
-            f"the metrics sink {name!r} ({offered[name].value}) cannot be loaded: {error!r}",
-            hint="repair or remove the package that offers it, or take the sink out of the configuration",
-        ) from error
-    return loaded
-
-
-def convert_config(sink: str, config: Mapping[str, Any], to: type[_Config]) -> _Config:
-    """Checks a sink's configuration against a struct.
-
-    Raises:
-        ConfigError: naming the sink and the key.
-    """
-    try:
-        return msgspec.convert(dict(config), to, str_keys=True)
-    except msgspec.ValidationError as error:
-        raise ConfigError(
-            f"metrics sink {sink!r}: {error}", hint=f"its keys are: {', '.join(to.__struct_fields__)}"
-        ) from error

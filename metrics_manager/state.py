@@ -22,6 +22,7 @@ from ardea.metrics.overview import (
     add,
     is_sound,
 )
+from ardea.metrics.sinks import Sample
 
 Key = tuple[str, tuple[str, ...]]
 """A series' name and the values of its own labels."""
@@ -33,26 +34,6 @@ class Result(enum.StrEnum):
     ACCEPTED = "accepted"
     STALE = "stale"
     INVALID = "invalid"
-
-
-class Sample(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One value of one series, as sinks get it.
-
-    Attributes:
-        name: as in docs/metrics.md.
-        type: counter, gauge or histogram.
-        labels: those of the scope, then the series' own.
-        value: of a histogram the number of observations.
-        sum: of all observations; histograms only.
-        buckets: observations up to and including each bound; the last bound is ``+Inf``; histograms only.
-    """
-
-    name: str
-    type: Kind
-    labels: dict[str, str]
-    value: int | float
-    sum: float | None = None
-    buckets: dict[str, int] | None = None
 
 
 class _Process:

@@ -14,14 +14,15 @@ import msgspec
 
 from ardea.errors import ArdeaError, ClusterError, NotFound, Unreachable
 from ardea.metrics import ProcessTotals, Totals
+from ardea.plan.change import UpdateProgress
 from ardea.plan.definition import Definition
+from ardea.plan.names import MASTER_CONTAINER, TOPOLOGY_MASTER, container_name
 from ardea.plan.resource import Resource
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.wire_pb2 import ANSWER, ASK, REOPENED, Answer, Ask, Header, TaskState
-from ardea.scheduler.keys import MASTER_CONTAINER, keys_of
+from ardea.scheduler.keys import keys_of
 from ardea.state import Sight, StateManager
 from ardea.state.records import RunState
-from ardea.topology_master.updates import Progress
 from ardea.transport import Dialled, Keyring, Poller, context, holder
 from ardea.versions import PROTOCOL, protocol_differs
 
@@ -56,7 +57,7 @@ class Status(msgspec.Struct, frozen=True):
     silent_tasks: list[str]
     given_up: int
     errors: list[str]
-    update: Progress | None
+    update: UpdateProgress | None
     tasks: dict[str, TaskStatus]
     components: dict[str, Totals]
     processes: list[ProcessTotals]
@@ -124,9 +125,10 @@ class MasterClient:
             self.wait(min(left, 0.2))
             if sent and (status := self.receive()) is not None:
                 return status
+        log = self._folder / container_name(MASTER_CONTAINER) / "logs" / f"{TOPOLOGY_MASTER}.log"
         raise Unreachable(
             f"the master of {self._topology} did not answer `{verb}` within {patience:g} s",
-            hint=f"its log is {self._folder / 'container-0' / 'logs' / 'topology-master.log'}",
+            hint=f"its log is {log}",
         )
 
     def send(self, verb: str, body: bytes = b"", /, **arguments: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
+from ardea.plan.names import CONTAINERS
 from ardea.supervision.records import Exit, read_exits
 
 
@@ -19,7 +20,7 @@ class ExitRecords:
     def read(self) -> dict[str, list[Exit]]:
         """The last ends of each process that ended, oldest first."""
         found: dict[str, list[Exit]] = {}
-        for file in (*self._folder.glob("exits/*.jsonl"), *self._folder.glob("container-*/exits/*.jsonl")):
+        for file in (*self._folder.glob("exits/*.jsonl"), *self._folder.glob(f"{CONTAINERS}/exits/*.jsonl")):
             container = file.parents[1]
             changed = file.stat().st_mtime_ns
             if self._read.get(file, (0,))[0] != changed:

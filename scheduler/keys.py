@@ -11,10 +11,10 @@ import msgspec
 
 from ardea.config import Settings
 from ardea.plan.definition import Definition
+from ardea.plan.names import MASTER_CONTAINER
 from ardea.plan.wire import packing_from_bytes
 from ardea.transport import CALLERS, KEY_FILE, Keyring, holder, pair
 
-MASTER_CONTAINER = 0
 FOLDER = "keys"
 """Where a process finds its container's secret key, below the container's folder; callers: below the topology's."""
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import tenacity
 
 from ardea.errors import ArdeaError, ClusterError, Conflict, NotFound, StateError, TimedOut
+from ardea.plan.names import CONTAINERS
 from ardea.scheduler.control import MasterClient, Unreadable
 from ardea.scheduler.home import Home, is_held, is_locked
 from ardea.state import StateManager, paths, records
@@ -149,7 +150,7 @@ class Killing:
 
     def _alive(self) -> bool:
         """Each process of it, its keeper included, holds one of these."""
-        locks = [self._folder / "lock", *self._folder.glob("container-*/lock")]
+        locks = [self._folder / "lock", *self._folder.glob(f"{CONTAINERS}/lock")]
         return is_held(self._folder) or any(map(is_locked, locks))
 
     def _gone_within(self, patience: float) -> bool:

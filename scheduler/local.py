@@ -18,10 +18,10 @@ import xxhash
 
 from ardea.config import Settings
 from ardea.plan.definition import Definition
+from ardea.plan.names import MASTER_CONTAINER, METRICS_MANAGER, STREAM_MANAGER, TOPOLOGY_MASTER, container_name
 from ardea.plan.packing import ContainerPlan
 from ardea.plan.wire import packing_from_bytes
 from ardea.scheduler import keys
-from ardea.scheduler.keys import MASTER_CONTAINER
 from ardea.supervision.records import replace
 from ardea.supervision.spec import Policy, ProcessSpec, dump
 from ardea.transport import ipc_address
@@ -80,11 +80,11 @@ class LocalScheduler:
 
     def container_folder(self, number: int) -> Path:
         """Where a container's logs and lives are."""
-        return self._folder / f"container-{number}"
+        return self._folder / container_name(number)
 
     def _container(self, number: int, processes: list[ProcessSpec], policy: Policy) -> ProcessSpec:
         command = self._supervisor(self.container_folder(number), processes, policy)
-        return ProcessSpec(f"container-{number}", tuple(command))
+        return ProcessSpec(container_name(number), tuple(command))
 
     @staticmethod
     def _supervisor(folder: Path, processes: Sequence[ProcessSpec], policy: Policy) -> list[str]:
@@ -109,7 +109,7 @@ class LocalScheduler:
             "--container", str(number), "--folder", str(folder), "--address", self._address(number, "metrics"),
             *self._keys(number),
         )  # fmt: skip
-        return ProcessSpec("metrics-manager", argv, cores=1, version=self._version)
+        return ProcessSpec(METRICS_MANAGER, argv, cores=1, version=self._version)
 
     def _master(self) -> list[ProcessSpec]:
         argv = self._module(
@@ -117,7 +117,7 @@ class LocalScheduler:
             "--folder", str(self._folder), "--metrics", self._address(MASTER_CONTAINER, "metrics"),
             *self._keys(MASTER_CONTAINER),
         )  # fmt: skip
-        names = ["topology-master", *(f"topology-master-{number}" for number in range(2, self._settings.masters + 1))]
+        names = [TOPOLOGY_MASTER, *(f"{TOPOLOGY_MASTER}-{number}" for number in range(2, self._settings.masters + 1))]
         return [*(ProcessSpec(name, argv, cores=1, leads=True) for name in names), self._metrics(MASTER_CONTAINER)]
 
     def _workers(self, plan: ContainerPlan) -> list[ProcessSpec]:
@@ -129,7 +129,7 @@ class LocalScheduler:
         manager = self._module(
             "ardea.stream_manager", *common, "--folder", str(self.container_folder(number)), *self._keys(number)
         )
-        processes = [ProcessSpec("stream-manager", manager, cores=1, leads=True), self._metrics(number)]
+        processes = [ProcessSpec(STREAM_MANAGER, manager, cores=1, leads=True), self._metrics(number)]
         for instance in plan.instances:
             argv = self._module("ardea.heron_instance", *common, "--task", str(instance.task))
             cores, ram = instance.resource.cores, instance.resource.ram

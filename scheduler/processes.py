@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from ardea.plan.names import CONTAINERS
 from ardea.scheduler.exits import ExitRecords
 from ardea.scheduler.giveup import FRUITLESS_LIVES, deaths, said
 from ardea.supervision.machine import BACKOFF, REMOVED, SETTLED
@@ -33,7 +34,7 @@ class ProcessRow(msgspec.Struct, frozen=True):
 def processes(folder: Path, now: float) -> list[ProcessRow]:
     """All of a topology's folder, by container; ``now`` in Unix seconds."""
     found = _rows(folder, None, now)
-    numbered = {int(path.name.rpartition("-")[2]): path for path in folder.glob("container-*")}
+    numbered = {int(path.name.rpartition("-")[2]): path for path in folder.glob(CONTAINERS)}
     for number, path in sorted(numbered.items()):
         found += _rows(path, number, now)
     return found
@@ -42,7 +43,7 @@ def processes(folder: Path, now: float) -> list[ProcessRow]:
 def metrics_ports(folder: Path) -> dict[int, int]:
     """Where each container of this topology serves ``/metrics``, by its number."""
     found = {}
-    for file in folder.glob("container-*/metrics.port"):
+    for file in folder.glob(f"{CONTAINERS}/metrics.port"):
         text = file.read_text().strip()
         if text:  # it is being written otherwise
             found[int(file.parent.name.rpartition("-")[2])] = int(text)

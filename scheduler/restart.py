@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ardea.errors import NotFound, TimedOut, Unreachable
+from ardea.plan.names import container_name
 from ardea.protocol.incarnations import life_of
 from ardea.scheduler.control import MasterClient, Status, waiting_for
 from ardea.supervision.records import read_status
@@ -62,7 +63,7 @@ class Restart:
     def _order(self, number: int) -> None:
         """A supervisor that has just died is being started in any case, and its pid may be another's."""
         pid = read_status(self._container(number)).get("pid")
-        supervisor = _processes(self._folder)[f"container-{number}"]
+        supervisor = _processes(self._folder)[container_name(number)]
         if pid is not None and (supervisor["state"], supervisor["pid"]) == ("running", pid):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGUSR2)
@@ -91,7 +92,7 @@ class Restart:
         return {name: process["life"] for name, process in _processes(self._container(number)).items()}
 
     def _container(self, number: int) -> Path:
-        return self._folder / f"container-{number}"
+        return self._folder / container_name(number)
 
 
 def _processes(folder: Path) -> dict[str, dict[str, Any]]:

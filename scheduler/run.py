@@ -21,6 +21,7 @@ from ardea.config import Settings
 from ardea.errors import Conflict, NotFound, StateError
 from ardea.metrics import Overview, Totals
 from ardea.plan.definition import Definition
+from ardea.plan.names import CONTAINERS, container_name
 from ardea.scheduler import capacity
 from ardea.scheduler.control import MasterClient, Status
 from ardea.scheduler.exits import ExitRecords
@@ -301,7 +302,7 @@ class LocalRun:
         self._child.kill_group()
         self._child.process.wait()
         deadline = self._clock() + END_WITHIN
-        locks = [self.folder / "lock", *self.folder.glob("container-*/lock")]
+        locks = [self.folder / "lock", *self.folder.glob(f"{CONTAINERS}/lock")]
         while any(map(is_locked, locks)) and self._clock() < deadline:
             self._client.wait(0.02)
 
@@ -340,7 +341,7 @@ class LocalRun:
     def _totals(self) -> dict[str, Totals]:
         """The last word of each metrics manager; where there is none, what the master knew."""
         overview = Overview()
-        for summary in self.folder.glob("container-*/metrics.summary"):
+        for summary in self.folder.glob(f"{CONTAINERS}/metrics.summary"):
             overview.accept(summary.read_bytes(), self._clock())
         return {**(self.status.components if self.status else {}), **overview.components()}
 
@@ -348,7 +349,7 @@ class LocalRun:
         """The log of the outcome's culprit; the folder of all if there is none, or it has left no log."""
         container, _, process = outcome.culprit.rpartition("/")
         if (task := self._tasks.get(outcome.culprit)) is not None:
-            container = f"container-{self.submission.packing.container_of(task.task)}"
+            container = container_name(self.submission.packing.container_of(task.task))
         log_file = self.folder / container / "logs" / f"{process}.log"
         return log_file if log_file.is_file() else self.folder
 

@@ -17,7 +17,7 @@ from ardea import __version__, loader
 from ardea.code import Code
 from ardea.config import Settings
 from ardea.errors import UserError
-from ardea.metrics_manager.sinks import check_sinks
+from ardea.metrics.sinks import check_sinks
 from ardea.plan import LogicalPlan, PackingPlan
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of

@@ -13,8 +13,9 @@ from typing import Any
 from ardea.component import Component
 from ardea.config import Settings
 from ardea.errors import ArdeaError, Unreachable, UserError
-from ardea.metrics_manager.sinks import check_sinks
+from ardea.metrics.sinks import check_sinks
 from ardea.plan import LogicalPlan
+from ardea.plan.change import UpdateProgress, UpdateRequest
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_from_bytes, packing_to_bytes
@@ -24,7 +25,6 @@ from ardea.scheduler.packing import packing_for
 from ardea.scheduler.packing.whole import repack_whole
 from ardea.scheduler.submission import check_size
 from ardea.state.records import RunState
-from ardea.topology_master.updates import Progress, Wish
 from ardea.validation import too_many_tasks
 
 ASK_PATIENCE = 3.0
@@ -212,13 +212,13 @@ class Updating:
     def __init__(
         self,
         client: MasterClient,
-        wish: Wish,
+        request: UpdateRequest,
         say: Callable[[str], None],
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``say`` hears how far it is."""
-        self._client, self._wish, self._say, self._clock = client, wish, say, clock
+        self._client, self._request, self._say, self._clock = client, request, say, clock
         self._said = ""
 
     def update(self) -> None:
@@ -228,9 +228,9 @@ class Updating:
             Refused: it was refused, or put back: the topology goes on as it was; or it has ended meanwhile.
             Unreachable: no master answered for a while; the same again finishes what is half done.
         """
-        wish = self._wish
-        body = wish.wanted.packed()
-        arguments = {"id": wish.id, "base": str(wish.base), "wait": str(wish.patience)}
+        request = self._request
+        body = request.wanted.packed()
+        arguments = {"id": request.id, "base": str(request.base), "wait": str(request.patience)}
         silent_until = self._clock() + MASTER_WITHIN
         while True:
             try:
@@ -238,8 +238,8 @@ class Updating:
             except Unreachable:
                 if self._client.sight.look().final:  # by the new plan perhaps, which may have had little to do
                     raise Refused(
-                        f"{wish.wanted.topology} has ended, before its master said by which plan",
-                        hint=f"`ardea describe {wish.wanted.topology}` shows how it ended",
+                        f"{request.wanted.topology} has ended, before its master said by which plan",
+                        hint=f"`ardea describe {request.wanted.topology}` shows how it ended",
                     ) from None
                 if self._clock() >= silent_until:
                     raise
@@ -254,13 +254,13 @@ class Updating:
                 return
             self._client.wait(LOOK_EVERY)
 
-    def _over(self, progress: Progress | None) -> bool:
+    def _over(self, progress: UpdateProgress | None) -> bool:
         if progress is None:
             return False
         if progress.running:
             late = f": {', '.join(progress.late[:4])}" if progress.late else ""
             self._tell(f"{progress.step}{late}")
-        elif progress.id == self._wish.id:
+        elif progress.id == self._request.id:
             if progress.step == "refused":
                 raise Refused(
                     f"the update was not made: {progress.reason}",

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # who makes pods needs the names of the files only
-    from ardea.protocol.wire_pb2 import Order
-    from ardea.stream_manager.registration import Registrar
+from ardea.plan.names import LEAVING, LEFT
+from ardea.protocol.wire_pb2 import Order
+from ardea.stream_manager.registration import Registrar
 
-LEAVING, LEFT = "leaving", "left"
-"""Files in the folder of a container's process, and in the manager's, beside it."""
 LOOK = 1.0
 """Seconds between two looks for the first."""
 

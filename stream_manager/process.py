@@ -18,6 +18,7 @@ from ardea.config import Settings
 from ardea.errors import ExitCode
 from ardea.metrics import Identity, Registry, observe_process
 from ardea.plan.definition import Definition
+from ardea.plan.names import MASTER_CONTAINER, STREAM_MANAGER
 from ardea.plan.wire import packing_from_bytes
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.incarnations import admission_of, incarnation
@@ -47,9 +48,7 @@ from ardea.transport import (
 MESSAGES_A_ROUND = 256
 MOST_EARLY, LARGEST_EARLY = 4096, 1 << 14
 """How many callers are answered once the plan is here, and the largest message that is kept for that, in bytes."""
-MASTER = 0
-"""The number of the master's container."""
-log = structlog.get_logger("stream-manager")
+log = structlog.get_logger(STREAM_MANAGER)
 
 
 class Remembered(msgspec.Struct, frozen=True):
@@ -79,7 +78,7 @@ class ToMaster(Dialled):
     """A connection to a master, watched while it is open."""
 
     def __init__(self, ctx: Any, poller: Poller, identity: bytes, keys: Keyring | None, address: str) -> None:
-        super().__init__(ctx, identity, address, keys, holder(MASTER))
+        super().__init__(ctx, identity, address, keys, holder(MASTER_CONTAINER))
         self._poller = poller
         poller.watch(self)
 
@@ -104,7 +103,7 @@ class StreamManagerProcess:
         self._exit_by = math.inf
         self._early: dict[bytes, tuple[bool, list[bytes]]] = {}  # what each has said last, until the plan is here
         self.registry = Registry(
-            Identity(topology=definition.topology, container=place.container, process="stream-manager", life=self.life)
+            Identity(topology=definition.topology, container=place.container, process=STREAM_MANAGER, life=self.life)
         )
         observe_process(self.registry)
         self._lag = self.registry.histogram("ardea_process_loop_lag_seconds")

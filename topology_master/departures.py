@@ -19,8 +19,6 @@ from ardea.topology_master.ending import Ending
 
 BACK_WITHIN = 90.0
 """Seconds in which a lost container is whole again; spouts wait no longer for one."""
-RESERVE = 10.0
-"""Seconds of a pod's grace that are left for its processes to end in."""
 
 
 class Topology(Protocol):
@@ -117,7 +115,7 @@ class Departures:
                 self._topology.resume()
             return
         difference = Difference.without(plan, self._asked)
-        patience = max(1.0, Settings.of(plan.logical.config).kubernetes_grace - RESERVE)
+        patience = Settings.of(plan.logical.config).emptying_secs
         self._draining = Draining(plan, difference, patience / 2, now)
         held = difference.held | Difference.without(plan, self._away).held
         self._draining.hold = self._topology.hold(sorted(held), sorted(difference.leaving), settle=False)

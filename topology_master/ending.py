@@ -9,6 +9,7 @@ import enum
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ardea.plan.names import STREAM_MANAGER, container_name
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.wire_pb2 import ACTIVE, DONE, ENDED, RESTING, TaskReport
 from ardea.state.records import EndFacts, RunState, TaskFacts
@@ -127,7 +128,7 @@ class Ending:
             self._fails(
                 f"the stream manager of container {container} died after the end was declared, "
                 "before the tasks that it holds and feeds had ended",
-                f"container-{container}/stream-manager",
+                f"{container_name(container)}/{STREAM_MANAGER}",
             )
 
     @property

@@ -18,7 +18,9 @@ import structlog
 from ardea import leash
 from ardea.errors import ExitCode, NotFound, OtherVersion, ProtocolError, StateError
 from ardea.metrics import Identity, Overview, Registry, observe_process
+from ardea.plan.change import UpdateRequest
 from ardea.plan.definition import Definition
+from ardea.plan.names import TOPOLOGY_MASTER
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
@@ -28,14 +30,13 @@ from ardea.state.records import Admission, ExecutionState, Incarnations, MasterL
 from ardea.topology_master.ending import Told
 from ardea.topology_master.standby import Standby
 from ardea.topology_master.state import Master
-from ardea.topology_master.updates import Wish
 from ardea.transport import Bound, Callers, Dialled, Door, Keyring, Poller, caller, context, peer_number
 from ardea.versions import PROTOCOL, protocol_differs
 
 AS_OLD = "the verb has to be of the topology's version"
 LINGER_AFTER_END = 3.0
 STANDBY_LOOKS_EVERY = 0.1
-log = structlog.get_logger("topology-master")
+log = structlog.get_logger(TOPOLOGY_MASTER)
 
 
 class StateStore:
@@ -134,7 +135,7 @@ class MasterProcess:
         self._lease: Lease | None = None
         self.exit_code: ExitCode | None = None
         self.overview = Overview()
-        self.name = os.environ.get("ARDEA_NAME", "topology-master")
+        self.name = os.environ.get("ARDEA_NAME", TOPOLOGY_MASTER)
         self._host = host
         self._token = token
         self._malformed = 0
@@ -325,7 +326,7 @@ class MasterProcess:
         elif ask.verb == "fail":
             master.fail(_given(ask, "reason"), ask.arguments.get("culprit", ""))
         elif ask.verb == "update":
-            master.update(_wish(ask), now)
+            master.update(_request(ask), now)
         elif ask.verb != "status":
             return False
         return True
@@ -401,13 +402,13 @@ def _given(ask: Ask, name: str) -> str:
     return text
 
 
-def _wish(ask: Ask) -> Wish:
+def _request(ask: Ask) -> UpdateRequest:
     """ValueError if it is none."""
     try:
         wanted = Definition.unpacked(ask.body, "the body")
     except StateError as error:
         raise ValueError(error.message) from error
-    return Wish(_given(ask, "id"), wanted, int(_given(ask, "base")), _seconds(_given(ask, "wait")))
+    return UpdateRequest(_given(ask, "id"), wanted, int(_given(ask, "base")), _seconds(_given(ask, "wait")))
 
 
 def _seconds(text: str) -> float:

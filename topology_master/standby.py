@@ -5,10 +5,11 @@ from __future__ import annotations
 import structlog
 
 from ardea.errors import Conflict, NotFound
+from ardea.plan.names import TOPOLOGY_MASTER
 from ardea.state import Check, Delete, Lease, StateManager, Unavailable, Versioned, paths, records
 from ardea.state.records import MasterLocation
 
-log = structlog.get_logger("topology-master")
+log = structlog.get_logger(TOPOLOGY_MASTER)
 
 
 class Standby:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ardea.config import Settings
+from ardea.plan.change import UpdateRequest
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_to_bytes
 from ardea.protocol.incarnations import incarnation, life_of
@@ -51,7 +52,7 @@ from ardea.protocol.wire_pb2 import (
 from ardea.state.records import ExecutionState, RunState, Switch
 from ardea.topology_master.departures import Departures
 from ardea.topology_master.ending import Ending, Phase
-from ardea.topology_master.updates import Updates, Wish, plan_of
+from ardea.topology_master.updates import Updates, plan_of
 from ardea.versions import PROTOCOL, protocol_differs
 
 HEARTBEAT_EVERY = 1.0
@@ -290,7 +291,7 @@ class Master:
 
     # --- an update ----------------------------------------------------------------------------------------------
 
-    def update(self, wish: Wish, now: float) -> None:
+    def update(self, request: UpdateRequest, now: float) -> None:
         """Begins or joins an update; :attr:`updates` knows how far it is.
 
         Raises:
@@ -299,7 +300,7 @@ class Master:
         ends = ""
         if self.ending.phase is not Phase.RUNNING or self._drain is not None:
             ends = f"the topology is ending: it is {self.state}" + (", and is drained" if not self.over else "")
-        self.updates.wished(wish, self.ending, now, ends=ends)
+        self.updates.requested(request, self.ending, now, ends=ends)
         if self.updates.running:
             self.departures.cancelled()
 

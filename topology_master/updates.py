@@ -1,54 +1,25 @@
-"""The master's side of ``ardea update``: takes the wish, drains, switches, lets the spouts go on (docs/updating.md).
+"""The master's side of ``ardea update``: takes the request, drains, switches, and lets go on (docs/updating.md).
 
-Pure, as the master is.  A wish may come any number of times, also to a new master: it is joined to what is under way.
+Pure, as the master is.  A request may come any number of times, also to a new master: it joins what is under way.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
 
 from ardea.config import Settings
 from ardea.errors import ProtocolError
+from ardea.plan.change import UpdateProgress, UpdateRequest
 from ardea.plan.definition import Definition
 from ardea.plan.physical import PhysicalPlan
 from ardea.plan.wire import packing_from_bytes
 from ardea.state.records import Switch
 from ardea.topology_master.changing import Advice, Difference, Draining, Switching, renumbered
 from ardea.topology_master.ending import Ending
-
-STEPS = ("draining", "switching", "putting back", "done", "refused")
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What a caller wants: ``wanted`` was made from the plan of epoch ``base``.
-
-    ``id`` is the caller's own; ``patience`` the seconds that the new processes have to come up.
-    """
-
-    id: str
-    wanted: Definition
-    base: int
-    patience: float
-
-
-class Progress(msgspec.Struct, frozen=True):
-    """How far an update is: ``step`` is one of STEPS, ``late`` for whom it waits, ``reason`` why it was refused."""
-
-    id: str
-    step: str
-    late: tuple[str, ...] = ()
-    reason: str = ""
-
-    @property
-    def running(self) -> bool:
-        """Whether it is under way."""
-        return self.step in STEPS[:3]
 
 
 class Topology(Protocol):
@@ -82,13 +53,13 @@ class Updates:
         self._topology = topology
         self._definition = definition
         self._plan = plan_of(definition)
-        self._wish: Wish | None = None
+        self._request: UpdateRequest | None = None
         self._draining: Draining | None = None
         self._switching: Switching | None = None
         self._switch = switch
         self._former = former
         self._difference: Difference | None = None
-        self._last: Progress | None = None
+        self._last: UpdateProgress | None = None
         self._late: list[str] = []
         if switch is not None:
             self._switching = Switching(self._plan, math.inf if former is None else now + switch.patience)
@@ -115,45 +86,45 @@ class Updates:
         """Whether the plan is written and the spouts wait: the end must not be declared."""
         return self._switching is not None
 
-    def progress(self) -> Progress | None:
+    def progress(self) -> UpdateProgress | None:
         """Of the update that is under way, else of the last one."""
-        if self._draining is not None and self._wish is not None:
-            return Progress(self._wish.id, "draining", tuple(self._late))
+        if self._draining is not None and self._request is not None:
+            return UpdateProgress(self._request.id, "draining", tuple(self._late))
         if self._switching is not None and self._switch is not None:
             step = "putting back" if self._switch.put_back else "switching"
-            return Progress(self._switch.id, step, tuple(self._late), self._switch.put_back)
+            return UpdateProgress(self._switch.id, step, tuple(self._late), self._switch.put_back)
         return self._last
 
-    # --- the wish ---------------------------------------------------------------------------------------------
+    # --- the request ------------------------------------------------------------------------------------------
 
-    def wished(self, wish: Wish, ending: Ending, now: float, *, ends: str) -> None:
+    def requested(self, request: UpdateRequest, ending: Ending, now: float, *, ends: str) -> None:
         """Begins an update, or joins the one that is under way.  ``ends``: why the topology changes no more, or "".
 
         Raises:
             ProtocolError: it cannot be done; nothing was changed.
         """
-        wanted, present = wish.wanted, self._definition
-        if self._last is not None and self._last.id == wish.id:
+        wanted, present = request.wanted, self._definition
+        if self._last is not None and self._last.id == request.id:
             return
         if self.running:
-            aim = self._wish.wanted if self._draining is not None and self._wish is not None else present
-            if wanted.same_as(aim) or (self._switch is not None and self._switch.id == wish.id):
+            aim = self._request.wanted if self._draining is not None and self._request is not None else present
+            if wanted.same_as(aim) or (self._switch is not None and self._switch.id == request.id):
                 return
             raise ProtocolError("UPDATE_RUNS", "another update is under way; wait until it is done")
         if ends:
             raise ProtocolError("UPDATE_REFUSED", ends)
         if wanted.same_as(present):
-            self._last = Progress(wish.id, "done")
+            self._last = UpdateProgress(request.id, "done")
             return
-        if wish.base != present.epoch:
+        if request.base != present.epoch:
             raise ProtocolError(
-                "UPDATE_STALE", f"it was made for plan {wish.base}, and plan {present.epoch} is in force; repeat it"
+                "UPDATE_STALE", f"it was made for plan {request.base}, and plan {present.epoch} is in force; repeat it"
             )
         plan = plan_of(wanted)
         wrong = renumbered(self._plan, plan, present.highest)
         if wanted.topology != present.topology or wrong:
             raise ProtocolError("UPDATE_REFUSED", wrong or f"it is a plan of {wanted.topology}")
-        self._wish = wish
+        self._request = request
         rebuilt = wanted.build != present.build
         self._difference = Difference.between(self._plan, plan, rebuilt=rebuilt, whole=wanted.whole)
         self._draining = Draining(self._plan, self._difference, self._timeout(), now)
@@ -183,14 +154,14 @@ class Updates:
             self._switched(self._switching.look(ending, now))
 
     def _drained(self, advice: Advice, now: float) -> None:
-        wish = self._wish
-        assert wish is not None
+        request = self._request
+        assert request is not None
         if advice is Advice.SETTLE:
             self._hold(settle=True)
         elif advice is Advice.REFUSE:
             self._refuse(f"{_few(self._late)} after two message timeouts")
         elif advice is Advice.GO_ON:
-            self._begin_switch(wish.wanted, self._definition, Switch(wish.id, patience=wish.patience), now)
+            self._begin_switch(request.wanted, self._definition, Switch(request.id, patience=request.patience), now)
 
     def _begin_switch(self, wanted: Definition, former: Definition | None, switch: Switch, now: float) -> None:
         wanted = msgspec.structs.replace(wanted, epoch=self._definition.epoch + 1)
@@ -213,8 +184,8 @@ class Updates:
             self._topology.settled()
             self._topology.resume()
             step = "refused" if switch.put_back else "done"
-            self._last = Progress(switch.id, step, reason=switch.put_back)
-            self._switch = self._former = self._switching = self._wish = self._difference = None
+            self._last = UpdateProgress(switch.id, step, reason=switch.put_back)
+            self._switch = self._former = self._switching = self._request = self._difference = None
         elif advice is Advice.REFUSE and self._former is not None:
             former, present = self._former, self._definition
             build = former.build if former.build == present.build else present.epoch + 1
@@ -223,10 +194,10 @@ class Updates:
             self._begin_switch(back, None, Switch(switch.id, put_back=why), 0.0)
 
     def _refuse(self, reason: str) -> None:
-        assert self._wish is not None
+        assert self._request is not None
         self._topology.resume()
-        self._last = Progress(self._wish.id, "refused", reason=reason)
-        self._draining = self._wish = self._difference = None
+        self._last = UpdateProgress(self._request.id, "refused", reason=reason)
+        self._draining = self._request = self._difference = None
 
     def ended(self, reason: str) -> None:
         """The topology ends instead."""

@@ -20,6 +20,7 @@ from ardea.cli.progress import Silence
 from ardea.cli.running import Running, running
 from ardea.errors import NotFound, Unreachable, UsageError, UserError
 from ardea.plan.definition import Definition
+from ardea.plan.names import container_name
 from ardea.plan.wire import packing_from_bytes
 from ardea.scheduler.home import Home
 from ardea.state.topologies import status as status_of
@@ -137,6 +138,6 @@ def _logs(definition: Definition, target: str, folder: Path) -> tuple[str, dict[
     if not next(c for c in definition.shape.components if c.name == component).streams:
         raise UserError(f"{component} of {definition.topology} emits nothing: it declares no outputs")
     return wanted, {
-        task: Tail(folder / f"container-{packing.container_of(i.task)}" / "logs" / f"{task}.log")
+        task: Tail(folder / container_name(packing.container_of(i.task)) / "logs" / f"{task}.log")
         for task, i in chosen.items()
     }

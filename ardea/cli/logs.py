@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ardea.errors import NotFound
+from ardea.plan.names import CONTAINERS, METRICS_MANAGER, STREAM_MANAGER
 
 _MARK = re.compile(r"--- (life \d+ (started|ended)|in one call of user code for |\d+ bytes of output lost).* ---")
 _CHUNK = 1 << 16
@@ -34,8 +35,8 @@ def log_files(folder: Path, selection: str | None = None) -> list[LogName]:
         NotFound: nothing of that name has a log.
     """
     found = [LogName(path.stem, path) for path in folder.glob("logs/*.log")]
-    for path in folder.glob("container-*/logs/*.log"):
-        shared = path.stem in ("stream-manager", "metrics-manager")
+    for path in folder.glob(f"{CONTAINERS}/logs/*.log"):
+        shared = path.stem in (STREAM_MANAGER, METRICS_MANAGER)
         found.append(LogName(f"{path.parents[1].name}/{path.stem}" if shared else path.stem, path))
     found.sort(key=lambda log: [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", log.label)])
     if selection is None:

@@ -22,6 +22,7 @@ from ardea.cli.console import Output
 from ardea.cli.progress import Silence
 from ardea.cli.running import same_version
 from ardea.errors import ClusterError, ExitCode, NotFound, Unreachable, UserError
+from ardea.plan.names import MASTER_CONTAINER, container_name
 from ardea.scheduler.control import Status
 from ardea.scheduler.kubernetes import layout, names
 from ardea.scheduler.kubernetes.client import Cluster, Manifest
@@ -222,7 +223,7 @@ def _sources(found: Found, pods: list[Manifest]) -> Iterator[Source]:
         for container in (*pod["spec"]["initContainers"], *pod["spec"]["containers"]):
             called = container["name"]
             if called != layout.PREPARE:
-                place = name if number == layout.MASTER_CONTAINER else f"container-{number}"
+                place = name if number == MASTER_CONTAINER else container_name(number)
                 yield Source(tasks.get((number, called), f"{place}/{called}"), number, name, called)
 
 

@@ -12,12 +12,12 @@ from ardea.cli import change, console
 from ardea.cli.remote import described_by_master, status_in
 from ardea.cli.running import same_version
 from ardea.errors import ExitCode, UsageError
+from ardea.plan.change import UpdateRequest
 from ardea.scheduler.control import Status
 from ardea.scheduler.kubernetes.client import Cluster
 from ardea.scheduler.kubernetes.submission import Options
 from ardea.scheduler.kubernetes.topologies import find_running, run_at_master
 from ardea.scheduler.kubernetes.update import Update
-from ardea.topology_master.updates import Wish
 
 UP_WITHIN = 120.0
 
@@ -35,11 +35,11 @@ def update(
     wait_secs: float | None,
     dry_run: bool,
     output: console.Output,
-    wish: bool,
+    request: bool,
 ) -> None:
     """See ``ardea update``."""
-    if wish:
-        raise UsageError("--wish is for the masters' own pods")
+    if request:
+        raise UsageError("--request is for the masters' own pods")
     if file is None and (path_in_image or include):
         raise UsageError("--path-in-image and --include are about a FILE, which is not given; nothing was changed")
     if path_in_image is not None and include:
@@ -52,7 +52,7 @@ def update(
         return status_in(described_by_master(cluster, found.id), found.id)
 
     def ask(said: bytes) -> int:
-        return run_at_master(cluster, found.id, ["ardea", "update", found.id, "--wish"], stdin=said)
+        return run_at_master(cluster, found.id, ["ardea", "update", found.id, "--request"], stdin=said)
 
     work = Update(cluster, found, status, ask, console.say)
     wanted = change.asked(parallelism, settings, moving=moving)
@@ -65,6 +65,6 @@ def update(
     console.say(f"{found.id} works by the new plan; `ardea describe {name} -n {cluster.namespace}` shows it")
 
 
-def read_wish() -> Wish:
+def read_request() -> UpdateRequest:
     """What :func:`update` has sent into the pod."""
-    return msgspec.msgpack.decode(base64.b64decode(sys.stdin.buffer.readline()), type=Wish)
+    return msgspec.msgpack.decode(base64.b64decode(sys.stdin.buffer.readline()), type=UpdateRequest)

@@ -21,6 +21,7 @@ from ardea.cli.tables import fitted
 from ardea.errors import Unreachable
 from ardea.metrics import ProcessTotals, Totals
 from ardea.plan.definition import Definition
+from ardea.plan.names import MASTER_CONTAINER, container_name
 from ardea.scheduler.control import Status
 from ardea.scheduler.home import Home
 from ardea.scheduler.packing.amounts import format_bytes
@@ -208,7 +209,7 @@ def _tables(status: Status, rows: Sequence[Row], width: int) -> Group:
     tasks = fitted(("Task", *_NUMBERS), cells, width, least=_LEAST, numbers=_NUMBERS, bold=whole, title=title)
     if not others:
         return Group(tasks)
-    used = [(f"container-{row.container}/{row.task}", *_used(row)) for row in others]
+    used = [(f"{container_name(row.container or MASTER_CONTAINER)}/{row.task}", *_used(row)) for row in others]
     return Group(tasks, "", fitted(("Process", *_USED), used, width, numbers=_USED))
 
 

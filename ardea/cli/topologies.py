@@ -15,6 +15,7 @@ from ardea.cli.logs import Tail, log_files
 from ardea.cli.places import also_on_kubernetes
 from ardea.cli.running import running, same_version
 from ardea.errors import NotFound
+from ardea.plan.names import CONTAINERS
 from ardea.scheduler.home import Home, is_held
 from ardea.scheduler.machine import Local
 from ardea.scheduler.restart import Restart
@@ -117,7 +118,7 @@ def _logs_there(folder: Path, selection: str | None, *, running: bool) -> list[A
     try:
         return list(log_files(folder, selection))
     except NotFound:
-        if running and not any(folder.glob("container-*/logs/*.log")):
+        if running and not any(folder.glob(f"{CONTAINERS}/logs/*.log")):
             return []  # it is only just starting
         raise
 

@@ -16,6 +16,7 @@ from ardea.cli.places import also_on_kubernetes
 from ardea.cli.running import Running, running, same_version
 from ardea.code import Code
 from ardea.errors import UsageError
+from ardea.plan.change import UpdateRequest
 from ardea.plan.definition import Definition
 from ardea.scheduler import keys
 from ardea.scheduler.difference import difference
@@ -24,7 +25,6 @@ from ardea.scheduler.processes import died_since
 from ardea.scheduler.update import Change, Refused, Updating, Version, next_of, room
 from ardea.state import StateManager, paths, records
 from ardea.state.records import ExecutionState
-from ardea.topology_master.updates import Wish
 
 UP_WITHIN = 60.0
 _SHOWN_CAUSES = 4
@@ -56,7 +56,7 @@ def update(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print what would change; change nothing.")] = False,
     output: OutputOption = Output.TABLE,
-    wish: Annotated[bool, typer.Option("--wish", hidden=True, help="Ask for what stdin says.")] = False,
+    request: Annotated[bool, typer.Option("--request", hidden=True, help="Ask for what stdin says.")] = False,
     state: StateOption = console.STATE,
 ) -> None:
     """Change a running topology: its parallelism, configuration or code.
@@ -71,8 +71,8 @@ def update(
     home = Home(state)
     with running(name, home) as found:
         same_version(found.topology, "update")
-        if wish:
-            Updating(found.client, rollout.read_wish(), console.say).update()
+        if request:
+            Updating(found.client, rollout.read_request(), console.say).update()
             return
         asked = change.asked(parallelism, settings, moving=moving)
         folder = home.folder(found.topology.id)
@@ -106,13 +106,13 @@ def _plans(found: Running, asked: Change, folder: Path) -> tuple[Definition, Def
     return present, next_of(present, asked, lambda config: change.build(location, config, code), half_done=half_done)
 
 
-def _made(present: Definition, next_: Definition, home: Home, patience: float) -> Wish:
-    """The wish; the keys of new containers lie where their processes look for them."""
+def _made(present: Definition, next_: Definition, home: Home, patience: float) -> UpdateRequest:
+    """The request; the keys of new containers lie where their processes look for them."""
     folder = home.folder(present.topology)
     room(present, next_)
     next_, fresh = keys.issue(next_, keys.read(folder, keys.lacking(next_)))
     keys.write(folder, fresh)
-    return Wish(secrets.token_hex(8), next_, present.epoch, patience)
+    return UpdateRequest(secrets.token_hex(8), next_, present.epoch, patience)
 
 
 def _present(state: StateManager, topology: str) -> tuple[Definition, bool]:

@@ -8,7 +8,9 @@ from typing import Any, Self, TypeVar
 
 from ardea.component import Component
 from ardea.errors import ArdeaError, StateError, UserError
+from ardea.plan.change import UpdateProgress, UpdateRequest
 from ardea.plan.definition import Definition
+from ardea.plan.names import container_name, container_number
 from ardea.plan.physical import PhysicalPlan
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_from_bytes, packing_to_bytes
@@ -21,7 +23,7 @@ from ardea.supervision.spec import Policy
 from ardea.testing.audit import Audit
 from ardea.testing.clock import Timeline
 from ardea.testing.components import Buildable
-from ardea.testing.containers import REMOVED, container_name, container_number
+from ardea.testing.containers import REMOVED
 from ardea.testing.eviction import Eviction
 from ardea.testing.instance import SimulatedInstance
 from ardea.testing.network import Network
@@ -29,7 +31,6 @@ from ardea.testing.record import Record
 from ardea.testing.servers import SimulatedManager, SimulatedMaster
 from ardea.testing.state import STATE, MemoryStore
 from ardea.testing.world import MASTER, Process, World, manager_name
-from ardea.topology_master.updates import Progress, Wish
 
 C = TypeVar("C", bound=Component)
 NOTHING: Mapping[str, Any] = {}
@@ -197,14 +198,14 @@ class Cluster:
         """Ends the topology as KILLED, when open trees are done or after ``wait`` seconds."""
         self._master().master.drain(self.time, wait)
 
-    def wish(
+    def update_request(
         self,
         topology: Buildable | None = None,
         *,
         parallelism: Mapping[str, int] = NOTHING,
         config: Mapping[str, Any] = NOTHING,
         patience: float = 60.0,
-    ) -> Wish:
+    ) -> UpdateRequest:
         """What `ardea update` would ask for now: a new version, other numbers of tasks, other configuration."""
         present = self._store.definition
         location = present.location
@@ -216,9 +217,9 @@ class Cluster:
         plan = self._files[location].plan(config)
         rebuilt = location != present.location or config != present.config
         next_ = wanted(present, plan, parallelism=parallelism, location=location, config=config, rebuilt=rebuilt)
-        return Wish(f"wish {present.epoch}", next_, present.epoch, patience)
+        return UpdateRequest(f"request {present.epoch}", next_, present.epoch, patience)
 
-    def update(self, wish: Wish) -> Progress | None:
+    def update(self, request: UpdateRequest) -> UpdateProgress | None:
         """Asks for an update, as often as one likes; how far it is; None: no master can write it now.
 
         Raises:
@@ -228,17 +229,17 @@ class Cluster:
         if not isinstance(process, SimulatedMaster):
             return None
         try:
-            process.master.update(wish, self.time)
+            process.master.update(request, self.time)
         except Unavailable:
             return None
         return process.master.updates.progress()
 
-    def updated(self, wish: Wish, timeout: float = 300.0) -> Progress:
+    def updated(self, request: UpdateRequest, timeout: float = 300.0) -> UpdateProgress:
         """Asks again and again, as the verb does, until the update is done or refused."""
         end = self.time + timeout
-        while (progress := self.update(wish)) is None or progress.running:
+        while (progress := self.update(request)) is None or progress.running:
             if self._store.state.final:
-                return Progress(wish.id, "refused", reason=f"the topology is {self.state}")
+                return UpdateProgress(request.id, "refused", reason=f"the topology is {self.state}")
             if self.time >= end:
                 raise TimeoutError(f"no end after {timeout:g} simulated seconds: {progress}; {self.describe()}")
             self.advance(0.1)

@@ -5,19 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-PREFIX = "container-"
 REMOVED = 20.0
 """Seconds after which its machine removes a container that has been replaced, as kubelet does when it is back."""
-
-
-def container_name(container: int) -> str:
-    """What a person types: the supervisor and all that it keeps."""
-    return f"{PREFIX}{container}"
-
-
-def container_number(name: str) -> int | None:
-    """None: it is the name of a process."""
-    return int(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
 
 
 @dataclass(slots=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 import zmq
 
 from ardea.errors import ConfigError
+from ardea.plan.names import container_name
 from ardea.transport.sockets import Context, make_socket
 
 KEY_FILE = "secret.key"
@@ -26,7 +27,7 @@ _COME_IN, _NOT_NOW = b"200", b"300"
 
 def holder(container: int) -> str:
     """The name of a container's public key; 0 is the master's."""
-    return f"container-{container}"
+    return container_name(container)
 
 
 def pair() -> tuple[str, str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ardea.plan.names import container_name
 from ardea.scheduler.home import Home
 
 USER = 10001
@@ -28,13 +29,9 @@ STATE_MOUNT = Path("/etc/ardea/state")
 TEMPORARY = "/tmp"  # noqa: S108 -- each container has its own
 TERMINATION_LOG = Path("/dev/termination-log")
 METRICS_PORT = 9404
-MASTER_CONTAINER = 0
 GRACE_LEFT = 5.0
 """Seconds of a pod's grace that its supervisors keep for themselves."""
 
-MASTER = "topology-master"
-STREAM_MANAGER = "stream-manager"
-METRICS_MANAGER = "metrics-manager"
 PREPARE = "prepare"
 
 
@@ -45,7 +42,7 @@ def topology_folder(topology_id: str) -> Path:
 
 def process_folder(topology_id: str, container: int, process: str) -> Path:
     """Of one container's supervisor."""
-    return topology_folder(topology_id) / f"container-{container}" / process
+    return topology_folder(topology_id) / container_name(container) / process
 
 
 def specification(topology_id: str, container: int, process: str) -> Path:

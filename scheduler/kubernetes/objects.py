@@ -9,7 +9,8 @@ from typing import Any
 
 import msgspec
 
-from ardea.scheduler.kubernetes import layout, names, pods
+from ardea.plan.names import MASTER_CONTAINER
+from ardea.scheduler.kubernetes import names, pods
 from ardea.scheduler.kubernetes.blueprint import BUNDLE, PODS, Blueprint, Bundle
 from ardea.state.records import TopologyRecord
 from ardea.transport import CALLERS, KEY_FILE, holder
@@ -82,10 +83,10 @@ def secret(blueprint: Blueprint, token: str, credential: str, owner: dict[str, A
 def key_secrets(blueprint: Blueprint, keys: Mapping[str, str], owner: dict[str, Any]) -> list[dict[str, Any]]:
     """One for each container; ``keys``: secret keys by the names that :func:`ardea.scheduler.keys.issue` has."""
     made = []
-    for number in (layout.MASTER_CONTAINER, *(plan.number for plan in blueprint.containers)):
+    for number in (MASTER_CONTAINER, *(plan.number for plan in blueprint.containers)):
         if holder(number) in keys:
             values = {KEY_FILE: keys[holder(number)]}
-            if number == layout.MASTER_CONTAINER:
+            if number == MASTER_CONTAINER:
                 values[CALLERS] = keys[CALLERS]
             secret = _secret(names.key_secret(blueprint.root, number), values, blueprint, owner)
             secret["metadata"]["labels"] |= {names.ROLE: names.KEY}

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from ardea.config import Settings
+from ardea.plan.names import LEAVING, LEFT, MASTER_CONTAINER, METRICS_MANAGER, STREAM_MANAGER, TOPOLOGY_MASTER
 from ardea.plan.packing import ContainerPlan
 from ardea.plan.resource import MIB, Resource
 from ardea.scheduler.kubernetes import access, layout, names, processes
 from ardea.scheduler.kubernetes.blueprint import BUNDLE, DEFINITION, PODS, Blueprint, Extras
 from ardea.state.address import CREDENTIAL
-from ardea.stream_manager.departure import LEAVING, LEFT
-from ardea.topology_master.departures import RESERVE
 
 Manifest = dict[str, Any]
 LOST_NODE_SECS = 5
@@ -48,17 +47,17 @@ def master_job(blueprint: Blueprint, number: int, owner: Manifest) -> Manifest:
     """A master's Job, which ends as the topology does: Complete, or Failed."""
     metrics = Resource(0.05, blueprint.settings.metricsmgr_ram, 64 * MIB)
     containers = [
-        _prepare(blueprint, layout.MASTER_CONTAINER),
-        _metrics_manager(blueprint, layout.MASTER_CONTAINER, metrics),
+        _prepare(blueprint, MASTER_CONTAINER),
+        _metrics_manager(blueprint, MASTER_CONTAINER, metrics),
         _container(
-            blueprint, layout.MASTER_CONTAINER, layout.MASTER, MASTER_NEEDS,
+            blueprint, MASTER_CONTAINER, TOPOLOGY_MASTER, MASTER_NEEDS,
             {"env": [_credential(blueprint)], "volumeMounts": [_home(), *_keys(blueprint)]},
         ),
     ]  # fmt: skip
     pod = _pod(
         blueprint,
         names.MASTER,
-        layout.MASTER_CONTAINER,
+        MASTER_CONTAINER,
         [blueprint.extras()],
         {
             "restartPolicy": "Never",  # what a podFailurePolicy asks for
@@ -68,18 +67,16 @@ def master_job(blueprint: Blueprint, number: int, owner: Manifest) -> Manifest:
             "containers": containers[2:],
             "volumes": [
                 {"name": "access", "secret": _secret_file(blueprint)},
-                *_key_volume(blueprint, layout.MASTER_CONTAINER),
+                *_key_volume(blueprint, MASTER_CONTAINER),
             ],
         },
     )
     rules: list[Manifest] = [
-        {"action": "FailJob", "onExitCodes": _exits(name)} for name in (layout.PREPARE, layout.MASTER)
+        {"action": "FailJob", "onExitCodes": _exits(name)} for name in (layout.PREPARE, TOPOLOGY_MASTER)
     ]
     rules.append({"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]})
     name = names.master_job(blueprint.root, number)
-    return _job(
-        blueprint, name, names.MASTER, layout.MASTER_CONTAINER, pod, owner, {"podFailurePolicy": {"rules": rules}}
-    )
+    return _job(blueprint, name, names.MASTER, MASTER_CONTAINER, pod, owner, {"podFailurePolicy": {"rules": rules}})
 
 
 def container_job(blueprint: Blueprint, plan: ContainerPlan, owner: Manifest) -> Manifest:
@@ -218,7 +215,7 @@ def _prepare(blueprint: Blueprint, number: int, *, content: str = "") -> Manifes
 
 
 def _stream_manager(blueprint: Blueprint, number: int, needs: Resource) -> Manifest:
-    plan = layout.process_folder(blueprint.id, number, layout.STREAM_MANAGER) / "manager.plan"
+    plan = layout.process_folder(blueprint.id, number, STREAM_MANAGER) / "manager.plan"
     ready = {"exec": {"command": ["test", "-e", str(plan)]}, "periodSeconds": 5}
     more = {
         "restartPolicy": "Always",
@@ -226,7 +223,7 @@ def _stream_manager(blueprint: Blueprint, number: int, needs: Resource) -> Manif
         "env": [_credential(blueprint)],
         "volumeMounts": [_home(), *_keys(blueprint)],
     }
-    return _container(blueprint, number, layout.STREAM_MANAGER, needs, more)
+    return _container(blueprint, number, STREAM_MANAGER, needs, more)
 
 
 def _metrics_manager(blueprint: Blueprint, number: int, needs: Resource) -> Manifest:
@@ -240,7 +237,7 @@ def _metrics_manager(blueprint: Blueprint, number: int, needs: Resource) -> Mani
         "env": [_credential(blueprint)],
         "volumeMounts": [_home(), *_keys(blueprint)],
     }
-    return _container(blueprint, number, layout.METRICS_MANAGER, needs, more)
+    return _container(blueprint, number, METRICS_MANAGER, needs, more)
 
 
 def _instance(
@@ -267,8 +264,8 @@ def _instance(
 
 def _wait_for_rest(blueprint: Blueprint, number: int, folder: Path) -> str:
     """Lets the stream manager know, and waits until nothing is on its way to the container any more."""
-    left = layout.process_folder(blueprint.id, number, layout.STREAM_MANAGER) / LEFT
-    looks = max(1, round((blueprint.settings.kubernetes_grace - RESERVE) / _LOOK))
+    left = layout.process_folder(blueprint.id, number, STREAM_MANAGER) / LEFT
+    looks = max(1, round(blueprint.settings.emptying_secs / _LOOK))
     look = f"[ -e {shlex.quote(str(left))} ] && exit; sleep {_LOOK}"
     return f"touch {shlex.quote(str(folder / LEAVING))}; for _ in $(seq {looks}); do {look}; done"
 

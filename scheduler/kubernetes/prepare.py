@@ -17,6 +17,7 @@ import msgspec
 from ardea.config import Settings
 from ardea.errors import ArdeaError, ExitCode, StateError
 from ardea.plan.definition import Definition
+from ardea.plan.names import MASTER_CONTAINER
 from ardea.scheduler.keys import keys_of
 from ardea.scheduler.kubernetes import access, bundle, layout, processes
 from ardea.scheduler.kubernetes.blueprint import BUNDLE, DEFINITION, PODS, Blueprint, Pods
@@ -62,7 +63,7 @@ def prepare(
     folder = layout.topology_folder(topology)
     folder.mkdir(parents=True, exist_ok=True)
     definition.write(folder / "definition")
-    if container == layout.MASTER_CONTAINER:
+    if container == MASTER_CONTAINER:
         shutil.copyfile(token / "token", folder / "token")
         if definition.keys:
             callers = keys_of(folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from ardea.plan.names import MASTER_CONTAINER, METRICS_MANAGER, STREAM_MANAGER, TOPOLOGY_MASTER
 from ardea.plan.packing import ContainerPlan, InstancePlan
 from ardea.scheduler.kubernetes import layout, names
 from ardea.supervision.spec import ProcessSpec
@@ -16,15 +17,15 @@ _ALL_INTERFACES = "0.0.0.0"  # noqa: S104 -- probes and Prometheus come from out
 
 def master(topology_id: str, ip: str) -> dict[str, ProcessSpec]:
     """Of a master's pod, by container."""
-    folder, number = layout.topology_folder(topology_id), layout.MASTER_CONTAINER
+    folder, number = layout.topology_folder(topology_id), MASTER_CONTAINER
     argv = _module(
         "ardea.scheduler.kubernetes.master",
         "--definition", str(folder / "definition"), "--folder", str(folder),
         "--metrics", _address("metrics"), "--host", ip, *_KEYS,
     )  # fmt: skip
     return {
-        layout.MASTER: ProcessSpec(layout.MASTER, argv, cores=1),
-        layout.METRICS_MANAGER: _metrics_manager(folder, topology_id, number),
+        TOPOLOGY_MASTER: ProcessSpec(TOPOLOGY_MASTER, argv, cores=1),
+        METRICS_MANAGER: _metrics_manager(folder, topology_id, number),
     }
 
 
@@ -37,7 +38,7 @@ def container(
         "--definition", str(folder / "definition"), "--container", str(number),
         "--control", _address("control"), "--data", _address("data"), "--metrics", _address("metrics"),
     )  # fmt: skip
-    own = layout.process_folder(topology_id, number, layout.STREAM_MANAGER)
+    own = layout.process_folder(topology_id, number, STREAM_MANAGER)
     manager = _module("ardea.stream_manager", *common, "--folder", str(own), "--host", ip, *_KEYS)
     called = names.instance_names(plan.instances)
 
@@ -47,8 +48,8 @@ def container(
         return ProcessSpec(i.name, argv, cores=i.resource.cores)
 
     return {
-        layout.STREAM_MANAGER: ProcessSpec(layout.STREAM_MANAGER, manager, cores=1),
-        layout.METRICS_MANAGER: _metrics_manager(folder, topology_id, number),
+        STREAM_MANAGER: ProcessSpec(STREAM_MANAGER, manager, cores=1),
+        METRICS_MANAGER: _metrics_manager(folder, topology_id, number),
         **{called[i.task]: instance(i) for i in plan.instances},
     }
 
@@ -58,7 +59,7 @@ def supervisor(topology_id: str, number: int, process: str, *, led: bool = False
 
     ``led``: it ends when the stream manager of its pod has ended for good.
     """
-    manager = (str(layout.process_folder(topology_id, number, layout.STREAM_MANAGER)), layout.STREAM_MANAGER)
+    manager = (str(layout.process_folder(topology_id, number, STREAM_MANAGER)), STREAM_MANAGER)
     return [
         "python", "-P", "-m", "ardea.supervisor", "--stdout", "--id", "$(POD_UID)",
         "--folder", str(layout.process_folder(topology_id, number, process)),
@@ -68,13 +69,13 @@ def supervisor(topology_id: str, number: int, process: str, *, led: bool = False
 
 
 def _metrics_manager(folder: Path, topology_id: str, number: int) -> ProcessSpec:
-    own = layout.process_folder(topology_id, number, layout.METRICS_MANAGER)
+    own = layout.process_folder(topology_id, number, METRICS_MANAGER)
     argv = _module(
         "ardea.metrics_manager",
         "--definition", str(folder / "definition"), "--container", str(number), "--folder", str(own),
         "--address", _address("metrics"), "--host", _ALL_INTERFACES, *_KEYS,
     )  # fmt: skip
-    return ProcessSpec(layout.METRICS_MANAGER, argv, cores=1)
+    return ProcessSpec(METRICS_MANAGER, argv, cores=1)
 
 
 def _address(what: str) -> str:

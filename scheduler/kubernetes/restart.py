@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ardea.errors import NotFound, TimedOut, Unreachable
+from ardea.plan.names import MASTER_CONTAINER
 from ardea.protocol.incarnations import life_of
 from ardea.scheduler.control import Status, waiting_for
 from ardea.scheduler.kubernetes import layout, names
@@ -35,7 +36,7 @@ class Restart:
 
     def containers(self) -> list[int]:
         """Those that the topology has, 0 (the masters') included."""
-        return [layout.MASTER_CONTAINER, *(plan.number for plan in self._found.blueprint.containers)]
+        return [MASTER_CONTAINER, *(plan.number for plan in self._found.blueprint.containers)]
 
     def restart(self, containers: Sequence[int], patience: float) -> None:
         """Returns when every process of these containers is back, and the topology complete.

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ardea.errors import NotFound, Unreachable
-from ardea.scheduler.kubernetes import layout, names, objects
+from ardea.plan.names import TOPOLOGY_MASTER
+from ardea.scheduler.kubernetes import names, objects
 from ardea.scheduler.kubernetes.blueprint import Blueprint
 from ardea.scheduler.kubernetes.client import Cluster, Manifest, Objects
 from ardea.state.records import ExecutionState, RunState
@@ -100,7 +101,7 @@ def run_at_master(
         try:
             return cluster.execute(
                 pod["metadata"]["name"],
-                layout.MASTER,
+                TOPOLOGY_MASTER,
                 argv,
                 stdout or _to(sys.stdout.buffer.write),
                 _to_stderr,

@@ -1,4 +1,4 @@
-"""An update of a topology on Kubernetes, from its wish to what it leaves behind.
+"""An update of a topology on Kubernetes, from its request to what it leaves behind.
 
 The verb brings what new pods mount, and asks inside a master's pod; the keeper replaces the Jobs (docs/updating.md).
 """
@@ -20,7 +20,9 @@ import msgspec
 
 from ardea.errors import ExitCode, NotFound, Unreachable, UserError
 from ardea.plan import LogicalPlan
+from ardea.plan.change import UpdateRequest
 from ardea.plan.definition import Definition
+from ardea.plan.names import MASTER_CONTAINER
 from ardea.plan.wire import packing_from_bytes
 from ardea.scheduler import keys
 from ardea.scheduler.control import Status
@@ -32,7 +34,6 @@ from ardea.scheduler.kubernetes.provision import Provision
 from ardea.scheduler.kubernetes.submission import Options, pack
 from ardea.scheduler.kubernetes.topologies import Found, master_pods
 from ardea.scheduler.update import Change, Version, next_of
-from ardea.topology_master.updates import Wish
 from ardea.transport import KEY_FILE, holder
 
 MASTER_WITHIN = 60.0
@@ -79,7 +80,7 @@ class Update:
             cluster: the topology's namespace.
             found: the topology.
             status: asks the master; None: it does not answer now.
-            ask: brings a wish to it; returns the exit code of the verb that brought it.
+            ask: brings a request to it; returns the exit code of the verb that brought it.
             say: takes a sentence for people.
             clock: seconds, steady.
             pause: waits so many seconds.
@@ -121,8 +122,8 @@ class Update:
             secrets_ = objects.key_secrets(wanted, kept | fresh, root)
             provision.bring([*secrets_, objects.code(wanted, code.bundle, root)])
             access.grant(self._cluster, wanted)
-        wish = Wish(id_, next_, present.definition.epoch, patience)
-        ended = self._asked(base64.b64encode(msgspec.msgpack.encode(wish)) + b"\n")
+        request = UpdateRequest(id_, next_, present.definition.epoch, patience)
+        ended = self._asked(base64.b64encode(msgspec.msgpack.encode(request)) + b"\n")
         if ended == ExitCode.OK:
             in_force = present if next_.same_as(present.definition) else wanted
             provision.sweep(in_force.definition.epoch, self._used(wanted))
@@ -199,14 +200,14 @@ class Update:
                 found[holder(number)] = base64.b64decode(secret["data"][KEY_FILE]).decode()
         return found
 
-    def _asked(self, wish: bytes) -> int:
-        """The wish is brought again when a connection breaks: a master's pod may go, and the next one takes it."""
+    def _asked(self, request: bytes) -> int:
+        """The request is brought again when a connection breaks: a master's pod may go, and the next one takes it."""
         failure = Unreachable(
             f"the masters' pods of {self._found.id} go while they are asked; the same again finishes what is half done"
         )
         for _ in range(ATTEMPTS):
             try:
-                if (ended := self._ask(wish)) not in _KILLED:
+                if (ended := self._ask(request)) not in _KILLED:
                     return ended
             except Unreachable as error:
                 failure = error
@@ -218,7 +219,7 @@ class Update:
 
     def _used(self, now: Blueprint) -> frozenset[str]:
         """Code and keys that pods of this plan mount."""
-        numbers = (layout.MASTER_CONTAINER, *(plan.number for plan in now.containers))
+        numbers = (MASTER_CONTAINER, *(plan.number for plan in now.containers))
         keys_ = (names.key_secret(self._root, number) for number in numbers)
         return frozenset((names.code(self._root, now.definition.code), *keys_))
 

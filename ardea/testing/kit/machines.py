@@ -18,8 +18,8 @@ from pathlib import Path
 
 from ardea.errors import ExitCode
 from ardea.plan.definition import Definition
+from ardea.plan.names import MASTER_CONTAINER, container_name
 from ardea.scheduler.home import is_locked
-from ardea.scheduler.keys import MASTER_CONTAINER
 from ardea.scheduler.local import LocalScheduler
 from ardea.supervision import records, spec
 from ardea.supervision.child import Child
@@ -152,7 +152,7 @@ class Machines:
     def running(self) -> dict[str, tuple[Found, Path]]:
         """By container's name: its supervisor, which lives as often as the container was replaced, and its folder."""
         return {
-            f"container-{number}": (Found(machine.pid, self._life(number)), machine.folder)
+            container_name(number): (Found(machine.pid, self._life(number)), machine.folder)
             for number, machine in self.present.items()
             if machine.code is None
         }
@@ -185,8 +185,8 @@ class Machines:
         return machine.code in (ExitCode.OK, ExitCode.PERMANENT)
 
     def _start(self, number: int, now: float) -> Machine:
-        place = self._folder / "machines" / str(next(self._numbers)) / f"container-{number}"
-        source = self._folder / f"container-{number}" / "spec.json"
+        place = self._folder / "machines" / str(next(self._numbers)) / container_name(number)
+        source = self._folder / container_name(number) / "spec.json"
         return Machine(number, place, source, self._environment, now)
 
     def _life(self, number: int) -> int:

@@ -17,6 +17,7 @@ from types import MappingProxyType
 
 import msgspec
 
+from ardea.plan.names import MASTER_CONTAINER, METRICS_MANAGER, STREAM_MANAGER, TOPOLOGY_MASTER, container_name
 from ardea.plan.packing import PackingPlan
 from ardea.stream_manager.process import Remembered
 from ardea.supervision.records import read_status
@@ -110,7 +111,7 @@ def targets(packing: PackingPlan) -> Targets:
             *managers,
             *(f"metrics-{number}" for number in (0, *numbers)),
             *(instance.name for instance in packing.instances),
-            *(f"container-{number}" for number in (0, *numbers)),
+            *(container_name(number) for number in (MASTER_CONTAINER, *numbers)),
         ],
         links=[*between, *((manager, MASTER) for manager in managers)],
     )
@@ -124,9 +125,9 @@ def _alive(status: Mapping[str, Mapping[str, Mapping[str, int]]]) -> dict[str, F
 def _public(name: str, container: str) -> str:
     number = re.sub(r"^container-", "", container)
     return {
-        "topology-master": MASTER,
-        "stream-manager": f"manager-{number}",
-        "metrics-manager": f"metrics-{number}",
+        TOPOLOGY_MASTER: MASTER,
+        STREAM_MANAGER: f"manager-{number}",
+        METRICS_MANAGER: f"metrics-{number}",
     }.get(name, name)
 
 

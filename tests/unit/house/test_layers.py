@@ -27,6 +27,7 @@ OFFENCES = {
     "payloads": ("ardea.stream_manager", "pyarrow"),
     "instances": ("ardea.heron_instance", "rich"),
     "supervisor": ("ardea.leash", "numpy"),
+    "processes": ("ardea.scheduler", "ardea.heron_instance"),
 }
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from ardea.cli.change import asked, build
 from ardea.errors import Conflict, ExitCode, NotFound, Unreachable, UserError
+from ardea.plan.change import UpdateProgress, UpdateRequest
 from ardea.plan.wire import packing_from_bytes
 from ardea.scheduler.control import Status
 from ardea.scheduler.kubernetes import objects
@@ -19,7 +20,6 @@ from ardea.scheduler.kubernetes.submission import Options, submit
 from ardea.scheduler.kubernetes.topologies import find
 from ardea.scheduler.kubernetes.update import MASTER_WITHIN, Update
 from ardea.state import Create, open_state, paths
-from ardea.topology_master.updates import Progress, Wish
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -32,13 +32,13 @@ class Master:
     """Does what it is told to when it is asked."""
 
     def __init__(self, cluster):
-        self.cluster, self.wishes, self.seen = cluster, [], []
+        self.cluster, self.requests, self.seen = cluster, [], []
         self.epoch, self.update, self.answers, self.now = 1, None, [ExitCode.OK], 0.0
         self.meanwhile = []  # what happens before the next answers
 
     def ask(self, said):
-        wish = msgspec.msgpack.decode(base64.b64decode(said.removesuffix(b"\n")), type=Wish)
-        self.wishes.append(wish)
+        request = msgspec.msgpack.decode(base64.b64decode(said.removesuffix(b"\n")), type=UpdateRequest)
+        self.requests.append(request)
         self.seen.append(names(self.cluster))
         if self.meanwhile:
             self.meanwhile.pop(0)()
@@ -48,8 +48,8 @@ class Master:
         return answer
 
     def switch(self):
-        """The last wish is in force, and the keeper has written it into the root."""
-        wanted = self.wishes[-1].wanted
+        """The last request is in force, and the keeper has written it into the root."""
+        wanted = self.requests[-1].wanted
         write_root(self.cluster, Blueprint(definition=wanted, pods=Blueprint.read(self.root()).pods))
         self.epoch = wanted.epoch
 
@@ -74,7 +74,7 @@ class Master:
         """The verb, and what it asked for."""
         change = asked(list(parallelism), settings, moving=moving)
         code = self.verb().update(change, None if target is None else str(target), Options(**options), build, 30.0)
-        return code, self.wishes[-1].wanted
+        return code, self.requests[-1].wanted
 
 
 def names(cluster):
@@ -98,8 +98,8 @@ def test_more_tasks_bring_a_container_and_its_key(cluster, made, master):
     before = names(cluster)
     code, wanted = master.updates("adds_up:4")
     assert code == ExitCode.OK
-    wish = master.wishes[0]
-    assert (wish.base, wish.patience, wanted.epoch, wanted.build) == (1, 30.0, 2, 1)
+    request = master.requests[0]
+    assert (request.base, request.patience, wanted.epoch, wanted.build) == (1, 30.0, 2, 1)
     tasks = {c.number: len(c.instances) for c in packing_from_bytes(wanted.packing).containers}
     assert tasks == {1: 2, 2: 2, 3: 2}
     assert master.seen == [{*before, "sums-key-3"}]
@@ -110,7 +110,7 @@ def test_more_tasks_bring_a_container_and_its_key(cluster, made, master):
 def test_a_dry_run_brings_nothing_and_says_what_would_change(author, cluster, master):
     before = names(cluster)
     grown, anew = master.compares("adds_up:4"), master.compares(target=author(component={"topology.debug": True}))
-    assert (names(cluster), master.wishes) == (before, [])
+    assert (names(cluster), master.requests) == (before, [])
     assert {each.component: each.tasks for each in grown.components}["adds_up"][1] == 4
     assert (grown.containers_added, grown.containers_replaced, grown.restarted) == ([3], [], False)
     assert (anew.containers_added, anew.containers_replaced, anew.restarted) == ([], [1, 2], True)
@@ -130,7 +130,7 @@ def test_if_one_object_is_refused_nothing_is_brought(cluster, master):
     cluster.refuses.add("sums-key-4")
     with pytest.raises(NotFound):
         master.updates("adds_up:6")
-    assert (names(cluster), master.wishes) == (before, [])
+    assert (names(cluster), master.requests) == (before, [])
 
 
 def test_what_another_update_has_brought_stays(cluster, master):
@@ -138,7 +138,7 @@ def test_what_another_update_has_brought_stays(cluster, master):
     master.answers = [Unreachable("the connection broke")] * 5 + [ExitCode.FAILED]
     with pytest.raises(Unreachable):
         master.updates("adds_up:4")
-    first = master.wishes[0].wanted.keys["container-3"]
+    first = master.requests[0].wanted.keys["container-3"]
     _, wanted = master.updates("adds_up:4")
     assert wanted.keys["container-3"] == first, "the master would take it for another update"
     assert "sums-key-3" in names(cluster)
@@ -149,7 +149,7 @@ def test_a_broken_connection_is_made_again(master):
     master.answers = [Unreachable("the pod is gone"), 137, ExitCode.OK]
     code, _ = master.updates("adds_up:4")
     assert code == ExitCode.OK
-    assert master.wishes[0] == master.wishes[1] == master.wishes[2]
+    assert master.requests[0] == master.requests[1] == master.requests[2]
     master.answers = [137] * 5
     with pytest.raises(Unreachable, match="the same again"):
         master.updates("adds_up:5")
@@ -196,7 +196,7 @@ def test_what_may_not_change_is_refused(cluster, master):
             master.updates(**arguments)
     with pytest.raises(UserError, match="adds_up: rows are grouped by keys"):
         master.updates("adds_up:4", moving=False)
-    assert (names(cluster), master.wishes) == (before, [])
+    assert (names(cluster), master.requests) == (before, [])
 
 
 def test_another_python_is_refused_unless_there_is_another_image(cluster, author, master):
@@ -221,7 +221,7 @@ def test_code_in_the_image_is_given_as_a_file(cluster, prepared, author):
 
 def test_a_root_that_is_behind_is_waited_for(cluster, made, master):
     """The keeper is about to write it; meanwhile the same again is what is half done, and no third version."""
-    master.epoch, master.update = 2, Progress("another", "switching")
+    master.epoch, master.update = 2, UpdateProgress("another", "switching")
     with pytest.raises(Unreachable, match=r"works by plan 2, and its root still says 1"):
         master.updates("adds_up:4")
     assert master.now >= MASTER_WITHIN
@@ -233,7 +233,7 @@ def test_a_root_that_is_behind_is_waited_for(cluster, made, master):
 
 @pytest.fixture
 def two_verbs(master):
-    """The second verb does all but its own end before the first one's; what happened to the first, and its wish."""
+    """The second verb does all but its own end before the first one's; what happened to the first, and its request."""
 
     def run(first, second, answer=ExitCode.OK, switches=True):
         def other():
@@ -245,7 +245,7 @@ def two_verbs(master):
 
         master.meanwhile.append(other)
         assert first()[0] == answer
-        return master.wishes[-1].wanted
+        return master.requests[-1].wanted
 
     return run
 
@@ -299,7 +299,7 @@ def test_what_nobody_came_back_for_goes_with_the_next_update(cluster, author, ma
     master.answers = [Unreachable("the terminal is gone")] * 5 + [ExitCode.OK]
     with pytest.raises(Unreachable):
         master.updates(target=author(component={"topology.debug": True}))
-    left = master.wishes[-1].wanted
+    left = master.requests[-1].wanted
     assert f"sums-code-{left.code}" in names(cluster)
     _, wanted = master.updates(target=author(component={"topology.debug": False}))
     assert wanted.code != left.code
@@ -319,7 +319,7 @@ def test_two_verbs_never_give_a_container_two_keys(cluster, master, monkeypatch)
     monkeypatch.setattr(cluster, "create", too_late)
     with pytest.raises(Conflict, match=r"another update of Sums-.* has made Secret sums-key-3.*nothing was changed"):
         master.updates("adds_up:4")
-    assert (names(cluster), master.wishes) == ({*before, "sums-key-3"}, [])
+    assert (names(cluster), master.requests) == ({*before, "sums-key-3"}, [])
 
 
 def write_root(cluster, blueprint):

@@ -14,11 +14,11 @@ import tenacity
 
 from ardea.errors import ConfigError
 from ardea.metrics import Identity, Kind, Registry
+from ardea.metrics.sinks import Sample, check_sinks
 from ardea.metrics_manager.graphite import GraphiteSink, plaintext
 from ardea.metrics_manager.jsonlines import JsonLinesSink
 from ardea.metrics_manager.server import MetricsManager
-from ardea.metrics_manager.sinks import CAPACITY, Batch, SinkWorker, check_sinks, load_sinks
-from ardea.metrics_manager.state import Sample
+from ardea.metrics_manager.sinks import CAPACITY, Batch, SinkWorker, load_sinks
 from ardea.scheduler.submission import Submission
 
 PENDING = Sample("ardea_spout_pending_tuples", Kind.GAUGE, {"topology": "words", "task": "1"}, 3)

@@ -16,7 +16,8 @@ from ardea.metrics import (
     Registry,
     Snapshot,
 )
-from ardea.metrics_manager.state import MetricsState, Result, Sample
+from ardea.metrics.sinks import Sample
+from ardea.metrics_manager.state import MetricsState, Result
 
 ACKED = "ardea_instance_tuples_acked_total"
 DURATION = "ardea_instance_execute_duration_seconds"

@@ -123,11 +123,11 @@ def test_an_update_goes_first(first):
         if first == "evict":
             cluster.evict(3)
             cluster.advance(0.01)
-        wish = cluster.wish(parallelism={"split": 4})
-        assert cluster.update(wish).running
+        request = cluster.update_request(parallelism={"split": 4})
+        assert cluster.update(request).running
         if first == "update":
             cluster.evict(3)
-        assert cluster.updated(wish).step == "done"
+        assert cluster.updated(request).step == "done"
         assert cluster.life("manager-3") == 2
         cluster.run_until(lambda: cluster.over, SOON)
         assert set(words(cluster)) == set(WORDS)

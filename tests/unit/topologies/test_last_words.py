@@ -155,6 +155,6 @@ def test_a_custom_grouping_keeps_what_it_knows_while_its_tasks_stay():
     with Cluster(Growing, cost={"spout": 0.01}) as cluster:
         cluster.advance(2)
         Sticky.prepared = 0
-        cluster.updated(cluster.wish(parallelism={"other": 3}))
+        cluster.updated(cluster.update_request(parallelism={"other": 3}))
         cluster.advance(2)
         assert Sticky.prepared == 0

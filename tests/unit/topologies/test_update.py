@@ -115,7 +115,7 @@ def test_scale_up(cluster):
     """New tasks work, ids go on above the highest, everybody concerned hears of it, nothing is sent twice."""
     assert cluster.plan.component_tasks == {"double": (1, 2), "numbers": (3, 4), "sink": (5,)}
     spout = cluster.task("numbers-0", Numbers)
-    progress = cluster.updated(cluster.wish(parallelism={"double": 4}))
+    progress = cluster.updated(cluster.update_request(parallelism={"double": 4}))
     assert (progress.step, progress.reason) == ("done", "")
     assert cluster.plan.component_tasks["double"] == (1, 2, 6, 7)
     assert cluster.task("numbers-0", Numbers) is spout  # it went on in place
@@ -130,11 +130,11 @@ def test_scale_up(cluster):
 
 def test_scale_down_and_up_again(cluster):
     """The highest index goes; its id does not come again."""
-    assert cluster.updated(cluster.wish(parallelism={"double": 1})).step == "done"
+    assert cluster.updated(cluster.update_request(parallelism={"double": 1})).step == "done"
     cluster.run_until(lambda: cluster.plan.epoch == 2, 1)
     assert cluster.plan.component_tasks["double"] == (1,)
     assert "double-1" not in cluster.running
-    assert cluster.updated(cluster.wish(parallelism={"double": 2})).step == "done"
+    assert cluster.updated(cluster.update_request(parallelism={"double": 2})).step == "done"
     assert cluster.plan.component_tasks["double"] == (1, 6)
     finish(cluster)
     assert all_arrived(cluster)
@@ -143,7 +143,7 @@ def test_scale_down_and_up_again(cluster):
 
 def test_a_spout_that_goes_is_empty(cluster):
     """What it emitted is processed before it goes."""
-    progress = cluster.updated(cluster.wish(parallelism={"numbers": 1}))
+    progress = cluster.updated(cluster.update_request(parallelism={"numbers": 1}))
     assert progress.step == "done"
     emitted = [row for row in cluster.record.emitted["numbers"] if row.task == 4]
     assert 0 < len(emitted) < ROWS
@@ -165,7 +165,7 @@ def test_a_new_version(cluster):
         sink = Sink.spec(inputs={double: Grouping.fields("n")})
         config = Words.config
 
-    progress = cluster.updated(cluster.wish(Words2))
+    progress = cluster.updated(cluster.update_request(Words2))
     assert (progress.step, progress.reason) == ("done", "")
     assert cluster.task("double-2", Loud)
     finish(cluster)
@@ -173,7 +173,7 @@ def test_a_new_version(cluster):
 
 
 def test_configuration(cluster):
-    assert cluster.updated(cluster.wish(config={"topology.max.spout.pending": 7})).step == "done"
+    assert cluster.updated(cluster.update_request(config={"topology.max.spout.pending": 7})).step == "done"
     assert cluster.plan.logical.config["topology.max.spout.pending"] == 7
     finish(cluster)
     assert all_arrived(cluster)
@@ -184,34 +184,34 @@ def test_configuration(cluster):
 def test_the_others_flow(cluster):
     """A spout from which nothing reaches the difference is not held."""
     before = len(cluster.record.received["end"])
-    cluster.update(cluster.wish(parallelism={"double": 4}))
+    cluster.update(cluster.update_request(parallelism={"double": 4}))
     cluster.advance(0.01)
     held = len(cluster.record.emitted["numbers"])
     cluster.advance(0.05)
     assert len(cluster.record.emitted["numbers"]) == held
     assert len(cluster.record.received["end"]) > before
-    wish = cluster.wish(parallelism={"double": 4})
-    cluster.run_until(lambda: cluster.update(wish).step == "done", 30)
+    request = cluster.update_request(parallelism={"double": 4})
+    cluster.run_until(lambda: cluster.update(request).step == "done", 30)
     finish(cluster)
 
 
-def test_a_repeated_wish_changes_nothing(cluster):
-    wish = cluster.wish(parallelism={"double": 3})
-    assert cluster.updated(wish).step == "done"
-    assert cluster.updated(wish).step == "done"
-    assert cluster.updated(cluster.wish(parallelism={"double": 3})).step == "done"
+def test_a_repeated_request_changes_nothing(cluster):
+    request = cluster.update_request(parallelism={"double": 3})
+    assert cluster.updated(request).step == "done"
+    assert cluster.updated(request).step == "done"
+    assert cluster.updated(cluster.update_request(parallelism={"double": 3})).step == "done"
     assert cluster.plan.epoch == 2
 
 
 def test_another_update_waits(cluster):
-    cluster.update(cluster.wish(parallelism={"double": 3}))
+    cluster.update(cluster.update_request(parallelism={"double": 3}))
     with pytest.raises(ProtocolError, match="another update is under way"):
-        cluster.update(cluster.wish(parallelism={"double": 4}))
+        cluster.update(cluster.update_request(parallelism={"double": 4}))
 
 
-def test_a_stale_wish_is_refused(cluster):
-    stale = cluster.wish(parallelism={"double": 4})
-    assert cluster.updated(cluster.wish(parallelism={"double": 3})).step == "done"
+def test_a_stale_request_is_refused(cluster):
+    stale = cluster.update_request(parallelism={"double": 4})
+    assert cluster.updated(cluster.update_request(parallelism={"double": 3})).step == "done"
     with pytest.raises(ProtocolError, match="was made for plan 1, and plan 2 is in force"):
         cluster.update(stale.__class__("another", stale.wanted, stale.base, 60.0))
 
@@ -232,7 +232,7 @@ class Broken(Topology):
 
 def test_a_version_that_does_not_come_up_is_put_back(cluster):
     """The former version goes on where it was."""
-    progress = cluster.updated(cluster.wish(Broken, patience=20.0))
+    progress = cluster.updated(cluster.update_request(Broken, patience=20.0))
     assert progress.step == "refused"
     assert "double-0 does not work by it yet" in progress.reason
     assert cluster.plan.epoch == 3
@@ -262,7 +262,7 @@ def test_rest_is_lost_and_sent_again(timeouts):
     config = {"topology.enable.message.timeouts": timeouts}
     with Cluster(Stuck, containers=2, seed=3, cost={"numbers": 1e-3}, config=config) as cluster:
         cluster.run_until(lambda: len(cluster.record.received["double"]) >= 100)
-        progress = cluster.updated(cluster.wish(parallelism={"double": 3}))
+        progress = cluster.updated(cluster.update_request(parallelism={"double": 3}))
         assert progress.step == "done"
         assert len(cluster.record.lost["numbers"]) >= 100 or timeouts
         cluster.run_until(lambda: len(cluster.record.received["double"]) >= 200)
@@ -274,7 +274,7 @@ def test_a_spout_that_never_gets_empty_stays():
     with Cluster(Stuck, containers=2, seed=3, cost={"numbers": 1e-3}) as cluster:
         cluster.run_until(lambda: len(cluster.record.received["double"]) >= 100)
         began = cluster.time
-        progress = cluster.updated(cluster.wish(parallelism={"numbers": 1}))
+        progress = cluster.updated(cluster.update_request(parallelism={"numbers": 1}))
         assert progress.step == "refused"
         assert "numbers-1 has 50" in progress.reason
         assert 20 <= cluster.time - began < 21
@@ -287,11 +287,11 @@ def test_a_spout_that_never_gets_empty_stays():
 @pytest.mark.parametrize("later", [0.0, 0.02, 0.1, 0.3, 0.6, 1.0])
 def test_a_new_master(cluster, later):
     """It lets the spouts go on, or finishes the switch; the verb, which asks again, finishes the update."""
-    wish = cluster.wish(parallelism={"double": 4})
-    cluster.update(wish)
+    request = cluster.update_request(parallelism={"double": 4})
+    cluster.update(request)
     cluster.advance(later)
     cluster.kill("master")
-    assert cluster.updated(wish).step == "done"
+    assert cluster.updated(request).step == "done"
     assert cluster.plan.component_tasks["double"] == (1, 2, 6, 7)
     finish(cluster)
     assert all_arrived(cluster)
@@ -299,7 +299,7 @@ def test_a_new_master(cluster, later):
 
 def test_without_the_verb_a_new_master_lets_the_spouts_go_on(cluster):
     """Whoever asked is gone too."""
-    cluster.update(cluster.wish(parallelism={"double": 4}))
+    cluster.update(cluster.update_request(parallelism={"double": 4}))
     cluster.advance(0.005)
     cluster.kill("master")
     finish(cluster)
@@ -319,16 +319,16 @@ def test_schedule(seed):
         for _ in range(dice.randint(1, 3)):
             if cluster.state != "RUNNING":
                 break
-            wish = dice.choice(
+            request = dice.choice(
                 [
-                    lambda: cluster.wish(parallelism={"double": dice.randint(1, 4)}),
-                    lambda: cluster.wish(parallelism={"sink": dice.randint(1, 3)}),
-                    lambda: cluster.wish(config={"topology.max.spout.pending": dice.randint(10, 90)}),
-                    lambda: cluster.wish(Words, parallelism={"double": dice.randint(1, 4)}),
+                    lambda: cluster.update_request(parallelism={"double": dice.randint(1, 4)}),
+                    lambda: cluster.update_request(parallelism={"sink": dice.randint(1, 3)}),
+                    lambda: cluster.update_request(config={"topology.max.spout.pending": dice.randint(10, 90)}),
+                    lambda: cluster.update_request(Words, parallelism={"double": dice.randint(1, 4)}),
                 ]
             )()
             try:
-                progress = cluster.updated(wish)
+                progress = cluster.updated(request)
             except ProtocolError as refused:
                 if refused.code in ("UPDATE_STALE", "UPDATE_REFUSED"):
                     continue

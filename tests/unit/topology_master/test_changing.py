@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from ardea import Topology
 from ardea.errors import ProtocolError
+from ardea.plan.change import UpdateRequest
 from ardea.plan.definition import Definition
 from ardea.plan.physical import PhysicalPlan
 from ardea.plan.shape import shape_of
@@ -21,7 +22,7 @@ from ardea.state.records import EndFacts
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.topology_master.changing import Difference, renumbered
 from ardea.topology_master.ending import Ending
-from ardea.topology_master.updates import Updates, Wish, plan_of
+from ardea.topology_master.updates import Updates, plan_of
 
 
 class Pass(CollectBolt):
@@ -157,14 +158,14 @@ class Board:
 
 
 class AnUpdate(RuleBasedStateMachine):
-    """Reports, time, wishes and new masters in any order."""
+    """Reports, time, requests and new masters in any order."""
 
     def __init__(self):
         super().__init__()
         self.board, self.now, self.life = Board(), 0.0, {}
         self.began = None
         self._master()
-        self.wish = None
+        self.request = None
 
     def _master(self):
         board = self.board
@@ -181,22 +182,22 @@ class AnUpdate(RuleBasedStateMachine):
 
     @precondition(lambda self: not self.updates.running)
     @rule(name=st.sampled_from(["left", "second", "apart"]), tasks=st.integers(1, 4), rebuilt=st.booleans())
-    def wishes(self, name, tasks, rebuilt):
+    def requests(self, name, tasks, rebuilt):
         present = self.board.definitions[-1]
         next_ = changed(present, {name: tasks}, rebuilt=rebuilt)
-        self.wish = Wish(f"{self.now} {present.epoch}", next_, present.epoch, 20.0)
+        self.request = UpdateRequest(f"{self.now} {present.epoch}", next_, present.epoch, 20.0)
         self.began = self.now
-        self.updates.wished(self.wish, self.ending, self.now, ends="")
+        self.updates.requested(self.request, self.ending, self.now, ends="")
         differs = Difference.between(plan_of(present), plan_of(next_), rebuilt=next_.build != present.build).changed
         assert self.board.definitions[-1] is present or not differs, "switched before any spout could obey"
         self._after()
 
-    @precondition(lambda self: self.updates.running and self.wish is not None)
+    @precondition(lambda self: self.updates.running and self.request is not None)
     @rule()
     def repeats(self):
-        """The same wish again changes nothing."""
+        """The same request again changes nothing."""
         before = len(self.board.definitions), self.board.number
-        self.updates.wished(self.wish, self.ending, self.now, ends="")
+        self.updates.requested(self.request, self.ending, self.now, ends="")
         assert before == (len(self.board.definitions), self.board.number)
 
     @precondition(lambda self: self.updates.running)
@@ -204,9 +205,9 @@ class AnUpdate(RuleBasedStateMachine):
     def another(self):
         """Another one is refused while one is under way."""
         present = self.board.definitions[-1]
-        other = Wish("other", changed(present, {"last": 5, "first": 7}), present.epoch, 1.0)
+        other = UpdateRequest("other", changed(present, {"last": 5, "first": 7}), present.epoch, 1.0)
         with pytest.raises(ProtocolError, match="UPDATE_RUNS"):
-            self.updates.wished(other, self.ending, self.now, ends="")
+            self.updates.requested(other, self.ending, self.now, ends="")
 
     @rule(data=st.data(), rests=st.booleans(), open_=st.integers(0, 3), waiting=st.integers(0, 3), obeys=st.booleans())
     def reports(self, data, rests, open_, waiting, obeys):

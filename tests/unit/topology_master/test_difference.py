@@ -10,6 +10,7 @@ import pytest
 
 from ardea import Grouping, Topology
 from ardea.errors import Unreachable, UserError
+from ardea.plan.change import UpdateRequest
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_to_bytes
@@ -17,7 +18,6 @@ from ardea.scheduler.difference import ComponentDifference, difference
 from ardea.scheduler.packing import packing_for
 from ardea.scheduler.update import Change, Refused, Updating, next_of, wanted
 from ardea.testing import CollectBolt, RowsSpout
-from ardea.topology_master.updates import Wish
 
 
 class Pair(Topology):
@@ -130,7 +130,7 @@ def test_more_tasks_than_there_are_ids_are_refused_before_they_are_packed():
 def test_when_the_master_is_silent_the_end_that_is_stored_counts(final, told):
     client = Mock(ask=Mock(side_effect=Unreachable("the master did not answer")))
     client.sight.look.return_value = SimpleNamespace(final=final)
-    wish = Wish(id="w", wanted=definition(Pair), base=1, patience=60.0)
+    request = UpdateRequest(id="w", wanted=definition(Pair), base=1, patience=60.0)
     with pytest.raises(Refused if final else Unreachable, match=told):
-        Updating(client, wish, Mock(), clock=Mock(side_effect=range(0, 1000, 10))).update()
+        Updating(client, request, Mock(), clock=Mock(side_effect=range(0, 1000, 10))).update()
     assert client.ask.call_count == (1 if final else 3)

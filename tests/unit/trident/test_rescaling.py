@@ -37,7 +37,7 @@ def test_no_component_is_rescaled_under_its_neighbours(tmp_path, component):
     with Cluster(words(tmp_path, "transactional", 2, 2, 3), config=AT_ONCE) as cluster:
         cluster.run_until(lambda: commits(cluster) >= 3)
         with pytest.raises(UserError, match="count on their number") as refused:
-            cluster.wish(parallelism={component: 4})
+            cluster.update_request(parallelism={component: 4})
         assert refused.value.message.startswith(f"{component}: ")
         assert "submit" in refused.value.hint
         cluster.run_until(lambda: cluster.over, 600)
@@ -55,10 +55,10 @@ def test_a_new_version_has_the_numbers_that_it_says(tmp_path, monkeypatch, kind,
     with Cluster(words(tmp_path, kind, 2, 2, 3), config=AT_ONCE) as cluster:
         cluster.run_until(lambda: commits(cluster) >= 3)
         next_version = words(tmp_path, kind, *hints)
-        present = cluster.wish(config={"topology.debug": False}).wanted  # one with the present numbers
+        present = cluster.update_request(config={"topology.debug": False}).wanted  # one with the present numbers
         change = Change(version=Version(location="next"))
         next_of(present, change, next_version.plan, half_done=False)  # without --moves-keys: no task keeps anything
-        progress = cluster.updated(cluster.wish(next_version))
+        progress = cluster.updated(cluster.update_request(next_version))
         assert (progress.step, progress.reason) == ("done", "")
         tasks = cluster.plan.component_tasks
         assert len(tasks["spout-files"]) == hints[0]
@@ -80,7 +80,7 @@ def test_windows_belong_to_their_partitions(tmp_path):
     write_files(tmp_path / "in", LINES)
     with Cluster(windowed(3), config=AT_ONCE) as cluster:
         cluster.run_until(lambda: commits(cluster) >= 3)
-        present = cluster.wish(config={"topology.debug": False}).wanted
+        present = cluster.update_request(config={"topology.debug": False}).wanted
         change = Change(version=Version(location="next"))
         with pytest.raises(UserError, match="b-0: rows are grouped by keys"):
             next_of(present, change, windowed(2).plan, half_done=False)

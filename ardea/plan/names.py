@@ -1,0 +1,28 @@
+"""What the processes of a topology, their containers and their files are called, wherever it runs."""
+
+from __future__ import annotations
+
+TOPOLOGY_MASTER = "topology-master"
+STREAM_MANAGER = "stream-manager"
+METRICS_MANAGER = "metrics-manager"
+MASTER_CONTAINER = 0
+"""The number of the container in which the master runs, or the masters."""
+_CONTAINER = "container-"
+CONTAINERS = f"{_CONTAINER}*"
+"""The pattern of :func:`container_name`."""
+LEAVING, LEFT = "leaving", "left"
+"""Files of a container that is about to be ended: a process is told to end, and the manager has emptied the container.
+
+They lie in the folder of the process, and in the manager's.
+"""
+
+
+def container_name(number: int) -> str:
+    """What the container is called, and its folder below the topology's."""
+    return f"{_CONTAINER}{number}"
+
+
+def container_number(name: str) -> int | None:
+    """The inverse; None: it is the name of a process."""
+    prefix, number = name[: len(_CONTAINER)], name[len(_CONTAINER) :]
+    return int(number) if prefix == _CONTAINER and number.isdecimal() else None
