@@ -6,35 +6,30 @@ import contextlib
 from pathlib import Path
 
 from ardea.plan.names import LEAVING, LEFT
-from ardea.protocol.wire_pb2 import Order
-from ardea.stream_manager.registration import Registrar
+from ardea.stream_manager.shell import Shell
 
 LOOK = 1.0
 """Seconds between two looks for the first."""
 
 
 class Departure:
-    """Asks the master, and says when nothing is on its way to this container any more."""
+    """Lets the manager's shell ask, and says when the container may be ended."""
 
-    def __init__(self, folder: Path, container: int, registrar: Registrar) -> None:
+    def __init__(self, folder: Path, shell: Shell) -> None:
         """``folder``: the manager's own."""
-        self._folder, self._container, self._registrar = folder, container, registrar
+        self._folder, self._shell = folder, shell
         self._next = 0.0
-        self._may_leave = False
+        self._told = False
 
     def look(self, now: float) -> float:
-        """Each second; returns when to be called again.  Where no master answers, there is nobody to wait for."""
-        if now < self._next:
+        """Each second, and at once when it may leave; returns when to be called again."""
+        if now < self._next and (self._told or not self._shell.may_leave):
             return self._next
         self._next = now + LOOK
         with contextlib.suppress(OSError):  # no descriptor is free, for example: it looks again
-            if not self._registrar.departs and any(self._folder.parent.glob(f"*/{LEAVING}")):
-                self._registrar.depart()
-            if self._may_leave or (self._registrar.departs and self._registrar.alone):
+            if not self._shell.departs and any(self._folder.parent.glob(f"*/{LEAVING}")):
+                self._shell.depart()
+            if self._shell.may_leave:
                 (self._folder / LEFT).touch()
+                self._told = True
         return self._next
-
-    def ordered(self, order: Order) -> None:
-        """Others have left, or this one may."""
-        if self._registrar.departs and self._container in order.containers:
-            self._may_leave, self._next = True, 0.0

@@ -24,7 +24,7 @@ class Eviction:
         if timeline.now >= self._until:
             self._end()
             return
-        if isinstance(manager, SimulatedManager) and not manager.registrar.departs:
+        if isinstance(manager, SimulatedManager) and not manager.shell.departs:
             manager.depart(self._left)
         timeline.at(min(self._until, timeline.now + LOOK), self.look)
 

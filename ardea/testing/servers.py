@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import cast
 
 import msgspec
 
 from ardea.errors import ProtocolError
-from ardea.plan.wire import packing_from_bytes
 from ardea.protocol.checked import checked
-from ardea.protocol.incarnations import incarnation
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import EXIT, LEAVE, Order, Plan
+from ardea.protocol.wire_pb2 import Header, Plan
 from ardea.state import Fenced, Unavailable
 from ardea.state.records import MasterLocation
-from ardea.stream_manager.registration import Registrar
-from ardea.stream_manager.state import LINGER, STORED, StreamManager
+from ardea.stream_manager.shell import Shell
 from ardea.testing.audit import InvariantError
 from ardea.testing.clock import Alarm
-from ardea.testing.state import LEASE, STATE, UnderTerm, Watch
+from ardea.testing.state import LEASE, STATE, Sight, UnderTerm, Watch
 from ardea.testing.world import MASTER, Process, World, manager_name
 from ardea.topology_master.state import Master, Store
 
@@ -63,7 +59,7 @@ class ToMaster:
 
 
 class SimulatedManager:
-    """One stream manager in one of its lives."""
+    """One stream manager in one of its lives: the real shell, and what is outside of it (see :class:`Outside`)."""
 
     def __init__(self, world: World, container: int, life: int) -> None:
         self.world = world
@@ -71,27 +67,15 @@ class SimulatedManager:
         self.life = life
         self.name = manager_name(container)
         self.holder = world.supervisors.holder(container)
-        self.manager: StreamManager | None = None
         self._master: ToMaster | None = None
         self._mail: deque[tuple[Process, Lane, Message]] = deque()
         self._round = Alarm(world.timeline, self._run)
-        self._exit_by = math.inf
         self._left: Callable[[], None] | None = None
-        self._may_leave = False
         self._watch = Watch(world.store, self.name, world.network, world.timeline)
-        self.registrar = Registrar(
-            self._find_master,
-            self._dial,
-            world.definition,
-            container,
-            self.holder,
-            life,
-            (self.holder, 1, 2),
-        )
+        self.shell = Shell(self, world.definition, container, self.holder, life, (self.holder, 1, 2))
         if self.holder in world.scratch:
             known = msgspec.msgpack.decode(world.scratch[self.holder], type=Remembered)
-            self.registrar.admission = known.admission
-            self._planned(Plan.FromString(known.plan))
+            self.shell.recall(known.admission, Plan.FromString(known.plan))
         self._round.set(world.timeline.now)
 
     def arrived(self, sender: Process, lane: Lane, message: Message) -> None:
@@ -104,8 +88,8 @@ class SimulatedManager:
 
     def depart(self, left: Callable[[], None]) -> None:
         """Its pod is about to be ended; ``left`` is called when it may be."""
-        self._left, self._may_leave = left, False
-        self.registrar.depart()
+        self._left = left
+        self.shell.depart()
         self._round.set(self.world.timeline.now)
 
     def freeze(self, until: float) -> None:
@@ -118,92 +102,67 @@ class SimulatedManager:
 
     def _run(self) -> None:
         """One round of the real loop."""
-        now = self.world.timeline.now
+        now, shell = self.world.timeline.now, self.shell
         try:
-            orders = self.registrar.receive(now)
+            shell.listen(now)
         except ProtocolError as error:
-            self.kill()
-            self.world.ended(self, error)
+            self._end(error)
             return
-        for order in orders:
-            if isinstance(order, Plan):
-                if self.manager is None or order.epoch >= self.manager.greeting.epoch:
-                    known = Remembered(self.registrar.admission, order.SerializeToString())
-                    self.world.scratch[self.holder] = msgspec.msgpack.encode(known)
-                    self._planned(order)
-            elif order.kind == EXIT:
-                self.registrar.confirm()
-                self._exit(order)
-            elif order.kind == LEAVE:
-                self._may_leave = self._may_leave or self.container in order.containers
-            elif self.manager is not None:
-                self.manager.ordered(order)
-        due = self.registrar.tick(now)
-        if self._left is not None and (self._may_leave or self.registrar.alone):
-            self.world.timeline.at(now, self._left)
-            self._left = None
-        if self.manager is None and self._exit_by < math.inf:
-            self._end()
-            return
-        if self.manager is not None:
-            self._receive(self.manager, now)
-            due = min(due, self.manager.tick(now), self._exit_by)
-            if now >= self._exit_by or (self._exit_by < math.inf and self.manager.told_everybody):
-                self._end()
-                return
-            if self.world.audit is not None:
-                self.world.audit.manager(self.name, self.manager)
-        self._round.set(max(due, now + ROUND))
-
-    def _end(self) -> None:
-        self.kill()
-        self.world.ended(self, None)
-
-    def _receive(self, manager: StreamManager, now: float) -> None:
         while self._mail:
             sender, lane, message = self._mail.popleft()
-            header = checked(message)
-            self.world.heard(self.name, sender.name, header)
             task = self.world.tasks.get(sender.name)
-            link = None
             if task is None:
-                link = manager.peers.get(self.world.containers[sender.name])
+                shell.received(self.world.containers[sender.name], sender.name.encode(), lane, message, now, peers=True)
             elif task.container == self.container:
-                link = manager.instances.get(task.task)
-            if link is not None:
-                manager.received(link, lane, header, message[1:], now)
+                shell.received(task.task, sender.name.encode(), lane, message, now, peers=False)
+        due = shell.tick(now)
+        if self._left is not None and shell.may_leave:
+            self.world.timeline.at(now, self._left)
+            self._left = None
+        if shell.over:
+            self._end(None)
+            return
+        if self.world.audit is not None and shell.manager is not None:
+            self.world.audit.manager(self.name, shell.manager)
+        self._round.set(max(due, now + ROUND))
 
-    def _transmit(self, link: Link, lane: Lane, message: Message) -> None:
-        assert self.manager is not None
-        local = self.manager.instances.get(link.key) is link
-        target = self.manager.plan.tasks[link.key].name if local else manager_name(link.key)
-        holder = self.holder if local else self.manager.addresses[link.key].host
-        self.world.post(self, target, holder, lane, message)
+    def _end(self, error: ProtocolError | None) -> None:
+        self.kill()
+        self.world.ended(self, error)
 
-    def _planned(self, message: Plan) -> None:
-        if self.manager is None:
-            me = incarnation(self.registrar.admission, self.life)
-            topology = self.world.definition.topology
-            self.manager = StreamManager(self.container, me, topology, self._transmit, self.registrar.report)
-        self.manager.planned(message, packing_from_bytes(message.packing))
-        self.registrar.planned(message.epoch, self.manager.greeting.digest)
+    # --- what the shell asks for ------------------------------------------------------------------------------
 
-    def _find_master(self) -> MasterLocation | None:
-        """As the real process does, which looks for the final state where it finds no master."""
-        sight = self._watch.look()
-        if sight.master is None and sight.final and self._exit_by == math.inf:
-            self._exit(Order(kind=EXIT, term=STORED))
-        return sight.master
+    def look(self) -> Sight:
+        """See :class:`Outside`, as for all of these."""
+        return self._watch.look()
 
-    def _exit(self, order: Order) -> None:
-        """Passes the order on, and stays until everybody has it; without a plan, and so anybody, it ends."""
-        self._exit_by = self.world.timeline.now + LINGER
-        if self.manager is not None:
-            self.manager.ordered(order)
-
-    def _dial(self, address: str) -> ToMaster:
+    def dial(self, address: str) -> ToMaster:
+        """A connection to a master."""
         self._master = ToMaster(self, address)
         return self._master
+
+    def heard(self, link: Link, header: Header, source: bytes) -> None:  # noqa: ARG002
+        """For the story."""
+        self.world.heard(self.name, source.decode(), header)
+
+    def transmit(self, link: Link, lane: Lane, message: Message) -> None:
+        """To an instance or another manager."""
+        manager = self.shell.manager
+        assert manager is not None
+        local = manager.instances.get(link.key) is link
+        target = manager.plan.tasks[link.key].name if local else manager_name(link.key)
+        holder = self.holder if local else manager.addresses[link.key].host
+        self.world.post(self, target, holder, lane, message)
+
+    def reach(self, plan: Plan) -> None:
+        """Whoever has a place can be reached."""
+
+    def leave(self, others: Container[int]) -> None:
+        """Nothing is open to anybody."""
+
+    def remember(self, admission: int, plan: Plan) -> None:
+        """In the container's folder."""
+        self.world.scratch[self.holder] = msgspec.msgpack.encode(Remembered(admission, plan.SerializeToString()))
 
 
 class SimulatedMaster:

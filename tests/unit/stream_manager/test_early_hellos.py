@@ -16,7 +16,8 @@ from ardea.protocol.lane import Lane
 from ardea.protocol.wire_pb2 import EXIT, HELLO, Header, Hello, Order, Plan
 from ardea.scheduler.packing import packing_for
 from ardea.state import open_state
-from ardea.stream_manager.process import LARGEST_EARLY, Place, StreamManagerProcess
+from ardea.stream_manager.process import Place, StreamManagerProcess
+from ardea.stream_manager.shell import LARGEST_EARLY
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.transport import Dialled, caller, ipc_address
 from ardea.versions import PROTOCOL
@@ -75,12 +76,12 @@ def plan(definition):
 def test_a_hello_ahead_of_the_plan_is_answered_with_it(manager, task, hears, definition, deadline):
     say(task)
     say(task)
-    hears(lambda: manager._early)
-    manager._planned(plan(definition))
+    hears(lambda: manager.shell._early)
+    manager.shell._planned(plan(definition))
     answers = deadline(lambda: list(task.receive(16)), "an answer")
     assert (HELLO, 1) in [(header.kind, header.receiver) for header in (Header.FromString(a[0]) for a in answers)]
-    assert manager.manager.instances[1].peer == 1
-    assert not manager._early
+    assert manager.shell.manager.instances[1].peer == 1
+    assert not manager.shell._early
 
 
 def test_large_messages_and_those_of_strangers_are_not_kept(manager, task, hears):
@@ -89,22 +90,22 @@ def test_large_messages_and_those_of_strangers_are_not_kept(manager, task, hears
     task.send([b"", b"x" * (LARGEST_EARLY + 1)])
     hears(lambda: manager._instances[Lane.CONTROL].statistics.received == 2)
     stranger.close()
-    assert not manager._early
+    assert not manager.shell._early
 
 
 def test_bytes_that_are_no_message_do_not_end_it(manager, task, hears, definition):
     """From whoever calls itself a task, ahead of the plan and behind it."""
     task.send([b"not a header", b"\xff"])
-    hears(lambda: manager._early)
-    manager._planned(plan(definition))
+    hears(lambda: manager.shell._early)
+    manager.shell._planned(plan(definition))
     task.send([Header(kind=HELLO, sender=1).SerializeToString(), b"\xff"])
     statistics = manager._instances[Lane.CONTROL].statistics
     hears(lambda: statistics.received == 2)
-    assert statistics.malformed == 2
-    assert manager.manager.instances[1].peer == 0
+    assert manager._malformed == 2
+    assert manager.shell.manager.instances[1].peer == 0
 
 
 def test_the_end_ahead_of_the_plan_ends_the_manager(manager):
     """tests/unit/testing/test_cluster.py: so does that of a simulated cluster."""
-    manager._from_master(Order(kind=EXIT, term=1))
-    assert manager.exit_code is ExitCode.OK
+    manager.shell._exit(Order(kind=EXIT, term=1))
+    assert manager.run() is ExitCode.OK

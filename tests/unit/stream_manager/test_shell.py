@@ -1,0 +1,107 @@
+"""What a manager's shell does with the orders of its master, and while it has none."""
+
+from __future__ import annotations
+
+import pytest
+
+from ardea import Topology
+from ardea.plan.definition import Definition
+from ardea.plan.shape import shape_of
+from ardea.plan.wire import packing_to_bytes
+from ardea.protocol.lane import Lane
+from ardea.protocol.link import Link
+from ardea.protocol.wire_pb2 import EXIT, HELLO, LEAVE, ORDER, Header, Hello, Order
+from ardea.scheduler.packing import packing_for
+from ardea.state.records import MasterLocation
+from ardea.stream_manager.shell import Shell
+from ardea.testing import CollectBolt, RowsSpout
+from ardea.versions import PROTOCOL
+
+
+class Pair(Topology):
+    rows = RowsSpout.of(["n"], []).spec()
+    keep = CollectBolt.spec(inputs=[rows])
+
+
+class Outside:
+    """A master that acts, and its end of the link."""
+
+    final = False
+    address = ""
+
+    def __init__(self):
+        logical = Pair.plan({})
+        packing = packing_to_bytes(packing_for(logical.config).pack(logical))
+        definition = Definition(
+            topology="pair-1", state="", location="p", config={}, shape=shape_of(logical), packing=packing
+        )
+        self.master = MasterLocation(host="h", port=1, term=1, pid=1)
+        self.mail = []
+        self.end = Link("manager", "manager", 7, lambda _link, _lane, message: self.mail.append(message))
+        self.shell = Shell(self, definition, 2, "me", 1, ("h", 1, 2))
+
+    def look(self):
+        return self
+
+    def dial(self, address):
+        self.address = address
+        return self
+
+    def send(self, frames):
+        header = Header.FromString(frames[0])
+        if header.kind == HELLO and not self.end.up:
+            self.end.meet(header.sender)
+            self.end.signal(Header(kind=HELLO), [Hello(protocol=PROTOCOL).SerializeToString()])
+        return True
+
+    def receive(self, _limit):
+        mail, self.mail = self.mail, []
+        return mail
+
+    def close(self):
+        pass
+
+    def orders(self, now, **order):
+        body = Order(**order).SerializeToString()
+        self.end.send(Lane.CONTROL, Header(kind=ORDER), [body], len(body))
+        self.shell.listen(now)
+
+
+@pytest.fixture
+def outside():
+    made = Outside()
+    made.shell.tick(1.0)
+    made.shell.listen(1.0)
+    return made
+
+
+def test_it_may_leave_when_its_master_says_so_of_its_container_and_it_has_asked(outside):
+    shell = outside.shell
+    outside.orders(1.1, kind=LEAVE, containers=[2])
+    assert not shell.may_leave
+    shell.depart()
+    outside.orders(1.2, kind=LEAVE, containers=[1, 3])
+    assert not shell.may_leave
+    outside.orders(1.3, kind=LEAVE, containers=[2, 3])
+    assert shell.may_leave
+
+
+def test_where_no_master_answers_it_need_not_wait():
+    outside = Outside()
+    outside.master = None
+    outside.shell.tick(1.0)
+    assert not outside.shell.may_leave
+    outside.shell.depart()
+    assert outside.shell.may_leave
+
+
+def test_without_a_plan_it_is_over_when_it_is_told_to_end(outside):
+    outside.orders(1.1, kind=EXIT, term=1)
+    assert outside.shell.over
+
+
+def test_where_no_master_is_the_final_state_is_the_end():
+    outside = Outside()
+    outside.master, outside.final = None, True
+    outside.shell.tick(1.0)
+    assert outside.shell.over
