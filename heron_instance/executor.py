@@ -11,7 +11,7 @@ import contextlib
 import math
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, cast
 
 from ardea.context import hook_class
@@ -87,6 +87,7 @@ class Executor(Interruptible):
         self.hold = 0  # the number of the order to hold, while it holds
         self.finished = False
         self.in_user_code = False  # or close to it: everywhere but in a wait
+        self.held_back = False
         self.refused_rows = 0
         self.error = ""
         self.thread: int | None = None
@@ -96,27 +97,40 @@ class Executor(Interruptible):
     # --- the loop ---------------------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Until the topology, or the process, ends."""
+        """Until the topology, or the process, ends; on the thread that calls."""
         self.thread = threading.get_ident()
-        with contextlib.suppress(Stopping):
-            self._loop()
+        inbox, output = self.env.inbox, self.env.output
+        work = self.work()
+        with contextlib.suppress(Stopping, StopIteration):
+            pause = next(work)
+            while True:
+                if self.held_back:
+                    output.wait_room(0, pause or 0.05)
+                    pause = work.send(None)
+                else:
+                    pause = work.send(inbox.take(pause) if pause else inbox.take())
         self.close()
 
-    def _loop(self) -> None:
-        inbox, output = self.env.inbox, self.env.output
+    def work(self) -> Generator[float, Item | None]:
+        """All turns, one after the other.
+
+        It yields the seconds in which it has nothing to do by itself, and goes on when they are over or something has
+        come, which it is sent; ``held_back``: when there is room for output, and it is sent nothing.
+        """
+        inbox = self.env.inbox
         self.begin()
         while not self.finished:
             self.in_user_code = True
             wake = self.advance(self.clock())
             self.turns += 1
             started = self.clock()
+            self.held_back = self.waits_for_room
             pause = max(0.0, min(wake - started, 1.0))
             self.in_user_code = False
-            if self.waits_for_room:
-                output.wait_room(0, pause or 0.05)
+            item = yield pause
+            if self.held_back:
                 self.instruments.backpressured.value += self.clock() - started
                 continue
-            item = inbox.take(pause) if pause else inbox.take()
             if pause:
                 self.waited(self.clock() - started)
             self.in_user_code = True

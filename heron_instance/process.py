@@ -10,7 +10,6 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,36 +18,33 @@ from typing import Any
 import numpy as np
 
 from ardea import leash
-from ardea.component import Bolt, Spout
 from ardea.config import Settings
 from ardea.context import TopologyContext
-from ardea.errors import ArdeaError, ExitCode, StateError, printable
+from ardea.errors import ArdeaError, ExitCode, printable
 from ardea.heron_instance.blackbox import BlackBox
 from ardea.heron_instance.bolt import BoltExecutor
 from ardea.heron_instance.column_bolt import ColumnBoltExecutor, reads_columns
-from ardea.heron_instance.environment import Environment, Item, Stopping
+from ardea.heron_instance.environment import Stopping
 from ardea.heron_instance.executor import Executor
-from ardea.heron_instance.gateway import Gateway, Room
+from ardea.heron_instance.gateway import Room
 from ardea.heron_instance.instruments import Instruments
 from ardea.heron_instance.long_calls import Lookout, Sender
 from ardea.heron_instance.outlet import OutMessage
 from ardea.heron_instance.queues import BoundedQueue
+from ardea.heron_instance.shell import QUEUE_MESSAGES, Shell
 from ardea.heron_instance.spout import SpoutExecutor
 from ardea.loader import place_of
 from ardea.metrics import Identity, Registry, observe_process
 from ardea.plan.definition import Definition
 from ardea.plan.logical import LogicalPlan
 from ardea.plan.physical import PhysicalPlan
-from ardea.plan.wire import packing_from_bytes, plan_from_bytes
-from ardea.protocol.checked import MalformedError, checked
-from ardea.protocol.flow import Window
+from ardea.plan.wire import packing_from_bytes
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import EXIT, ORDER, Header, Order, Plan
+from ardea.protocol.wire_pb2 import Header, Plan
 from ardea.transport import Dialled, Poller, caller, context
 
 MESSAGES_A_ROUND = 64
-QUEUE_MESSAGES = 4096
 CLOSE_WITHIN = 5.0
 COLLECT_AFTER = 20_000, 20, 20
 
@@ -75,15 +71,9 @@ class InstanceProcess:
         self.definition = definition
         self.state_address, self.state_credential = definition.state, ""
         self.logical = plan
-        packing = packing_from_bytes(definition.packing)
-        instance = next(i for i in packing.instances if i.task == task)
-        self.component = plan[instance.component]
-        config = {**plan.config, **self.component.config}
-        self.config = config
-        self.settings = settings = Settings.of(plan.config, self.component.config)
-        self.task = task
+        instance = next(i for i in packing_from_bytes(definition.packing).instances if i.task == task)
         self.name = instance.name
-        self.life = leash.life()
+        self.shell = Shell(self, definition, plan, task, instance.component, leash.life())
         self.registry = Registry(
             Identity(
                 topology=definition.topology,
@@ -91,43 +81,26 @@ class InstanceProcess:
                 process=instance.name,
                 component=instance.component,
                 task=task,
-                life=self.life,
+                life=self.shell.life,
             )
         )
         self.instruments = Instruments(self.registry)
         observe_process(self.registry)
         self._lag = self.registry.histogram("ardea_process_loop_lag_seconds")
-        self.window = Window(settings.queue_bytes, settings.message_timeout / 6)
         self.poller = Poller()
-        self.inbox: BoundedQueue[Item] = BoundedQueue("data_in", QUEUE_MESSAGES, settings.queue_bytes)
         self.outbox: BoundedQueue[OutMessage] = BoundedQueue(
-            "data_out", QUEUE_MESSAGES, settings.queue_bytes, self.poller.wake
+            "data_out", QUEUE_MESSAGES, self.shell.settings.queue_bytes, self.poller.wake
         )
         self.metrics_out: BoundedQueue[bytes] = BoundedQueue("metrics_out", 8, 1 << 20)
         self.room = Room()
-        self.executor: Executor | None = None
         self._sender: Sender | None = None
         self._lookout: Lookout | None = None
         self._wants_room = False
         self._turns = -1
-        self._epoch = definition.epoch
         self.stopping = False
         self._told = ExitCode.TEMPORARY  # why it ends: nothing but the end of the topology is OK
         self._user_metrics: set[str] = set()
         self.failure: BaseException | None = None
-        self.gateway = Gateway(
-            task,
-            self.life,
-            definition.topology,
-            plan.digest(),
-            plan.digests(),
-            (definition.epoch, definition.build),
-            self.window,
-            self._transmit,
-            self._deliver,
-            self._planned,
-            self._reborn,
-        )
         ctx = self._context = context()
         identity = caller("t", task)
         self._lanes = {
@@ -147,7 +120,7 @@ class InstanceProcess:
     def held(self) -> bool:
         """Whether output waits; if so, the executor hears when there is room."""
         self._wants_room = True  # before it looks: a gateway that makes room in between sees it
-        if self.gateway.held or self.outbox.full:
+        if self.shell.gateway.held or self.outbox.full:
             return True
         self._wants_room = False
         return False
@@ -155,7 +128,7 @@ class InstanceProcess:
     @property
     def held_bytes(self) -> int:
         """How much output waits."""
-        return self.gateway.held_bytes + self.outbox.statistics().bytes
+        return self.shell.gateway.held_bytes + self.outbox.statistics().bytes
 
     def put(self, message: OutMessage) -> None:
         """From the executor thread."""
@@ -170,8 +143,8 @@ class InstanceProcess:
 
     def taken(self, header: Header, size: int) -> None:
         """From the executor thread."""
-        self.gateway.taken(header, size)
-        if self.gateway.credit_due:
+        self.shell.gateway.taken(header, size)
+        if self.shell.gateway.credit_due:
             self.poller.wake()
 
     # --- the gateway ------------------------------------------------------------------------------------------
@@ -180,6 +153,7 @@ class InstanceProcess:
         """Until the topology ends, the process is told to stop, or the executor fails."""
         signal.signal(signal.SIGTERM, lambda *_: self._stop(ExitCode.TEMPORARY))
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        shell, gateway = self.shell, self.shell.gateway
         next_second = due = time.monotonic()
         while not self.stopping:
             pause = min(1.0, max(0.0, due - time.monotonic()))
@@ -187,18 +161,18 @@ class InstanceProcess:
             now = time.monotonic()
             for lane, dialled in self._lanes.items():
                 for frames in dialled.receive(MESSAGES_A_ROUND) if dialled in ready else ():
-                    self._received(lane, frames, now)
+                    shell.received(lane, frames, now)
             while (message := self.outbox.take()) is not None:
-                self.gateway.offer(message)
-            look = math.inf if self._lookout is None else self._lookout.look(now, begins=not self.inbox.empty)
-            due = min(self.gateway.tick(now), next_second, look)
+                gateway.offer(message)
+            look = math.inf if self._lookout is None else self._lookout.look(now, begins=not shell.inbox.empty)
+            due = min(gateway.tick(now), next_second, look)
             self.room.notify()
-            if self._wants_room and not (self.gateway.held or self.outbox.full):
+            if self._wants_room and not (gateway.held or self.outbox.full):
                 self._wants_room = False
-                self.inbox.put(_nothing)
+                shell.inbox.put(_nothing)
             if now >= next_second:
                 self._lag.observe(now - next_second)
-                next_second = now + self.settings.metrics_interval
+                next_second = now + shell.settings.metrics_interval
                 self._second()
             if self._thread is not None and not self._thread.is_alive():
                 break
@@ -207,69 +181,38 @@ class InstanceProcess:
     def _has_work(self) -> bool:
         return not self.outbox.empty or self.stopping or (self._lookout is not None and self._lookout.rung)
 
-    def _received(self, lane: Lane, message: Message, now: float) -> None:
-        try:
-            header = checked(message)
-        except MalformedError:
-            self.gateway.malformed += 1
-            return
-        self.gateway.received(lane, header, message[1:], now)
-
     def _second(self) -> None:
-        executor = self.executor
+        executor = self.shell.executor
         if executor is not None:
             former, self._turns = self._turns, executor.turns
             leash.beat(executor.in_user_code, same_call=executor.turns == former)
         else:
             leash.beat(in_user_code=False)
-        self.inbox.capacity_bytes = self.window.bytes
-        self.outbox.capacity_bytes = max(self.gateway.channel.window_bytes, self.settings.drain_size)
+        self.outbox.capacity_bytes = self.shell.resize()
         self._count_emits()
         malformed = self.registry.counter("ardea_process_malformed_messages_total")
         dropped = sum(dialled.statistics.malformed for dialled in self._lanes.values())
-        malformed.value = dropped + self.gateway.malformed + self.instruments.malformed
+        malformed.value = dropped + self.shell.gateway.malformed + self.instruments.malformed
         self.metrics_out.put(self.registry.snapshot())
         while (snapshot := self.metrics_out.take()) is not None:
             self._metrics.send([snapshot])
 
-    def _transmit(self, _link: Link, lane: Lane, message: Message) -> None:
+    # --- what the shell asks for ------------------------------------------------------------------------------
+
+    def transmit(self, _link: Link, lane: Lane, message: Message) -> None:
+        """To the stream manager."""
         self._lanes[lane].send(message)
 
-    def _deliver(self, header: Header, frames: Sequence[bytes], size: int) -> None:
-        if header.kind == ORDER and Order.FromString(frames[0]).kind == EXIT:
-            self._stop(ExitCode.OK)  # not through the queue: an executor whose output is held takes nothing from it
-            return
-        self.inbox.put((header, frames), size)
-
-    def _reborn(self) -> None:
-        if self.executor is not None:
-            self.inbox.put(self.executor.manager_reborn)
-
-    def _planned(self, message: Plan) -> None:
-        """The first plan starts the executor; a later one of the same epoch brings incarnations, others an update."""
-        try:
-            plan = plan_from_bytes(self.logical, message.packing, message.epoch)
-        except StateError:
-            self.gateway.malformed += 1
-            return
-        place = plan.tasks.get(self.task)
-        if place is None or place.component != self.component.name:
-            return  # an update has removed it, and it is about to end
-        if message.epoch > self._epoch:
-            self._epoch = message.epoch
-            self.gateway.replanned(message.epoch, plan.logical.digest(), plan.logical.digests())
-        if self._thread is not None:
-            self.inbox.put(lambda: self._learn(plan, message))
-            return
+    def start(self, plan: PhysicalPlan, message: Plan) -> None:
+        """The executor's thread begins."""
         self._thread = threading.Thread(
             target=self._execute, args=(plan, message), name=f"executor {self.name}", daemon=True
         )
         self._thread.start()
 
-    def _learn(self, plan: PhysicalPlan, message: Plan) -> None:
-        """On the executor thread."""
-        assert self.executor is not None
-        self.executor.planned(plan, message.tasks)
+    def exit(self) -> None:
+        """The topology is over."""
+        self._stop(ExitCode.OK)
 
     def _stop(self, code: ExitCode) -> None:
         """OK: the topology is over; that outweighs a SIGTERM, whichever came first."""
@@ -281,14 +224,14 @@ class InstanceProcess:
         """Ends the executor, sends what is left, closes the sockets."""
         self.stopping = True
         self.room.notify()
-        executor, thread = self.executor, self._thread
+        executor, thread = self.shell.executor, self._thread
         if executor is not None and thread is not None:
-            self.inbox.put(lambda: setattr(executor, "finished", True))
+            self.shell.inbox.put(lambda: setattr(executor, "finished", True))
             thread.join(CLOSE_WITHIN)
         if self._sender is not None:
             self._sender.stop(CLOSE_WITHIN)
         while (message := self.outbox.take()) is not None:
-            self.gateway.offer(message)
+            self.shell.gateway.offer(message)
         self._second()
         for dialled in (*self._lanes.values(), self._metrics):
             dialled.close()
@@ -306,14 +249,12 @@ class InstanceProcess:
             # Rows by the thousand come and go: the default thresholds would look through them for cycles all the time.
             gc.freeze()
             gc.set_threshold(*COLLECT_AFTER)
-            executor = self.executor = self._make_executor(plan)
-            executor.learn(message.tasks)
+            executor = self.shell.executor = self._make_executor(plan)
             executor.thread = threading.get_ident()
             self._sender = Sender(executor.look, executor.clock, self.name)
             executor.bell = self._lookout = Lookout(executor, self._sender, self.poller.wake)
             self._sender.start()
-            executor.set_active(active=message.active)
-            executor.report()
+            self.shell.begin(message)
             executor.run()
         except BaseException as error:
             self.failure = error
@@ -321,82 +262,57 @@ class InstanceProcess:
             self._logger.error("%s ends: %s", self.name, text)
             self.instruments.exception(error)
             leash.report(_one_line(self.name, error))
-            if self.executor is not None and (failure := self.executor.fails_topology(error)):
-                self.executor.report(failure=failure)
+            self.shell.failed(error)
         finally:
             self.poller.wake()
 
     def _make_executor(self, plan: PhysicalPlan) -> Executor:
-        cls: type[Spout | Bolt] = self.component.cls
-        user = cls()
+        shell = self.shell
         topology_context = TopologyContext(
             plan,
-            self.task,
-            self.config,
+            shell.task,
+            shell.config,
             topology_id=self.definition.topology,
             state_address=self.state_address,
             state_credential=self.state_credential,
-            submit=self._submit,
+            submit=shell.submit,
         )
-        env = Environment(
-            plan=plan,
-            task=plan.tasks[self.task],
-            life=self.life,
-            component=user,
-            settings=self.settings,
-            config=self.config,
-            context=topology_context,
-            inbox=self.inbox,
-            output=self,
-            window=self.window,
-            instruments=self.instruments,
-            clock=time.monotonic,
-            rng=np.random.default_rng(),
-            black_box=self._black_box,
-        )
-        if self.component.kind == "spout":
+        rng = np.random.default_rng()
+        env = shell.environment(plan, topology_context, self.instruments, time.monotonic, rng, self._black_box)
+        if shell.component.kind == "spout":
             return SpoutExecutor(env)
-        return ColumnBoltExecutor(env) if reads_columns(self.component.cls) else BoltExecutor(env)
+        return ColumnBoltExecutor(env) if reads_columns(shell.component.cls) else BoltExecutor(env)
 
     def _open_black_box(self) -> BlackBox | None:
         """Only for a bolt in a topology that puts poison aside, under a supervisor that starts it again."""
         spouts = (Settings.of(self.logical.config, c.config) for c in self.logical if c.kind == "spout")
         folder = os.environ.get("ARDEA_FOLDER")
-        if folder is None or self.component.kind == "spout" or all(s.max_tuple_replays is None for s in spouts):
+        if folder is None or self.shell.component.kind == "spout" or all(s.max_tuple_replays is None for s in spouts):
             return None
-        path = Path(folder) / f"task-{self.task}.current"
-        self.gateway.blame(BlackBox.left(path))
+        path = Path(folder) / f"task-{self.shell.task}.current"
+        self.shell.gateway.blame(BlackBox.left(path))
         return BlackBox(path)
-
-    def _submit(self, function: Callable[[], object]) -> None:
-        """From any thread: runs on the executor thread, between calls of the component."""
-
-        def call() -> None:
-            assert self.executor is not None
-            self.executor.submitted(function)
-
-        self.inbox.put(call)
 
     # --- metrics ----------------------------------------------------------------------------------------------
 
     @property
     def _logger(self) -> logging.Logger:
-        return logging.getLogger(self.component.name)
+        return logging.getLogger(self.shell.component.name)
 
     def _queues(self) -> None:
-        for each in (self.inbox, self.outbox, self.metrics_out):
+        for each in (self.shell.inbox, self.outbox, self.metrics_out):
             self.registry.gauge("ardea_queue_depth", partial(_depth, each), queue=each.name)
             self.registry.gauge("ardea_queue_bytes", partial(_bytes, each), queue=each.name)
             self.registry.gauge("ardea_queue_capacity", partial(_capacity, each), queue=each.name)
         self.registry.gauge("ardea_instance_held_bytes", lambda: self.held_bytes)
 
     def _count_emits(self) -> None:
-        if self.executor is not None:
-            for name, metric in list(self.executor.env.context.metrics.items()):
+        if self.shell.executor is not None:
+            for name, metric in list(self.shell.executor.env.context.metrics.items()):
                 if name not in self._user_metrics:
                     self._user_metrics.add(name)
                     self.registry.user_metric(name, metric)
-            for name, buffer in self.executor.outlet.buffers.items():
+            for name, buffer in self.shell.executor.outlet.buffers.items():
                 counter = self.registry.counter("ardea_instance_tuples_emitted_total", stream=name)
                 counter.value = buffer.emitted
 

@@ -452,8 +452,8 @@ class Cluster:
             return
         self.record.errors.append((process.name, error))
         failure = f"{process.name}: {error.message}" if isinstance(error, ArdeaError) else ""
-        if isinstance(process, SimulatedInstance) and process.executor is not None:
-            failure = process.executor.fails_topology(error)
+        if isinstance(process, SimulatedInstance) and process.shell.executor is not None:
+            failure = process.shell.executor.fails_topology(error)
         if failure:
             # What no restart can mend ends the container, and with it the topology.
             self._done.add(process.name)

@@ -6,8 +6,9 @@ cluster's meanwhile, and what it does reaches the gateway when the cluster's clo
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from threading import get_ident
 from typing import Any
@@ -15,24 +16,18 @@ from typing import Any
 import numpy as np
 
 from ardea.component import Bolt, Component
-from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.errors import ArdeaError
 from ardea.heron_instance.column_bolt import reads_columns
-from ardea.heron_instance.environment import Environment, Item, Stopping
-from ardea.heron_instance.executor import Executor
-from ardea.heron_instance.gateway import Gateway
+from ardea.heron_instance.environment import Item, Stopping
 from ardea.heron_instance.instruments import Instruments
 from ardea.heron_instance.outlet import OutMessage
-from ardea.heron_instance.queues import BoundedQueue
+from ardea.heron_instance.shell import Shell
 from ardea.metrics import Identity, Registry
 from ardea.plan.physical import PhysicalPlan, TaskPlan
-from ardea.plan.wire import plan_from_bytes
-from ardea.protocol.checked import checked
-from ardea.protocol.flow import Window
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import EXIT, ORDER, Header, Order, Plan
+from ardea.protocol.wire_pb2 import Header, Plan
 from ardea.testing.audit import InvariantError
 from ardea.testing.clock import Alarm
 from ardea.testing.executors import WatchedBolt, WatchedColumnBolt, WatchedSpout
@@ -47,7 +42,7 @@ EVERY_SECOND = 1.0
 
 
 class SimulatedInstance:
-    """One task in one of its lives."""
+    """One task in one of its lives: the real shell, and what is outside of it (see :class:`Outside`)."""
 
     def __init__(self, world: World, task: TaskPlan, life: int) -> None:
         self.world = world
@@ -58,35 +53,18 @@ class SimulatedInstance:
         self.alive = True
         self._stopping = self._waits_inside = False
         self.component: Component | None = None
-        self.executor: Executor | None = None
         self.build = world.definition.build
-        self._logical = world.logical
-        self._epoch = world.definition.epoch
-        self.settings = Settings.of(world.logical.config, world.logical[task.component].config)
-        self.window = Window(self.settings.queue_bytes, self.settings.message_timeout / 6)
-        self.inbox: BoundedQueue[Item] = BoundedQueue("data_in", QUEUE_MESSAGES, self.settings.queue_bytes)
-        self.gateway = Gateway(
-            task.task,
-            life,
-            world.definition.topology,
-            world.logical.digest(),
-            world.logical.digests(),
-            (world.definition.epoch, world.definition.build),
-            self.window,
-            self._transmit,
-            self._deliver,
-            self._planned,
-            self._reborn,
-        )
+        self.shell = Shell(self, world.definition, world.logical, task.task, task.component, life, self._queued)
         self._entropy = [world.seed, task.task, life, world.supervisors.replaced(task.container)]
         self._cost = world.cost.get(task.name, world.cost.get(task.component, DEFAULT_COST))
         self._ahead = 0.0  # the executor's clock, while that is ahead of the cluster's
         self._mail: deque[tuple[Lane, Message]] = deque()
         self._posted: deque[tuple[float, Callable[[], None], int]] = deque()
         self._posted_bytes = 0
-        self._posted_limit = self.settings.drain_size
+        self._posted_limit = self.shell.settings.drain_size
         self._burst = self._largest_burst = 0
         self._next_second = world.timeline.now
+        self._work: Generator[float, Item | None] | None = None
         self._round = Alarm(world.timeline, self._gateway_round)
         self._turn = Alarm(world.timeline, self._executor_turn)
         self._round.set(world.timeline.now)
@@ -101,19 +79,15 @@ class SimulatedInstance:
         self._round.set(self.world.timeline.now)
 
     def _gateway_round(self) -> None:
-        now, gateway, manager = self.world.timeline.now, self.gateway, manager_name(self.task.container)
+        now, shell, manager = self.world.timeline.now, self.shell, manager_name(self.task.container)
         held = self.held
         try:
             while self._mail:
-                lane, message = self._mail.popleft()
-                header = checked(message)
-                self.world.heard(self.name, manager, header)
-                gateway.received(lane, header, message[1:], now)
-            while self._posted and self._posted[0][0] <= now:
-                _, action, size = self._posted.popleft()
-                self._posted_bytes -= size
-                action()
-            self._round.set(max(gateway.tick(now), now + TURN))
+                header = shell.received(*self._mail.popleft(), now)
+                if header is not None:
+                    self.world.heard(self.name, manager, header)
+            self._offer(now)
+            self._round.set(max(shell.gateway.tick(now), now + TURN))
         except ArdeaError as error:  # refused, or another topology
             self._die(error)
             return
@@ -121,43 +95,39 @@ class SimulatedInstance:
             self._round.set(self._posted[0][0])
         if now >= self._next_second:
             self._next_second = now + EVERY_SECOND
-            self.inbox.capacity_bytes = self.window.bytes
-            self._posted_limit = max(gateway.channel.window_bytes, self.settings.drain_size)
+            self._posted_limit = shell.resize()
         if held and not self.held:
             self._wake()
         if self.world.audit is not None:
-            self.world.audit.gateway(self.name, gateway)
+            self.world.audit.gateway(self.name, shell.gateway)
 
-    def _transmit(self, _link: Link, lane: Lane, message: Message) -> None:
+    def _offer(self, until: float) -> None:
+        """What the executor has handed over by then."""
+        while self._posted and self._posted[0][0] <= until:
+            _, action, size = self._posted.popleft()
+            self._posted_bytes -= size
+            action()
+
+    # --- what the shell asks for ------------------------------------------------------------------------------
+
+    def transmit(self, _link: Link, lane: Lane, message: Message) -> None:
+        """See :class:`Outside`, as for all of these."""
         self.world.post(self, manager_name(self.task.container), self.holder, lane, message)
 
-    def _deliver(self, header: Header, frames: Sequence[bytes], size: int) -> None:
-        if header.kind == ORDER and Order.FromString(frames[0]).kind == EXIT:
-            self.world.timeline.at(self.world.timeline.now, self._exit)
-            return
-        self.inbox.put((header, frames), size)
-        if self.world.audit is not None:
-            senders = len(self.world.containers)
-            waiting = self.inbox.statistics().bytes
-            self.world.audit.inbox(self.name, waiting, self.settings.queue_bytes, senders)
+    def start(self, plan: PhysicalPlan, message: Plan) -> None:
+        """The executor begins at once."""
+        self._guard(partial(self._begin, plan, message))
         self._wake()
 
-    def _reborn(self) -> None:
-        if self.executor is not None:
-            self.inbox.put(self.executor.manager_reborn)
-            self._wake()
+    def exit(self) -> None:
+        """When the present round is over."""
+        self.world.timeline.at(self.world.timeline.now, self._exit)
 
-    def _planned(self, message: Plan) -> None:
-        plan = plan_from_bytes(self._logical, message.packing, message.epoch)
-        if self.task.task not in plan.tasks:
-            return
-        if message.epoch > self._epoch:
-            self._epoch = message.epoch
-            self.gateway.replanned(message.epoch, plan.logical.digest(), plan.logical.digests())
-        if self.executor is not None:
-            self.inbox.put(partial(self.executor.planned, plan, message.tasks))
-        else:
-            self._guard(partial(self._start, plan, message))
+    def _queued(self) -> None:
+        if self.world.audit is not None:
+            senders = len(self.world.containers)
+            waiting = self.shell.inbox.statistics().bytes
+            self.world.audit.inbox(self.name, waiting, self.shell.settings.queue_bytes, senders)
         self._wake()
 
     # --- the executor's view of the gateway -------------------------------------------------------------------
@@ -165,24 +135,24 @@ class SimulatedInstance:
     @property
     def held(self) -> bool:
         """Whether output waits."""
-        return self.gateway.held or self._posted_bytes >= self._posted_limit
+        return self.shell.gateway.held or self._posted_bytes >= self._posted_limit
 
     @property
     def held_bytes(self) -> int:
         """How much output waits."""
         self._largest_burst, self._burst = max(self._largest_burst, self._burst), 0
-        return self.gateway.held_bytes + self._posted_bytes
+        return self.shell.gateway.held_bytes + self._posted_bytes
 
     def put(self, message: OutMessage) -> None:
         """From the executor."""
         if self.world.audit is not None:
             self.world.audit.sent(message)
         self._burst += message.size
-        self._post(partial(self.gateway.offer, message), message.size)
+        self._post(partial(self.shell.gateway.offer, message), message.size)
 
     def taken(self, header: Header, size: int) -> None:
         """From the executor."""
-        self._post(partial(self.gateway.taken, header, size), 0)
+        self._post(partial(self.shell.gateway.taken, header, size), 0)
 
     def wait_room(self, most: int, timeout: float) -> bool:
         """From the executor, inside an emit."""
@@ -213,7 +183,7 @@ class SimulatedInstance:
         self._ahead = self.clock() + seconds
 
     def _wake(self) -> None:
-        if self.executor is not None:
+        if self.shell.executor is not None:
             self._turn.set(self.clock())
 
     def _executor_turn(self) -> None:
@@ -233,80 +203,59 @@ class SimulatedInstance:
             self._die(error)
 
     def _run(self) -> None:
-        """One round of :meth:`Executor.run`."""
-        executor, inbox = self.executor, self.inbox
+        """One turn, and up to the next."""
+        executor, inbox = self.shell.executor, self.shell.inbox
         assert executor is not None
         self._spend(TURN)
         self._burst = 0
-        wake = executor.advance(self.clock())
         self._check_output()
-        if executor.waits_for_room:
-            self._turn.set(max(self.clock(), min(wake, self.clock() + 0.05)))
-            return
-        item = inbox.take()
-        if item is not None:
-            wake = self.clock()
-        while item is not None:
-            executor.handle(item)
-            item = None if executor.waits_for_room or executor.busy else inbox.take()
+        if self._work is None:
+            self._work = executor.work()
+            pause = next(self._work)
+        else:
+            pause = self._work.send(None if executor.held_back else inbox.take())
         self._check_output()
-        self._turn.set(max(self.clock(), min(wake, self.clock() + 1.0)))
+        if executor.held_back:
+            pause = pause or 0.05
+        elif not inbox.empty:
+            pause = 0.0
+        self._turn.set(self.clock() + pause)
 
     def _check_output(self) -> None:
         if self.world.audit is not None:
             held = self.held_bytes
-            self.world.audit.instance(self.name, held, self.settings.max_held_bytes, self._largest_burst)
+            self.world.audit.instance(self.name, held, self.shell.settings.max_held_bytes, self._largest_burst)
 
-    def _start(self, plan: PhysicalPlan, message: Plan) -> None:
-        world, logical = self.world, plan.logical
-        component = logical[self.task.component]
-        config = {**logical.config, **component.config}
+    def _begin(self, plan: PhysicalPlan, message: Plan) -> None:
+        world, shell, component = self.world, self.shell, self.shell.component
         topology = world.definition.topology
         identity = Identity(topology, self.task.container, self.name, component.name, self.task.task, self.life)
-        user: Any = component.cls()
-        self.component = user
-        self._meter(user)
-        env = Environment(
-            plan=plan,
-            task=plan.tasks[self.task.task],
-            life=self.life,
-            component=user,
-            settings=self.settings,
-            config=config,
-            context=TopologyContext(
-                plan, self.task.task, config, submit=self._submit, clock=self.clock, now=self.clock
-            ),
-            inbox=self.inbox,
-            output=self,
-            window=self.window,
-            instruments=Instruments(Registry(identity)),
+        context = TopologyContext(
+            plan,
+            self.task.task,
+            shell.config,
+            topology_id=topology,
+            submit=shell.submit,
             clock=self.clock,
-            rng=np.random.default_rng(self._entropy),
+            now=self.clock,
         )
+        rng = np.random.default_rng(self._entropy)
+        env = shell.environment(plan, context, Instruments(Registry(identity)), self.clock, rng)
+        self.component = env.component
+        self._meter(self.component)
         watched: type[WatchedBolt | WatchedSpout] = WatchedSpout
         if component.kind == "bolt":
             watched = WatchedColumnBolt if reads_columns(component.cls) else WatchedBolt
-        executor = self.executor = watched(env, world.record, world.audit)
+        executor = shell.executor = watched(env, world.record, world.audit)
         executor.thread = get_ident()
-        executor.learn(message.tasks)
-        executor.set_active(active=message.active)
-        executor.report()
-        executor.begin()
-
-    def _submit(self, function: Callable[[], object]) -> None:
-        def call() -> None:
-            assert self.executor is not None
-            self.executor.submitted(function)
-
-        self.inbox.put(call)
-        self._wake()
+        shell.begin(message)
 
     def _cost_of_call(self) -> None:
         """In which what was emitted before may leave, as in a process, at the second look."""
         self._spend(self._cost)
-        if self.executor is not None:
-            self.executor.look(self.clock())
-            self.executor.look(self.clock())
+        if self.shell.executor is not None:
+            self.shell.executor.look(self.clock())
+            self.shell.executor.look(self.clock())
 
     def _meter(self, user: Any) -> None:
         """Puts a price on the calls that do the work."""
@@ -376,8 +325,8 @@ class SimulatedInstance:
             self._close()
 
     def _close(self) -> None:
-        if self.executor is not None:
-            self.executor.close()
+        if self.shell.executor is not None:
+            self.shell.executor.close()
 
     def _exit(self) -> None:
         if self.alive:
@@ -385,5 +334,8 @@ class SimulatedInstance:
             self.world.ended(self, None)
 
     def _die(self, error: BaseException) -> None:
+        """What is left is sent, as a process does."""
+        self.shell.failed(error)
+        self._offer(math.inf)
         self.kill()
         self.world.ended(self, error)

@@ -9,7 +9,7 @@ from ardea.testing import Cluster
 
 def executor_of(cluster: Cluster, name: str) -> Executor:
     """The executor that runs as that task now."""
-    return cluster._world.processes[name].executor
+    return cluster._world.processes[name].shell.executor
 
 
 class Numbering(Spout):

@@ -32,7 +32,7 @@ def watch(cluster, name):
 
     def ready():
         process = cluster._world.processes.get(name)
-        return process is not None and process.executor is not None
+        return process is not None and process.shell.executor is not None
 
     cluster.run_until(ready)
     watched.outlet = executor_of(cluster, name).outlet

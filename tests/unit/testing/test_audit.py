@@ -75,9 +75,10 @@ def test_an_input_queue_without_bounds(monkeypatch):
 
 
 def test_output_without_bounds(monkeypatch):
-    """An executor that goes on with held output."""
+    """An executor that goes on with held output, and whoever pauses it."""
     monkeypatch.setattr(BoltExecutor, "waits_for_room", property(lambda self: False))
     monkeypatch.setattr(Gateway, "held", property(lambda self: False))
+    monkeypatch.setattr("ardea.heron_instance.spout.PAUSE_LAPSES", -1.0)
     with pytest.raises(InvariantError, match=r"words-0 holds .* bytes; the limit is"):
         run(Long, config={"topology.max.held.bytes": 1000}, cost={"sink": 0.1})
 

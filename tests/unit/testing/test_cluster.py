@@ -207,6 +207,6 @@ def test_metrics_name_the_topology_by_its_id():
     """As those of real processes do."""
     with Cluster(Small) as cluster:
         task = cluster._world.processes["upper-0"]
-        cluster.run_until(lambda: task.executor is not None, 10)
-        identity = task.executor.env.instruments.registry.identity
+        cluster.run_until(lambda: task.shell.executor is not None, 10)
+        identity = task.shell.executor.env.instruments.registry.identity
         assert (identity.topology, identity.process) == ("Small-simulated", "upper-0")

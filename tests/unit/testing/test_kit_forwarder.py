@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 
 import pytest
@@ -106,9 +107,9 @@ def test_a_delay_holds_both_directions_and_keeps_their_order(wire):
 
 def test_a_port_where_nobody_listens_is_said_and_tried_again(monkeypatch, deadline):
     ctx = context()
-    first = Bound(ctx)
-    port = first.bind("tcp://127.0.0.1:0")
-    first.close()
+    reserved = socket.socket()  # so that no other test listens there meanwhile
+    reserved.bind(("127.0.0.1", 0))
+    port = reserved.getsockname()[1]
     with Forwarder(lambda _: "manager-2") as forwarder:
         monkeypatch.setenv(PROXY, forwarder.address)
         dialled = Dialled(ctx, b"m1", f"tcp://127.0.0.1:{port}")
@@ -116,6 +117,7 @@ def test_a_port_where_nobody_listens_is_said_and_tried_again(monkeypatch, deadli
         begin = time.monotonic()
         deadline(lambda: time.monotonic() > begin + 1.0, "it has tried a few times")
         second = Bound(ctx)
+        reserved.close()
         second.bind(f"tcp://127.0.0.1:{port}")
         assert deadline(lambda: [f for _, f in second.receive(1)], "it comes") == [[b"late"]]
         for endpoint in (dialled, second):

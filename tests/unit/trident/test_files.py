@@ -147,7 +147,7 @@ def test_a_partition_that_vanishes_between_two_attempts(tmp_path, kind, state, t
         seen = Counter(counted(counts))
         before = Counter({"a": 2, "b": 4, "c": 2} if txid == 2 else {})
         if kind == "transactional":
-            error = cluster._world.processes["spout-files-0"].executor.error
+            error = cluster._world.processes["spout-files-0"].shell.executor.error
             assert f"transaction {txid} needs {8 * txid - 8} to {8 * txid} of partition 0.txt again" in error
             assert seen == before
         else:

@@ -373,7 +373,7 @@ def test_what_a_function_returns_wrongly_is_an_error_that_names_its_line(operati
     operation(tester.stream)
     with Cluster(tester.topology.build()) as cluster:
         cluster.run_until(lambda: cluster.record.failed["$mastercoord-bg0"])
-        error = cluster._world.processes["b-0-0"].executor.error
+        error = cluster._world.processes["b-0-0"].shell.executor.error
     assert what in error
     assert re.search(r" at test_operations\.py:\d+ \(tuple", error)
 

@@ -24,9 +24,15 @@ INTERVAL = "topology.trident.batch.emit.interval.millis"
 FAILURES = "topology.trident.batch.max.failures"
 
 
+def executor_of(cluster, task):
+    """None: it does not run."""
+    process = cluster._world.processes.get(task)
+    return process.shell.executor if process else None
+
+
 def metric(cluster, name, task=MASTER):
     """The value of a metric; 0 while the task does not run."""
-    executor = getattr(cluster._world.processes.get(task), "executor", None)
+    executor = executor_of(cluster, task)
     user = executor.env.context.metrics.get(name) if executor else None
     if user is None:
         return 0
@@ -34,7 +40,7 @@ def metric(cluster, name, task=MASTER):
 
 
 def error_of(cluster, task):
-    return getattr(getattr(cluster._world.processes.get(task), "executor", None), "error", "")
+    return getattr(executor_of(cluster, task), "error", "")
 
 
 def ten():

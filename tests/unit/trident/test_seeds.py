@@ -326,4 +326,4 @@ def test_a_query_function_gives_as_many_answers_as_it_was_asked():
     topology.new_stream("x", FixedBatchSpout(["a"], [[1]], 1)).state_query(state, "a", Short(), "b")
     with Cluster(topology, config=AT_ONCE) as cluster:
         cluster.run_until(lambda: cluster.record.failed["$mastercoord-bg0"])
-        assert "Results size is different than argument size" in cluster._world.processes["b-0-0"].executor.error
+        assert "Results size is different than argument size" in cluster._world.processes["b-0-0"].shell.executor.error

@@ -165,7 +165,7 @@ def test_a_damaged_record_of_the_coordinator_repeats_a_transaction(tmp_path, dam
     built = topology.build()
     run_through(built)
     memory = next(c.cls for c in built.plan() if c.name == "$mastercoord-bg0").memory
-    del memory.values[f"/trident/words/files/coordinator/{damaged}"]
+    del memory.values[f"/trident/words-simulated/files/coordinator/{damaged}"]
     with (tmp_path / "in" / "0.txt").open("a") as file:
         file.write("a d\n")
     plain.update("ad")
@@ -212,7 +212,7 @@ def test_a_state_that_is_ahead_of_its_topology_says_so(tmp_path):
     run_through(counting(tmp_path)[0])
     with Cluster(counting(tmp_path)[0]) as cluster:
         cluster.run_until(lambda: len(cluster.record.failed["$mastercoord-bg0"]) > 3)
-        errors = [cluster._world.processes[f"b-0-{index}"].executor.error or "" for index in range(3)]
+        errors = [cluster._world.processes[f"b-0-{index}"].shell.executor.error or "" for index in range(3)]
     assert any("is behind state's batch" in error for error in errors)
 
 

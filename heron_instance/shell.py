@@ -1,0 +1,186 @@
+"""A task in one of its lives, whatever runs it: its gateway, its executor, and the queue between them.
+
+Pure, but for what it asks of :class:`Outside`: ``ardea.heron_instance.process`` is one, with sockets and two threads,
+and ``ardea.testing`` another, with a simulated network and a pace of its own for each of the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Protocol
+
+import numpy as np
+
+from ardea.config import Settings
+from ardea.context import TopologyContext
+from ardea.errors import StateError
+from ardea.heron_instance.blackbox import BlackBox
+from ardea.heron_instance.environment import Environment, Item, Output
+from ardea.heron_instance.executor import Executor
+from ardea.heron_instance.gateway import Gateway
+from ardea.heron_instance.instruments import Instruments
+from ardea.heron_instance.queues import BoundedQueue
+from ardea.plan.definition import Definition
+from ardea.plan.logical import LogicalPlan
+from ardea.plan.physical import PhysicalPlan
+from ardea.plan.wire import plan_from_bytes
+from ardea.protocol.checked import MalformedError, checked
+from ardea.protocol.flow import Window
+from ardea.protocol.lane import Lane, Message
+from ardea.protocol.link import Link
+from ardea.protocol.wire_pb2 import EXIT, ORDER, Header, Order, Plan
+
+QUEUE_MESSAGES = 4096
+
+
+class Outside(Output, Protocol):
+    """Who runs gateway and executor, and stands between them and the container's stream manager."""
+
+    def transmit(self, link: Link, lane: Lane, message: Message) -> None:
+        """To the stream manager; never waits."""
+
+    def start(self, plan: PhysicalPlan, message: Plan) -> None:
+        """The first plan is here, and with it what :meth:`Shell.begin` needs."""
+
+    def exit(self) -> None:
+        """The topology is over.  Not through the queue: an executor whose output is held takes nothing from it."""
+
+
+class Shell:
+    """Gateway and executor each call methods of their own; they share the queue."""
+
+    def __init__(
+        self,
+        outside: Outside,
+        definition: Definition,
+        logical: LogicalPlan,
+        task: int,
+        component: str,
+        life: int,
+        arrived: Callable[[], None] | None = None,
+    ) -> None:
+        """``arrived``: something is in the queue, for an executor that does not sleep on it."""
+        self.task, self.life = task, life
+        self.component = logical[component]
+        self.config = {**logical.config, **self.component.config}
+        self.settings = settings = Settings.of(logical.config, self.component.config)
+        self.window = Window(settings.queue_bytes, settings.message_timeout / 6)
+        self.inbox: BoundedQueue[Item] = BoundedQueue("data_in", QUEUE_MESSAGES, settings.queue_bytes, arrived)
+        self.executor: Executor | None = None
+        self._outside = outside
+        self._logical, self._epoch = logical, definition.epoch
+        self._started = False
+        self.gateway = Gateway(
+            task,
+            life,
+            definition.topology,
+            logical.digest(),
+            logical.digests(),
+            (definition.epoch, definition.build),
+            self.window,
+            outside.transmit,
+            self._deliver,
+            self._planned,
+            self._reborn,
+        )
+
+    # --- the gateway's ----------------------------------------------------------------------------------------
+
+    def received(self, lane: Lane, message: Message, now: float) -> Header | None:
+        """A message of the stream manager; returns its header, or None: it was none, and is counted."""
+        try:
+            header = checked(message)
+        except MalformedError:
+            self.gateway.malformed += 1
+            return None
+        self.gateway.received(lane, header, message[1:], now)
+        return header
+
+    def resize(self) -> int:
+        """Each second: the queue holds what the window of time asks for; returns how many bytes of output may wait."""
+        self.inbox.capacity_bytes = self.window.bytes
+        return max(self.gateway.channel.window_bytes, self.settings.drain_size)
+
+    def _deliver(self, header: Header, frames: Sequence[bytes], size: int) -> None:
+        if header.kind == ORDER and Order.FromString(frames[0]).kind == EXIT:
+            self._outside.exit()
+        else:
+            self.inbox.put((header, frames), size)
+
+    def _reborn(self) -> None:
+        if self.executor is not None:
+            self.inbox.put(self.executor.manager_reborn)
+
+    def _planned(self, message: Plan) -> None:
+        """The first plan starts the executor; a later one of the same epoch brings incarnations, others an update."""
+        try:
+            plan = plan_from_bytes(self._logical, message.packing, message.epoch)
+        except StateError:
+            self.gateway.malformed += 1
+            return
+        place = plan.tasks.get(self.task)
+        if place is None or place.component != self.component.name:
+            return  # an update has removed it, and it is about to end
+        if message.epoch > self._epoch:
+            self._epoch = message.epoch
+            self.gateway.replanned(message.epoch, plan.logical.digest(), plan.logical.digests())
+        if self._started:
+            self.inbox.put(partial(self._learn, plan, message))
+        else:
+            self._started = True
+            self._outside.start(plan, message)
+
+    # --- the executor's ---------------------------------------------------------------------------------------
+
+    def environment(
+        self,
+        plan: PhysicalPlan,
+        context: TopologyContext,
+        instruments: Instruments,
+        clock: Callable[[], float],
+        rng: np.random.Generator,
+        black_box: BlackBox | None = None,
+    ) -> Environment:
+        """What the executor is made of; the author's component is made here."""
+        return Environment(
+            plan=plan,
+            task=plan.tasks[self.task],
+            life=self.life,
+            component=self.component.cls(),
+            settings=self.settings,
+            config=self.config,
+            context=context,
+            inbox=self.inbox,
+            output=self._outside,
+            window=self.window,
+            instruments=instruments,
+            clock=clock,
+            rng=rng,
+            black_box=black_box,
+        )
+
+    def begin(self, message: Plan) -> None:
+        """The executor's first steps, ahead of :meth:`Executor.work`."""
+        assert self.executor is not None
+        self.executor.learn(message.tasks)
+        self.executor.set_active(active=message.active)
+        self.executor.report()
+
+    def submit(self, function: Callable[[], object]) -> None:
+        """From any thread: runs in the executor, between calls of the component."""
+        self.inbox.put(partial(self._submitted, function))
+
+    def failed(self, error: BaseException) -> None:
+        """The executor ends with it; the master hears of what no other life would mend."""
+        executor = self.executor
+        if executor is not None and (failure := executor.fails_topology(error)):
+            executor.report(failure=failure)
+
+    def _submitted(self, function: Callable[[], object]) -> None:
+        assert self.executor is not None
+        self.executor.submitted(function)
+
+    def _learn(self, plan: PhysicalPlan, message: Plan) -> None:
+        assert self.executor is not None
+        self.executor.planned(plan, message.tasks)
