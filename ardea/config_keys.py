@@ -13,6 +13,31 @@ Scope = Literal["topology", "component", "both", "system"]
 RELIABILITY_MODES = ("ATLEAST_ONCE", "ATMOST_ONCE")
 
 
+ADVANCED = frozenset(
+    {
+        "topology.max.spout.pending.bytes",
+        "topology.max.held.bytes",
+        "topology.spout.wait.ms",
+        "topology.executor.batch.rows",
+        "topology.executor.slice.ms",
+        "topology.packing.ffd.sorting.strategy",
+        "topology.container.max.cpu.hint",
+        "topology.container.max.ram.hint",
+        "topology.container.max.disk.hint",
+        "topology.container.padding.percentage",
+        "topology.container.cpu.padding",
+        "topology.container.ram.padding",
+        "topology.container.disk.padding",
+        "heron.streammgr.cache.drain.frequency.ms",
+        "heron.streammgr.cache.drain.size.bytes",
+        "heron.streammgr.network.backpressure.highwatermark.mb",
+        "heron.streammgr.network.backpressure.lowwatermark.mb",
+        "heron.instance.internal.queue.bytes",
+    }
+)
+"""Limits and shapes whose defaults suit almost everybody."""
+
+
 @dataclass(frozen=True, slots=True)
 class Key:
     """A row of the table.
@@ -28,6 +53,11 @@ class Key:
     sentence: str
     scope: Scope
     check: Callable[[Any], Any]
+
+    @property
+    def advanced(self) -> bool:
+        """Whether few will ever need it: it stands in a table of its own."""
+        return self.name in ADVANCED
 
 
 @dataclass(frozen=True, slots=True)

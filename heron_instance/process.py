@@ -27,17 +27,16 @@ from ardea.heron_instance.column_bolt import ColumnBoltExecutor, reads_columns
 from ardea.heron_instance.environment import Stopping
 from ardea.heron_instance.executor import Executor
 from ardea.heron_instance.gateway import Room
-from ardea.heron_instance.instruments import Instruments
 from ardea.heron_instance.long_calls import Lookout, Sender
 from ardea.heron_instance.outlet import OutMessage
 from ardea.heron_instance.queues import BoundedQueue
 from ardea.heron_instance.shell import QUEUE_MESSAGES, Shell
 from ardea.heron_instance.spout import SpoutExecutor
 from ardea.loader import place_of
-from ardea.metrics import Identity, Registry, observe_process
+from ardea.metrics import observe_process
 from ardea.plan.definition import Definition
 from ardea.plan.logical import LogicalPlan
-from ardea.plan.physical import PhysicalPlan
+from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.plan.wire import packing_from_bytes
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
@@ -73,18 +72,9 @@ class InstanceProcess:
         self.logical = plan
         instance = next(i for i in packing_from_bytes(definition.packing).instances if i.task == task)
         self.name = instance.name
-        self.shell = Shell(self, definition, plan, task, instance.component, leash.life())
-        self.registry = Registry(
-            Identity(
-                topology=definition.topology,
-                container=container,
-                process=instance.name,
-                component=instance.component,
-                task=task,
-                life=self.shell.life,
-            )
-        )
-        self.instruments = Instruments(self.registry)
+        place = TaskPlan(task, instance.component, instance.index, container)
+        self.shell = Shell(self, definition, plan, place, leash.life())
+        self.registry = self.shell.registry
         observe_process(self.registry)
         self._lag = self.registry.histogram("ardea_process_loop_lag_seconds")
         self.poller = Poller()
@@ -192,7 +182,7 @@ class InstanceProcess:
         self._count_emits()
         malformed = self.registry.counter("ardea_process_malformed_messages_total")
         dropped = sum(dialled.statistics.malformed for dialled in self._lanes.values())
-        malformed.value = dropped + self.shell.gateway.malformed + self.instruments.malformed
+        malformed.value = dropped + self.shell.gateway.malformed + self.shell.instruments.malformed
         self.metrics_out.put(self.registry.snapshot())
         while (snapshot := self.metrics_out.take()) is not None:
             self._metrics.send([snapshot])
@@ -260,7 +250,7 @@ class InstanceProcess:
             self.failure = error
             text = printable("".join(traceback.format_exception(error)).rstrip(), most=20_000)
             self._logger.error("%s ends: %s", self.name, text)
-            self.instruments.exception(error)
+            self.shell.instruments.exception(error)
             leash.report(_one_line(self.name, error))
             self.shell.failed(error)
         finally:
@@ -278,7 +268,7 @@ class InstanceProcess:
             submit=shell.submit,
         )
         rng = np.random.default_rng()
-        env = shell.environment(plan, topology_context, self.instruments, time.monotonic, rng, self._black_box)
+        env = shell.environment(plan, topology_context, time.monotonic, rng, self._black_box)
         if shell.component.kind == "spout":
             return SpoutExecutor(env)
         return ColumnBoltExecutor(env) if reads_columns(shell.component.cls) else BoltExecutor(env)

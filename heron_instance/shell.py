@@ -21,9 +21,10 @@ from ardea.heron_instance.executor import Executor
 from ardea.heron_instance.gateway import Gateway
 from ardea.heron_instance.instruments import Instruments
 from ardea.heron_instance.queues import BoundedQueue
+from ardea.metrics import Identity, Registry
 from ardea.plan.definition import Definition
 from ardea.plan.logical import LogicalPlan
-from ardea.plan.physical import PhysicalPlan
+from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.plan.wire import plan_from_bytes
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.flow import Window
@@ -55,14 +56,17 @@ class Shell:
         outside: Outside,
         definition: Definition,
         logical: LogicalPlan,
-        task: int,
-        component: str,
+        task: TaskPlan,
         life: int,
         arrived: Callable[[], None] | None = None,
     ) -> None:
         """``arrived``: something is in the queue, for an executor that does not sleep on it."""
-        self.task, self.life = task, life
-        self.component = logical[component]
+        self.task, self.life = task.task, life
+        self.component = logical[task.component]
+        self.registry = Registry(
+            Identity(definition.topology, task.container, task.name, task.component, task.task, life)
+        )
+        self.instruments = Instruments(self.registry)
         self.config = {**logical.config, **self.component.config}
         self.settings = settings = Settings.of(logical.config, self.component.config)
         self.window = Window(settings.queue_bytes, settings.message_timeout / 6)
@@ -72,7 +76,7 @@ class Shell:
         self._logical, self._epoch = logical, definition.epoch
         self._started = False
         self.gateway = Gateway(
-            task,
+            self.task,
             life,
             definition.topology,
             logical.digest(),
@@ -137,7 +141,6 @@ class Shell:
         self,
         plan: PhysicalPlan,
         context: TopologyContext,
-        instruments: Instruments,
         clock: Callable[[], float],
         rng: np.random.Generator,
         black_box: BlackBox | None = None,
@@ -154,7 +157,7 @@ class Shell:
             inbox=self.inbox,
             output=self._outside,
             window=self.window,
-            instruments=instruments,
+            instruments=self.instruments,
             clock=clock,
             rng=rng,
             black_box=black_box,

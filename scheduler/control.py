@@ -6,9 +6,9 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Protocol, Self
 
 import msgspec
 
@@ -45,8 +45,19 @@ class TaskStatus(msgspec.Struct, frozen=True):
     asked: Resource
 
 
+class Told(NamedTuple):
+    """One event of a story: so many seconds ago, and how often in a row."""
+
+    ago: float
+    what: str
+    times: int
+
+
 class Status(msgspec.Struct, frozen=True):
-    """What the master says of its topology.  ``erring``: the tasks that had the ``errors``, in their order."""
+    """What the master says of its topology.  ``erring``: the tasks that had the ``errors``, in their order.
+
+    ``stories``: what happened last to each task and container, to the update and the topology; only for who asks so.
+    """
 
     topology: str
     state: str
@@ -62,6 +73,7 @@ class Status(msgspec.Struct, frozen=True):
     components: dict[str, Totals]
     processes: list[ProcessTotals]
     erring: list[str] = []
+    stories: dict[str, list[Told]] = {}
 
     @property
     def complete(self) -> bool:
@@ -87,12 +99,62 @@ def unfinished(status: Status | None) -> str:
     return f"{_some(names)} {'waits' if len(names) == 1 else 'wait'} for finish() again"
 
 
+def answered(frames: Sequence[bytes], topology: str) -> Status | None:
+    """What the master of ``topology`` says in a message; None: the message is no answer.
+
+    Raises:
+        MalformedError: it is none of any kind.
+        ArdeaError, Unreadable: see :meth:`ControlPort.ask`.
+    """
+    header = checked(frames)
+    if header.kind != ANSWER:
+        return None
+    return status_in(Answer.FromString(frames[1]), header.protocol, topology)
+
+
+def status_in(answer: Answer, protocol: int, topology: str) -> Status:
+    """What a master of any protocol says, as long as all is there that this version needs.
+
+    Raises:
+        ArdeaError, Unreadable: see :meth:`ControlPort.ask`.
+    """
+    master = f"the master of {topology}"
+    if not answer.ok:
+        raise ArdeaError(f"{master} refused: {answer.message} ({answer.code})")
+    try:
+        return msgspec.json.decode(answer.body, type=Status)
+    except (ValueError, RecursionError) as error:
+        why = protocol_differs("this verb", master, protocol, "what it answers cannot be read")
+        raise Unreadable(
+            why or f"what {master} answers cannot be read: {error}", hint="use the version that submitted it"
+        ) from error
+
+
 def _some(names: list[str]) -> str:
     return f"{', '.join(names[:4])}{' ...' if names[4:] else ''}"
 
 
+class ControlPort(Protocol):
+    """The way to one topology's master, wherever it is now: the verbs of docs/protocol.md, "Control port"."""
+
+    def ask(self, verb: str, *, patience: float = PATIENCE, body: bytes = b"", **arguments: str) -> Status:
+        """Asks and waits for the answer, which every verb gives alike.
+
+        Args:
+            verb: ``status``, ``activate``, ``drain``, ...
+            patience: seconds.
+            body: what a verb takes beside its arguments.
+            arguments: the verb's.
+
+        Raises:
+            Unreachable: no master answered in time.
+            Unreadable: it did what it was asked for, and answers as another version does.
+            ArdeaError: it refused.
+        """
+
+
 class MasterClient:
-    """Asks one topology's master, wherever it is now.  Belongs to one thread."""
+    """A :class:`ControlPort` for whoever reads the state and reaches the master.  Belongs to one thread."""
 
     def __init__(
         self,
@@ -111,12 +173,7 @@ class MasterClient:
         self._identity = b"c%d-%s" % (os.getpid(), secrets.token_hex(4).encode())
 
     def ask(self, verb: str, *, patience: float = PATIENCE, body: bytes = b"", **arguments: str) -> Status:
-        """Asks and waits for the answer, which every verb gives alike.
-
-        Raises:
-            Unreachable: no master answered within ``patience`` seconds.
-            ArdeaError: it refused.
-        """
+        """See :class:`ControlPort`."""
         deadline = self._clock() + patience
         self._drop()  # an answer to an earlier question would be taken for this one's
         sent = False
@@ -149,23 +206,8 @@ class MasterClient:
         newest: Status | None = None
         for frames in self._link.receive(16) if self._link is not None else ():
             with contextlib.suppress(MalformedError):  # as if it had not come
-                header = checked(frames)
-                if header.kind == ANSWER:
-                    newest = self._read(Answer.FromString(frames[1]), header.protocol)
+                newest = answered(frames, self._topology) or newest
         return newest
-
-    def _read(self, answer: Answer, protocol: int) -> Status:
-        """What a master of any protocol says, as long as all is there that this version needs."""
-        if not answer.ok:
-            raise ArdeaError(f"the master of {self._topology} refused: {answer.message} ({answer.code})")
-        try:
-            return msgspec.json.decode(answer.body, type=Status)
-        except (ValueError, RecursionError) as error:
-            master = f"the master of {self._topology}"
-            why = protocol_differs("this verb", master, protocol, "what it answers cannot be read")
-            raise Unreadable(
-                why or f"what {master} answers cannot be read: {error}", hint="use the version that submitted it"
-            ) from error
 
     def wait(self, seconds: float) -> None:
         """Until an answer or a wake-up, or the time has passed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
@@ -12,10 +12,13 @@ from ardea.errors import ArdeaError, ClusterError, Conflict, ExitCode, NotFound,
 from ardea.scheduler.daemon import DAEMON, Launch
 from ardea.scheduler.home import DEFAULT, Home
 from ardea.scheduler.kill import Killing
-from ardea.scheduler.schedulers import Deployment, Scheduler, Verdict
+from ardea.scheduler.local_checks import checks
+from ardea.scheduler.local_handle import LocalHandle
+from ardea.scheduler.logs import LocalLogs
+from ardea.scheduler.schedulers import Check, Deployment, Say, Scheduler, Verdict
 from ardea.scheduler.submission import Submission
 from ardea.state.records import RunState
-from ardea.state.topologies import free
+from ardea.state.topologies import TopologyStatus, free, listing
 
 ACCEPTED_WITHIN = 30.0
 """Seconds that a daemon has to say whether it keeps the topology."""
@@ -35,8 +38,11 @@ State = Annotated[
 class Local(Scheduler):
     """Start a topology on this machine; return when it runs."""
 
+    finds_by = ("state",)
+
     def __init__(self, metrics_port: MetricsPort = None, state: State = DEFAULT) -> None:
         self._home = Home(state)
+        self.place = self._home.address
         self._overrides = {} if metrics_port is None else {METRICS_KEY: metrics_port}
 
     def prepare(self, target: str, overrides: Mapping[str, Any]) -> LocalDeployment:
@@ -44,7 +50,24 @@ class Local(Scheduler):
         submission = Submission.of(target, {**overrides, **self._overrides}, self._home.state_url)
         return LocalDeployment(submission, self._home, self.daemon())
 
-    def kill(self, topology: str, wait_secs: float, say: Callable[[str], None]) -> None:
+    def topologies(self) -> list[TopologyStatus]:
+        """See :class:`Scheduler`."""
+        with self._home.open_state() as state:
+            return listing(state)
+
+    def find(self, topology: str) -> LocalHandle:
+        """See :class:`Scheduler`."""
+        return LocalHandle(self._home, topology)
+
+    def logs(self, topology: str) -> LocalLogs:
+        """See :class:`Scheduler`; those of the last twenty that ended stay."""
+        return LocalLogs(self._home.find(topology))
+
+    def checks(self, *, prune: bool) -> Iterator[Check]:
+        """See :class:`Scheduler`."""
+        return checks(self._home, prune=prune)
+
+    def kill(self, topology: str, wait_secs: float, say: Say) -> None:
         """See :class:`Scheduler`; the logs stay."""
         with self._home.open_state() as state:
             try:
@@ -77,7 +100,7 @@ class LocalDeployment(Deployment):
         self._launch: Launch | None = None
         self._ran = False
 
-    def submit(self, say: Callable[[str], None]) -> None:  # noqa: ARG002
+    def submit(self, say: Say) -> None:  # noqa: ARG002
         """See :class:`Deployment`.
 
         Raises:

@@ -1,21 +1,39 @@
-"""Schedulers: what one does, and which are installed (docs/schedulers.md)."""
+"""What a scheduler does: one interface for all verbs (docs/schedulers.md)."""
 
 from __future__ import annotations
 
-import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
-from ardea.errors import UsageError, UserError
+from ardea.errors import ClusterError, NotFound, Unreachable, UsageError
+from ardea.plan.definition import Definition
+from ardea.scheduler.control import ControlPort, Status
+from ardea.scheduler.difference import Difference
+from ardea.scheduler.processes import ProcessRow
 from ardea.scheduler.submission import Submission
-from ardea.state.records import RunState
+from ardea.scheduler.update import Change
+from ardea.state.records import RunState, SchedulerLocation
+from ardea.state.topologies import TopologyStatus
 
-GROUP = "ardea.schedulers"
-"""The entry points: ``NAME = "module:Class"``."""
+Say = Callable[[str], None]
+"""Takes a sentence for people."""
+
+
+class Closing:
+    """What holds something until it is closed."""
+
+    def close(self) -> None:
+        """Gives back what this process holds; the topology goes on.  Can be repeated."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +48,47 @@ class Verdict:
     hint: str | None = None
 
 
-class Deployment(ABC):
+class Check(NamedTuple):
+    """One line of ``ardea doctor``: what, whether it is in order, and what was found."""
+
+    name: str
+    ok: bool
+    found: str
+
+
+class LogLine(NamedTuple):
+    """One line that a process of a topology has printed; ``label`` is what a person calls that process."""
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """What is known of a topology at this moment.
+
+    Attributes:
+        topology: what the state manager, or what stands for it, knows.
+        status: what its master says; None: there is none, or it does not answer.
+        silence: why a running topology's master has not answered; empty: it has.
+        kept_by: who keeps its processes; None: nobody.
+        processes: one row each.
+        metrics_ports: container -> port of this machine that serves ``/metrics``; None: elsewhere.
+        folder: where its files lie on this machine; None: elsewhere.
+        pods: where its containers are, if each is a pod: ``container``, ``pod``, ``node``, ``phase``, ``trouble``.
+    """
+
+    topology: TopologyStatus
+    status: Status | None
+    silence: str
+    kept_by: SchedulerLocation | None
+    processes: list[ProcessRow]
+    metrics_ports: Mapping[int, int] | None = None
+    folder: Path | None = None
+    pods: list[dict[str, Any]] | None = None
+
+
+class Deployment(Closing, ABC):
     """A topology that one scheduler is ready to start.
 
     Attributes:
@@ -55,7 +113,7 @@ class Deployment(ABC):
         return []
 
     @abstractmethod
-    def submit(self, say: Callable[[str], None]) -> None:
+    def submit(self, say: Say) -> None:
         """Starts it, once; returns when it is accepted: it comes up, and stays, without this process.
 
         ``say`` takes a sentence for people.
@@ -80,25 +138,181 @@ class Deployment(ABC):
             TimedOut: not yet; it goes on.
         """
 
-    def close(self) -> None:  # noqa: B027 -- many hold nothing
-        """Gives back what this process holds; the topology goes on.  Can be repeated."""
 
-    def __enter__(self) -> Self:
-        return self
+class Update(Closing, ABC):
+    """A change of a running topology that is ready to be made."""
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    difference: Difference
+
+    @abstractmethod
+    def apply(self, patience: float, say: Say) -> None:
+        """Makes it, once; returns when the topology works by the new plan.
+
+        Args:
+            patience: seconds that new processes have to come up.
+            say: takes a sentence for people.
+
+        Raises:
+            Refused: it was refused, or put back: the topology goes on as it was; or it has ended meanwhile.
+            Unreachable: no master answered for a while; the same again finishes what is half done.
+        """
 
 
-class Scheduler(ABC):
+class Handle(Closing, ABC):
+    """One topology that a scheduler keeps, alive, dying or dead.
+
+    Attributes:
+        topology: as it was found.
+        options: what the other verbs need to find it: `` -n streams``; empty: nothing.
+    """
+
+    topology: TopologyStatus
+    options: str = ""
+
+    @property
+    def id(self) -> str:
+        """The topology's."""
+        return self.topology.id
+
+    @abstractmethod
+    def look(self) -> TopologyStatus:
+        """What is known of it now; NotFound if it is gone."""
+
+    @abstractmethod
+    def describe(self) -> Description:
+        """Asks everybody who may know; whoever does not answer is left out."""
+
+    @abstractmethod
+    def definition(self) -> Definition:
+        """What runs."""
+
+    @abstractmethod
+    def control(self) -> AbstractContextManager[ControlPort]:
+        """The way to its master: for ``status``, and for all orders.
+
+        Raises:
+            Unreachable: it does not run.
+        """
+
+    @abstractmethod
+    def dump(self, task: str) -> None:
+        """Has the process of this task (``count-0``) write the stack of every thread into its log.
+
+        Raises:
+            Unreachable: it does not run now.
+        """
+
+    @abstractmethod
+    def restart(self, container: int | None, patience: float) -> list[int]:
+        """Restarts the processes of one container, or of all, in place; returns which, when all are back.
+
+        Args:
+            container: its number, 0 is the master's; None: all.
+            patience: seconds that they have to come back.
+
+        Raises:
+            NotFound: there is no such container.
+            TimedOut: they are not back yet; they are still being started.
+        """
+
+    @abstractmethod
+    def update(self, change: Change, target: str | None) -> Update:
+        """Loads, compares and packs; nothing is changed.
+
+        Args:
+            change: what is asked for, but for a version.
+            target: the new version's ``FILE`` or ``FILE:Class``; None: the present one goes on.
+
+        Raises:
+            UserError: it cannot be.
+            Unreachable: it does not run, or nobody says what does.
+        """
+
+    def runs(self) -> bool:
+        """Whether it runs now."""
+        try:
+            return self.look().running
+        except NotFound:
+            return False
+
+    def require_running(self) -> None:
+        """Raises Unreachable if it does not run."""
+        topology = self.topology
+        if topology.running:
+            return
+        dead = topology.state == "DEAD"
+        raise Unreachable(
+            f"{self.id} does not run; it is {topology.state}"
+            + (": nobody keeps its processes any more" if dead else ""),
+            hint=f"`ardea kill {topology.name}{self.options}` removes what is left"
+            if dead
+            else f"`ardea list{self.options}` shows which topologies run",
+        )
+
+    def require_version(self, verb: str) -> None:
+        """For verbs that start processes, or change what they are.
+
+        Raises:
+            ClusterError: another version has submitted the topology; it goes on as it is.
+            StateError: it cannot be read who has.
+        """
+        topology = self.topology
+        if topology.problem is not None:
+            raise topology.problem
+        if topology.record is not None and (why := topology.record.differs):
+            raise ClusterError(
+                f"{why}: `ardea {verb}` cannot go on with it; nothing was changed",
+                hint=f"use the version that submitted it, or `ardea kill {topology.name}{self.options}` and submit it "
+                "again",
+            )
+
+
+class Logs(Closing, ABC):
+    """What the processes of one topology have printed, and print."""
+
+    @abstractmethod
+    def names(self, selection: str | None = None) -> list[str]:
+        """Whose logs there are now: tasks (``count-0``) and managers (``container-1/stream-manager``).
+
+        Args:
+            selection: ``COMPONENT``, ``COMPONENT:INDEX`` (from 0), or a process such as ``stream-manager``; None: all.
+
+        Raises:
+            NotFound: nothing of that name has a log.
+        """
+
+    @abstractmethod
+    def lines(
+        self, selection: str | None = None, *, follow: bool = False, past: bool = True
+    ) -> Iterator[LogLine | None]:
+        """Their lines; each process' in order.
+
+        With ``follow`` it goes on until the topology has ended, and gives None for "nothing new", at least each second.
+
+        Args:
+            selection: see :meth:`names`.
+            follow: whether to wait for more.
+            past: whether what is there already counts.  If not, what is printed after the first None is not missed.
+        """
+
+
+class Scheduler(Closing, ABC):
     """Where topologies run.  The docstring of the class is what ``ardea submit NAME --help`` says.
 
     The parameters of its constructor are the options of ``ardea submit NAME``: each has a default, and may be annotated
     as typer has it.  The constructor asks nobody and touches nothing.
+
+    Attributes:
+        place: where its topologies are, for people: ``namespace streams``.
     """
 
     start_secs: ClassVar[float] = 60.0
-    """How long ``submit`` waits until a topology runs, unless it is told otherwise."""
+    """How long ``submit`` waits until a topology runs, and ``update`` for new processes, unless told otherwise."""
+    finds_by: ClassVar[tuple[str, ...]] = ()
+    """The parameters of the constructor by which its topologies are found again: options of all verbs."""
+    updates_by: ClassVar[tuple[str, ...]] = ()
+    """Those that ``ardea update`` has, too."""
+    place: str
 
     @abstractmethod
     def prepare(self, target: str, overrides: Mapping[str, Any]) -> Deployment:
@@ -114,7 +328,27 @@ class Scheduler(ABC):
         """
 
     @abstractmethod
-    def kill(self, topology: str, wait_secs: float, say: Callable[[str], None]) -> None:
+    def topologies(self) -> list[TopologyStatus]:
+        """All topologies of this place, the newest first."""
+
+    @abstractmethod
+    def find(self, topology: str) -> Handle:
+        """The topology of that id; else the running one of that name; else the newest of that name.
+
+        Raises:
+            NotFound: there is none.
+        """
+
+    @abstractmethod
+    def logs(self, topology: str) -> Logs:
+        """Of the topology of that name or id, which may be gone by now if its logs are not.
+
+        Raises:
+            NotFound: there is none.
+        """
+
+    @abstractmethod
+    def kill(self, topology: str, wait_secs: float, say: Say) -> None:
         """Ends the topology of that name or id, and forgets it; returns when its last process is gone.
 
         Can be repeated.
@@ -129,57 +363,15 @@ class Scheduler(ABC):
             TimedOut: something of it still lives; the same again goes on.
         """
 
-    def close(self) -> None:  # noqa: B027 -- many hold nothing
-        """Gives back what this process holds.  Can be repeated."""
+    def checks(self, *, prune: bool) -> Iterator[Check]:
+        """Whether all that it needs is in order; by default nothing is looked at.
 
-    def __enter__(self) -> Self:
-        return self
+        Args:
+            prune: whether to remove what dead topologies have left.
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-def installed() -> list[str]:
-    """The names of all schedulers, sorted."""
-    return sorted(entry_points(group=GROUP).names)
-
-
-def load(name: str) -> type[Scheduler]:
-    """The scheduler of that name.
-
-    Raises:
-        UserError: none is installed under it, or it cannot be used.
-    """
-    found = entry_points(group=GROUP)
-    if name not in found.names:
-        if name.partition(":")[0].endswith(".py") or Path(name).is_file():
-            raise UsageError(
-                f"{name} is the topology's file; the scheduler stands before it",
-                hint=f"`ardea submit local {name}` starts it on this machine; installed are {', '.join(installed())}",
-            )
-        raise UserError(
-            f"no scheduler is called {name}; installed are {', '.join(installed())}",
-            hint="install the package that brings it into this Python's environment; docs/schedulers.md says how to "
-            "write one",
-        )
-    entry = found[name]
-    try:
-        scheduler = entry.load()
-    except Exception as error:
-        raise _unusable(entry, f"{type(error).__name__}: {error}") from error
-    if not (isinstance(scheduler, type) and issubclass(scheduler, Scheduler)):
-        raise _unusable(entry, f"{entry.value} is no subclass of ardea.scheduler.schedulers.Scheduler")
-    if missing := sorted(getattr(scheduler, "__abstractmethods__", ())):
-        raise _unusable(entry, f"{entry.value} has no {', '.join(missing)}")
-    for parameter in inspect.signature(scheduler).parameters.values():
-        if parameter.default is parameter.empty or parameter.kind is parameter.POSITIONAL_ONLY:
-            raise _unusable(entry, f"the parameter {parameter.name} of {entry.value} has no default")
-    return scheduler
-
-
-def _unusable(entry: EntryPoint, why: str) -> UserError:
-    package = entry.dist.name if entry.dist is not None else "unknown"
-    return UserError(
-        f"the scheduler {entry.name} of the package {package} cannot be used: {why}",
-        hint=f"`pip install --upgrade {package}`, or tell its authors",
-    )
+        Raises:
+            UsageError: there is nothing to remove.
+        """
+        if prune:
+            raise UsageError(f"--prune: dead topologies leave nothing behind in {self.place}")
+        yield from ()

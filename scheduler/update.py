@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ardea import loader
+from ardea.code import Code
 from ardea.component import Component
 from ardea.config import Settings
 from ardea.errors import ArdeaError, Unreachable, UserError
@@ -20,7 +22,7 @@ from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_from_bytes, packing_to_bytes
 from ardea.scheduler import capacity
-from ardea.scheduler.control import MasterClient
+from ardea.scheduler.control import ControlPort, Status
 from ardea.scheduler.packing import packing_for
 from ardea.scheduler.packing.whole import repack_whole
 from ardea.scheduler.submission import check_size
@@ -63,6 +65,17 @@ class Change:
     overrides: Mapping[str, Any] = field(default_factory=dict)
     version: Version | None = None
     moves_keys: bool = False
+
+
+def plan_of(target: str, overrides: Mapping[str, Any], code: Code | None = None) -> LogicalPlan:
+    """What an author's file builds, or built when its ``code`` was kept."""
+    return loader.load(target, code).plan(overrides)
+
+
+def code_of(target: str) -> Code:
+    """The present code of an author's file, to be kept."""
+    loader.load(target)
+    return loader.kept(target)
 
 
 def next_of(
@@ -211,14 +224,29 @@ class Updating:
 
     def __init__(
         self,
-        client: MasterClient,
+        control: ControlPort,
         request: UpdateRequest,
         say: Callable[[str], None],
         *,
+        ended: Callable[[], bool],
+        silence: float = MASTER_WITHIN,
         clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        """``say`` hears how far it is."""
-        self._client, self._request, self._say, self._clock = client, request, say, clock
+        """Asks nobody yet.
+
+        Args:
+            control: the way to the master.
+            request: what it is asked for.
+            say: hears how far it is.
+            ended: whether the topology has ended, of which nobody else can tell when no master answers.
+            silence: seconds without an answer after which it gives up.
+            clock: seconds, steady.
+            pause: waits so many seconds.
+        """
+        self._control, self._request, self._say, self._ended, self._silence = control, request, say, ended, silence
+        self._body = request.wanted.packed()
+        self._clock, self._pause = clock, pause
         self._said = ""
 
     def update(self) -> None:
@@ -228,31 +256,37 @@ class Updating:
             Refused: it was refused, or put back: the topology goes on as it was; or it has ended meanwhile.
             Unreachable: no master answered for a while; the same again finishes what is half done.
         """
-        request = self._request
-        body = request.wanted.packed()
-        arguments = {"id": request.id, "base": str(request.base), "wait": str(request.patience)}
-        silent_until = self._clock() + MASTER_WITHIN
+        silent_until = self._clock() + self._silence
         while True:
             try:
-                status = self._client.ask("update", patience=ASK_PATIENCE, body=body, **arguments)
+                status = self._ask()
             except Unreachable:
-                if self._client.sight.look().final:  # by the new plan perhaps, which may have had little to do
+                if self._ended():  # by the new plan perhaps, which may have had little to do
+                    topology = self._request.wanted.topology
                     raise Refused(
-                        f"{request.wanted.topology} has ended, before its master said by which plan",
-                        hint=f"`ardea describe {request.wanted.topology}` shows how it ended",
+                        f"{topology} has ended, before its master said by which plan",
+                        hint=f"`ardea describe {topology}` shows how it ended",
                     ) from None
                 if self._clock() >= silent_until:
                     raise
                 self._tell("waiting for the topology master")
                 continue
-            except ArdeaError as error:
-                raise Refused(error.message, hint="the topology goes on as it was") from error
-            silent_until = self._clock() + MASTER_WITHIN
+            silent_until = self._clock() + self._silence
             if RunState(status.state).final:
                 raise Refused(f"{status.topology} is {status.state}; it was not updated")
             if self._over(status.update):
                 return
-            self._client.wait(LOOK_EVERY)
+            self._pause(LOOK_EVERY)
+
+    def _ask(self) -> Status:
+        request = self._request
+        arguments = {"id": request.id, "base": str(request.base), "wait": str(request.patience)}
+        try:
+            return self._control.ask("update", patience=ASK_PATIENCE, body=self._body, **arguments)
+        except Unreachable:
+            raise
+        except ArdeaError as error:
+            raise Refused(error.message, hint="the topology goes on as it was") from error
 
     def _over(self, progress: UpdateProgress | None) -> bool:
         if progress is None:

@@ -46,7 +46,7 @@ class StateStore:
         self._state, self._topology, self._term = state, topology, term
 
     def holders(self) -> dict[int, str]:
-        """See :class:`ardea.topology_master.state.Store`."""
+        """See :class:`ardea.topology_master.store.Store`."""
         return {number: admission.holder for number, admission in self._admissions()[0].items()}
 
     def _admissions(self) -> tuple[dict[int, Admission], int]:
@@ -59,7 +59,7 @@ class StateStore:
         return records.decode(held.data, Incarnations, path).containers, held.version
 
     def admit(self, container: int, holder: str, host: str, port: int) -> int:
-        """See :class:`ardea.topology_master.state.Store`."""
+        """See :class:`ardea.topology_master.store.Store`."""
         path = paths.incarnations(self._topology)
         known, version = self._admissions()
         former = known.get(container)
@@ -71,7 +71,7 @@ class StateStore:
         return number
 
     def execution(self, execution: ExecutionState) -> None:
-        """See :class:`ardea.topology_master.state.Store`."""
+        """See :class:`ardea.topology_master.store.Store`."""
         path = paths.execution_state(self._topology)
         self._term.transaction([Set(path, records.encode(execution), self._state.get(path).version)])
 
@@ -89,7 +89,7 @@ class StateStore:
             return present, None
 
     def switch(self, wanted: Definition, former: Definition | None, execution: ExecutionState) -> None:
-        """See :class:`ardea.topology_master.state.Store`."""
+        """See :class:`ardea.topology_master.store.Store`."""
         plan, state = paths.physical_plan(self._topology), paths.execution_state(self._topology)
         record = paths.topology(self._topology)
         held = self._state.get(record)
@@ -102,7 +102,7 @@ class StateStore:
         self._term.transaction([*writes, *self._way_back(former)])
 
     def settled(self, execution: ExecutionState) -> None:
-        """See :class:`ardea.topology_master.state.Store`."""
+        """See :class:`ardea.topology_master.store.Store`."""
         path = paths.execution_state(self._topology)
         write = Set(path, records.encode(execution), self._state.get(path).version)
         self._term.transaction([write, *self._way_back(None)])
@@ -201,6 +201,11 @@ class MasterProcess:
             found=records.decode(self._state.get(path).data, ExecutionState, path),
             now=time.monotonic(),
         )
+
+    @property
+    def address(self) -> str:
+        """Of its control port."""
+        return f"tcp://{self._host}:{self._port}"
 
     @property
     def acting(self) -> bool:
@@ -311,7 +316,8 @@ class MasterProcess:
             raise
         except StateError as error:
             return Answer(ok=False, code="NOT_WRITTEN", message=f"{ask.verb}: {error.message}")
-        return Answer(ok=True, body=msgspec.json.encode(self._status(now)))
+        stories = {"stories": self.master.stories.events(now)} if "stories" in ask.arguments else {}
+        return Answer(ok=True, body=msgspec.json.encode({**self._status(now), **stories}))
 
     def _obeyed(self, ask: Ask, now: float) -> bool:
         master = self.master

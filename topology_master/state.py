@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from ardea.config import Settings
 from ardea.plan.change import UpdateRequest
 from ardea.plan.definition import Definition
+from ardea.plan.names import container_name
 from ardea.plan.shape import shape_to_bytes
-from ardea.protocol.incarnations import incarnation, life_of
+from ardea.protocol.incarnations import describe, incarnation, life_of
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link, Port
 from ardea.protocol.wire_pb2 import (
@@ -48,35 +48,19 @@ from ardea.protocol.wire_pb2 import (
     Refusal,
     Registration,
     TaskReport,
+    TaskState,
 )
 from ardea.state.records import ExecutionState, RunState, Switch
 from ardea.topology_master.departures import Departures
 from ardea.topology_master.ending import Ending, Phase
+from ardea.topology_master.store import Store
+from ardea.topology_master.stories import TOPOLOGY, UPDATE, Stories
 from ardea.topology_master.updates import Updates, plan_of
 from ardea.versions import PROTOCOL, protocol_differs
 
 HEARTBEAT_EVERY = 1.0
 SILENCE = 5.0
 """Seconds after which another may take the place of a container that is not heard."""
-
-
-class Store(Protocol):
-    """The master's writes; each is one transaction under its term, and raises Fenced when that is over."""
-
-    def holders(self) -> Mapping[int, str]:
-        """Who was admitted last, by container."""
-
-    def admit(self, container: int, holder: str, host: str, port: int) -> int:
-        """The admission of that holder: its own, or a higher one."""
-
-    def execution(self, execution: ExecutionState) -> None:
-        """The topology's state."""
-
-    def switch(self, wanted: Definition, former: Definition | None, execution: ExecutionState) -> None:
-        """The plan, which is of the next epoch, what to go back to, and the state, all at once."""
-
-    def settled(self, execution: ExecutionState) -> None:
-        """The state; there is nothing to go back to any more."""
 
 
 @dataclass(slots=True)
@@ -115,6 +99,7 @@ class Master:
         self.reason = found.reason
         self.updates = Updates(self, definition, former, found.switch, now)
         self.departures = Departures(self)
+        self.stories = Stories(now)
         self._switch = found.switch
         self._store = store
         self._holders = dict(store.holders())
@@ -139,6 +124,7 @@ class Master:
 
     def received(self, container: int, header: Header, frames: Sequence[bytes], now: float) -> None:
         """One message of a container's manager."""
+        self.stories.now = now
         if header.kind == HELLO:
             self._met(container, header, Hello.FromString(frames[0]), now)
             return
@@ -158,6 +144,7 @@ class Master:
             place = self.plan.tasks.get(report.task)
             # One that has moved may still report from where it was.
             if place is not None and place.container == container and self.ending.reported(report):
+                self.stories.tell(place.name, f"{describe(report.life)} reports {TaskState.Name(report.state)}")
                 self._consider(now)
         elif header.kind == LEAVING:
             self._leaving(container, now)
@@ -166,6 +153,7 @@ class Master:
 
     def _leaving(self, container: int, now: float) -> None:
         """An update's own pods go at once; where the topology ends, they all go with it."""
+        self.stories.tell(container_name(container), "wants to leave")
         if self.updates.running:
             self.leave([container])
         elif self._drain is None and self.ending.phase is Phase.RUNNING:
@@ -194,6 +182,7 @@ class Master:
             # The former's address stays: the others have it, and are told when the newcomer's differs.
             former = None if known is None else known.address
             known = self.containers[number] = Container(link, hello.holder, former)
+            self.stories.tell(container_name(number), f"says hello, held by {hello.holder}")
         link = known.link
         if link.meet(header.sender) is not None:
             known.registered = False
@@ -215,6 +204,7 @@ class Master:
     def _refuse(self, number: int, header: Header, refusal: Refusal) -> None:
         link = Link(number, f"manager {number}", self.term, self._port)
         link.meet(header.sender)
+        self.stories.tell(container_name(number), f"refused, {refusal.code}: {refusal.message}")
         link.signal(Header(kind=REFUSED), [refusal.SerializeToString()])
 
     def _register(self, number: int, known: Container, registration: Registration, now: float) -> None:
@@ -227,6 +217,8 @@ class Master:
         known.address = address
         known.registered = True
         address.incarnation = incarnation(known.admission, life_of(known.link.peer))
+        where = f"{address.host}:{address.data_port}"
+        self.stories.tell(container_name(number), f"{describe(address.incarnation)} registered at {where}")
         self.ending.manager_met(number, address.incarnation)
         body = Admission(admission=known.admission, term=self.term).SerializeToString()
         known.link.send(Lane.CONTROL, Header(kind=ADMITTED), [body], len(body))
@@ -259,6 +251,7 @@ class Master:
 
     def set_active(self, now: float, *, active: bool) -> None:
         """Activates or deactivates the topology."""
+        self.stories.now = now
         if self.ending.phase is not Phase.RUNNING or active == self.active:
             return
         self._write(RunState.RUNNING if active else RunState.PAUSED)
@@ -269,6 +262,7 @@ class Master:
 
     def drain(self, now: float, wait: float | None = None) -> None:
         """Stops the spouts, waits for what is open, then ends as KILLED; repeated with less time, it hurries."""
+        self.stories.now = now
         wait = Settings.of(self.plan.logical.config).drain if wait is None else wait
         if self.over or now + wait >= self._drain_until:
             return
@@ -297,10 +291,12 @@ class Master:
         Raises:
             ProtocolError: it is refused; nothing was changed.
         """
+        self.stories.now = now
         ends = ""
         if self.ending.phase is not Phase.RUNNING or self._drain is not None:
             ends = f"the topology is ending: it is {self.state}" + (", and is drained" if not self.over else "")
         self.updates.requested(request, self.ending, now, ends=ends)
+        self._tell_of_update()
         if self.updates.running:
             self.departures.cancelled()
 
@@ -327,6 +323,7 @@ class Master:
         ending.replanned(plan)
         self._store.switch(wanted, former, self._execution(self.state, self.reason, self._drain, ending, switch))
         self.definition, self.plan, self.ending, self._switch = wanted, plan, ending, switch
+        self.stories.forget(plan, map(container_name, plan.containers))
         for container in self._members:
             if container.registered:
                 self._send_plan(container)
@@ -350,6 +347,7 @@ class Master:
         containers: Sequence[int] = (),
     ) -> None:
         self._version += 1
+        self.stories.tell(TOPOLOGY, " ".join(filter(None, ("ordered", OrderKind.Name(kind), target, *components))))
         order = self._orders[kind] = Order(
             kind=kind,
             term=self.term,
@@ -396,7 +394,15 @@ class Master:
             if ending.unsaved:
                 self._write(self.state)
             self.updates.look(ending, now)
+            self._tell_of_update()
             self.departures.look(ending, self.plan, now)
+
+    def _tell_of_update(self) -> None:
+        if (progress := self.updates.progress()) is not None:
+            waits = f", waiting for {', '.join(progress.late[:3])}" if progress.late else ""
+            self.stories.tell(
+                UPDATE, f"{progress.id}: {progress.step}{waits}{progress.reason and f': {progress.reason}'}"
+            )
 
     def _finish(self, state: RunState, reason: str, culprit: str = "") -> None:
         if self.ending.phase is Phase.OVER:
@@ -441,6 +447,7 @@ class Master:
 
     def tick(self, now: float) -> float:
         """Heartbeats, the end of a drain, the steps of an update; returns when to be called again."""
+        self.stories.now = now
         if now >= self._next_heartbeat:
             self._next_heartbeat = now + HEARTBEAT_EVERY
             for container in self.containers.values():

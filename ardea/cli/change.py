@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import msgspec
 from rich.table import Table
 
-from ardea import loader
 from ardea.cli import console, submission
 from ardea.cli.console import Output
-from ardea.code import Code
 from ardea.errors import UsageError
-from ardea.plan import LogicalPlan
 from ardea.scheduler.difference import Difference
 from ardea.scheduler.update import Change
 
@@ -25,19 +19,6 @@ def asked(parallelism: list[str] | None, settings: list[str] | None, *, moving: 
     """What the options mean, but for a new version."""
     tasks = dict(map(_count, parallelism or ()))
     return Change(parallelism=tasks, overrides=submission.checked(submission.parsed(settings)), moves_keys=moving)
-
-
-def build(target: str, overrides: Mapping[str, Any], code: Code | None = None) -> LogicalPlan:
-    """What an author's file builds, or built when its ``code`` was kept."""
-    with submission.authors_prints():
-        return loader.load(target, code).plan(overrides)
-
-
-def code_of(target: str) -> Code:
-    """The present code of an author's file, to be kept."""
-    with submission.authors_prints():
-        loader.load(target)
-    return loader.kept(target)
 
 
 def show(found: Difference, output: Output) -> None:

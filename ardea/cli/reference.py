@@ -31,6 +31,13 @@ reaches `initialize(config, context)` as it is. Sizes are bytes, or texts such a
 """
 
 
+_ADVANCED = """\
+## Advanced
+
+Limits and shapes whose defaults suit almost everybody; measure before you change one.
+"""
+
+
 class Format(enum.StrEnum):
     """What ``-o`` takes here."""
 
@@ -54,13 +61,14 @@ def config(
 
 def as_markdown() -> str:
     """docs/config.md."""
-    return "\n".join([_INTRODUCTION, *_rows(), "", *_alias_rows()]) + "\n"
+    rows = [*_rows(advanced=False), "", _ADVANCED, *_rows(advanced=True), "", *_alias_rows()]
+    return "\n".join([_INTRODUCTION, *rows]) + "\n"
 
 
-def _rows() -> Iterator[str]:
+def _rows(*, advanced: bool) -> Iterator[str]:
     yield "| key | type | default | scope | meaning |"
     yield "| --- | --- | --- | --- | --- |"
-    for key in KEYS.values():
+    for key in (key for key in KEYS.values() if key.advanced is advanced):
         yield f"| `{key.name}` | {_type(key)} | {_default(key)} | {_SCOPES[key.scope]} | {key.sentence} |"
 
 
@@ -74,7 +82,7 @@ def _alias_rows() -> Iterator[str]:
 
 def _table() -> Table:
     table = Table("Key", "Type", "Default", "Scope", "Meaning", box=None, pad_edge=False)
-    for key in KEYS.values():
+    for key in sorted(KEYS.values(), key=lambda key: key.advanced):
         table.add_row(key.name, _type(key), _default(key), _SCOPES[key.scope], key.sentence)
     for alias in ALIASES.values():
         table.add_row(alias.name, "", "", "", f"Another name of {alias.key}.")
@@ -102,6 +110,7 @@ def _document(key: Key) -> dict[str, Any]:
         "unit": key.unit or None,
         "default": key.default,
         "scope": key.scope,
+        "advanced": key.advanced,
         "sentence": key.sentence,
     }
 

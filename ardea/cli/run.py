@@ -12,7 +12,6 @@ from rich.console import Console
 
 from ardea.cli import console, documents, submission
 from ardea.cli.console import Output, OutputOption, StateOption
-from ardea.cli.logs import LogName, Tail, log_files
 from ardea.cli.progress import Display, Rates, failures, summed
 from ardea.cli.streams import Unwritable
 from ardea.config import Settings
@@ -23,6 +22,7 @@ from ardea.scheduler.control import unfinished, waiting_for
 from ardea.scheduler.giveup import PATIENCE, deaths, said
 from ardea.scheduler.home import Home
 from ardea.scheduler.keep import Keeper
+from ardea.scheduler.logs import LogName, Tail, log_files
 from ardea.scheduler.machine import MetricsPort
 from ardea.scheduler.run import LocalRun, Outcome, Stage
 from ardea.scheduler.submission import Submission

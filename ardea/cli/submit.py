@@ -13,9 +13,9 @@ from typer.core import TyperGroup
 from ardea.cli import console, submission
 from ardea.cli.console import Output, OutputOption
 from ardea.cli.progress import Display
+from ardea.cli.yaml import as_yaml
 from ardea.errors import ArdeaError, ExitCode
-from ardea.scheduler import schedulers
-from ardea.scheduler.kubernetes.yaml import as_yaml
+from ardea.scheduler import registry
 from ardea.scheduler.schedulers import Deployment, Scheduler, Verdict
 from ardea.state.records import RunState
 
@@ -36,12 +36,12 @@ class Schedulers(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """Their names."""
-        return schedulers.installed()
+        return registry.installed()
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
         """The verb of one; if there is none, or it cannot be used, one that says so."""
         try:
-            verb = _verb(schedulers.load(cmd_name))
+            verb = _verb(registry.load(cmd_name))
             settings: dict[str, Any] = {}
         except ArdeaError as error:
             verb = _refusing(error)

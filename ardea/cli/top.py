@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Annotated
 
 import msgspec
@@ -12,20 +12,16 @@ import typer
 from rich.console import Group
 from rich.live import Live
 
-from ardea.cli import console, remote
-from ardea.cli.console import Name, Output, OutputOption, StateOption
-from ardea.cli.places import also_on_kubernetes
+from ardea.cli import console
+from ardea.cli.console import Name, Output, OutputOption
 from ardea.cli.progress import seconds
-from ardea.cli.running import running
 from ardea.cli.tables import fitted
 from ardea.errors import Unreachable
 from ardea.metrics import ProcessTotals, Totals
-from ardea.plan.definition import Definition
 from ardea.plan.names import MASTER_CONTAINER, container_name
 from ardea.scheduler.control import Status
-from ardea.scheduler.home import Home
 from ardea.scheduler.packing.amounts import format_bytes
-from ardea.state.topologies import status as status_of
+from ardea.scheduler.schedulers import Handle, Scheduler
 
 INTERVAL = 2.0
 WINDOW = 5.0
@@ -148,27 +144,23 @@ def _since(totals: Totals, earlier: Totals | None) -> Totals:
     return totals if begun else totals.since(earlier)
 
 
-@console.reports
-@also_on_kubernetes(remote.top)
 def top(
+    scheduler: Scheduler,
     name: Name,
     once: Annotated[bool, typer.Option("--once", help="Print one table and end, as without a terminal.")] = False,
     interval: Annotated[float, typer.Option(min=0.2, help="Seconds between two readings.")] = INTERVAL,
     output: OutputOption = Output.TABLE,
-    state: StateOption = console.STATE,
 ) -> None:
     """Show what each component and task does now, until Ctrl-C.
 
     -o json, --once and a stdout that is no terminal show one interval.
     """
-    home = Home(state)
-    with running(name, home) as found:
-        topology_id, client = found.topology.id, found.client
-        shape = Definition.read(home.folder(topology_id) / "definition").shape
+    with scheduler.find(name) as found, found.control() as control:
+        shape = found.definition().shape
         window = Window({c.name for c in shape.components if c.kind == "spout"})
 
         def look() -> Status:
-            status = client.ask("status")
+            status = control.ask("status")
             window.observe(time.monotonic(), status.processes)
             return status
 
@@ -179,25 +171,31 @@ def top(
             status = look()
             rows = window.rows()
             if output is Output.JSON:
-                document = {"id": topology_id, "state": status.state, "seconds": interval}
+                document = {"id": found.id, "state": status.state, "seconds": interval}
                 console.print_json(document | {"rows": msgspec.to_builtins(rows)})
             else:
                 out.print(_tables(status, rows, out.width), crop=False)
             return
-        try:
-            with Live(_tables(status, window.rows(), out.width), console=out, auto_refresh=False) as live:
-                while True:
-                    time.sleep(interval)
-                    try:
-                        status = look()
-                    except Unreachable:
-                        if status_of(found.state, topology_id).running:
-                            continue  # a new master is on its way
-                        break
-                    live.update(_tables(status, window.rows(), out.width), refresh=True)
-        except KeyboardInterrupt:
-            return  # the way to leave it
-        console.say(f"{topology_id} does not run any more; `ardea describe {topology_id}` says why")
+        _live(found, look, window, status, interval)
+
+
+def _live(found: Handle, look: Callable[[], Status], window: Window, status: Status, interval: float) -> None:
+    """A table that is drawn anew, from its first ``status`` on."""
+    out = console.out()
+    try:
+        with Live(_tables(status, window.rows(), out.width), console=out, auto_refresh=False) as live:
+            while True:
+                time.sleep(interval)
+                try:
+                    status = look()
+                except Unreachable:
+                    if found.runs():
+                        continue  # a new master is on its way
+                    break
+                live.update(_tables(status, window.rows(), out.width), refresh=True)
+    except KeyboardInterrupt:
+        return  # the way to leave it
+    console.say(f"{found.id} does not run any more; `ardea describe {found.id}{found.options}` says why")
 
 
 def _tables(status: Status, rows: Sequence[Row], width: int) -> Group:

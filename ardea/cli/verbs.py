@@ -3,15 +3,51 @@
 from __future__ import annotations
 
 import platform
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from ardea import __version__
 from ardea.cli import console, debug, describe, doctor, listing, reference, run, submit, top, topologies, update
 from ardea.cli.console import Output, OutputOption
+from ardea.cli.where import on_topologies
+
+_ON_TOPOLOGIES: dict[str, Callable[..., None]] = {
+    "list": listing.list_topologies,
+    "describe": describe.describe,
+    "top": top.top,
+    "debug": debug.debug,
+    "logs": topologies.logs,
+    "activate": topologies.activate,
+    "deactivate": topologies.deactivate,
+    "update": update.update,
+    "restart": topologies.restart,
+    "kill": topologies.kill,
+    "doctor": doctor.doctor,
+}
+VERBS = ("run", "submit", *(verb for verb in _ON_TOPOLOGIES if verb != "doctor"), "config", "doctor", "version")
+
+
+class Verbs(TyperGroup):
+    """Schedulers are loaded only for those verbs that ask one."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        """In the order of the help."""
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The verb; None: there is none of that name."""
+        if (verb := _ON_TOPOLOGIES.get(cmd_name)) is None:
+            return super().get_command(ctx, cmd_name)
+        made = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+        made.command(cmd_name)(console.reports(on_topologies(verb, updates=cmd_name == "update")))
+        return typer.main.get_command(made)
+
 
 app = typer.Typer(
+    cls=Verbs,
     name="ardea",
     help="Run and watch topologies.  Data goes to stdout, everything else to stderr; docs/cli.md lists the exit codes.",
     no_args_is_help=True,
@@ -50,16 +86,5 @@ def version(output: OutputOption = Output.TABLE) -> None:
 
 app.command("run")(run.run)
 app.add_typer(submit.app, name="submit")
-app.command("list")(listing.list_topologies)
-app.command("describe")(describe.describe)
-app.command("top")(top.top)
-app.command("debug")(debug.debug)
-app.command("logs")(topologies.logs)
-app.command("activate")(topologies.activate)
-app.command("deactivate")(topologies.deactivate)
-app.command("update")(update.update)
-app.command("restart")(topologies.restart)
-app.command("kill")(topologies.kill)
 app.command("config")(reference.config)
-app.command("doctor")(doctor.doctor)
 app.command("version")(version)

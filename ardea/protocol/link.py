@@ -12,6 +12,7 @@ from typing import Any
 
 from ardea.protocol.incarnations import describe
 from ardea.protocol.lane import Arrival, Lane, LaneState, Message
+from ardea.protocol.story import Story
 from ardea.protocol.wire_pb2 import HEARTBEAT, HELLO, REFUSED, RESEND, Header, Kind, Refusal
 
 CONFIRM_AFTER = 256 * 1024
@@ -41,7 +42,7 @@ class Link:
     """What one process knows about its connection to another.
 
     ``me`` and ``peer`` are incarnations; ``peer`` is 0 until the peer was heard.  ``key`` is whatever the owner
-    routes by.
+    routes by.  ``story`` is told at the moments at which the peer was last heard.
     """
 
     def __init__(self, key: Any, name: str, me: int, port: Port) -> None:
@@ -52,6 +53,7 @@ class Link:
         self.lanes = (LaneState(), LaneState())
         self.statistics = LinkStatistics()
         self.last_heard = 0.0
+        self.story = Story()
         self._port = port
         self._unconfirmed_in = 0
         self._asked = [0, 0]
@@ -90,6 +92,7 @@ class Link:
         """Sends a refusal to the caller ``incarnation``, which is not met; this link keeps its peer."""
         met, self.peer = self.peer, incarnation
         self.signal(Header(kind=REFUSED), [refusal.SerializeToString()])
+        self.story.tell(self.last_heard, f"refused {describe(incarnation)}: {refusal.code}")
         self.peer = met
 
     def meet(self, incarnation: int) -> list[Message] | None:
@@ -103,6 +106,7 @@ class Link:
         self._heard(risen=0 < self.peer < incarnation)
         if incarnation == self.peer:
             return None
+        self.story.tell(self.last_heard, f"met {describe(incarnation)}, after {describe(self.peer)}")
         self.peer = incarnation
         self.lanes[Lane.CONTROL].restart()
         self._asked, self._seen, self._repaired = [0, 0], [0, 0], [0, 0]
@@ -158,6 +162,7 @@ class Link:
     def _heard(self, *, risen: bool = False) -> None:
         if risen or self._silent >= SILENT_AFTER:
             self.statistics.reconnects += 1
+            self.story.tell(self.last_heard, "heard again")
         self._silent = 0
 
     def _own_business(self, header: Header) -> bool:
@@ -187,12 +192,14 @@ class Link:
             self.statistics.resent += 1
             self._port(self, lane, message)
         self._repaired[lane] = start
+        self.story.tell(self.last_heard, f"asked for {lane.name} from {start}, sent {len(messages)} again")
 
     def _ask(self, lane: Lane) -> None:
         start = self.lanes[lane].received + 1
         if self._asked[lane] == start:
             return  # asked already; the next heartbeat allows another try
         self._asked[lane] = start
+        self.story.tell(self.last_heard, f"asks for {lane.name} from {start}")
         if lane is Lane.DATA:
             self.signal(Header(kind=RESEND, sequence_data=start))
         else:

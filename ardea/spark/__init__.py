@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ardea.spark.source import ArdeaSource as ArdeaSource
     from ardea.spark.spout import SparkSpout as SparkSpout
     from ardea.spark.streaming import SparkStreamSpout as SparkStreamSpout
     from ardea.spark.table_tasks import ArdeaSink as ArdeaSink
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "ArdeaSink": "table_tasks",
+    "ArdeaSource": "source",
     "ArdeaSpout": "table_tasks",
     "SparkSpout": "spout",
     "SparkStreamSpout": "streaming",

@@ -32,6 +32,13 @@ class TopologyStatus:
         """The name that it was submitted under."""
         return paths.name_of(self.id)
 
+    @property
+    def state(self) -> str:
+        """In one word: DEAD if it should run and nobody keeps it, as its ``ardea run`` or daemon was killed."""
+        if self.execution is None:
+            return "UNREADABLE"
+        return self.execution.state.value if self.running or self.execution.state.final else "DEAD"
+
 
 def register(state: StateManager, record: TopologyRecord, *, active: bool = True) -> None:
     """Submits a topology under its name; one that is not ``active`` waits for ``ardea activate``.

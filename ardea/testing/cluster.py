@@ -103,7 +103,7 @@ class Cluster:
             timeline=timeline,
             network=self.network,
             record=self.record,
-            audit=Audit() if check else None,
+            audit=Audit(lambda: timeline.now) if check else None,
             logical=logical,
             packing=packing,
             definition=definition,

@@ -58,7 +58,7 @@ class WatchedSpout(SpoutExecutor):
             ids = [m.tup_id if type(m) is Row else m for m in marks if m is not None]
             self._open.update(zip(roots, ids, strict=True))
             if self._audit is not None:
-                self._audit.opened(roots)
+                self._audit.opened(self.env.task.name, roots)
         return trees
 
     def received(self, header: Header, frames: Sequence[bytes]) -> None:

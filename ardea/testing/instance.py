@@ -20,10 +20,8 @@ from ardea.context import TopologyContext
 from ardea.errors import ArdeaError
 from ardea.heron_instance.column_bolt import reads_columns
 from ardea.heron_instance.environment import Item, Stopping
-from ardea.heron_instance.instruments import Instruments
 from ardea.heron_instance.outlet import OutMessage
 from ardea.heron_instance.shell import Shell
-from ardea.metrics import Identity, Registry
 from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
@@ -54,7 +52,9 @@ class SimulatedInstance:
         self._stopping = self._waits_inside = False
         self.component: Component | None = None
         self.build = world.definition.build
-        self.shell = Shell(self, world.definition, world.logical, task.task, task.component, life, self._queued)
+        self.shell = Shell(self, world.definition, world.logical, task, life, self._queued)
+        if world.audit is not None:
+            world.audit.counts(task, life, self.shell.registry.identity)
         self._entropy = [world.seed, task.task, life, world.supervisors.replaced(task.container)]
         self._cost = world.cost.get(task.name, world.cost.get(task.component, DEFAULT_COST))
         self._ahead = 0.0  # the executor's clock, while that is ahead of the cluster's
@@ -146,7 +146,7 @@ class SimulatedInstance:
     def put(self, message: OutMessage) -> None:
         """From the executor."""
         if self.world.audit is not None:
-            self.world.audit.sent(message)
+            self.world.audit.sent(self.name, message)
         self._burst += message.size
         self._post(partial(self.shell.gateway.offer, message), message.size)
 
@@ -228,19 +228,17 @@ class SimulatedInstance:
 
     def _begin(self, plan: PhysicalPlan, message: Plan) -> None:
         world, shell, component = self.world, self.shell, self.shell.component
-        topology = world.definition.topology
-        identity = Identity(topology, self.task.container, self.name, component.name, self.task.task, self.life)
         context = TopologyContext(
             plan,
             self.task.task,
             shell.config,
-            topology_id=topology,
+            topology_id=world.definition.topology,
             submit=shell.submit,
             clock=self.clock,
             now=self.clock,
         )
         rng = np.random.default_rng(self._entropy)
-        env = shell.environment(plan, context, Instruments(Registry(identity)), self.clock, rng)
+        env = shell.environment(plan, context, self.clock, rng)
         self.component = env.component
         self._meter(self.component)
         watched: type[WatchedBolt | WatchedSpout] = WatchedSpout
@@ -259,7 +257,8 @@ class SimulatedInstance:
 
     def _meter(self, user: Any) -> None:
         """Puts a price on the calls that do the work."""
-        record, audit, component, task = self.world.record, self.world.audit, self.task.component, self.task.task
+        record, audit, name = self.world.record, self.world.audit, self.task.name
+        component, task = self.task.component, self.task.task
         if not isinstance(user, Bolt):
             call = user.next_tuple
 
@@ -276,7 +275,7 @@ class SimulatedInstance:
             self._cost_of_call()
             record.processed(component, task, tup)
             if audit is not None:
-                audit.processed(tup)
+                audit.processed(name, tup)
 
         def metered(tup: Tuple) -> None:
             seen(tup)

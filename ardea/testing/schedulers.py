@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ardea.errors import ArdeaError, ClusterError, Conflict, NotFound, TimedOut, UserError
-from ardea.scheduler.schedulers import Deployment, Scheduler, Verdict
+from ardea.scheduler.schedulers import Deployment, Handle, LogLine, Scheduler, Verdict
+from ardea.scheduler.update import Change
 from ardea.state.records import RunState
 
 TOPOLOGIES = """
@@ -89,6 +91,11 @@ def check_scheduler(make: Callable[[], Scheduler], folder: Path, *, patience: fl
         check.refuses_what_is_wrong()
         check.waits_for_the_end()
         check.keeps_what_runs()
+        check.tells_what_runs()
+        check.shows_its_logs()
+        check.passes_orders_on()
+        check.restarts()
+        check.updates()
         check.ends_what_it_is_told_to()
         check.says_why_one_fails()
     finally:
@@ -134,10 +141,79 @@ class _Check:
             with _raises(Conflict, "submit under a name that runs"):
                 another.submit(_unheard)
 
+    def tells_what_runs(self) -> None:
+        with self._make() as scheduler:
+            known = [topology for topology in scheduler.topologies() if topology.name == self._name]
+            _expect("the topologies of this name that run", [topology.running for topology in known], [True])
+        with self._found() as found:
+            _expect("the id of what is found", found.id, known[0].id)
+            _expect("whether it runs, looked at again", found.runs(), True)
+            _expect("the id in the definition", found.definition().topology, found.id)
+            told = found.describe()
+            if told.status is None:
+                raise AssertionError(f"describe has no status of a topology that runs: {told.silence}")
+            _expect("the state in describe", told.status.state, RunState.RUNNING)
+            _expect("the tasks in describe", sorted(told.status.tasks), ["ignore-0", "numbers-0"])
+            untold = {"container-1", "ignore-0", "numbers-0"} - told.status.stories.keys()
+            _expect("of whom describe has no story", untold, set())
+            missing = {"ignore-0", "numbers-0"} - {process.name for process in told.processes}
+            _expect("the tasks whose processes describe lacks", missing, set())
+        with self._make() as scheduler, _raises(NotFound, "find of a topology that there is not"):
+            scheduler.find(f"{self._name}Missing")
+
+    def shows_its_logs(self) -> None:
+        """And what a task writes into its log when it is asked for its stacks."""
+        with self._make() as scheduler, scheduler.logs(self._name) as logs:
+            _expect("the logs of a component", logs.names("ignore"), ["ignore-0"])
+            _expect("the logs of a task", logs.names("numbers:0"), ["numbers-0"])
+            with _raises(NotFound, "the names of logs of a component that there is not"):
+                logs.names("missing")
+            labels = {line.label for line in logs.lines("ignore") if line is not None}
+            _expect("the labels of a log's lines", labels - {"ignore-0"}, set())
+            with self._found() as found:
+                lines = logs.lines("ignore:0", follow=True, past=False)
+                _expect("the first of a log that is followed from now on", next(lines), None)
+                found.dump("ignore-0")
+                self._until("a stack in the log of ignore-0", lines, lambda line: "Current thread" in line.text)
+
+    def passes_orders_on(self) -> None:
+        with self._found() as found, found.control() as control:
+            for verb, state in (("deactivate", RunState.PAUSED), ("activate", RunState.RUNNING)):
+                _expect(f"the state that {verb} answers", control.ask(verb).state, state)
+            with _raises(ArdeaError, "a verb that there is not"):
+                control.ask("missing")
+
+    def restarts(self) -> None:
+        with self._found() as found:
+            with found.control() as control:
+                before = control.ask("status").tasks
+            _expect("the containers that restart names", found.restart(1, self._patience), [1])
+            with found.control() as control:
+                after = control.ask("status").tasks
+            _expect(
+                "the tasks with a new life", [n for n in sorted(before) if after[n].life > before[n].life], [*before]
+            )
+            with _raises(NotFound, "restart of a container that there is not"):
+                found.restart(99, self._patience)
+
+    def updates(self) -> None:
+        with self._found() as found:
+            with _raises(UserError, "update of a component that there is not"):
+                found.update(Change(parallelism={"missing": 2}), None)
+            with found.update(Change(parallelism={"ignore": 2}), None) as update:
+                _expect("the tasks that an update would start", update.difference.started, ["ignore-1"])
+                update.apply(self._patience, _unheard)
+        with self._found() as found, found.control() as control:
+            status = control.ask("status")
+            _expect("the tasks after an update", sorted(status.tasks), ["ignore-0", "ignore-1", "numbers-0"])
+            _expect("the plan after an update", status.epoch, 2)
+
     def ends_what_it_is_told_to(self) -> None:
         self.kill()
         with _raises(NotFound, "kill of a topology that is gone"):
             self.kill()
+        with self._make() as scheduler, _raises(NotFound, "find of a topology that is gone"):
+            scheduler.find(self._name)
 
     def says_why_one_fails(self) -> None:
         """Under the name of one that was killed."""
@@ -171,6 +247,20 @@ class _Check:
         with self._prepared(topology) as deployment:
             deployment.submit(_unheard)
             yield deployment
+
+    @contextlib.contextmanager
+    def _found(self) -> Iterator[Handle]:
+        with self._make() as scheduler, scheduler.find(self._name) as found:
+            yield found
+
+    def _until(self, what: str, lines: Iterator[LogLine | None], wanted: Callable[[LogLine], bool]) -> None:
+        deadline = time.monotonic() + self._patience
+        for line in lines:
+            if line is not None and wanted(line):
+                return
+            if time.monotonic() >= deadline:
+                break
+        raise AssertionError(f"{what}: not within {self._patience:g} s")
 
     def _wait(self, deployment: Deployment, *, ended: bool = False) -> Verdict:
         return deployment.wait(self._patience, ended=ended, show=_unseen)

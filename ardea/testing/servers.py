@@ -12,7 +12,7 @@ from ardea.errors import ProtocolError
 from ardea.protocol.checked import checked
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import Header, Plan
+from ardea.protocol.wire_pb2 import HELLO, Header, Plan
 from ardea.state import Fenced, Unavailable
 from ardea.state.records import MasterLocation
 from ardea.stream_manager.shell import Shell
@@ -20,7 +20,8 @@ from ardea.testing.audit import InvariantError
 from ardea.testing.clock import Alarm
 from ardea.testing.state import LEASE, STATE, Sight, UnderTerm, Watch
 from ardea.testing.world import MASTER, Process, World, manager_name
-from ardea.topology_master.state import Master, Store
+from ardea.topology_master.state import Master
+from ardea.topology_master.store import Store
 
 MASTER_LINGER = 3.0
 ROUND = 1e-5
@@ -110,6 +111,8 @@ class SimulatedManager:
             return
         while self._mail:
             sender, lane, message = self._mail.popleft()
+            if self.world.audit is not None and Header.FromString(message[0]).kind == HELLO:
+                self.world.audit.hello_came(self._itself, sender.name)
             task = self.world.tasks.get(sender.name)
             if task is None:
                 shell.received(self.world.containers[sender.name], sender.name.encode(), lane, message, now, peers=True)
@@ -130,6 +133,10 @@ class SimulatedManager:
         self.kill()
         self.world.ended(self, error)
 
+    @property
+    def _itself(self) -> str:
+        return f"{self.name}, life {self.life} under {self.holder}"
+
     # --- what the shell asks for ------------------------------------------------------------------------------
 
     def look(self) -> Sight:
@@ -142,8 +149,11 @@ class SimulatedManager:
         return self._master
 
     def heard(self, link: Link, header: Header, source: bytes) -> None:  # noqa: ARG002
-        """For the story."""
-        self.world.heard(self.name, source.decode(), header)
+        """For the story, and the audit."""
+        name = source.decode()
+        self.world.heard(self.name, name, header)
+        if self.world.audit is not None and header.kind == HELLO:
+            self.world.audit.hello_heard(self._itself, name)
 
     def transmit(self, link: Link, lane: Lane, message: Message) -> None:
         """To an instance or another manager."""

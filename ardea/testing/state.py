@@ -36,11 +36,11 @@ class MemoryStore:
         self._admitted: dict[int, list[str]] = {}
 
     def holders(self) -> dict[int, str]:
-        """See :class:`ardea.topology_master.state.Store`."""
+        """See :class:`ardea.topology_master.store.Store`."""
         return {container: held[-1] for container, held in self._admitted.items()}
 
     def admit(self, container: int, holder: str, host: str, port: int) -> int:  # noqa: ARG002
-        """See :class:`ardea.topology_master.state.Store`."""
+        """See :class:`ardea.topology_master.store.Store`."""
         held = self._admitted.setdefault(container, [])
         if holder in held[:-1]:
             raise InvariantError(f"{holder} was admitted again, though {held[-1]} had been admitted in its place")
@@ -49,19 +49,19 @@ class MemoryStore:
         return len(held)
 
     def execution(self, execution: ExecutionState) -> None:
-        """See :class:`ardea.topology_master.state.Store`."""
+        """See :class:`ardea.topology_master.store.Store`."""
         self.held = execution
         self.writes += 1
 
     def switch(self, wanted: Definition, former: Definition | None, execution: ExecutionState) -> None:
-        """See :class:`ardea.topology_master.state.Store`."""
+        """See :class:`ardea.topology_master.store.Store`."""
         assert wanted.epoch == self.definition.epoch + 1
         self.definition, self.former = wanted, former
         self.execution(execution)
         self.switched()
 
     def settled(self, execution: ExecutionState) -> None:
-        """See :class:`ardea.topology_master.state.Store`."""
+        """See :class:`ardea.topology_master.store.Store`."""
         self.former = None
         self.execution(execution)
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import zmq
 
 from ardea.errors import ConfigError
-from ardea.plan.names import container_name
 from ardea.transport.sockets import Context, make_socket
 
 KEY_FILE = "secret.key"
@@ -27,6 +26,8 @@ _COME_IN, _NOT_NOW = b"200", b"300"
 
 def holder(container: int) -> str:
     """The name of a container's public key; 0 is the master's."""
+    from ardea.plan.names import container_name  # with it comes the whole plan, that a caller in a pod does not need
+
     return container_name(container)
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
 from ardea.errors import ClusterError, Conflict, NotFound, Unreachable, UserError
+from ardea.scheduler.kubernetes.exec import Exec
 from ardea.scheduler.kubernetes.names import FIELD_MANAGER
 
 Manifest = dict[str, Any]
@@ -25,7 +26,6 @@ _PATHS = {
     "ServiceAccount": "api/v1/namespaces/{}/serviceaccounts",
 }
 _CONNECT_SECS, _ANSWER_SECS = 5.0, 30.0
-_CHUNK = 1 << 15
 
 
 class Objects(Protocol):
@@ -177,67 +177,59 @@ class Cluster:
         answer = self._ask("GET", "version", "ask for the version")
         return int(answer["major"]), int(answer["minor"].rstrip("+"))
 
-    def logs(self, pod: str, container: str, *, follow: bool = False, previous: bool = False) -> Iterator[bytes]:
-        """The lines of a container's log, without their ends."""
-        query = {"container": container, "follow": str(follow).lower(), "previous": str(previous).lower()}
+    def logs(self, pod: str, container: str, *, follow: bool = False, past: bool = True) -> Iterator[bytes]:
+        """The lines of a container's log, without their ends; with ``past`` also those that are there by now.
+
+        The log is open when this returns.
+        """
+        query = {"container": container, "follow": str(follow).lower()} | ({} if past else {"tailLines": "0"})
         path = f"{self._path('Pod', pod)}/log"
         answer = self._request("GET", path, f"read the log of {pod} {container}", query, stream=True)
-        rest = b""
-        try:
-            for chunk in answer.stream(1 << 16):
-                *whole, rest = (rest + chunk).split(b"\n")
-                yield from whole
-        finally:
-            answer.release_conn()
-        if rest:
-            yield rest
 
-    def execute(
-        self,
-        pod: str,
-        container: str,
-        argv: Sequence[str],
-        stdout: Callable[[bytes], object],
-        stderr: Callable[[bytes], object],
-        *,
-        stdin: bytes = b"",
-        tty: bool = False,
-    ) -> int:
-        """Runs a command in a container, and passes on what it prints; returns its exit code.
+        def lines() -> Iterator[bytes]:
+            rest = b""
+            try:
+                for chunk in answer.stream(1 << 16):
+                    *whole, rest = (rest + chunk).split(b"\n")
+                    yield from whole
+            finally:
+                answer.release_conn()
+            if rest:
+                yield rest
 
-        ``stdin`` is what the command reads; it sees no end of it.
+        return lines()
+
+    def open(self, pod: str, container: str, argv: Sequence[str], *, stdin: bool = False) -> Exec:
+        """Starts a command in a container; ``stdin``: whether it is going to read.
 
         Raises:
-            Unreachable: the connection cannot be made, or breaks before the command has ended.
+            Unreachable: the connection cannot be made.
         """
         from kubernetes import client, stream
-        from websocket import WebSocketException
 
         what = f"run {argv[0]} in {pod} {container}"
         try:
             session = stream.stream(
                 client.CoreV1Api(self.api).connect_get_namespaced_pod_exec,
                 pod, self.namespace, container=container, command=list(argv),
-                stdin=bool(stdin), stdout=True, stderr=True, tty=tty, binary=True, _preload_content=False,
+                stdin=stdin, stdout=True, stderr=True, tty=False, binary=True, _preload_content=False,
             )  # fmt: skip
         except client.ApiException as error:
             raise self._refusal(error.status or 0, (error.reason or "").encode(), what) from error
+        return Exec(session, what)
+
+    def execute(self, pod: str, container: str, argv: Sequence[str]) -> tuple[int, str]:
+        """Runs a command in a container; its exit code, and what it said on stderr.
+
+        Raises:
+            Unreachable: the connection cannot be made, or breaks before the command has ended.
+        """
+        said = bytearray()
+        command = self.open(pod, container, argv)
         try:
-            for begin in range(0, len(stdin), _CHUNK):
-                session.write_stdin(stdin[begin : begin + _CHUNK])
-            while session.is_open():
-                session.update(timeout=1)
-                for waits, read, write in (
-                    (session.peek_stdout, session.read_stdout, stdout),
-                    (session.peek_stderr, session.read_stderr, stderr),
-                ):
-                    if waits():
-                        write(read())
-            return int(session.returncode)
-        except (WebSocketException, OSError, TypeError, ValueError) as error:  # no exit code, but what went wrong
-            raise Unreachable(f"cannot {what}: the connection broke: {error}") from error
+            return command.run(lambda _: None, said.extend), said.decode(errors="replace").strip()
         finally:
-            session.close()
+            command.close()
 
     def close(self) -> None:
         """Gives the connections back."""

@@ -8,6 +8,7 @@ from ardea.errors import ArdeaError, ClusterError
 from ardea.scheduler.kubernetes import room
 from ardea.scheduler.kubernetes.client import Cluster
 from ardea.scheduler.kubernetes.submission import find_defaults
+from ardea.scheduler.schedulers import Check
 
 OLDEST = (1, 31)
 """Native sidecars and pod failure policies as topologies need them."""
@@ -38,42 +39,41 @@ RIGHTS = {
 _GROUPS = {"jobs": "batch"}
 
 
-def checks(cluster: Cluster) -> list[tuple[str, bool, str]]:
-    """(what, whether it is in order, what was found)."""
+def checks(cluster: Cluster) -> Iterator[Check]:
+    """See :meth:`ardea.scheduler.schedulers.Scheduler.checks`."""
     version = cluster.version()
-    found = [("Kubernetes", version >= OLDEST, f"{version[0]}.{version[1]}; {OLDEST[0]}.{OLDEST[1]} is needed")]
-    return [*found, _defaults(cluster), _nodes(cluster), *_rights(cluster)]
+    yield Check("Kubernetes", version >= OLDEST, f"{version[0]}.{version[1]}; {OLDEST[0]}.{OLDEST[1]} is needed")
+    yield _defaults(cluster)
+    yield _nodes(cluster)
+    yield from _rights(cluster)
 
 
-def _defaults(cluster: Cluster) -> tuple[str, bool, str]:
+def _defaults(cluster: Cluster) -> Check:
     try:
         defaults = find_defaults(cluster)
     except ArdeaError as error:
-        return "defaults", False, error.message
+        return Check("defaults", False, error.message)
     if not defaults.image or not defaults.state:
-        return (
-            "defaults",
-            False,
-            f"none in namespace {cluster.namespace}: say --image and --state, or install the chart",
-        )
-    return "defaults", True, f"image {defaults.image}, state {defaults.state}"
+        missing = f"none in namespace {cluster.namespace}: say --image and --state, or install the chart"
+        return Check("defaults", False, missing)
+    return Check("defaults", True, f"image {defaults.image}, state {defaults.state}")
 
 
-def _nodes(cluster: Cluster) -> tuple[str, bool, str]:
+def _nodes(cluster: Cluster) -> Check:
     """Which nodes there are is a right of the whole cluster, that many have not."""
     try:
         nodes = cluster.list("Node")
     except ClusterError:
-        return "nodes", True, "may not be listed, so that submit cannot refuse a container that fits none"
+        return Check("nodes", True, "may not be listed, so that submit cannot refuse a container that fits none")
     found = room.largest(nodes)
-    return "nodes", found != room.NONE, found
+    return Check("nodes", found != room.NONE, found)
 
 
-def _rights(cluster: Cluster) -> Iterator[tuple[str, bool, str]]:
+def _rights(cluster: Cluster) -> Iterator[Check]:
     for verbs, needed in RIGHTS.items():
         missing = [
             f"{verb} {resource}{'/' if part else ''}{part}"
             for verb, resource, part in needed
             if not cluster.may(verb, resource, _GROUPS.get(resource, ""), part)
         ]
-        yield f"rights: {verbs}", not missing, f"missing: {', '.join(missing)}" if missing else "granted"
+        yield Check(f"rights: {verbs}", not missing, f"missing: {', '.join(missing)}" if missing else "granted")

@@ -50,11 +50,13 @@ class Keeper:
         state: StateManager,
         client: MasterClient,
         acting: Callable[[], bool],
+        address: str,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """``client`` asks by ``state``, and polls it."""
+        """``client`` asks by ``state``, and polls it; ``address`` is that of this master's control port."""
         self._cluster, self._blueprint, self._client, self._acting, self._now = cluster, blueprint, client, acting, now
+        self._address = address
         self._follower = Follower(state, blueprint.definition, self)
         self._told: RootStatus | None = None
         self._came_up = False
@@ -148,7 +150,13 @@ class Keeper:
         self._came_up = self._came_up or status.complete
         if RunState(status.state).final:
             return  # the process itself has the last word
-        told = RootStatus(state=status.state, reason=status.reason, came_up=self._came_up, waiting=waiting_for(status))
+        told = RootStatus(
+            state=status.state,
+            reason=status.reason,
+            came_up=self._came_up,
+            waiting=waiting_for(status),
+            master=self._address,
+        )
         if told != self._told:
             write_status(self._cluster, root, told)
             self._told = told

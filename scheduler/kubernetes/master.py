@@ -53,7 +53,7 @@ def _act(process: MasterProcess, folder: Path, cluster: Cluster, blueprint: Blue
         return process.acting
 
     with open_state(definition.state) as state, MasterClient(state, definition.topology, folder) as client:
-        keeper = KeeperThread(Keeper(cluster, blueprint, state, client, acting), acting)
+        keeper = KeeperThread(Keeper(cluster, blueprint, state, client, acting, process.address), acting)
         keeper.start()
         try:
             return process.run()

@@ -26,7 +26,8 @@ class RootStatus(msgspec.Struct, frozen=True, kw_only=True):
     """What the acting master last wrote into its root.
 
     ``state`` as in the state manager, ``came_up`` whether every task has reported at least once, ``waiting`` for whom
-    it waits, ``removed`` whether the state manager has forgotten the topology.
+    it waits, ``removed`` whether the state manager has forgotten the topology, ``master`` where its control port is:
+    ``tcp://HOST:PORT``.
     """
 
     state: str
@@ -34,6 +35,7 @@ class RootStatus(msgspec.Struct, frozen=True, kw_only=True):
     came_up: bool = False
     waiting: str = ""
     removed: bool = False
+    master: str = ""
 
     @property
     def final(self) -> bool:

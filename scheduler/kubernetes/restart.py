@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from ardea.errors import NotFound, TimedOut, Unreachable
 from ardea.plan.names import MASTER_CONTAINER
 from ardea.protocol.incarnations import life_of
-from ardea.scheduler.control import Status, waiting_for
+from ardea.scheduler.control import ControlPort, Status, waiting_for
 from ardea.scheduler.kubernetes import layout, names
 from ardea.scheduler.kubernetes.client import Cluster, Manifest
 from ardea.scheduler.kubernetes.topologies import Found, pods_of
@@ -25,13 +26,12 @@ class Restart:
         self,
         cluster: Cluster,
         found: Found,
-        status: Callable[[], Status | None],
+        control: ControlPort,
         *,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        """``status`` asks the master; None: it does not answer now."""
-        self._cluster, self._found, self._status = cluster, found, status
+        self._cluster, self._found, self._control = cluster, found, control
         self._clock, self._pause = clock, pause
 
     def containers(self) -> list[int]:
@@ -80,15 +80,12 @@ class Restart:
         spec: dict[str, Any] = pod["spec"]
         for container in (*spec["initContainers"], *spec["containers"]):
             if container["name"] != layout.PREPARE:
-                self._cluster.execute(pod["metadata"]["name"], container["name"], _ORDER, _unread, _unread)
+                self._cluster.execute(pod["metadata"]["name"], container["name"], _ORDER)
         return True
 
     def _missing(self, before: Status | None, tasks: set[str]) -> str:
         """For whom it waits; empty when all are back."""
-        try:
-            now = self._status()
-        except Unreachable:
-            now = None
+        now = self._status()
         if now is None:
             return "the topology master"
         known = before.tasks if before is not None else {}
@@ -96,6 +93,8 @@ class Restart:
         late = sorted(name for name in tasks if name in known and lives.get(name, 0) <= life_of(known[name].life))
         return waiting_for(now).removeprefix("waiting for ") or ", ".join(late[:4])
 
-
-def _unread(_: bytes) -> None:
-    """The order prints nothing of interest."""
+    def _status(self) -> Status | None:
+        """None: the master does not answer now."""
+        with contextlib.suppress(Unreachable):
+            return self._control.ask("status")
+        return None

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
 
-from ardea.errors import UserError
+from ardea.errors import UsageError, UserError
 from ardea.scheduler.kubernetes import room
 from ardea.scheduler.kubernetes.client import Cluster, Manifest
+from ardea.scheduler.kubernetes.doctor import checks
+from ardea.scheduler.kubernetes.handle import KubernetesHandle
 from ardea.scheduler.kubernetes.kill import Killing
+from ardea.scheduler.kubernetes.logs import PodLogs
 from ardea.scheduler.kubernetes.submission import Options, Prepared, find_defaults, prepare, submit
-from ardea.scheduler.kubernetes.topologies import find
+from ardea.scheduler.kubernetes.topologies import find, listing
 from ardea.scheduler.kubernetes.waiting import Progress, Waiter
-from ardea.scheduler.schedulers import Deployment, Scheduler, Verdict
+from ardea.scheduler.schedulers import Check, Deployment, Say, Scheduler, Verdict
 from ardea.state.records import RunState
+from ardea.state.topologies import TopologyStatus
 
 Image = Annotated[str | None, typer.Option(help="The image of all pods; default: the namespace's.")]
 PathInImage = Annotated[
@@ -41,6 +45,8 @@ class Kubernetes(Scheduler):
     """Start a topology on Kubernetes; return when it runs."""
 
     start_secs = 120.0
+    finds_by = ("namespace", "context", "kubeconfig")
+    updates_by = ("image", "path_in_image", "include")
 
     def __init__(
         self,
@@ -61,12 +67,31 @@ class Kubernetes(Scheduler):
             raise UserError("--include sends files, and with --path-in-image nothing is sent")
         self._options = Options(image=image, state=state, path_in_image=path_in_image, include=tuple(include or ()))
         self._cluster = Cluster.connect(namespace, context, kubeconfig)
+        self.place = f"namespace {self._cluster.namespace}"
 
     def prepare(self, target: str, overrides: Mapping[str, Any]) -> Jobs:
         """See :class:`Scheduler`."""
         return Jobs(self._cluster, prepare(target, overrides, self._options, find_defaults(self._cluster)))
 
-    def kill(self, topology: str, wait_secs: float, say: Callable[[str], None]) -> None:
+    def topologies(self) -> list[TopologyStatus]:
+        """See :class:`Scheduler`."""
+        return [found.topology for found in listing(self._cluster)]
+
+    def find(self, topology: str) -> KubernetesHandle:
+        """See :class:`Scheduler`."""
+        return KubernetesHandle(self._cluster, find(self._cluster, topology), self._options)
+
+    def logs(self, topology: str) -> PodLogs:
+        """See :class:`Scheduler`; they go with the pods."""
+        return PodLogs(self._cluster, find(self._cluster, topology))
+
+    def checks(self, *, prune: bool) -> Iterator[Check]:
+        """See :class:`Scheduler`."""
+        if prune:
+            raise UsageError("--prune is for a state directory: on Kubernetes everything goes with its root object")
+        return checks(self._cluster)
+
+    def kill(self, topology: str, wait_secs: float, say: Say) -> None:
         """See :class:`Scheduler`."""
         found = find(self._cluster, topology)
         Killing(self._cluster, found, say).kill(wait_secs)
@@ -92,7 +117,7 @@ class Jobs(Deployment):
         """See :class:`Deployment`."""
         return self._prepared.manifests()
 
-    def submit(self, say: Callable[[str], None]) -> None:  # noqa: ARG002
+    def submit(self, say: Say) -> None:  # noqa: ARG002
         """See :class:`Deployment`."""
         room.require(self._cluster, self._prepared.blueprint)
         self._root = submit(self._cluster, self._prepared)

@@ -1,16 +1,13 @@
-"""The topologies of a namespace, as their root objects tell of them; and the way to their masters."""
+"""The topologies of a namespace, as their root objects tell of them."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ardea.errors import NotFound, Unreachable
-from ardea.plan.names import TOPOLOGY_MASTER
+from ardea.errors import NotFound
 from ardea.scheduler.kubernetes import names, objects
 from ardea.scheduler.kubernetes.blueprint import Blueprint
-from ardea.scheduler.kubernetes.client import Cluster, Manifest, Objects
+from ardea.scheduler.kubernetes.client import Manifest, Objects
 from ardea.state.records import ExecutionState, RunState
 from ardea.state.topologies import TopologyStatus
 
@@ -54,18 +51,6 @@ def find(cluster: Objects, name_or_id: str) -> Found:
     )
 
 
-def find_running(cluster: Objects, name_or_id: str) -> Found:
-    """As :func:`find`; Unreachable if it does not run any more."""
-    found = find(cluster, name_or_id)
-    if not found.topology.running:
-        execution = found.topology.execution
-        raise Unreachable(
-            f"{found.id} does not run; it is {execution.state if execution else 'unknown'}",
-            hint=f"`ardea list -n {cluster.namespace}` shows which topologies run",
-        )
-    return found
-
-
 def pods_of(cluster: Objects, topology_id: str, component: str | None = None) -> list[Manifest]:
     """The pods that nobody has deleted, the newest of each Job; by container."""
     pods = [p for p in cluster.list("Pod", names.of_topology(topology_id, component)) if not objects.deleted_at(p)]
@@ -76,57 +61,10 @@ def pods_of(cluster: Objects, topology_id: str, component: str | None = None) ->
 
 
 def master_pods(cluster: Objects, topology_id: str) -> list[Manifest]:
-    """Those of masters that run; each of them finds the one that acts."""
+    """Those of masters that run."""
     return [
         pod for pod in pods_of(cluster, topology_id, names.MASTER) if pod.get("status", {}).get("phase") == "Running"
     ]
-
-
-def run_at_master(
-    cluster: Cluster,
-    topology_id: str,
-    argv: Sequence[str],
-    stdout: Callable[[bytes], object] | None = None,
-    *,
-    stdin: bytes = b"",
-    tty: bool = False,
-) -> int:
-    """Runs an ``ardea`` verb inside a master's pod, where the state and the control port are in reach.
-
-    Raises:
-        Unreachable: no master's pod runs.
-    """
-    failure: Unreachable | None = None
-    for pod in master_pods(cluster, topology_id):
-        try:
-            return cluster.execute(
-                pod["metadata"]["name"],
-                TOPOLOGY_MASTER,
-                argv,
-                stdout or _to(sys.stdout.buffer.write),
-                _to_stderr,
-                stdin=stdin,
-                tty=tty,
-            )
-        except Unreachable as error:
-            failure = error
-    raise failure or Unreachable(
-        f"no pod of {topology_id}'s masters runs in namespace {cluster.namespace}",
-        hint=f"`kubectl get pods -n {cluster.namespace} -l {names.of_topology(topology_id)}` shows what they do",
-    )
-
-
-def _to(write: Callable[[bytes], object]) -> Callable[[bytes], None]:
-    def through(data: bytes) -> None:
-        write(data)
-        sys.stdout.flush()
-
-    return through
-
-
-def _to_stderr(data: bytes) -> None:
-    sys.stderr.buffer.write(data)
-    sys.stderr.flush()
 
 
 def _status(root: Manifest) -> TopologyStatus:

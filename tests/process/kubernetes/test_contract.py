@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ardea.scheduler.schedulers import load
+from ardea.scheduler.registry import load
 from ardea.testing.schedulers import check_scheduler
 from tests.process.kubernetes.releases import needs_cluster, objects
 from tests.process.waiting import eventually

@@ -140,7 +140,7 @@ def test_ardeas_own_frames_are_not_shown(write):
 
 
 def test_frames_of_folders_that_a_checkout_links_are_ardeas_too(write):
-    message = failure(write("from ardea.scheduler import schedulers\nschedulers.load('nobody')\n")).message
+    message = failure(write("from ardea.scheduler import registry\nregistry.load('nobody')\n")).message
     assert "topology_file.py:2" in message
     assert "schedulers.py" not in message
 

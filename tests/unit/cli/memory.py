@@ -2,33 +2,59 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Annotated
 
+import msgspec
 import typer
 
-from ardea.errors import ClusterError, Conflict, NotFound, TimedOut
-from ardea.scheduler.schedulers import Deployment, Scheduler, Verdict
+from ardea.errors import ArdeaError, ClusterError, Conflict, NotFound, TimedOut
+from ardea.plan.wire import packing_from_bytes
+from ardea.protocol.incarnations import incarnation
+from ardea.scheduler.control import Status, TaskStatus
+from ardea.scheduler.difference import difference
+from ardea.scheduler.processes import ProcessRow
+from ardea.scheduler.schedulers import Deployment, Description, Handle, LogLine, Logs, Scheduler, Update, Verdict
 from ardea.scheduler.submission import Submission
-from ardea.state.records import RunState
+from ardea.scheduler.update import next_of, plan_of
+from ardea.state.records import ExecutionState, RunState
+from ardea.state.topologies import TopologyStatus
 
-RUNNING: dict[str, str] = {}
-"""Name -> id."""
+RUNNING: dict[str, Entry] = {}
+"""By name."""
+
+
+def entry(topology: str) -> Entry:
+    for each in RUNNING.values():
+        if topology in (each.id, each.name):
+            return each
+    raise NotFound(f"no topology is called {topology}")
 
 
 class Memory(Scheduler):
     """Start nothing at all."""
 
     start_secs = 5.0
+    finds_by = ("shelf",)
+    updates_by = ("copies",)
 
     def __init__(self, shelf: Annotated[str, typer.Option(help="Where it is kept.")] = "top", copies: int = 1):
-        self.shelf, self.copies = shelf, copies
+        self.shelf, self.copies, self.place = shelf, copies, f"shelf {shelf}"
 
     def prepare(self, target, overrides):
         return Entry(Submission.of(target, overrides, "/nowhere"), self)
 
+    def topologies(self):
+        return [each.status for each in RUNNING.values()]
+
+    def find(self, topology):
+        return Found(entry(topology), self)
+
+    def logs(self, topology):
+        return Paper(entry(topology))
+
     def kill(self, topology, wait_secs, say):
-        if RUNNING.pop(topology, None) is None:
-            raise NotFound(f"no topology is called {topology}")
+        del RUNNING[entry(topology).name]
 
 
 class Entry(Deployment):
@@ -39,12 +65,23 @@ class Entry(Deployment):
         self.where = {"shelf": scheduler.shelf, "copies": str(scheduler.copies)}
         self.name = submission.plan.name
         self.kind = submission.topology_class
+        self.definition = submission.definition
+        self.state, self.life = "RUNNING", 1
+        self.printed = {name: ["it begins"] for name in self.tasks}
+
+    @property
+    def tasks(self):
+        return [i.name for i in packing_from_bytes(self.definition.packing).instances]
+
+    @property
+    def status(self):
+        return TopologyStatus(self.id, self.submission.record(), ExecutionState(RunState(self.state)), True)
 
     def submit(self, say):
         if self.name in RUNNING:
             raise Conflict(f"a topology named {self.name} is running")
         say("it is dusty here")
-        RUNNING[self.name] = self.id
+        RUNNING[self.name] = self
 
     def wait(self, patience, *, ended, show):
         show("STARTING", "waiting for nobody")
@@ -56,3 +93,82 @@ class Entry(Deployment):
         if ended:
             raise TimedOut(f"{self.id} has not ended after {patience:g} s; it goes on")
         return Verdict(RunState.RUNNING)
+
+
+class Found(Handle):
+    options = " --shelf top"
+
+    def __init__(self, entry, scheduler):
+        self.entry, self.scheduler, self.topology = entry, scheduler, entry.status
+
+    def look(self):
+        return entry(self.id).status
+
+    def describe(self):
+        rows = [ProcessRow(1, name, "running", None, 1, 0, None, "", "") for name in self.entry.tasks]
+        return Description(topology=self.look(), status=self.ask("status"), silence="", kept_by=None, processes=rows)
+
+    def definition(self):
+        return self.entry.definition
+
+    def control(self):
+        return nullcontext(self)
+
+    def ask(self, verb, *, patience=5.0, body=b"", **arguments):
+        if verb not in ("status", "activate", "deactivate", "debug"):
+            raise ArdeaError(f"the master knows no verb {verb!r}")
+        self.entry.state = {"activate": "RUNNING", "deactivate": "PAUSED"}.get(verb, self.entry.state)
+        packing = packing_from_bytes(self.entry.definition.packing)
+        life = incarnation(1, self.entry.life)
+        tasks = {i.name: TaskStatus("ACTIVE", life, 0, i.resource) for i in packing.instances}
+        epoch, stories = self.entry.definition.epoch, {name: [(1.0, "came", 1)] for name in (*tasks, "container-1")}
+        return Status(self.id, self.entry.state, "", 1, epoch, [], [], 0, [], None, tasks, {}, [], stories=stories)
+
+    def dump(self, task):
+        self.entry.printed[task].append("Current thread 0x1 (most recent call first):")
+
+    def restart(self, container, patience):
+        if container not in (None, 1):
+            raise NotFound(f"{self.id} has no container {container}")
+        self.entry.life += 1
+        return [1]
+
+    def update(self, change, target):
+        present = self.entry.definition
+        next_ = next_of(
+            present, change, lambda config: plan_of(target or present.location, config), half_done=False
+        )  # fmt: skip
+        return Pending(self.entry, next_)
+
+
+class Pending(Update):
+    def __init__(self, entry, next_):
+        self.entry, self.next_, self.difference = entry, next_, difference(entry.definition, next_)
+
+    def apply(self, patience, say):
+        say("it is moved")
+        self.entry.definition = msgspec.structs.replace(self.next_)
+
+
+class Paper(Logs):
+    def __init__(self, entry):
+        self.entry = entry
+
+    def names(self, selection=None):
+        wanted = (selection or "").replace(":", "-")
+        found = [name for name in self.entry.tasks if wanted in ("", name, name.rpartition("-")[0])]
+        if not found:
+            raise NotFound(f"{self.entry.id} has no log of {selection}")
+        return found
+
+    def lines(self, selection=None, *, follow=False, past=True):
+        names = self.names(selection)
+        read = {name: 0 if past else len(self.entry.printed[name]) for name in names}
+        while True:
+            for name in names:
+                fresh = self.entry.printed[name][read[name] :]
+                read[name] += len(fresh)
+                yield from (LogLine(name, text) for text in fresh)
+            if not follow:
+                return
+            yield None

@@ -14,11 +14,12 @@ from typer.testing import CliRunner
 from ardea import __version__
 from ardea.cli import reference
 from ardea.cli.change import asked
+from ardea.cli.verbs import VERBS as ALL
 from ardea.cli.verbs import app
 from ardea.config import KEYS
 from ardea.errors import ExitCode, UsageError
 from ardea.scheduler.home import Home
-from ardea.scheduler.schedulers import installed
+from ardea.scheduler.registry import installed
 from ardea.state import paths, topologies
 from ardea.state.records import TopologyRecord
 from ardea.state.topologies import register
@@ -38,7 +39,7 @@ class B(Bolt):
     def process(self, tup): pass
 """
 
-VERBS = [[command.name] for command in app.registered_commands] + [["submit", name] for name in installed()]
+VERBS = [[verb] for verb in ALL if verb != "submit"] + [["submit", name] for name in installed()]
 
 
 def ardea(*args: object):
@@ -65,6 +66,10 @@ def test_config_prints_every_key():
     document = json.loads(ardea("config", "-o", "json").stdout)
     assert [key["name"] for key in document["keys"]] == list(KEYS)
     assert all(name in ardea("config").stdout for name in KEYS)
+    advanced = [key["name"] for key in document["keys"] if key["advanced"]]
+    page = reference.as_markdown().partition("## Advanced")[2]
+    assert 12 <= len(advanced) <= 20, "few stand apart, and none that everybody sets"
+    assert [name for name in advanced if f"| `{name}` |" not in page] == []
 
 
 def test_the_page_of_keys_is_what_the_command_prints():

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import re
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.table import Table
@@ -15,6 +17,7 @@ import ardea.cli
 from ardea.cli import console, topologies
 from ardea.cli.tables import fitted
 from ardea.errors import ClusterError
+from ardea.scheduler.schedulers import LogLine
 
 HOSTILE = "a\x1b[2J\x1b]8;;http://x\x1b\\\\b\x9b1m\u202ec[bold]:smile:"
 HARMLESS = r"a\x1b[2J\x1b]8;;http://x\x1b\\b\x9b1m\u202ec[bold]:smile:"
@@ -54,7 +57,8 @@ def test_a_cell_is_one_line():
 @pytest.mark.parametrize(("terminal", "expected"), [(True, HARMLESS), (False, HOSTILE)], ids=["terminal", "pipe"])
 def test_what_a_task_printed_is_escaped_on_a_terminal_only(capsys, monkeypatch, terminal, expected):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
-    topologies._print_lines("add-0", iter([HOSTILE]), several=True)
+    logs = SimpleNamespace(names=lambda _: ["add-0"], lines=lambda _, follow: iter([LogLine("add-0", HOSTILE)]))
+    topologies.logs(SimpleNamespace(logs=lambda _: nullcontext(logs)), "Sums")
     assert capsys.readouterr().out == f"add-0: {expected}\n"
 
 

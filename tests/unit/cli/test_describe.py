@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from pathlib import Path
+
 import pytest
 from rich.console import Console
 
 from ardea.cli import console
 from ardea.cli.describe import _print, _tasks
+from ardea.cli.stories import story_lines, stuck
 from ardea.metrics import ProcessTotals, Totals
+from ardea.plan.change import UpdateProgress
 from ardea.plan.resource import MIB, Resource
 from ardea.protocol.incarnations import incarnation
-from ardea.scheduler.control import Status, TaskStatus
+from ardea.scheduler.control import Status, TaskStatus, Told
 from ardea.scheduler.processes import ProcessRow, metrics_ports
+from ardea.scheduler.schedulers import Description
+from ardea.state.records import ExecutionState, RunState, TopologyRecord
+from ardea.state.topologies import TopologyStatus
 from ardea.supervision.spec import RESTARTED
+from ardea.versions import FORMAT
 
 
 def table(width: int) -> list[str]:
@@ -49,25 +58,34 @@ def test_eighty_columns_do_without_what_matters_least():
     assert left_out.strip() == "no room for Asked, CPU s, Memory, Pid, Life"
 
 
+RECORD = TopologyRecord(
+    id="t-1", name="t", location="t.py", topology_class="T", config={}, submitted_by="me",
+    submitted_at=datetime(2026, 1, 1, tzinfo=UTC), submitted_from="here", ardea_version="1", digest="", components={},
+    format=FORMAT,
+)  # fmt: skip
+
+
 @pytest.fixture
 def printed(monkeypatch):
     """What is printed of a topology, on a terminal of 40 columns."""
 
-    def show(rows: list[ProcessRow], **document: object) -> list[str]:
+    def show(rows: list[ProcessRow], *, reason: str = "", **known: object) -> list[str]:
         screen = console.Screen(width=40)
         monkeypatch.setattr(console, "out", lambda: screen)
-        keys = ("name", "id", "reason", "location", "topology_class", "submitted_at", "submitted_by", "version")
-        unknown = dict.fromkeys((*keys, "kept_by", "folder", "master_silent", "metrics_ports"))
+        topology = TopologyStatus("t-1", RECORD, ExecutionState(RunState.RUNNING, reason), running=True)
         with screen.capture() as shown:
-            _print({**unknown, "state": "RUNNING", "running": True, **document}, None, rows)
+            _print(
+                Description(topology=topology, status=None, silence="", kept_by=None, processes=rows, **known)  # type: ignore[arg-type]
+            )
         return shown.get().splitlines()
 
     return show
 
 
 def test_the_ports_of_metrics_are_told_and_long_lines_stay_whole(printed):
-    lines = printed([], folder="/a/very/long/path/" * 9, metrics_ports={0: 33179, 1: 45291})
-    assert "Folder          " + "/a/very/long/path/" * 9 in lines
+    folder = Path("/a/very/long/path" * 9)
+    lines = printed([], folder=folder, metrics_ports={0: 33179, 1: 45291})
+    assert f"Folder          {folder}" in lines
     assert "Metrics         http://127.0.0.1:PORT/metrics, PORT of container 0: 33179, container 1: 45291" in lines
 
 
@@ -87,6 +105,33 @@ def test_a_task_whose_rows_wait_for_the_interpreter_is_named(printed):
     )
 
 
+def test_who_is_stuck_is_told_with_what_happened_to_it_last():
+    """In the order in which people look; nobody else's story is."""
+    stories = {
+        "update": [Told(3.0, "u1: draining, waiting for add-0", 2)],
+        "container-2": [Told(60.0, "says hello, held by x", 1), Told(58.5, "refused, REPLACED: it stood still", 7)],
+        "add-0": [Told(61.25, "admission 1, life 1 reports ACTIVE", 1)],
+        "add-1": [Told(1.0, "admission 1, life 1 reports ACTIVE", 1)],
+    }
+    status = Status(
+        "t-1", "RUNNING", "", 1, 1, [2], ["sum-0"], 0, [], UpdateProgress("u1", "draining"), {}, {}, [], stories=stories
+    )
+    silent, sound = (
+        ProcessRow(1, f"add-{n}", how, 7, 1, 0, None, "", "") for n, how in enumerate(("silent", "running"))
+    )
+    names = stuck(status, [silent, sound])
+    assert names == ["update", "container-2", "sum-0", "add-0"]
+    assert list(story_lines(status, names)) == [
+        "story of update:",
+        "  3.0 s ago: u1: draining, waiting for add-0 (2 times)",
+        "story of container-2:",
+        "  60.0 s ago: says hello, held by x",
+        "  58.5 s ago: refused, REPLACED: it stood still (7 times)",
+        "story of add-0:",
+        "  61.2 s ago: admission 1, life 1 reports ACTIVE",
+    ]
+
+
 def test_the_ports_of_metrics_are_read_from_the_containers_folders(tmp_path):
     for number, text in ((10, "33179\n"), (2, "45291\n"), (3, "")):
         (tmp_path / f"container-{number}").mkdir()
@@ -98,10 +143,14 @@ def test_the_ports_of_metrics_are_read_from_the_containers_folders(tmp_path):
 def test_no_reason_forges_a_line_or_speaks_to_the_terminal(printed):
     died = ProcessRow(1, "add-0", "running", 78, 2, 1, 0.0, "exit 75 (\x1b[2J\u202eno)", "")
     lines = printed([died], reason="boom\nState           SUCCEEDED\n\x1b]0;title\x07")
-    assert lines[1:] == [
+    assert lines[2:] == [
+        "State           RUNNING",
         "Reason          boom",
         "  State           SUCCEEDED",
         "  \\x1b]0;title\\x07",
-        "Submitted       None by None",
+        "File            t.py",
+        "Class           T",
+        "Submitted       2026-01-01T00:00:00+00:00 by me@here",
+        "Version         1",
         "restarted: add-0 (container 1), once; its last end: exit 75 (\\x1b[2J\\u202eno)",
     ]

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ardea.cli.running import running
 from ardea.errors import Conflict, NotFound, TimedOut, Unreachable
 from ardea.scheduler import kill as module
 from ardea.scheduler.home import Home, hold
 from ardea.scheduler.kill import Killing
+from ardea.scheduler.local_handle import LocalHandle
 from ardea.state import paths, records
 from ardea.state.records import SchedulerLocation, TopologyRecord
 from ardea.state.topologies import find, register
@@ -161,7 +161,7 @@ def test_a_second_kill_points_at_the_logs(home, state, kill):
 
 
 def test_a_dead_topology_is_called_dead_by_all_verbs(home, state):
-    with pytest.raises(Unreachable) as refusal, running(NAME, home):
+    with LocalHandle(home, NAME) as found, pytest.raises(Unreachable) as refusal, found.control():
         pass
     assert refusal.value.message == f"{ID} does not run; it is DEAD: nobody keeps its processes any more"
     assert refusal.value.hint == f"`ardea kill {NAME}` removes what is left"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ardea.cli.logs import Tail, log_files
 from ardea.errors import NotFound
+from ardea.scheduler.logs import Tail, log_files
 from ardea.supervision.logfile import LogFile
 
 

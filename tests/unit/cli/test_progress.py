@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from itertools import repeat
 from types import SimpleNamespace
 
 import pytest
@@ -224,8 +225,7 @@ def test_debug_tells_of_silence(monkeypatch, capsys):
             raise Unreachable("it is over")
 
     times = [0.0]
-    found = SimpleNamespace(client=SimpleNamespace(ask=ask), state=None, topology=SimpleNamespace(id="Sum-1"))
-    monkeypatch.setattr(debug, "status_of", lambda *_: SimpleNamespace(running=False))
-    monkeypatch.setattr(debug, "time", SimpleNamespace(monotonic=lambda: sum(times), sleep=lambda _: None))
-    assert list(debug._emitted(found, "words", {})) == []
+    found, control = SimpleNamespace(runs=lambda: False), SimpleNamespace(ask=ask)
+    monkeypatch.setattr(debug, "time", SimpleNamespace(monotonic=lambda: sum(times)))
+    assert list(debug._emitted(found, control, "words", repeat(None))) == []
     assert capsys.readouterr().err.count("words has emitted nothing for 5 s") == 1

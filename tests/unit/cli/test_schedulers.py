@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from ardea.cli.verbs import app
 from ardea.errors import ExitCode
-from ardea.scheduler import schedulers
+from ardea.scheduler import registry
 from ardea.scheduler.schedulers import Verdict
 from ardea.state.records import RunState
 from ardea.testing.schedulers import TOPOLOGIES, check_scheduler
@@ -60,7 +60,7 @@ def test_the_built_in_ones_are_registered_as_any():
     assert set(offered) == {"kubernetes", "local"}
     for name, value in offered.items():
         module, _, called = value.partition(":")
-        assert schedulers.load(name) is getattr(import_module(module), called)
+        assert registry.load(name) is getattr(import_module(module), called)
 
 
 def test_an_unknown_name_lists_those_that_are_installed(install):
@@ -88,7 +88,7 @@ def test_the_options_of_its_constructor_are_options_of_the_verb(install, file):
     told = ardea("submit", "memory", f"{file}:Endless", "--shelf", "low", "--copies", 2, "-o", "json", "--name", "Mine")
     assert told.exit_code == 0, told.stderr
     document = json.loads(told.stdout)
-    assert {"Mine": document.pop("id")} == memory.RUNNING
+    assert document.pop("id") == memory.RUNNING["Mine"].id
     assert document == {"topology": "Mine", "state": "RUNNING", "reason": "", "shelf": "low", "copies": "2"}
     assert "it is dusty here" in told.stderr
     assert "is submitted to shelf low" in told.stderr
@@ -158,7 +158,7 @@ def test_an_interrupted_submitter_says_how_to_end_it(install, file, monkeypatch)
     monkeypatch.setattr(Entry, "wait", interrupted)
     told = ardea("submit", "memory", f"{file}:Endless")
     assert told.exit_code == ExitCode.INTERRUPTED
-    assert f"goes on: `ardea kill {memory.RUNNING['Endless']} --shelf top` ends it" in told.stderr
+    assert f"goes on: `ardea kill {memory.RUNNING['Endless'].id} --shelf top` ends it" in told.stderr
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_an_interrupted_submitter_says_how_to_end_it(install, file, monkeypatch)
         ("class Theirs: pass", "theirs_class:Theirs is no subclass of ardea.scheduler.schedulers.Scheduler"),
         (
             "from ardea.scheduler.schedulers import Scheduler\nclass Theirs(Scheduler): pass",
-            "theirs_abstract:Theirs has no kill, prepare",
+            "theirs_abstract:Theirs has no find, kill, logs, prepare, topologies",
         ),
         (
             "from tests.unit.cli.memory import Memory\nclass Theirs(Memory):\n    def __init__(self, host): pass",
@@ -189,6 +189,67 @@ def test_one_that_cannot_be_used_is_named_and_harms_no_other(install, request, t
     assert ardea("submit", "local", "--help").exit_code == 0
 
 
+# --- the other verbs ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def endless(install, file):
+    """It runs; the command line of a verb for it."""
+    install()
+    assert ardea("submit", "memory", f"{file}:Endless").exit_code == 0
+
+    def run(*args: object):
+        return ardea(*args, "--shelf", "top")
+
+    return run
+
+
+def test_every_verb_knows_a_third_scheduler(endless):
+    """By its own option; it is loaded for none that needs no scheduler."""
+    (listed,) = json.loads(endless("list", "-o", "json").stdout)["topologies"]
+    assert (listed["name"], listed["running"]) == ("Endless", True)
+    described = json.loads(endless("describe", "Endless", "-o", "json").stdout)
+    assert sorted(described["status"]["tasks"]) == ["ignore-0", "numbers-0"]
+    assert endless("logs", "Endless", "numbers").stdout == "it begins\n"
+    assert "numbers-0: it begins" in endless("logs", "Endless").stdout
+    assert endless("deactivate", "Endless").exit_code == 0
+    assert memory.RUNNING["Endless"].state == "PAUSED"
+    assert "Endless-" in endless("restart", "Endless").stderr
+    assert memory.RUNNING["Endless"].life == 2
+    assert "Current thread" in endless("debug", "Endless", "numbers", "--stack").stdout
+    assert json.loads(endless("top", "Endless", "-o", "json", "--interval", "0.2").stdout)["state"] == "PAUSED"
+    told = endless("update", "Endless", "--component-parallelism", "ignore:2", "--copies", "3")
+    assert told.exit_code == 0, told.stderr
+    assert "it is moved" in told.stderr
+    assert len(memory.RUNNING["Endless"].tasks) == 3
+    assert endless("kill", "Endless").exit_code == 0
+    assert memory.RUNNING == {}
+    assert endless("kill", "Endless").exit_code == ExitCode.NOT_FOUND
+
+
+def test_a_name_says_who_is_asked(endless, tmp_path):
+    assert "Endless" in ardea("list", "--scheduler", "memory").stdout
+    assert ardea("list", "--scheduler", "memory", "--state", tmp_path).exit_code == ExitCode.USAGE
+    assert ardea("kill", "Endless", "--state", tmp_path).exit_code == ExitCode.NOT_FOUND
+    told = ardea("kill", "Endless", "--scheduler", "slurm")
+    assert (told.exit_code, "no scheduler is called slurm" in told.stderr) == (ExitCode.INVALID, True)
+    told = ardea("kill", "Endless", "--shelf", "top", "--state", tmp_path)
+    assert told.exit_code == ExitCode.USAGE
+    assert "is an option of" in told.stderr
+
+
+def test_a_place_without_checks_is_in_order(endless):
+    assert endless("doctor").exit_code == 0
+    assert endless("doctor", "--prune").exit_code == ExitCode.USAGE
+
+
+def test_a_scheduler_that_cannot_be_used_is_no_obstacle(install, tmp_path):
+    install("theirs_broken:Theirs", "raise RuntimeError('no licence')")
+    assert ardea("list", "--state", tmp_path).exit_code == 0
+    told = ardea("list", "--scheduler", "memory")
+    assert (told.exit_code, "RuntimeError: no licence" in told.stderr) == (ExitCode.INVALID, True)
+
+
 # --- the conformance suite ----------------------------------------------------------------------------------------
 
 
@@ -200,6 +261,49 @@ def test_a_scheduler_that_keeps_the_contract_passes(tmp_path):
 class Deaf(Memory):
     def kill(self, topology, wait_secs, say):
         pass
+
+
+class Forgetful(Memory):
+    def topologies(self):
+        return []
+
+
+class Blind(Memory):
+    """Knows only what it was told at first."""
+
+    def find(self, topology):
+        found = super().find(topology)
+        asks = found.ask
+        found.ask = lambda verb, **options: asks("status" if verb == "deactivate" else verb, **options)
+        return found
+
+
+class Lazy(Memory):
+    def find(self, topology):
+        found = super().find(topology)
+        found.restart = lambda container, patience: [1]
+        return found
+
+
+class Stubborn(Memory):
+    def find(self, topology):
+        found = super().find(topology)
+        updates = found.update
+
+        def update(change, target):
+            update = updates(change, target)
+            update.apply = lambda patience, say: None
+            return update
+
+        found.update = update
+        return found
+
+
+class Mute(Memory):
+    def find(self, topology):
+        found = super().find(topology)
+        found.dump = lambda task: None
+        return found
 
 
 class Hasty(Memory):
@@ -219,7 +323,7 @@ class Careless(Memory):
 class Sharing(Memory):
     def prepare(self, target, overrides):
         entry = super().prepare(target, overrides)
-        entry.submit = lambda _: memory.RUNNING.update({entry.name: entry.id})
+        entry.submit = lambda _: memory.RUNNING.update({entry.name: entry})
         return entry
 
 
@@ -249,9 +353,14 @@ class Silent(Memory):
         (Sharing, "submit under a name that runs raises nothing, expected Conflict"),
         (Hopeful, "a process ended with exit code 78, and the topology goes on"),
         (Silent, "the reason of a failure names no task: 'it went wrong'"),
+        (Forgetful, "the topologies of this name that run: [], expected [True]"),
+        (Blind, "the state that deactivate answers: 'RUNNING', expected"),
+        (Lazy, "the tasks with a new life: [], expected ['ignore-0', 'numbers-0']"),
+        (Stubborn, "the tasks after an update: ['ignore-0', 'numbers-0'], expected"),
+        (Mute, "a stack in the log of ignore-0: not within 0.5 s"),
     ],
 )
 def test_the_suite_says_what_a_scheduler_does_not_keep(tmp_path, broken, says):
     with pytest.raises(AssertionError) as caught:
-        check_scheduler(broken, tmp_path)
+        check_scheduler(broken, tmp_path, patience=0.5)
     assert str(caught.value).startswith(says)

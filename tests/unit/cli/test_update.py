@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import sys
-from types import SimpleNamespace
 
 import pytest
 
-from ardea.cli import change
-from ardea.cli.update import _plans
 from ardea.plan.wire import packing_from_bytes
+from ardea.scheduler.local_update import LocalUpdate
 from ardea.scheduler.submission import Submission
-from ardea.scheduler.update import Change, Version
+from ardea.scheduler.update import Change
 from ardea.state import open_state, paths
 from ardea.state.records import ExecutionState, RunState, encode
 
@@ -48,17 +46,19 @@ def test_other_configuration_is_for_the_code_that_was_submitted(tmp_path, fresh)
     with open_state(state) as manager:
         manager.create(paths.physical_plan(topology), made.definition.packed())
         manager.create(paths.execution_state(topology), encode(ExecutionState(RunState.RUNNING)))
-        found = SimpleNamespace(state=manager, topology=SimpleNamespace(id=topology))
         fresh()
         file.write_text("def (")
-        _, next_ = _plans(found, Change(overrides={"topology.max.spout.pending": 7}), tmp_path)
+        next_ = wanted(manager, topology, tmp_path, Change(overrides={"topology.max.spout.pending": 7}))
         assert next_.shape.config["topology.max.spout.pending"] == 7
         assert (next_.code, next_.build) == (made.definition.code, 2)
         for text, tasks in ((FILE, 3), (FILE.replace("par=2", "par=10"), 11)):
             fresh()
             file.write_text(text)
-            version = Version(location=str(file), code=change.code_of(str(file)).digest)
-            _, next_ = _plans(found, Change(version=version), tmp_path)
+            next_ = wanted(manager, topology, tmp_path, Change(), str(file))
             assert next_.build == 2
             assert len(packing_from_bytes(next_.packing).instances) == tasks
             assert (next_.code == made.definition.code) is (tasks == 3)
+
+
+def wanted(state, topology, folder, change, target=None):
+    return LocalUpdate(state, topology, folder, change, target)._next

@@ -17,7 +17,7 @@ from ardea.cli.verbs import app
 from ardea.errors import ExitCode
 from ardea.protocol.wire_pb2 import Answer
 from ardea.scheduler import kill as killing
-from ardea.scheduler.control import MasterClient, Unreadable
+from ardea.scheduler.control import Unreadable, status_in
 from ardea.scheduler.home import Home
 from ardea.scheduler.kill import Killing
 from ardea.state import paths, records
@@ -120,14 +120,13 @@ def test_a_newer_one_is_named_alike(home, topology, ardea):
     assert f"Ardea 9.0 (format {FORMAT + 1})" in ardea("describe", "words").stdout
 
 
-def test_what_its_master_answers_can_be_read(home, topology):
+def test_what_its_master_answers_can_be_read(topology):
     """Recorded as it came; that of another version says what the verb can do without it."""
     answer = Answer.FromString((RECORDED / "answer.bin").read_bytes())
-    with home.open_state() as state, MasterClient(state, topology, home.folder(topology)) as client:
-        status = client._read(answer, 0)
-        assert (status.topology, status.state, sorted(status.tasks)) == (topology, "RUNNING", ["count-0", "words-0"])
-        with pytest.raises(Unreadable) as refusal:
-            client._read(Answer(ok=True, body=b'{"topology": 7}'), 0)
+    status = status_in(answer, 0, topology)
+    assert (status.topology, status.state, sorted(status.tasks)) == (topology, "RUNNING", ["count-0", "words-0"])
+    with pytest.raises(Unreadable) as refusal:
+        status_in(Answer(ok=True, body=b'{"topology": 7}'), 0, topology)
     assert refusal.value.message == (
         f"the master of {topology} speaks protocol {UNNUMBERED}, this verb speaks protocol {PROTOCOL} "
         f"(Ardea {__version__}); what it answers cannot be read"

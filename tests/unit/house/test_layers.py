@@ -28,6 +28,7 @@ OFFENCES = {
     "instances": ("ardea.heron_instance", "rich"),
     "supervisor": ("ardea.leash", "numpy"),
     "processes": ("ardea.scheduler", "ardea.heron_instance"),
+    "command-line": ("ardea.cli", "ardea.scheduler.kubernetes"),
 }
 
 

@@ -9,11 +9,11 @@ from importlib.util import find_spec
 
 import pytest
 
+from ardea.cli.yaml import as_yaml
 from ardea.errors import UserError
 from ardea.scheduler.kubernetes import layout, objects, pods, processes
 from ardea.scheduler.kubernetes.blueprint import Blueprint
 from ardea.scheduler.kubernetes.submission import Options
-from ardea.scheduler.kubernetes.yaml import as_yaml
 from ardea.state.address import CREDENTIAL
 
 OWNER = {"metadata": {"uid": "u-1"}}

@@ -193,6 +193,6 @@ def test_doctor_says_how_large_the_nodes_are(monkeypatch, nodes, row):
     monkeypatch.setattr(cluster, "version", lambda: (1, 34), raising=False)
     monkeypatch.setattr(cluster, "may", lambda *_: True, raising=False)
     monkeypatch.setattr(doctor, "find_defaults", lambda _: Defaults(image="a", state="b"))
-    found = doctor.checks(cluster)
+    found = list(doctor.checks(cluster))
     assert row in found
     assert [(what, good) for what, good, _ in found if what.startswith("rights") and not good] == []

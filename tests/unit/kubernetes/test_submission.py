@@ -12,11 +12,12 @@ from ardea.errors import Conflict, NotFound, UserError
 from ardea.scheduler.kubernetes import objects
 from ardea.scheduler.kubernetes.blueprint import Defaults
 from ardea.scheduler.kubernetes.describe import pod_rows
+from ardea.scheduler.kubernetes.handle import KubernetesHandle
 from ardea.scheduler.kubernetes.kill import Killing
 from ardea.scheduler.kubernetes.objects import RootStatus
 from ardea.scheduler.kubernetes.place import write_status
 from ardea.scheduler.kubernetes.submission import Options, find_defaults, prepare, submit
-from ardea.scheduler.kubernetes.topologies import find, find_running, listing
+from ardea.scheduler.kubernetes.topologies import find, listing
 from ardea.scheduler.kubernetes.waiting import Waiter, refusals
 
 
@@ -264,7 +265,7 @@ def test_verbs_find_by_name_and_by_id(cluster, prepared):
         find(cluster, "Other")
     ended(cluster, "FAILED", "why")
     with pytest.raises(Exception, match="does not run; it is FAILED"):
-        find_running(cluster, "Sums")
+        KubernetesHandle(cluster, find(cluster, "Sums"), Options()).require_running()
 
 
 def test_what_a_master_says_is_read_again(cluster, prepared):

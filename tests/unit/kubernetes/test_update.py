@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from ardea.cli.change import asked, build
-from ardea.errors import Conflict, ExitCode, NotFound, Unreachable, UserError
+from ardea.cli.change import asked
+from ardea.errors import Conflict, NotFound, Unreachable, UserError
 from ardea.plan.change import UpdateProgress, UpdateRequest
+from ardea.plan.definition import Definition
 from ardea.plan.wire import packing_from_bytes
 from ardea.scheduler.control import Status
 from ardea.scheduler.kubernetes import objects
@@ -18,10 +19,13 @@ from ardea.scheduler.kubernetes.blueprint import PODS, Blueprint
 from ardea.scheduler.kubernetes.keeping import Keeper
 from ardea.scheduler.kubernetes.submission import Options, submit
 from ardea.scheduler.kubernetes.topologies import find
-from ardea.scheduler.kubernetes.update import MASTER_WITHIN, Update
+from ardea.scheduler.kubernetes.update import MASTER_WITHIN, PodUpdate, Preparation
+from ardea.scheduler.update import Refused
 from ardea.state import Create, open_state, paths
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ADDRESS = "tcp://10.0.0.1:4000"
+DONE = "done"
 
 
 def status(epoch, update=None):
@@ -29,23 +33,31 @@ def status(epoch, update=None):
 
 
 class Master:
-    """Does what it is told to when it is asked."""
+    """A control port: does what it is told to when it is asked."""
 
     def __init__(self, cluster):
         self.cluster, self.requests, self.seen = cluster, [], []
-        self.epoch, self.update, self.answers, self.now = 1, None, [ExitCode.OK], 0.0
+        self.epoch, self.progress, self.answers, self.now = 1, None, [DONE], 0.0
         self.meanwhile = []  # what happens before the next answers
+        self.closed = 0
 
-    def ask(self, said):
-        request = msgspec.msgpack.decode(base64.b64decode(said.removesuffix(b"\n")), type=UpdateRequest)
-        self.requests.append(request)
+    def ask(self, verb, *, patience=5.0, body=b"", **arguments):
+        if verb == "status":
+            return status(self.epoch, self.progress)
+        wanted = Definition.unpacked(body, "the request")
+        id_ = arguments["id"]
+        self.requests.append(UpdateRequest(id_, wanted, int(arguments["base"]), float(arguments["wait"])))
         self.seen.append(names(self.cluster))
         if self.meanwhile:
             self.meanwhile.pop(0)()
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
+            self.now += patience
             raise answer
-        return answer
+        return status(wanted.epoch, UpdateProgress(id_, answer, reason="it is full"))
+
+    def close(self):
+        self.closed += 1
 
     def switch(self):
         """The last request is in force, and the keeper has written it into the root."""
@@ -59,22 +71,36 @@ class Master:
     def pause(self, seconds):
         self.now += seconds
 
-    def verb(self):
-        return Update(
-            self.cluster, find(self.cluster, "Sums"), lambda: status(self.epoch, self.update), self.ask,
-            lambda _: None, clock=lambda: self.now, pause=self.pause,
-        )  # fmt: skip
+    def prepares(self, *parallelism, target=None, settings=None, moving=True, **options):
+        change = asked(list(parallelism), settings, moving=moving)
+        time = {"clock": lambda: self.now, "pause": self.pause}
+        prepare = Preparation(self.cluster, find(self.cluster, "Sums"), self, **time)
+        wanted = prepare.wanted(change, None if target is None else str(target), Options(**options))
+        return PodUpdate(self.cluster, self, wanted, **time)
 
     def compares(self, *parallelism, target=None):
         """The verb's dry run."""
-        change = asked(list(parallelism), None, moving=True)
-        return self.verb().compared(change, None if target is None else str(target), Options(), build)
+        return self.prepares(*parallelism, target=target).difference
 
-    def updates(self, *parallelism, target=None, settings=None, moving=True, **options):
-        """The verb, and what it asked for."""
-        change = asked(list(parallelism), settings, moving=moving)
-        code = self.verb().update(change, None if target is None else str(target), Options(**options), build, 30.0)
-        return code, self.requests[-1].wanted
+    def updates(self, *parallelism, **options):
+        """The verb; what it asked for."""
+        with self.prepares(*parallelism, **options) as update:
+            update.apply(30.0, lambda _: None)
+        return self.requests[-1].wanted
+
+    def refuses(self, *parallelism, **options):
+        """The same for one that the master refuses."""
+        with pytest.raises(Refused, match="the update was not made: it is full"):
+            self.updates(*parallelism, **options)
+        return self.requests[-1].wanted
+
+    def is_silent_for(self, *parallelism, **options):
+        """The same for one that no master answers; the next ones find one that does."""
+        self.answers = [Unreachable("the pod is gone")] * 40
+        with pytest.raises(Unreachable):
+            self.updates(*parallelism, **options)
+        self.answers = [DONE]
+        return self.requests[-1].wanted
 
 
 def names(cluster):
@@ -96,8 +122,7 @@ def master(cluster, made):
 
 def test_more_tasks_bring_a_container_and_its_key(cluster, made, master):
     before = names(cluster)
-    code, wanted = master.updates("adds_up:4")
-    assert code == ExitCode.OK
+    wanted = master.updates("adds_up:4")
     request = master.requests[0]
     assert (request.base, request.patience, wanted.epoch, wanted.build) == (1, 30.0, 2, 1)
     tasks = {c.number: len(c.instances) for c in packing_from_bytes(wanted.packing).containers}
@@ -117,10 +142,8 @@ def test_a_dry_run_brings_nothing_and_says_what_would_change(author, cluster, ma
 
 
 def test_what_a_refused_update_has_brought_goes_again(cluster, author, master):
-    before, master.answers = names(cluster), [ExitCode.FAILED]
-    file = author(component={"topology.debug": True})
-    code, wanted = master.updates("adds_up:5", target=file)
-    assert code == ExitCode.FAILED
+    before, master.answers = names(cluster), ["refused"]
+    wanted = master.refuses("adds_up:5", target=author(component={"topology.debug": True}))
     assert master.seen[0] - before == {f"sums-code-{wanted.code}"}
     assert names(cluster) == before
 
@@ -135,30 +158,36 @@ def test_if_one_object_is_refused_nothing_is_brought(cluster, master):
 
 def test_what_another_update_has_brought_stays(cluster, master):
     """Whoever is refused because that one is under way found it there."""
-    master.answers = [Unreachable("the connection broke")] * 5 + [ExitCode.FAILED]
-    with pytest.raises(Unreachable):
-        master.updates("adds_up:4")
-    first = master.requests[0].wanted.keys["container-3"]
-    _, wanted = master.updates("adds_up:4")
+    first = master.is_silent_for("adds_up:4").keys["container-3"]
+    master.answers = ["refused"]
+    wanted = master.refuses("adds_up:4")
     assert wanted.keys["container-3"] == first, "the master would take it for another update"
     assert "sums-key-3" in names(cluster)
 
 
-def test_a_broken_connection_is_made_again(master):
-    """Also if the verb inside was killed with its pod."""
-    master.answers = [Unreachable("the pod is gone"), 137, ExitCode.OK]
-    code, _ = master.updates("adds_up:4")
-    assert code == ExitCode.OK
+def test_a_master_that_goes_is_asked_again(master):
+    """Whichever it is then; nobody is asked any more when the verb ends."""
+    master.answers = [Unreachable("the pod is gone"), Unreachable("there is none yet"), DONE]
+    master.updates("adds_up:4")
     assert master.requests[0] == master.requests[1] == master.requests[2]
-    master.answers = [137] * 5
-    with pytest.raises(Unreachable, match="the same again"):
-        master.updates("adds_up:5")
+    assert master.closed == 1
+
+
+def test_a_topology_that_has_ended_meanwhile_is_not_waited_for(cluster, master):
+    """Its masters are gone."""
+
+    def ends():
+        annotations = {objects.STATUS: msgspec.json.encode(objects.RootStatus(state="SUCCEEDED")).decode()}
+        cluster.patch("ConfigMap", "sums", {"metadata": {"annotations": annotations}})
+
+    master.meanwhile, master.answers = [ends], [Unreachable("the pod is gone")]
+    with pytest.raises(Refused, match="has ended, before its master said by which plan"):
+        master.updates("adds_up:4")
 
 
 def test_a_new_version_replaces_the_code_when_it_runs(cluster, made, author, master):
     former = f"sums-code-{made.blueprint.definition.code}"
-    code, wanted = master.updates(target=author(component={"topology.debug": True}))
-    assert code == ExitCode.OK
+    wanted = master.updates(target=author(component={"topology.debug": True}))
     newer = f"sums-code-{wanted.code}"
     assert {former, newer} <= master.seen[0]
     assert newer in names(cluster)
@@ -167,12 +196,12 @@ def test_a_new_version_replaces_the_code_when_it_runs(cluster, made, author, mas
 
 
 def test_the_same_file_is_no_new_version(made, author, master):
-    _, wanted = master.updates(target=author())
+    wanted = master.updates(target=author())
     assert wanted.same_as(made.blueprint.definition)
 
 
 def test_another_image_is_a_new_version_of_the_same_files(cluster, made, master):
-    _, wanted = master.updates(image="ardea:newer")
+    wanted = master.updates(image="ardea:newer")
     code = cluster.find("ConfigMap", f"sums-code-{wanted.code}")
     assert msgspec.json.decode(code["data"][PODS])["image"] == "ardea:newer"
     assert code["binaryData"]["bundle"] == base64.b64encode(made.bundle.data).decode()
@@ -180,7 +209,7 @@ def test_another_image_is_a_new_version_of_the_same_files(cluster, made, master)
 
 
 def test_configuration_is_taken_up_from_the_files_in_the_cluster(made, master):
-    _, wanted = master.updates(settings=["topology.max.spout.pending=7"])
+    wanted = master.updates(settings=["topology.max.spout.pending=7"])
     assert wanted.config["topology.max.spout.pending"] == 7
     assert (wanted.build, wanted.code) == (2, made.blueprint.definition.code)
 
@@ -205,8 +234,8 @@ def test_another_python_is_refused_unless_there_is_another_image(cluster, author
     for target in (None, author()):
         with pytest.raises(UserError, match=r"runs with 2\..*nothing was changed"):
             master.updates("adds_up:4", target=target)
-    code, _ = master.updates(target=author(), image="ardea:newer")
-    assert code == ExitCode.OK
+    master.updates(target=author(), image="ardea:newer")
+    assert len(master.requests) == 1
 
 
 def test_code_in_the_image_is_given_as_a_file(cluster, prepared, author):
@@ -215,19 +244,19 @@ def test_code_in_the_image_is_given_as_a_file(cluster, prepared, author):
     with pytest.raises(UserError, match=r"the code of Sums-.* is in its image") as refused:
         master.updates("adds_up:4")
     assert "--path-in-image /app/sums.py" in refused.value.hint
-    _, wanted = master.updates("adds_up:4", target=author(), path_in_image="/app/sums.py")
+    wanted = master.updates("adds_up:4", target=author(), path_in_image="/app/sums.py")
     assert wanted.build == 1, "the same file in the same image is the same version"
 
 
 def test_a_root_that_is_behind_is_waited_for(cluster, made, master):
     """The keeper is about to write it; meanwhile the same again is what is half done, and no third version."""
-    master.epoch, master.update = 2, UpdateProgress("another", "switching")
+    master.epoch, master.progress = 2, UpdateProgress("another", "switching")
     with pytest.raises(Unreachable, match=r"works by plan 2, and its root still says 1"):
         master.updates("adds_up:4")
     assert master.now >= MASTER_WITHIN
     now = msgspec.structs.replace(made.blueprint.definition, epoch=2)
     write_root(cluster, msgspec.structs.replace(made.blueprint, definition=now))
-    _, wanted = master.updates()
+    wanted = master.updates()
     assert wanted.same_as(now)
 
 
@@ -235,16 +264,21 @@ def test_a_root_that_is_behind_is_waited_for(cluster, made, master):
 def two_verbs(master):
     """The second verb does all but its own end before the first one's; what happened to the first, and its request."""
 
-    def run(first, second, answer=ExitCode.OK, switches=True):
+    def run(first, second, answer=DONE, switches=True):
         def other():
             if switches:
                 master.switch()
-            master.answers = [Unreachable("the terminal is gone")] * 5 + [answer]
+            master.answers = [Unreachable("the terminal is gone")] * 40
             with pytest.raises(Unreachable):
                 second()
+            master.answers = [answer]
 
         master.meanwhile.append(other)
-        assert first()[0] == answer
+        if answer == DONE:
+            first()
+        else:
+            with pytest.raises(Refused):
+                first()
         return master.requests[-1].wanted
 
     return run
@@ -275,9 +309,9 @@ def test_a_verb_leaves_the_former_version_if_a_later_one_goes_back_to_it(cluster
 
 
 def test_a_verb_leaves_the_key_of_a_container_that_a_later_one_brings_back(cluster, master, two_verbs):
-    _, grown = master.updates("adds_up:4")
+    grown = master.updates("adds_up:4")
     master.switch()
-    master.answers = [ExitCode.OK]
+    master.answers = [DONE]
     wanted = two_verbs(lambda: master.updates("adds_up:2"), lambda: master.updates("adds_up:4"))
     assert wanted.keys["container-3"] == grown.keys["container-3"]
     assert "sums-key-3" in names(cluster)
@@ -291,17 +325,14 @@ def test_a_refused_verb_leaves_what_another_needs_by_now(cluster, author, master
     def verb():
         return master.updates("adds_up:4", target=target)
 
-    wanted = two_verbs(verb, verb, answer=ExitCode.FAILED, switches=False)
+    wanted = two_verbs(verb, verb, answer="refused", switches=False)
     assert names(cluster) - before == {f"sums-code-{wanted.code}" if newer else "sums-key-3"}
 
 
 def test_what_nobody_came_back_for_goes_with_the_next_update(cluster, author, master):
-    master.answers = [Unreachable("the terminal is gone")] * 5 + [ExitCode.OK]
-    with pytest.raises(Unreachable):
-        master.updates(target=author(component={"topology.debug": True}))
-    left = master.requests[-1].wanted
+    left = master.is_silent_for(target=author(component={"topology.debug": True}))
     assert f"sums-code-{left.code}" in names(cluster)
-    _, wanted = master.updates(target=author(component={"topology.debug": False}))
+    wanted = master.updates(target=author(component={"topology.debug": False}))
     assert wanted.code != left.code
     assert f"sums-code-{left.code}" not in names(cluster)
 
@@ -346,7 +377,7 @@ def keeper(cluster, made, tmp_path):
     with open_state(str(tmp_path / "state")) as state:
         state.transaction([Create(paths.topology(topology), b"{}"), Create(paths.physical_plan(topology), b"")])
         client = Client(state, 1)
-        kept = Keeper(cluster, made.blueprint, state, client, lambda: True, now=lambda: NOW)
+        kept = Keeper(cluster, made.blueprint, state, client, lambda: True, ADDRESS, now=lambda: NOW)
 
         def look(definition, *, by=kept):
             path = paths.physical_plan(topology)
@@ -360,7 +391,7 @@ def keeper(cluster, made, tmp_path):
 
 
 def test_only_jobs_of_another_content_are_replaced(cluster, made, master, keeper):
-    _, wanted = master.updates("adds_up:4")
+    wanted = master.updates("adds_up:4")
     assert keeper(made.blueprint.definition) == {}
     assert keeper(wanted) == {"sums-container-3": "apply"}
     root = cluster.find("ConfigMap", "sums")
@@ -373,7 +404,7 @@ def test_only_jobs_of_another_content_are_replaced(cluster, made, master, keeper
 
 
 def test_another_build_replaces_the_jobs_of_all_containers_and_no_masters(cluster, master, keeper):
-    _, wanted = master.updates(image="ardea:newer")
+    wanted = master.updates(image="ardea:newer")
     assert keeper(wanted) == {"sums-container-1": "apply", "sums-container-2": "apply"}
     deleted = [name for kind, what, name, *_ in cluster.calls if (kind, what) == ("delete", "Job")]
     assert deleted == ["sums-container-1", "sums-container-2"]
@@ -383,16 +414,16 @@ def test_another_build_replaces_the_jobs_of_all_containers_and_no_masters(cluste
 
 def test_no_job_is_touched_by_another_plan_than_the_masters(cluster, made, master, keeper, tmp_path):
     """A keeper that has not heard of the plan yet, as a standby's that has become the master, does nothing."""
-    _, wanted = master.updates("adds_up:4")
+    wanted = master.updates("adds_up:4")
     keeper(wanted)
     with open_state(str(tmp_path / "unheard")) as unheard:
-        former = Keeper(cluster, made.blueprint, unheard, Client(unheard, 2), lambda: True, now=lambda: NOW)
+        former = Keeper(cluster, made.blueprint, unheard, Client(unheard, 2), lambda: True, ADDRESS, now=lambda: NOW)
         assert keeper(wanted, by=former) == {}
 
 
 def test_a_plan_whose_code_is_gone_is_not_followed(cluster, master, keeper):
     """Until it is there, or the master has put the former plan back."""
-    _, wanted = master.updates("adds_up:4")
+    wanted = master.updates("adds_up:4")
     cluster.delete("ConfigMap", f"sums-code-{wanted.code}")
     assert keeper(wanted) == {}
     assert Blueprint.read(cluster.find("ConfigMap", "sums")).definition.epoch == 1

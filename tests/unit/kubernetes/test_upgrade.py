@@ -9,16 +9,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ardea.cli import remote, rollout
-from ardea.cli.console import Output
 from ardea.cli.listing import row
-from ardea.errors import ClusterError, ExitCode, OtherVersion
-from ardea.protocol.wire_pb2 import Answer
+from ardea.errors import ClusterError, ExitCode, OtherVersion, Unreachable
 from ardea.scheduler.kubernetes import prepare as preparing
 from ardea.scheduler.kubernetes.blueprint import DEFINITION
+from ardea.scheduler.kubernetes.handle import KubernetesHandle
 from ardea.scheduler.kubernetes.kill import Killing
 from ardea.scheduler.kubernetes.prepare import prepare
+from ardea.scheduler.kubernetes.submission import Options
 from ardea.scheduler.kubernetes.topologies import find, listing
+from ardea.scheduler.update import Change
 from ardea.versions import FORMAT, UNNUMBERED
 
 RECORDED = Path(__file__).parents[2] / "fixtures" / "state-72bfe26"
@@ -41,35 +41,40 @@ def test_it_is_listed_and_both_versions_are_named(former):
     assert [instance.component for plan in found.blueprint.containers for instance in plan.instances]
 
 
-def restart(cluster):
-    remote.restart(cluster, NAME, None, 1.0)
+def restart(found):
+    found.restart(None, 1.0)
 
 
-def update(cluster):
-    rollout.update(cluster, NAME, None, ["count:2"], None, False, None, None, None, None, False, Output.TABLE, False)
+def update(found):
+    found.update(Change(parallelism={"count": 2}), None)
 
 
 @pytest.mark.parametrize("verb", [restart, update])
 def test_what_starts_processes_is_refused(former, verb):
     before = list(former.calls)
     with pytest.raises(ClusterError) as refusal:
-        verb(former)
+        verb(KubernetesHandle(former, find(former, NAME), Options()))
     assert f"`ardea {verb.__name__}` cannot go on with it; nothing was changed" in refusal.value.message
     assert f"(format {UNNUMBERED})" in refusal.value.message
     assert f"(format {FORMAT})" in refusal.value.message
     assert former.calls == before
 
 
+def test_its_master_cannot_be_asked_and_its_objects_can(former):
+    """Its image has no program that asks."""
+    found = KubernetesHandle(former, find(former, NAME), Options())
+    told = found.describe()
+    assert told.status is None
+    assert "its masters cannot be asked by this version" in told.silence
+    assert (told.topology.name, told.kept_by.host) == (NAME, former.namespace)
+    with pytest.raises(Unreachable, match="cannot be asked by this version"), found.control():
+        pass
+
+
 def test_it_is_killed(former):
     said: list[str] = []
     Killing(former, find(former, NAME), said.append, pause=lambda _: None).kill(0.0)
     assert former.list("ConfigMap") == []
-
-
-def test_what_its_master_says_of_it_can_be_read():
-    """The verb ``describe`` of its image prints it."""
-    status = json.loads(Answer.FromString((RECORDED / "answer.bin").read_bytes()).body)
-    assert remote.status_in({"status": status}, "words-1").state == "RUNNING"
 
 
 @pytest.mark.parametrize("number", [UNNUMBERED, FORMAT + 1])

@@ -12,22 +12,19 @@ from google.protobuf.descriptor import FieldDescriptor
 from hypothesis import strategies as st
 
 from ardea import Bolt, Topology
-from ardea.config import Settings
 from ardea.context import TopologyContext
-from ardea.errors import ProtocolError, StateError
+from ardea.errors import ProtocolError
 from ardea.heron_instance.bolt import BoltExecutor
-from ardea.heron_instance.executor import Environment, Executor
-from ardea.heron_instance.gateway import Gateway
-from ardea.heron_instance.instruments import Instruments
-from ardea.heron_instance.queues import BoundedQueue
+from ardea.heron_instance.executor import Executor
+from ardea.heron_instance.shell import Shell as InstanceShell
 from ardea.heron_instance.spout import SpoutExecutor
 from ardea.metrics import Identity, Overview, Registry
 from ardea.plan.definition import Definition
+from ardea.plan.physical import PhysicalPlan
 from ardea.plan.shape import shape_of, shape_to_bytes
-from ardea.plan.wire import packing_from_bytes, packing_to_bytes, plan_from_bytes
+from ardea.plan.wire import packing_to_bytes, plan_from_bytes
 from ardea.protocol.checked import DATA, MalformedError, checked
-from ardea.protocol.flow import Window
-from ardea.protocol.incarnations import applicant, incarnation
+from ardea.protocol.incarnations import applicant
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import (
@@ -59,8 +56,7 @@ from ardea.protocol.wire_pb2 import (
 from ardea.scheduler.packing import packing_for
 from ardea.state.records import MasterLocation, RunState
 from ardea.stream_manager.gauges import Gauges
-from ardea.stream_manager.registration import Registrar
-from ardea.stream_manager.state import StreamManager
+from ardea.stream_manager.shell import Shell as ManagerShell
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.testing.state import MemoryStore
 from ardea.topology_master.state import Master
@@ -174,7 +170,7 @@ class End:
     link: Link | None
     dropped = 0
 
-    def receive(self, lane: Lane, header: Header, frames: list[bytes]) -> None:
+    def hear(self, lane: Lane, header: Header, frames: list[bytes]) -> None:
         """As its loop does with what is sound by itself."""
         raise NotImplementedError
 
@@ -198,7 +194,7 @@ class End:
         except MalformedError:
             self.dropped += 1
         else:
-            self.receive(lane, sound, frames)
+            self.hear(lane, sound, frames)
         self.goes_on()
 
 
@@ -206,17 +202,68 @@ def nowhere(*_: object) -> None:
     """Sends nothing to nobody."""
 
 
-class Manager(End):
+class ManagerEnd(End):
+    """What the shell of a stream manager asks for; its master has told it the plan."""
+
+    def __init__(self) -> None:
+        self.address, self.mail, self.now = "", deque(), 0.0
+        self.registry = Registry(Identity("words", 1, "stream-manager"))
+        self.gauges = Gauges(self.registry)
+        self.final, self.master = False, MasterLocation(host="h", port=1, term=1, pid=1)
+        self.shell = ManagerShell(self, DEFINITION, 1, "me", 1, ("h", 1, 2))
+        self.shell.tick(0.0)
+        self.link = self.shell.registrar._link
+        self._says(HELLO, Hello(protocol=PROTOCOL), 0)
+        self._says(ADMITTED, Admission(admission=1, term=1), 1)
+        addresses = [Address(container=n, host="h", data_port=1, control_port=2, incarnation=1 << 32) for n in (1, 2)]
+        shape = shape_to_bytes(DEFINITION.shape)
+        self._says(PLAN, Plan(epoch=1, build=1, shape=shape, packing=PACKING, addresses=addresses), 2)
+        self.manager = self.shell.manager
+        assert self.manager.greeting.epoch == 1
+
+    def _says(self, kind: int, body: Any, sequence: int) -> None:
+        header = Header(kind=kind, sender=1, receiver=applicant("me", 1), sequence=sequence)
+        self.mail.append([header.SerializeToString(), body.SerializeToString()])
+        self.shell.listen(self.now)
+
+    def goes_on(self) -> None:
+        self.now += 0.4
+        self.shell.tick(self.now)
+        self.gauges.read(self.manager, self.now)
+        self.registry.snapshot()
+
+    @property
+    def malformed(self) -> int:
+        return self.dropped + self.shell.malformed + self.manager.statistics.malformed
+
+    # as its way to the master
+
+    def send(self, frames: object) -> bool:
+        return True
+
+    def receive(self, *_: object) -> list[list[bytes]]:  # type: ignore[override]
+        mail, self.mail = [*self.mail], deque()
+        return mail
+
+    def close(self) -> None:
+        pass
+
+    # as the shell sees it
+
+    def look(self) -> ManagerEnd:
+        return self
+
+    def dial(self, address: str) -> ManagerEnd:
+        return self
+
+    remember = reach = leave = heard = transmit = nowhere
+
+
+class Manager(ManagerEnd):
     """A stream manager that hears a task of its own, or the other manager."""
 
     def __init__(self, task: int = 0) -> None:
-        self.now = 0.0
-        self.registry = Registry(Identity("words", 1, "stream-manager"))
-        self.gauges = Gauges(self.registry)
-        self.manager = StreamManager(1, incarnation(1, 1), "words", nowhere, lambda r: r.SerializeToString())
-        addresses = [Address(container=n, host="h", data_port=1, control_port=2, incarnation=1 << 32) for n in (1, 2)]
-        plan = Plan(epoch=1, build=1, shape=shape_to_bytes(DEFINITION.shape), packing=PACKING, addresses=addresses)
-        self.manager.planned(plan, packing_from_bytes(PACKING))
+        super().__init__()
         self.tasks = {t.task: t.name for t in PHYSICAL.tasks_in(1)}
         for number, link in self.manager.instances.items():
             self.link = link
@@ -234,43 +281,16 @@ class Manager(End):
 
     def _meets(self, hello: Hello, life: int) -> None:
         header = Header(kind=HELLO, sender=life, receiver=self.manager.me)
-        self.receive(Lane.CONTROL, header, [hello.SerializeToString()])
+        self.hear(Lane.CONTROL, header, [hello.SerializeToString()])
         assert self.link.peer == life
 
-    def receive(self, lane: Lane, header: Header, frames: list[bytes]) -> None:
-        self.manager.received(self.link, lane, header, frames, self.now)
-
-    @property
-    def malformed(self) -> int:
-        return self.dropped + self.manager.statistics.malformed
-
-    def goes_on(self) -> None:
-        self.now += 0.4
-        self.manager.tick(self.now)
-        self.gauges.read(self.manager, self.now)
-        self.registry.snapshot()
+    def hear(self, lane: Lane, header: Header, frames: list[bytes]) -> None:
+        peers = self.link in self.manager.peers.values()
+        self.shell.received(self.link.key, b"it", lane, [header.SerializeToString(), *frames], self.now, peers=peers)
 
 
-class ManagersMaster(End):
+class ManagersMaster(ManagerEnd):
     """A stream manager that hears its master."""
-
-    def __init__(self) -> None:
-        self.address, self.mail, self.now = "", deque(), 0.0
-        self.manager = Manager()
-        location = MasterLocation(host="h", port=1, term=1, pid=1)
-        self.registrar = Registrar(lambda: location, lambda address: self, DEFINITION, 1, "me", 1, ("h", 1, 2))
-        self.registrar.tick(0.0)
-        self.link = self.registrar._link
-        hello = Header(kind=HELLO, sender=1, receiver=applicant("me", 1)).SerializeToString()
-        self.mail.append([hello, Hello(protocol=PROTOCOL).SerializeToString()])
-        self.registrar.receive(0.0)
-        assert self.link.up
-
-    def send(self, frames: object) -> bool:
-        return True
-
-    def close(self) -> None:
-        pass
 
     def hears(self, header: Header, frames: list[bytes], *, knows: bool) -> None:
         if knows:
@@ -278,23 +298,11 @@ class ManagersMaster(End):
             header.sequence = self.link.lanes[Lane.CONTROL].received + 1
         self.mail.append([header.SerializeToString(), *frames])
         try:
-            news = self.registrar.receive(self.now)
+            self.shell.listen(self.now)
         except ProtocolError:
-            assert header.kind == REFUSED  # which is the master's to say
+            assert header.kind in (REFUSED, HELLO)  # the version, and whom it refuses, are the master's to say
             return
-        for each in news:
-            if isinstance(each, Plan):
-                self.manager.manager.planned(each, packing_from_bytes(each.packing))
-            else:
-                self.manager.manager.ordered(each)
-        self.now += 0.4
-        self.registrar.tick(self.now)
-        self.manager.goes_on()
-
-    def receive(self, limit: int) -> list[list[bytes]]:  # type: ignore[override]
-        """As a connection."""
-        mail, self.mail = [*self.mail], deque()
-        return mail
+        self.goes_on()
 
 
 class TheMaster(End):
@@ -315,7 +323,7 @@ class TheMaster(End):
         header = Header(kind=kind, sender=applicant("me", 1), receiver=1, sequence=sequence)
         self.hears(header, [body.SerializeToString()], knows=False)
 
-    def receive(self, lane: Lane, header: Header, frames: list[bytes]) -> None:
+    def hear(self, lane: Lane, header: Header, frames: list[bytes]) -> None:
         if header.kind != SUMMARY:
             self.master.received(1, header, frames, self.now)
 
@@ -328,41 +336,40 @@ class TheMaster(End):
 class Instance(End):
     """A task that hears its manager, executor and all."""
 
+    held, held_bytes = False, 0
+
     def __init__(self, component: str) -> None:
-        self.now, self.logical = 0.0, LOGICAL
+        self.now, self.sent, self.over = 0.0, [], False
         self.number = {"words": SPOUT, "passed": BOLT}[component]
-        task = PHYSICAL.tasks[self.number]
-        self.registry = Registry(Identity("words", 1, task.name, component, self.number))
-        self.held, self.held_bytes, self.sent = False, 0, []
-        self.inbox = BoundedQueue("data_in", 100, 1 << 20)
-        user = LOGICAL[component].cls()
-        env = Environment(
-            plan=PHYSICAL,
-            task=task,
-            life=1,
-            component=user,
-            settings=Settings.of(LOGICAL.config),
-            config=LOGICAL.config,
-            context=TopologyContext(PHYSICAL, self.number, LOGICAL.config),
-            inbox=self.inbox,
-            output=self,
-            window=Window(1 << 20, 5.0),
-            instruments=Instruments(self.registry),
-            clock=lambda: self.now,
-            rng=np.random.default_rng(1),
-        )
-        self.executor: Executor = (SpoutExecutor if component == "words" else BoltExecutor)(env)
-        self.executor.thread = get_ident()
-        self.executor.set_active(active=True)
-        shape = DEFINITION.shape
-        self.gateway = Gateway(
-            self.number, 1, "words", shape.digest, shape.digests, (1, 1), env.window, nowhere, self._deliver,
-            self._planned, lambda: self.inbox.put(self.executor.manager_reborn),
-        )  # fmt: skip
-        self.link = self.gateway.link
-        hello = Hello(protocol=PROTOCOL, topology="words", digest=shape.digest, epoch=1, build=1)
-        self.hears(Header(kind=HELLO, sender=1, receiver=1), [hello.SerializeToString()], knows=False)
+        self.shell = InstanceShell(self, DEFINITION, LOGICAL, PHYSICAL.tasks[self.number], 1)
+        self.gateway, self.link = self.shell.gateway, self.shell.gateway.link
+        hello = Hello(protocol=PROTOCOL, topology="words", digest=DEFINITION.shape.digest, epoch=1, build=1)
+        self._says(HELLO, hello, 0)
+        self._says(PLAN, Plan(epoch=1, build=1, packing=PACKING, active=True), 1)
         assert self.link.up
+        assert self.executor is not None
+
+    def _says(self, kind: int, body: Any, sequence: int) -> None:
+        header = Header(kind=kind, sender=1, receiver=1, sequence=sequence)
+        self.hears(header, [body.SerializeToString()], knows=False)
+
+    @property
+    def executor(self) -> Executor | None:
+        return self.shell.executor
+
+    # as the shell sees it
+
+    transmit = nowhere
+
+    def start(self, plan: PhysicalPlan, message: Plan) -> None:
+        context = TopologyContext(plan, self.number, LOGICAL.config)
+        env = self.shell.environment(plan, context, lambda: self.now, np.random.default_rng(1))
+        self.shell.executor = (SpoutExecutor if self.number == SPOUT else BoltExecutor)(env)
+        self.shell.executor.thread = get_ident()
+        self.shell.begin(message)
+
+    def exit(self) -> None:
+        self.over = True
 
     # as the executor sees it
 
@@ -376,33 +383,22 @@ class Instance(End):
     def taken(self, header: Header, size: int) -> None:
         self.gateway.taken(header, size)
 
-    # as the gateway does
+    # as its process does
 
-    def _deliver(self, header: Header, frames: Any, size: int) -> None:
-        self.inbox.put((header, frames), size)
-
-    def _planned(self, message: Plan) -> None:
-        try:
-            plan = plan_from_bytes(self.logical, message.packing, message.epoch)
-        except StateError:
-            self.dropped += 1
-            return
-        if self.number in plan.tasks:
-            self.inbox.put(lambda: self.executor.planned(plan, message.tasks))
-
-    def receive(self, lane: Lane, header: Header, frames: list[bytes]) -> None:
+    def hear(self, lane: Lane, header: Header, frames: list[bytes]) -> None:
         its_to_say = ProtocolError if header.kind in (REFUSED, HELLO) else ()
         with contextlib.suppress(its_to_say):
-            self.gateway.received(lane, header, frames, self.now)
+            self.shell.received(lane, [header.SerializeToString(), *frames], self.now)
 
     @property
     def malformed(self) -> int:
-        return self.dropped + self.gateway.malformed + self.executor.instruments.malformed
+        return self.dropped + self.gateway.malformed + self.shell.instruments.malformed
 
     def goes_on(self) -> None:
         self.now += 0.4
-        while (item := self.inbox.take()) is not None:
+        while (item := self.shell.inbox.take()) is not None:
             self.executor.handle(item)
-        self.executor.advance(self.now)
+        if self.executor is not None:
+            self.executor.advance(self.now)
         self.gateway.tick(self.now)
-        self.registry.snapshot()
+        self.shell.registry.snapshot()

@@ -38,8 +38,12 @@ def test_a_sound_engine_passes():
 def test_false_completion(monkeypatch):
     """A ledger that takes any ack for the last one."""
     monkeypatch.setattr(Ledger, "init", _complete_at_once)
-    with pytest.raises(InvariantError, match="is complete, yet 1 of its rows were never processed"):
+    with pytest.raises(InvariantError, match="is complete, yet 1 of its rows were never processed") as error:
         run(Plain, containers=2, cost={"sink": 0.001})
+    begins, sends, hears = str(error.value).splitlines()[1:]
+    assert begins.endswith("s ago: words-0 begins it")
+    assert "s ago: words-0 sends the row 0x" in sends
+    assert hears == "  0.0 s ago: words-0 hears that it is complete"
 
 
 def _complete_at_once(self, roots, xors, now):
@@ -50,8 +54,10 @@ def test_two_verdicts(monkeypatch):
     """A ledger that says each verdict twice."""
     ack = Ledger.ack
     monkeypatch.setattr(Ledger, "ack", lambda self, roots, xors: np.repeat(ack(self, roots, xors), 2))
-    with pytest.raises(InvariantError, match="got a second verdict on the tree of"):
+    with pytest.raises(InvariantError, match="got a second verdict on the tree of") as error:
         run(Plain)
+    assert "sink-0 processes the row 0x" in str(error.value)
+    assert str(error.value).endswith("words-0 hears that it is complete (2 times)")
 
 
 def test_credit_for_what_was_never_sent(monkeypatch):
@@ -105,8 +111,11 @@ def test_a_control_lane_without_bounds(kind, allowed):
     link.meet(1)
     for _ in range(4):
         link.send(Lane.CONTROL, Header(kind=kind), [b"x"], CONTROL_ROOM // 2)
+    audit = Audit(lambda: 3.0)
     if allowed:
-        Audit._link("manager-1", link)
+        audit._link("manager-1", link)
     else:
-        with pytest.raises(InvariantError, match="unconfirmed control bytes to"):
-            Audit._link("manager-1", link)
+        with pytest.raises(
+            InvariantError, match=r"unconfirmed control bytes to .*\n  3.0 s ago: met admission 0, life 1"
+        ):
+            audit._link("manager-1", link)

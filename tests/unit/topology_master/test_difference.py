@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from unittest.mock import Mock
 
 import msgspec
@@ -128,9 +127,10 @@ def test_more_tasks_than_there_are_ids_are_refused_before_they_are_packed():
 
 @pytest.mark.parametrize(("final", "told"), [(True, "pair-1 has ended"), (False, "did not answer")])
 def test_when_the_master_is_silent_the_end_that_is_stored_counts(final, told):
-    client = Mock(ask=Mock(side_effect=Unreachable("the master did not answer")))
-    client.sight.look.return_value = SimpleNamespace(final=final)
+    control = Mock(ask=Mock(side_effect=Unreachable("the master did not answer")))
     request = UpdateRequest(id="w", wanted=definition(Pair), base=1, patience=60.0)
+    clock = Mock(side_effect=range(0, 1000, 10))
+    work = Updating(control, request, Mock(), ended=lambda: final, clock=clock)
     with pytest.raises(Refused if final else Unreachable, match=told):
-        Updating(client, request, Mock(), clock=Mock(side_effect=range(0, 1000, 10))).update()
-    assert client.ask.call_count == (1 if final else 3)
+        work.update()
+    assert control.ask.call_count == (1 if final else 3)

@@ -1,19 +1,24 @@
-"""The log files of a topology: which there are, and their lines as they come."""
+"""The log files of a topology on this machine: which there are, and their lines as they come."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import re
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ardea.errors import NotFound
 from ardea.plan.names import CONTAINERS, METRICS_MANAGER, STREAM_MANAGER
+from ardea.scheduler.home import is_held
+from ardea.scheduler.schedulers import LogLine, Logs
 
 _MARK = re.compile(r"--- (life \d+ (started|ended)|in one call of user code for |\d+ bytes of output lost).* ---")
 _CHUNK = 1 << 16
+LOOK_EVERY = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +114,47 @@ class Tail:
             text = line.decode(errors="replace")
             if self._marks or not _MARK.fullmatch(text):
                 yield text
+
+
+class LocalLogs(Logs):
+    """Those below a topology's folder."""
+
+    def __init__(self, folder: Path, *, pause: Callable[[float], None] = time.sleep) -> None:
+        """``folder`` is the topology's."""
+        self._folder, self._pause = folder, pause
+
+    def names(self, selection: str | None = None) -> list[str]:
+        """See :class:`ardea.scheduler.schedulers.Logs`."""
+        return [log.label for log in self._there(selection, running=is_held(self._folder))]
+
+    def lines(
+        self, selection: str | None = None, *, follow: bool = False, past: bool = True
+    ) -> Iterator[LogLine | None]:
+        """See :class:`ardea.scheduler.schedulers.Logs`."""
+        with contextlib.ExitStack() as open_:
+            tails: dict[str, Tail] = {}
+            while True:
+                held = is_held(self._folder)  # before the last look, so that nothing is missed
+                for log in self._there(selection, running=held):
+                    if log.label not in tails:
+                        tails[log.label] = tail = Tail(log.path)
+                        open_.callback(tail.close)
+                        if past:
+                            yield from (LogLine(log.label, line) for line in tail.history())
+                        else:
+                            tail.skip()
+                for label, tail in tails.items():
+                    yield from (LogLine(label, line) for line in tail.lines())
+                if not (follow and held):
+                    return
+                past = True  # of a log that is begun now all is new
+                yield None
+                self._pause(LOOK_EVERY)
+
+    def _there(self, selection: str | None, *, running: bool) -> list[LogName]:
+        try:
+            return log_files(self._folder, selection)
+        except NotFound:
+            if running and not any(self._folder.glob(f"{CONTAINERS}/logs/*.log")):
+                return []  # it is only just starting
+            raise

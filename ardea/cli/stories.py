@@ -1,0 +1,26 @@
+"""What is printed of stories: of what is stuck, and of what somebody looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ardea.plan.names import container_name
+from ardea.protocol.story import line
+from ardea.scheduler.control import Status
+from ardea.scheduler.processes import ProcessRow
+
+
+def stuck(status: Status, processes: Iterable[ProcessRow]) -> list[str]:
+    """The names of what keeps a topology from working, in the order in which people look."""
+    names = ["update"] if status.update is not None and status.update.running else []
+    names += [container_name(number) for number in status.missing_containers] + status.silent_tasks
+    names += [p.name for p in processes if p.crash_loop or p.state in ("stuck", "silent")]
+    return list(dict.fromkeys(names))
+
+
+def story_lines(status: Status, names: Iterable[str]) -> Iterator[str]:
+    """Their stories, the oldest event first; nothing of whom nothing is known."""
+    for name in names:
+        if events := status.stories.get(name):
+            yield f"story of {name}:"
+            yield from (f"  {line(*event)}" for event in events)

@@ -1,0 +1,122 @@
+"""One topology of a namespace, for all verbs."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from ardea.errors import ClusterError, Unreachable, UsageError
+from ardea.plan.definition import Definition
+from ardea.scheduler.control import ControlPort, Status, Unreadable
+from ardea.scheduler.kubernetes import layout, names
+from ardea.scheduler.kubernetes.client import Cluster
+from ardea.scheduler.kubernetes.control import Port
+from ardea.scheduler.kubernetes.describe import pod_rows, process_rows
+from ardea.scheduler.kubernetes.logs import PodLogs
+from ardea.scheduler.kubernetes.restart import Restart
+from ardea.scheduler.kubernetes.submission import Options
+from ardea.scheduler.kubernetes.topologies import Found, find, pods_of
+from ardea.scheduler.kubernetes.update import PodUpdate, Preparation
+from ardea.scheduler.kubernetes.waiting import refusals
+from ardea.scheduler.schedulers import Description, Handle
+from ardea.scheduler.update import Change
+from ardea.state.records import SchedulerLocation
+from ardea.state.topologies import TopologyStatus
+
+_SIGNAL_CHILDREN = """
+import json, os, signal, sys
+for process in json.load(open(sys.argv[1]))["processes"].values():
+    if process["pid"]:
+        os.kill(process["pid"], signal.SIGUSR1)
+"""
+
+
+class KubernetesHandle(Handle):
+    """Its objects, and what its master says."""
+
+    def __init__(self, cluster: Cluster, found: Found, code: Options) -> None:
+        """``code``: how an update brings it."""
+        self._cluster, self._found, self._code = cluster, found, code
+        self.topology = found.topology
+        self.options = f" -n {cluster.namespace}"
+
+    def look(self) -> TopologyStatus:
+        """See :class:`Handle`."""
+        return find(self._cluster, self.id).topology
+
+    def describe(self) -> Description:
+        """See :class:`Handle`; without a master, what its objects say."""
+        pods = pods_of(self._cluster, self.id)
+        jobs = self._cluster.list("Job", names.of_topology(self.id))
+        status, silence = self._asked()
+        return Description(
+            topology=self.topology,
+            status=status,
+            silence=silence,
+            kept_by=SchedulerLocation(scheduler="kubernetes", host=self._cluster.namespace, pid=0),
+            processes=process_rows(self._found.blueprint, pods),
+            pods=pod_rows(pods, jobs, refusals(self._cluster, jobs, pods)),
+        )
+
+    def definition(self) -> Definition:
+        """See :class:`Handle`."""
+        return self._found.blueprint.definition
+
+    @contextlib.contextmanager
+    def control(self) -> Iterator[ControlPort]:
+        """See :class:`Handle`."""
+        self.require_running()
+        record = self.topology.record
+        if record is not None and (why := record.differs):
+            raise Unreachable(
+                f"{why}: its masters cannot be asked by this version",
+                hint=f"use the version that submitted it, or `ardea kill {self.topology.name}{self.options}`",
+            )
+        port = Port(self._cluster, self._found)
+        try:
+            yield port
+        finally:
+            port.close()
+
+    def dump(self, task: str) -> None:
+        """See :class:`Handle`: SIGUSR1 makes the process do so."""
+        (source,) = PodLogs(self._cluster, self._found).sources(task)
+        status = layout.process_folder(self.id, source.number, source.container) / "status.json"
+        code, said = self._cluster.execute(
+            source.pod, source.container, ["python", "-P", "-c", _SIGNAL_CHILDREN, str(status)]
+        )
+        if code != 0:
+            raise ClusterError(f"{task}: no signal could be sent to its process (exit {code}): {said}")
+
+    def restart(self, container: int | None, patience: float) -> list[int]:
+        """See :class:`Handle`."""
+        self.require_running()
+        self.require_version("restart")
+        with self.control() as control:
+            work = Restart(self._cluster, self._found, control)
+            chosen = work.containers() if container is None else [container]
+            work.restart(chosen, patience)
+        return chosen
+
+    def update(self, change: Change, target: str | None) -> PodUpdate:
+        """See :class:`Handle`."""
+        self.require_running()
+        self.require_version("update")
+        if target is None and (self._code.path_in_image or self._code.include):
+            raise UsageError("--path-in-image and --include are about a FILE, which is not given; nothing was changed")
+        port = Port(self._cluster, self._found)
+        try:
+            wanted = Preparation(self._cluster, self._found, port).wanted(change, target, self._code)
+        except BaseException:
+            port.close()
+            raise
+        return PodUpdate(self._cluster, port, wanted)
+
+    def _asked(self) -> tuple[Status | None, str]:
+        if not self.topology.running:
+            return None, ""
+        try:
+            with self.control() as control:
+                return control.ask("status", stories="yes"), ""
+        except (Unreachable, Unreadable) as error:  # its objects can be read even so
+            return None, error.message

@@ -1,0 +1,112 @@
+"""One topology of a state directory, for all verbs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+from ardea.errors import NotFound, OtherVersion, StateError, Unreachable
+from ardea.plan.definition import Definition
+from ardea.plan.names import container_name
+from ardea.plan.wire import packing_from_bytes
+from ardea.scheduler.control import ControlPort, MasterClient, Status, Unreadable
+from ardea.scheduler.home import Home
+from ardea.scheduler.local_update import LocalUpdate
+from ardea.scheduler.processes import metrics_ports, processes
+from ardea.scheduler.restart import Restart
+from ardea.scheduler.schedulers import Description, Handle
+from ardea.scheduler.update import Change
+from ardea.state import paths, records
+from ardea.state.records import SchedulerLocation
+from ardea.state.topologies import TopologyStatus
+from ardea.state.topologies import status as status_of
+from ardea.supervision.records import read_status
+
+
+class LocalHandle(Handle):
+    """Its folder, and what the state manager knows of it."""
+
+    def __init__(self, home: Home, topology: str) -> None:
+        """NotFound: ``home`` has no such topology."""
+        self._state = home.open_state()
+        try:
+            self.topology = home.topology(self._state, topology)
+        except BaseException:
+            self._state.close()
+            raise
+        self._folder = home.folder(self.topology.id)
+
+    def look(self) -> TopologyStatus:
+        """See :class:`Handle`."""
+        return status_of(self._state, self.id)
+
+    def describe(self) -> Description:
+        """See :class:`Handle`."""
+        status, silence = self._asked()
+        return Description(
+            topology=self.topology,
+            status=status,
+            silence=silence,
+            kept_by=self._keeper(),
+            processes=processes(self._folder, time.time()),
+            metrics_ports=metrics_ports(self._folder) if self.topology.running else None,
+            folder=self._folder,
+        )
+
+    def definition(self) -> Definition:
+        """See :class:`Handle`."""
+        return Definition.read(self._folder / "definition")
+
+    @contextlib.contextmanager
+    def control(self) -> Iterator[ControlPort]:
+        """See :class:`Handle`."""
+        self.require_running()
+        with MasterClient(self._state, self.id, self._folder) as client:
+            yield client
+
+    def dump(self, task: str) -> None:
+        """See :class:`Handle`: SIGUSR1 makes the process do so."""
+        packing = packing_from_bytes(self.definition().packing)
+        number = next(packing.container_of(i.task) for i in packing.instances if i.name == task)
+        process = read_status(self._folder / container_name(number)).get("processes", {}).get(task, {})
+        if (pid := process.get("pid")) is None:
+            raise Unreachable(f"{task} does not run now", hint="`ardea describe` says why")
+        os.kill(pid, signal.SIGUSR1)
+
+    def restart(self, container: int | None, patience: float) -> list[int]:
+        """See :class:`Handle`."""
+        self.require_running()
+        self.require_version("restart")
+        with MasterClient(self._state, self.id, self._folder) as client:
+            restart = Restart(client, self._folder, clock=time.monotonic)
+            chosen = restart.containers() if container is None else [container]
+            restart.restart(chosen, patience)
+        return chosen
+
+    def update(self, change: Change, target: str | None) -> LocalUpdate:
+        """See :class:`Handle`."""
+        self.require_running()
+        self.require_version("update")
+        return LocalUpdate(self._state, self.id, self._folder, change, target)
+
+    def close(self) -> None:
+        """See :class:`Handle`."""
+        self._state.close()
+
+    def _asked(self) -> tuple[Status | None, str]:
+        if not self.topology.running:
+            return None, ""
+        try:
+            with self.control() as control:
+                return control.ask("status", stories="yes"), ""
+        except (Unreachable, Unreadable, OtherVersion) as error:  # just then one wants to know what its processes do
+            return None, error.message
+
+    def _keeper(self) -> SchedulerLocation | None:
+        path = paths.scheduler(self.id)
+        with contextlib.suppress(NotFound, StateError):
+            return records.decode(self._state.get(path).data, SchedulerLocation, path)
+        return None

@@ -1,0 +1,81 @@
+"""An update of a topology on this machine, from what is asked for to the plan in force (docs/updating.md)."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from ardea.code import Code
+from ardea.errors import NotFound
+from ardea.plan.change import UpdateRequest
+from ardea.plan.definition import Definition
+from ardea.scheduler import keys
+from ardea.scheduler.control import MasterClient
+from ardea.scheduler.difference import difference
+from ardea.scheduler.processes import died_since
+from ardea.scheduler.schedulers import Say, Update
+from ardea.scheduler.update import Change, Refused, Updating, Version, code_of, next_of, plan_of, room
+from ardea.state import StateManager, paths, records
+from ardea.state.records import ExecutionState
+from ardea.state.topologies import status
+
+_SHOWN_CAUSES = 4
+
+
+class LocalUpdate(Update):
+    """One update; the same again joins, or finishes, what is half done."""
+
+    def __init__(self, state: StateManager, topology: str, folder: Path, change: Change, target: str | None) -> None:
+        """See :meth:`ardea.scheduler.schedulers.Handle.update`; ``folder`` is the topology's."""
+        self._state, self._topology, self._folder = state, topology, folder
+        self._fresh = code_of(target) if target is not None else None
+        if target is not None and self._fresh is not None:
+            change = replace(change, version=Version(location=str(Path(target).absolute()), code=self._fresh.digest))
+        self._present, half_done = self._in_force()
+        self._next = self._wanted(change, half_done=half_done)
+        self.difference = difference(self._present, self._next)
+
+    def apply(self, patience: float, say: Say) -> None:
+        """See :class:`Update`."""
+        if self._fresh is not None:
+            self._fresh.write(self._folder)
+        request = self._request(patience)
+        began = time.time()
+        try:
+            with MasterClient(self._state, self._topology, self._folder) as client:
+                Updating(client, request, say, ended=self._ended).update()
+        except Refused as refused:
+            causes = died_since(self._folder, began)[:_SHOWN_CAUSES]
+            raise Refused("\n".join((refused.message, *causes)), hint=refused.hint) from refused
+
+    def _in_force(self) -> tuple[Definition, bool]:
+        """The plan in force, and whether an update to it is half done."""
+        path, execution = paths.physical_plan(self._topology), paths.execution_state(self._topology)
+        present = Definition.unpacked(self._state.get(path).data, path)
+        return present, records.decode(self._state.get(execution).data, ExecutionState, execution).switch is not None
+
+    def _wanted(self, change: Change, *, half_done: bool) -> Definition:
+        """The next plan, of the code that is kept in the topology's folder or of a new version's."""
+        present = self._present
+        location, code = present.location, None
+        if change.version is not None:
+            location = change.version.location
+        else:
+            code = Code.read(self._folder, present.code)
+        return next_of(present, change, lambda config: plan_of(location, config, code), half_done=half_done)
+
+    def _request(self, patience: float) -> UpdateRequest:
+        """The keys of new containers lie where their processes look for them."""
+        room(self._present, self._next)
+        next_, fresh = keys.issue(self._next, keys.read(self._folder, keys.lacking(self._next)))
+        keys.write(self._folder, fresh)
+        return UpdateRequest(secrets.token_hex(8), next_, self._present.epoch, patience)
+
+    def _ended(self) -> bool:
+        try:
+            execution = status(self._state, self._topology).execution
+        except NotFound:
+            return True
+        return execution is not None and execution.state.final
