@@ -64,6 +64,31 @@ class Objects(Protocol):
         """Whether it is there or not; with ``uid`` only that very object, with ``version`` only as it was then."""
 
 
+class LogStream:
+    """The lines of a log, without their ends, for one reader."""
+
+    def __init__(self, answer: Any) -> None:
+        """``answer`` is urllib3's, and has not been read."""
+        self._answer = answer
+
+    def __iter__(self) -> Iterator[bytes]:
+        from urllib3.exceptions import HTTPError
+
+        rest = b""
+        with contextlib.suppress(HTTPError, OSError):  # closed meanwhile, or the connection broke
+            for chunk in self._answer.stream(1 << 16):
+                *whole, rest = (rest + chunk).split(b"\n")
+                yield from whole
+        if rest:
+            yield rest
+
+    def close(self) -> None:
+        """From any thread: its reader comes to the end.  Can be repeated."""
+        with contextlib.suppress(ValueError, RuntimeError, OSError):  # it has come there already
+            self._answer.shutdown()
+        self._answer.close()
+
+
 class Cluster:
     """One namespace of one cluster."""
 
@@ -177,27 +202,11 @@ class Cluster:
         answer = self._ask("GET", "version", "ask for the version")
         return int(answer["major"]), int(answer["minor"].rstrip("+"))
 
-    def logs(self, pod: str, container: str, *, follow: bool = False, past: bool = True) -> Iterator[bytes]:
-        """The lines of a container's log, without their ends; with ``past`` also those that are there by now.
-
-        The log is open when this returns.
-        """
+    def logs(self, pod: str, container: str, *, follow: bool = False, past: bool = True) -> LogStream:
+        """A container's log, open when this returns; with ``past`` also the lines that are there by now."""
         query = {"container": container, "follow": str(follow).lower()} | ({} if past else {"tailLines": "0"})
         path = f"{self._path('Pod', pod)}/log"
-        answer = self._request("GET", path, f"read the log of {pod} {container}", query, stream=True)
-
-        def lines() -> Iterator[bytes]:
-            rest = b""
-            try:
-                for chunk in answer.stream(1 << 16):
-                    *whole, rest = (rest + chunk).split(b"\n")
-                    yield from whole
-            finally:
-                answer.release_conn()
-            if rest:
-                yield rest
-
-        return lines()
+        return LogStream(self._request("GET", path, f"read the log of {pod} {container}", query, stream=True))
 
     def open(self, pod: str, container: str, argv: Sequence[str], *, stdin: bool = False) -> Exec:
         """Starts a command in a container; ``stdin``: whether it is going to read.

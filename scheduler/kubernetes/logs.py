@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
 from ardea.errors import NotFound, UserError
 from ardea.plan.names import MASTER_CONTAINER, container_name
 from ardea.scheduler.kubernetes import layout, names
-from ardea.scheduler.kubernetes.client import Cluster, Manifest
+from ardea.scheduler.kubernetes.client import Cluster, LogStream, Manifest
 from ardea.scheduler.kubernetes.topologies import Found, pods_of
 from ardea.scheduler.schedulers import LogLine, Logs
 
@@ -33,6 +33,7 @@ class PodLogs(Logs):
 
     def __init__(self, cluster: Cluster, found: Found) -> None:
         self._cluster, self._found = cluster, found
+        self._open: list[LogStream] = []
 
     def names(self, selection: str | None = None) -> list[str]:
         """See :class:`Logs`."""
@@ -46,10 +47,11 @@ class PodLogs(Logs):
         if not follow:
             for source, lines in opened:
                 yield from (_line(source, line) for line in lines)
+            self.close()
             return
         queue: SimpleQueue[LogLine | None] = SimpleQueue()
 
-        def tail(source: Source, lines: Iterator[bytes]) -> None:
+        def tail(source: Source, lines: Iterable[bytes]) -> None:
             for line in lines:
                 queue.put(_line(source, line))
             queue.put(None)
@@ -87,12 +89,19 @@ class PodLogs(Logs):
             )
         return chosen
 
-    def _opened(self, source: Source, *, follow: bool, past: bool) -> Iterator[bytes]:
+    def close(self) -> None:
+        """See :class:`Logs`."""
+        while self._open:
+            self._open.pop().close()
+
+    def _opened(self, source: Source, *, follow: bool, past: bool) -> Iterable[bytes]:
         """A container that has not begun has no log."""
         try:
-            return self._cluster.logs(source.pod, source.container, follow=follow, past=past)
+            stream = self._cluster.logs(source.pod, source.container, follow=follow, past=past)
         except (NotFound, UserError):
-            return iter(())
+            return ()
+        self._open.append(stream)
+        return stream
 
 
 def sources_of(found: Found, pods: list[Manifest]) -> Iterator[Source]:
