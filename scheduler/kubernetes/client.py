@@ -241,7 +241,8 @@ class Cluster:
             command.close()
 
     def close(self) -> None:
-        """Gives the connections back."""
+        """Closes the connections."""
+        self.api.rest_client.pool_manager.clear()
         self.api.close()
 
     # --- requests ---------------------------------------------------------------------------------------------

@@ -79,6 +79,7 @@ class Exec:
     def close(self) -> None:
         """Leaves it alone; it sees the end of its stdin.  Can be repeated."""
         self._session.close()
+        self._session.sock.shutdown()  # the former leaves a socket open whose other end has closed it
 
     @contextmanager
     def _broken(self) -> Iterator[None]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from websocket import WebSocketConnectionClosedException
 
@@ -15,6 +17,7 @@ class Session:
     def __init__(self, *pieces, error=b"", code=0):
         self.pieces, self.error, self.returncode = list(pieces), error, code
         self.buffer, self.written = b"", []
+        self.sock = SimpleNamespace(shutdown=lambda: self.written.append(b"closed"))
 
     def is_open(self):
         return bool(self.pieces)
@@ -76,6 +79,12 @@ def test_it_runs_to_its_end():
     out, err = [], []
     assert Exec(Session(b"a", b"b", error=b"c", code=7), "run it").run(out.append, err.append) == 7
     assert (b"".join(out), err) == (b"ab", [b"c"])
+
+
+def test_its_socket_is_closed_whoever_has_ended_it():
+    session = Session()
+    Exec(session, "run it").close()
+    assert session.written == [b"closed"]
 
 
 def test_much_is_written_in_pieces():
