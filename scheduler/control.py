@@ -154,7 +154,7 @@ class ControlPort(Protocol):
 
 
 class MasterClient:
-    """A :class:`ControlPort` for whoever reads the state and reaches the master.  Belongs to one thread."""
+    """A :class:`ControlPort` for a process that reads the state and reaches the master.  Belongs to one thread."""
 
     def __init__(
         self,

@@ -8,11 +8,11 @@ import signal
 import time
 from collections.abc import Iterator
 
-from ardea.errors import NotFound, OtherVersion, StateError, Unreachable
+from ardea.errors import NotFound, StateError, Unreachable
 from ardea.plan.definition import Definition
 from ardea.plan.names import container_name
 from ardea.plan.wire import packing_from_bytes
-from ardea.scheduler.control import ControlPort, MasterClient, Status, Unreadable
+from ardea.scheduler.control import ControlPort, MasterClient
 from ardea.scheduler.home import Home
 from ardea.scheduler.local_update import LocalUpdate
 from ardea.scheduler.processes import metrics_ports, processes
@@ -45,7 +45,7 @@ class LocalHandle(Handle):
 
     def describe(self) -> Description:
         """See :class:`Handle`."""
-        status, silence = self._asked()
+        status, silence = self.master_says()
         return Description(
             topology=self.topology,
             status=status,
@@ -95,15 +95,6 @@ class LocalHandle(Handle):
     def close(self) -> None:
         """See :class:`Handle`."""
         self._state.close()
-
-    def _asked(self) -> tuple[Status | None, str]:
-        if not self.topology.running:
-            return None, ""
-        try:
-            with self.control() as control:
-                return control.ask("status", stories="yes"), ""
-        except (Unreachable, Unreadable, OtherVersion) as error:  # just then one wants to know what its processes do
-            return None, error.message
 
     def _keeper(self) -> SchedulerLocation | None:
         path = paths.scheduler(self.id)

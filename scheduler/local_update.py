@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from ardea.code import Code
-from ardea.errors import NotFound
 from ardea.plan.change import UpdateRequest
 from ardea.plan.definition import Definition
 from ardea.scheduler import keys
@@ -19,7 +18,6 @@ from ardea.scheduler.schedulers import Say, Update
 from ardea.scheduler.update import Change, Refused, Updating, Version, code_of, next_of, plan_of, room
 from ardea.state import StateManager, paths, records
 from ardea.state.records import ExecutionState
-from ardea.state.topologies import status
 
 _SHOWN_CAUSES = 4
 
@@ -45,7 +43,7 @@ class LocalUpdate(Update):
         began = time.time()
         try:
             with MasterClient(self._state, self._topology, self._folder) as client:
-                Updating(client, request, say, ended=self._ended).update()
+                Updating(client, request, say, ended=lambda: client.sight.look().final).update()
         except Refused as refused:
             causes = died_since(self._folder, began)[:_SHOWN_CAUSES]
             raise Refused("\n".join((refused.message, *causes)), hint=refused.hint) from refused
@@ -72,10 +70,3 @@ class LocalUpdate(Update):
         next_, fresh = keys.issue(self._next, keys.read(self._folder, keys.lacking(self._next)))
         keys.write(self._folder, fresh)
         return UpdateRequest(secrets.token_hex(8), next_, self._present.epoch, patience)
-
-    def _ended(self) -> bool:
-        try:
-            execution = status(self._state, self._topology).execution
-        except NotFound:
-            return True
-        return execution is not None and execution.state.final

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
-from ardea.errors import ClusterError, NotFound, Unreachable, UsageError
+from ardea.errors import ClusterError, NotFound, OtherVersion, Unreachable, UsageError
 from ardea.plan.definition import Definition
-from ardea.scheduler.control import ControlPort, Status
+from ardea.scheduler.control import ControlPort, Status, Unreadable
 from ardea.scheduler.difference import Difference
 from ardea.scheduler.processes import ProcessRow
 from ardea.scheduler.submission import Submission
@@ -180,7 +180,7 @@ class Handle(Closing, ABC):
 
     @abstractmethod
     def describe(self) -> Description:
-        """Asks everybody who may know; whoever does not answer is left out."""
+        """What its master, its processes' records and its place tell; an answer that does not come is left out."""
 
     @abstractmethod
     def definition(self) -> Definition:
@@ -235,6 +235,16 @@ class Handle(Closing, ABC):
         except NotFound:
             return False
 
+    def master_says(self) -> tuple[Status | None, str]:
+        """Its status with all stories, or why there is none; a topology that does not run has neither."""
+        if not self.topology.running:
+            return None, ""
+        try:
+            with self.control() as control:
+                return control.ask("status", stories="yes"), ""
+        except (Unreachable, Unreadable, OtherVersion) as error:  # just then one wants to know what its processes do
+            return None, error.message
+
     def require_running(self) -> None:
         """Raises Unreachable if it does not run."""
         topology = self.topology
@@ -254,7 +264,7 @@ class Handle(Closing, ABC):
 
         Raises:
             ClusterError: another version has submitted the topology; it goes on as it is.
-            StateError: it cannot be read who has.
+            StateError: its record cannot be read.
         """
         topology = self.topology
         if topology.problem is not None:

@@ -152,26 +152,8 @@ def wanted(
         UserError: a component is not there, or cannot have so many tasks; the plans are too large.
         TopologyError: they cannot be packed.
     """
+    _check(plan, parallelism)
     names = {component.name for component in plan}
-    most = Settings.of(plan.config).max_task_parallelism
-    for name, tasks in parallelism.items():
-        if name not in names:
-            raise UserError(
-                f"{plan.name} has no component {name}; it has {', '.join(sorted(names))}; nothing was changed"
-            )
-        if not 1 <= tasks <= (most or tasks):
-            raise UserError(
-                f"{name} cannot have {tasks} tasks: "
-                + (f"topology.max.task.parallelism is {most}" if tasks > 0 else "at least 1 is needed")
-                + "; nothing was changed"
-            )
-        cls = plan[name].cls
-        if issubclass(cls, Component) and cls.fixed_parallelism:
-            raise UserError(
-                f"{name}: its tasks count on their number, which cannot change under them; nothing was changed",
-                hint="change it in the topology's file (Trident: parallelism_hint), and update with that FILE, or kill "
-                "and submit: all tasks start again, and Trident goes on where it was; a Spark driver has one task",
-            )
     if not rebuilt and present.rescaled(plan).digest() != present.shape.digest:
         raise UserError(
             f"{location} builds another topology now than what runs; nothing was changed",
@@ -204,6 +186,30 @@ def wanted(
     )
     check_size(definition, packing)
     return definition
+
+
+def _check(plan: LogicalPlan, parallelism: Mapping[str, int]) -> None:
+    """UserError: a component is not there, or cannot have so many tasks."""
+    names = {component.name for component in plan}
+    most = Settings.of(plan.config).max_task_parallelism
+    for name, tasks in parallelism.items():
+        if name not in names:
+            raise UserError(
+                f"{plan.name} has no component {name}; it has {', '.join(sorted(names))}; nothing was changed"
+            )
+        if not 1 <= tasks <= (most or tasks):
+            raise UserError(
+                f"{name} cannot have {tasks} tasks: "
+                + (f"topology.max.task.parallelism is {most}" if tasks > 0 else "at least 1 is needed")
+                + "; nothing was changed"
+            )
+        cls = plan[name].cls
+        if issubclass(cls, Component) and cls.fixed_parallelism:
+            raise UserError(
+                f"{name}: its tasks count on their number, which cannot change under them; nothing was changed",
+                hint="change it in the topology's file (Trident: parallelism_hint), and update with that FILE, or kill "
+                "and submit: all tasks start again, and Trident goes on where it was; a Spark driver has one task",
+            )
 
 
 def moves_keys(present: Definition, next_: Definition, plan: LogicalPlan) -> list[str]:
@@ -248,6 +254,7 @@ class Updating:
         self._body = request.wanted.packed()
         self._clock, self._pause = clock, pause
         self._said = ""
+        self._under_way = False
 
     def update(self) -> None:
         """Returns when the topology works by the new plan.
@@ -272,6 +279,7 @@ class Updating:
                 self._tell("waiting for the topology master")
                 continue
             silent_until = self._clock() + self._silence
+            self._under_way = status.update is not None and status.update.running
             if RunState(status.state).final:
                 raise Refused(f"{status.topology} is {status.state}; it was not updated")
             if self._over(status.update):
@@ -279,9 +287,12 @@ class Updating:
             self._pause(LOOK_EVERY)
 
     def _ask(self) -> Status:
-        request = self._request
+        """With the plan, unless the last answer was that an update is under way."""
+        request, again, self._under_way = self._request, self._under_way, False
         arguments = {"id": request.id, "base": str(request.base), "wait": str(request.patience)}
         try:
+            if again:
+                return self._control.ask("status", patience=ASK_PATIENCE)
             return self._control.ask("update", patience=ASK_PATIENCE, body=self._body, **arguments)
         except Unreachable:
             raise

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import typer
@@ -52,8 +53,7 @@ def debug(
             heard = logs.lines(selection, follow=True, past=False)
             try:
                 with found.control() as control:
-                    for text in story_lines(control.ask("status", stories="yes"), tasks):
-                        console.say(text)
+                    _tell_stories(control, tasks)
                     for number, line in enumerate(_emitted(found, control, wanted, heard), 1):
                         print(console.shown(line), flush=True)  # noqa: T201
                         if number == lines:
@@ -61,6 +61,13 @@ def debug(
             except KeyboardInterrupt:
                 return  # the way to leave it
         console.say(f"{found.id} does not run any more; `ardea describe {found.id}{found.options}` says why")
+
+
+def _tell_stories(control: ControlPort, tasks: Iterable[str]) -> None:
+    """A master that is being started again has none; the sample waits for it."""
+    with contextlib.suppress(Unreachable):
+        for text in story_lines(control.ask("status", stories="yes"), tasks):
+            console.say(text)
 
 
 def _print_stack(found: Handle, task: str, heard: Iterator[LogLine | None]) -> None:

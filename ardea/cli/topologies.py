@@ -24,7 +24,7 @@ def logs(
 ) -> None:
     """Print the logs of a topology that runs, or of one of the last twenty that ran."""
     with scheduler.logs(name) as found:
-        several = selection is None or len(found.names(selection)) > 1
+        several = selection is None or len(found.names(selection)) != 1
         for line in found.lines(selection, follow=follow):
             if line is not None:
                 text = f"{line.label}: {line.text}" if several else line.text

@@ -82,11 +82,12 @@ def _candidates(taken: set[str], *, updates: bool) -> Iterator[Candidate]:
 
 
 def _chosen(candidates: list[Candidate], asked: str | None, sources: Mapping[str, str]) -> Candidate:
-    """``asked``: the name that was given; ``sources``: who has set each option, as click says."""
+    """By the name ``asked``, else by options; ``sources``: how each of them was set, in click's words."""
     typed = {name for name, source in sources.items() if source == "COMMANDLINE"}
+    if asked is not None or not candidates:
+        registry.load(asked or DEFAULT)  # says why, if it cannot be used
     local, *others = candidates
     if asked is not None:
-        registry.load(asked)  # says why, if it cannot be used
         chosen = next(each for each in candidates if each.name == asked)
     elif typed:
         chosen = next((each for each in candidates if each.options.keys() >= typed), local)

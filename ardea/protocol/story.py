@@ -1,4 +1,4 @@
-"""What happened last to one thing: a link, a task, a container, a tuple tree; for errors, and for whoever looks."""
+"""The last events of one thing: a link, a task, a container or a tuple tree.  Errors and verbs print them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ KEPT = 12
 
 
 class Event(NamedTuple):
-    """``at``: seconds on the clock of whoever tells; ``times``: how often it happened in a row, the last time then."""
+    """``at``: seconds on the teller's clock.  ``times``: equal events in a row; ``at`` is that of the last one."""
 
     at: float
     what: str

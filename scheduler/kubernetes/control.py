@@ -14,7 +14,7 @@ from ardea.protocol.wire_pb2 import Ask
 from ardea.scheduler.control import PATIENCE, Status, answered
 from ardea.scheduler.kubernetes import inside, layout, names, objects
 from ardea.scheduler.kubernetes.client import Cluster, Manifest
-from ardea.scheduler.kubernetes.exec import Lines
+from ardea.scheduler.kubernetes.exec import Exec
 from ardea.scheduler.kubernetes.topologies import Found, master_pods
 from ardea.transport import holder
 
@@ -40,7 +40,7 @@ class Port:
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._cluster, self._found, self._clock, self._pause = cluster, found, clock, pause
-        self._program: Lines | None = None
+        self._program: Exec | None = None
         self._numbers = count(1)
 
     def ask(self, verb: str, *, patience: float = PATIENCE, body: bytes = b"", **arguments: str) -> Status:
@@ -69,8 +69,8 @@ class Port:
             self._program.close()
             self._program = None
 
-    def _answer(self, program: Lines, ask: Ask, left: float) -> Status | None:
-        """None: whoever acted when this was asked has not answered."""
+    def _answer(self, program: Exec, ask: Ask, left: float) -> Status | None:
+        """None: the master that acted when this was asked has not answered."""
         root = self._cluster.find("ConfigMap", str(self._found.root["metadata"]["name"]))
         if root is None:
             raise NotFound(f"{self._found.id} is gone")
@@ -96,7 +96,7 @@ class Port:
         except MalformedError:
             return None
 
-    def _start(self) -> Lines:
+    def _start(self) -> Exec:
         """The program, in the pod of a master that runs, whichever that is.
 
         Raises:
@@ -117,7 +117,7 @@ class Port:
             hint=f"`kubectl get pods {where}` shows what they do",
         )
 
-    def _started(self, pod: Manifest) -> Lines:
+    def _started(self, pod: Manifest) -> Exec:
         argv = [*_PROGRAM, str(layout.topology_folder(self._found.id))]
         program = self._cluster.open(pod["metadata"]["name"], TOPOLOGY_MASTER, argv, stdin=True)
         deadline = self._clock() + STARTS_WITHIN

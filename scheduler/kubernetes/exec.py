@@ -5,24 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 from ardea.errors import Unreachable
 
 _CHUNK = 1 << 15
-
-
-class Lines(Protocol):
-    """A command that is spoken to by lines; :class:`Exec` is the real one."""
-
-    def write(self, data: bytes) -> None:
-        """To its stdin."""
-
-    def read_line(self, seconds: float) -> bytes | None:
-        """The next line of its stdout, without the end; None: there is none yet.  Unreachable: it has ended."""
-
-    def close(self) -> None:
-        """Leaves it alone; it sees the end of its stdin.  Can be repeated."""
 
 
 class Exec:

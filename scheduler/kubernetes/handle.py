@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ardea.errors import ClusterError, Unreachable, UsageError
 from ardea.plan.definition import Definition
-from ardea.scheduler.control import ControlPort, Status, Unreadable
+from ardea.scheduler.control import ControlPort
 from ardea.scheduler.kubernetes import layout, names
 from ardea.scheduler.kubernetes.client import Cluster
 from ardea.scheduler.kubernetes.control import Port
@@ -48,7 +48,7 @@ class KubernetesHandle(Handle):
         """See :class:`Handle`; without a master, what its objects say."""
         pods = pods_of(self._cluster, self.id)
         jobs = self._cluster.list("Job", names.of_topology(self.id))
-        status, silence = self._asked()
+        status, silence = self.master_says()
         return Description(
             topology=self.topology,
             status=status,
@@ -111,12 +111,3 @@ class KubernetesHandle(Handle):
             port.close()
             raise
         return PodUpdate(self._cluster, port, wanted)
-
-    def _asked(self) -> tuple[Status | None, str]:
-        if not self.topology.running:
-            return None, ""
-        try:
-            with self.control() as control:
-                return control.ask("status", stories="yes"), ""
-        except (Unreachable, Unreadable) as error:  # its objects can be read even so
-            return None, error.message

@@ -1,7 +1,7 @@
 """``python -m ardea.scheduler.kubernetes.inside FOLDER``: the way from a verb outside to the acting master.
 
 It runs in a master's pod, at the other end of an exec, where the master's port, the token and the callers' key are in
-reach; FOLDER is the topology's.  It knows nothing but how to ask (:class:`Question`), needs little memory and starts
+reach; FOLDER is the topology's.  It knows nothing but how to ask, needs little memory and starts
 fast: the pod's masters have 0.1 CPU and 256 MiB.  It ends with its stdin, or when nobody has asked for a minute.
 """
 
@@ -27,6 +27,7 @@ READY = b"ready"
 """Its first line."""
 IDLE_SECS = 60.0
 KEYS = "keys"
+"""As :data:`ardea.scheduler.keys.FOLDER`, whose module would bring all plans into memory."""
 _MASTER = "master"
 _CHUNK = 1 << 16
 
@@ -50,7 +51,7 @@ def answer(line: bytes) -> tuple[int, list[bytes] | None]:
     """What it says: the question's number, and the frames of the master's answer; None: none has come in time.
 
     Raises:
-        ValueError: the line is something else.
+        ValueError, KeyError, TypeError: the line is something else.
     """
     told = json.loads(line)
     frames = told["frames"]

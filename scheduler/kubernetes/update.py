@@ -208,7 +208,10 @@ class PodUpdate(Update):
         return next_
 
     def _ended(self) -> bool:
-        root = self._cluster.find("ConfigMap", self._root)
+        try:
+            root = self._cluster.find("ConfigMap", self._root)
+        except Unreachable:
+            return False  # the cluster does not say
         if root is None or root["metadata"]["uid"] != self._wanted.root["metadata"]["uid"]:
             return True
         status = objects.status_of(root)

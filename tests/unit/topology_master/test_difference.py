@@ -9,10 +9,11 @@ import pytest
 
 from ardea import Grouping, Topology
 from ardea.errors import Unreachable, UserError
-from ardea.plan.change import UpdateRequest
+from ardea.plan.change import UpdateProgress, UpdateRequest
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_to_bytes
+from ardea.scheduler.control import Status
 from ardea.scheduler.difference import ComponentDifference, difference
 from ardea.scheduler.packing import packing_for
 from ardea.scheduler.update import Change, Refused, Updating, next_of, wanted
@@ -123,6 +124,21 @@ def test_more_tasks_than_there_are_ids_are_refused_before_they_are_packed():
     present = definition(Pair)
     with pytest.raises(UserError, match=r"has 10000000000 tasks, and at most 65535 .*; nothing was changed"):
         updated(present, Pair, {"scaled": 9_999_999_999}, present.config, rebuilt=False)
+
+
+def test_the_plan_is_sent_again_only_to_a_master_that_may_not_have_it():
+    """It may have a megabyte: while the update is under way its status is asked for, and not after a silence."""
+    request = UpdateRequest(id="w", wanted=definition(Pair), base=1, patience=60.0)
+    steps = ["draining", "draining", Unreachable("gone"), "switching", "done"]
+
+    def status(step):
+        update = UpdateProgress("w", step)
+        return Status("pair-1", "RUNNING", "", 1, 2, [], [], 0, [], update, {}, {}, [])
+
+    control = Mock(ask=Mock(side_effect=[step if isinstance(step, Exception) else status(step) for step in steps]))
+    Updating(control, request, Mock(), ended=lambda: False, clock=lambda: 0.0, pause=Mock()).update()
+    assert [call.args[0] for call in control.ask.call_args_list] == ["update", "status", "status", "update", "status"]
+    assert [bool(call.kwargs.get("body")) for call in control.ask.call_args_list] == [True, False, False, True, False]
 
 
 @pytest.mark.parametrize(("final", "told"), [(True, "pair-1 has ended"), (False, "did not answer")])
