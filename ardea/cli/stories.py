@@ -11,9 +11,15 @@ from ardea.scheduler.processes import ProcessRow
 
 
 def stuck(status: Status, processes: Iterable[ProcessRow]) -> list[str]:
-    """The names of what keeps a topology from working, in the order in which people look."""
+    """The names of what keeps a topology from working, in the order in which people look.
+
+    A task that has not reported has no story yet: that of its container is the nearest.
+    """
+    processes = list(processes)
     names = ["update"] if status.update is not None and status.update.running else []
     names += [container_name(number) for number in status.missing_containers] + status.silent_tasks
+    silent = [p.container for p in processes if p.name in status.silent_tasks and p.container is not None]
+    names += map(container_name, silent)
     names += [p.name for p in processes if p.crash_loop or p.state in ("stuck", "silent")]
     return list(dict.fromkeys(names))
 

@@ -110,6 +110,7 @@ def test_who_is_stuck_is_told_with_what_happened_to_it_last():
     stories = {
         "update": [Told(3.0, "u1: draining, waiting for add-0", 2)],
         "container-2": [Told(60.0, "says hello, held by x", 1), Told(58.5, "refused, REPLACED: it stood still", 7)],
+        "container-3": [Told(70.0, "admission 1, life 1 registered at h:1", 1)],
         "add-0": [Told(61.25, "admission 1, life 1 reports ACTIVE", 1)],
         "add-1": [Told(1.0, "admission 1, life 1 reports ACTIVE", 1)],
     }
@@ -119,14 +120,16 @@ def test_who_is_stuck_is_told_with_what_happened_to_it_last():
     silent, sound = (
         ProcessRow(1, f"add-{n}", how, 7, 1, 0, None, "", "") for n, how in enumerate(("silent", "running"))
     )
-    names = stuck(status, [silent, sound])
-    assert names == ["update", "container-2", "sum-0", "add-0"]
+    names = stuck(status, [silent, sound, ProcessRow(3, "sum-0", "running", 8, 1, 0, None, "", "")])
+    assert names == ["update", "container-2", "sum-0", "container-3", "add-0"]
     assert list(story_lines(status, names)) == [
         "story of update:",
         "  3.0 s ago: u1: draining, waiting for add-0 (2 times)",
         "story of container-2:",
         "  60.0 s ago: says hello, held by x",
         "  58.5 s ago: refused, REPLACED: it stood still (7 times)",
+        "story of container-3:",
+        "  70.0 s ago: admission 1, life 1 registered at h:1",
         "story of add-0:",
         "  61.2 s ago: admission 1, life 1 reports ACTIVE",
     ]
