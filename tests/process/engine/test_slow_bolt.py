@@ -10,7 +10,7 @@ from tests.process.engine.running import Running, size
 
 pytestmark = [pytest.mark.cluster, pytest.mark.alone]
 
-SECONDS = size(45, 600, whole=90)
+SECONDS = size(36, 600, whole=90)
 WARM = min(SECONDS / 3, 60)
 PACE = 500
 """Rows a second that the spout of the branch emits which is not slow."""

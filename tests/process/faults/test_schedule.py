@@ -11,7 +11,7 @@ from tests.process.engine.running import size
 from tests.process.faults.counted import QUIET, Counted
 from tests.process.waiting import alive
 
-pytestmark = [pytest.mark.cluster, pytest.mark.alone]
+pytestmark = [pytest.mark.cluster]
 
 SEED = 30
 FAULTS = size(20, 200, whole=40)

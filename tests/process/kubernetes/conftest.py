@@ -73,9 +73,12 @@ def other_space(image: list[str], servers: str) -> Iterator[str]:
         yield name
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def topology(image: list[str], image_name: str, servers: str) -> Iterator[Counted]:
-    """One under load, for all tests that leave it whole; after the last of them nothing that it has read is missing."""
+    """One under load, for all tests of a file; after the last of them nothing that it has read is missing.
+
+    Not for the session: it would take a core from whatever else its worker runs later.
+    """
     with _space(image, servers) as name, counted(name, image_name) as running:
         yield running
         running.finish()

@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any
 
 from tests.process.engine.running import size
-from tests.process.kubernetes.releases import CommandError, kubectl, read
+from tests.process.kubernetes.releases import CommandError, evict, kubectl, read
 from tests.process.waiting import eventually
 
 HERE = Path(__file__).parent
@@ -79,6 +79,17 @@ def pod_of(space: str, container: int) -> dict[str, Any]:
     return max(found, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
 
 
+def replaced(space: str, container: int, *, evicted: bool) -> float:
+    """When its pod was told to end (``time.monotonic()``); another one is there."""
+    gone, since = pod_of(space, container)["metadata"], time.monotonic()
+    if evicted:
+        evict(space, gone["name"])
+    else:
+        kubectl("delete", "pod", gone["name"], f"--namespace={space}", "--wait=false")
+    eventually(lambda: pod_of(space, container)["metadata"]["uid"] != gone["uid"], WHOLE_WITHIN, "another pod is there")
+    return since
+
+
 def signal_process(space: str, pod: str, container: str, number: str = "KILL") -> None:
     """To the process that PID 1 supervises."""
     kubectl("exec", pod, f"--namespace={space}", "-c", container, "--", "python", "-P", "-c", _SIGNAL, number)
@@ -106,7 +117,7 @@ class Counted:
     def works(self, seconds: float = WHOLE_WITHIN) -> None:
         """New numbers arrive, and every task has reported."""
         before = self.seen()
-        eventually(lambda: self.seen() > before + 500, seconds, lambda: f"new numbers arrive: {self.trouble()}")
+        eventually(lambda: self.seen() > before + 100, seconds, lambda: f"new numbers arrive: {self.trouble()}")
 
     def whole(self, since: float | None = None) -> None:
         """Pods are ready, containers have registered, tasks have reported, numbers arrive: WHOLE_WITHIN of ``since``.

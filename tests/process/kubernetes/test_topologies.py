@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
 
 from ardea.scheduler.kubernetes import layout
 from tests.process.engine.running import size
-from tests.process.kubernetes.releases import RELEASE, ROOT, evict, kubectl, needs_cluster, objects, read
+from tests.process.kubernetes.releases import RELEASE, ROOT, kubectl, needs_cluster, objects, read
 from tests.process.kubernetes.running import (
     ROUNDS,
     TOPOLOGIES,
-    WHOLE_WITHIN,
     ardea,
     counted,
     described,
     life,
     pod_of,
     pods,
+    replaced,
     signal_process,
 )
 from tests.process.waiting import eventually
@@ -123,38 +122,6 @@ def test_a_python_that_differs_is_refused_before_anything_runs(space, tmp_path):
     ardea("kill", "Counted", space=space)
 
 
-def test_the_verbs_work_with_only_a_kubeconfig(topology):
-    space = topology.space
-    assert described("Counted", space)["status"]["tasks"]["numbers-0"]["state"] == "ACTIVE"
-    assert "Counted" in ardea("list", space=space).stdout
-    assert "numbers-0" in ardea("top", "Counted", "--once", space=space).stdout
-    assert "granted" in ardea("doctor", space=space).stdout
-    ardea("deactivate", "Counted", space=space)
-    eventually(lambda: described("Counted", space)["state"] == "PAUSED", 30, "it is paused")
-    ardea("activate", "Counted", space=space)
-    assert "heron_instance" in ardea("debug", "Counted", "middle-0", "--stack", space=space).stdout
-    assert ardea("debug", "Counted", "middle", "--lines", "2", space=space).stdout.count("middle-") == 2
-    lives = {task: life(space, task) for task in ("middle:0", "middle:1")}
-    ardea("restart", "Counted", "--container", "1", space=space)
-    topology.whole()
-    assert ardea("logs", "Counted", "numbers:0", space=space).stdout
-    assert {task: life(space, task) for task in lives} != lives
-
-
-@pytest.mark.thorough
-@pytest.mark.soak
-def test_kill_9_inside_an_instance_loses_nothing(topology):
-    space = topology.space
-    for component in size(("middle",), ("middle", "written", "numbers")) * ROUNDS:
-        task, called = f"{component}:0", f"{component}-0"
-        former = life(space, task)
-        pod = next(p for p in pods(space) if called in json.dumps(p["spec"]["containers"]))
-        since = time.monotonic()
-        signal_process(space, pod["metadata"]["name"], called)
-        eventually(lambda t=task, f=former: life(space, t) > f, WHOLE_WITHIN, f"{task} was started again")
-        topology.whole(since)
-
-
 @pytest.mark.thorough
 @pytest.mark.soak
 def test_a_task_that_takes_too_much_memory_dies_alone(space, image_name):
@@ -165,14 +132,6 @@ def test_a_task_that_takes_too_much_memory_dies_alone(space, image_name):
         others = {row["name"]: row["restarts"] for row in described("Counted", space)["processes"]}
         assert [name for name, count in others.items() if count and not name.startswith("greedy")] == []
         topology.finish()
-
-
-@pytest.mark.soak
-def test_a_pod_lost_again_and_again_is_whole_each_time(topology, servers):
-    for number in range(size(2, 10, whole=4)):
-        topology.whole(replaced(topology.space, 2, evicted=number % 2 == 1))
-    for _ in range(ROUNDS):
-        lose_zookeeper(servers, topology)
 
 
 @pytest.mark.thorough
@@ -186,44 +145,3 @@ def test_a_pod_that_is_ended_is_emptied_first(space, image_name):
             topology.whole(replaced(space, without, evicted=number % 2 == 1))
         assert topology.ask("again") == "0"
         topology.finish()
-
-
-def replaced(space, container, *, evicted):
-    """When its pod was told to end (``time.monotonic()``); another one is there."""
-    gone, since = pod_of(space, container)["metadata"], time.monotonic()
-    if evicted:
-        evict(space, gone["name"])
-    else:
-        kubectl("delete", "pod", gone["name"], f"--namespace={space}", "--wait=false")
-    eventually(lambda: pod_of(space, container)["metadata"]["uid"] != gone["uid"], WHOLE_WITHIN, "another pod is there")
-    return since
-
-
-def lose_zookeeper(servers, topology):
-    """Its only pod: nobody reaches the state until there is another."""
-    where = f"--namespace={servers.split('.')[1]}"
-    first = uid_of(ZOOKEEPER, where)
-    since = time.monotonic()
-    kubectl("delete", "pod", ZOOKEEPER, where)
-    topology.works()
-    eventually(lambda: uid_of(ZOOKEEPER, where) not in (first, None), 60, "another pod is there")
-    kubectl("wait", f"pod/{ZOOKEEPER}", "--for=condition=Ready", "--timeout=120s", where)
-    topology.whole(since)
-
-
-def uid_of(pod, where):
-    found = read("pods", where, f"--field-selector=metadata.name={pod}")["items"]
-    return found[0]["metadata"]["uid"] if found else None
-
-
-@pytest.mark.thorough
-def test_a_standby_takes_over(topology):
-    space = topology.space
-    term = described("Counted", space)["status"]["term"]
-    for pod in pods(space, "app.kubernetes.io/component=master")[:1]:
-        kubectl("delete", "pod", pod["metadata"]["name"], f"--namespace={space}", "--wait=false")
-    topology.works()
-    for pod in pods(space, "app.kubernetes.io/component=master")[:1]:
-        signal_process(space, pod["metadata"]["name"], "topology-master")
-    topology.whole()
-    assert described("Counted", space)["status"]["term"] > term

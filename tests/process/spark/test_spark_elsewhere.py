@@ -11,7 +11,7 @@ from ardea.spark.index import IndexReader
 from tests.process.spark.standalone import cluster
 from tests.process.spark.test_spark_jobs import ALL, LONG, arrived, fails, running
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.thorough, pytest.mark.cluster, pytest.mark.timeout(240)]
 
 ELSEWHERE = str(Path(__file__).parent / "topologies" / "elsewhere.py")
 EAGER = {
@@ -60,7 +60,6 @@ def test_served_files_outlive_the_death_of_the_driver_and_of_a_spout_task(tmp_pa
         assert left_behind(topology) == []
 
 
-@pytest.mark.thorough
 def test_files_in_a_file_system_of_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setenv("ARDEA_TEST_STORAGE", f"file://{tmp_path}/storage")
     (tmp_path / "gate").touch()
@@ -71,7 +70,6 @@ def test_files_in_a_file_system_of_pyarrow(tmp_path, monkeypatch):
     assert [path for path in (tmp_path / "storage").rglob("*") if path.is_file()] == []
 
 
-@pytest.mark.thorough
 def test_two_attempts_of_a_task_on_a_standalone_cluster(tmp_path):
     """Spark runs elsewhere, so that files are served.  One task is repeated as its worker was killed, one is slow, and
     speculation runs it twice at the same time: one attempt's rows are read, and nothing of the other."""
@@ -91,7 +89,6 @@ def test_two_attempts_of_a_task_on_a_standalone_cluster(tmp_path):
         assert left_behind(topology) == []
 
 
-@pytest.mark.thorough
 def test_a_killed_worker_of_a_local_master_fails_the_topology(tmp_path):
     """There Spark does not repeat a task."""
     settings = {"spark_test_scar": str(tmp_path / "scar"), "spark_master": "local[2]"}

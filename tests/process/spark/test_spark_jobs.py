@@ -152,7 +152,7 @@ def test_a_driver_that_dies_leaves_a_run_that_cannot_go_on(tmp_path):
         assert "died after it had published 2 partitions: another run may give other rows" in fails(topology)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["Deterministic", "AllOrNothing"])
 def test_another_run_takes_over_where_the_author_allows_it(tmp_path, name):
     with running(name, tmp_path, spark_test_gate=str(tmp_path / "gate")) as topology:
@@ -166,7 +166,7 @@ def test_another_run_takes_over_where_the_author_allows_it(tmp_path, name):
         assert totals.acked == len(ALL)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["Gated", "Deterministic", "AllOrNothing"])
 def test_a_driver_that_dies_before_it_has_published_begins_anew(tmp_path, name):
     with running(name, tmp_path, spark_test_gate=str(tmp_path / "gate"), spark_test_closed="yes") as topology:

@@ -81,7 +81,7 @@ class Written(Bolt):
 
     def process(self, tup):
         self.collector.ask(f"number {tup[0]}")
-        time.sleep(0.003)
+        time.sleep(0.01)
 
 
 class Counted(Topology):

@@ -20,7 +20,7 @@ class Greedy(Bolt):
 
     def process(self, tup):
         self.seen += 1
-        if self.dies and self.seen > 1000:
+        if self.dies and self.seen > 300:
             self.hoard = [os.urandom(16 << 20) for _ in range(100)]
         self.emit(list(tup.values))
 

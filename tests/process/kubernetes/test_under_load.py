@@ -1,19 +1,30 @@
-"""`ardea update` on a real cluster, under load: nothing is lost, and only the pods that have to change are replaced."""
+"""One topology under load on a real cluster: verbs, lost processes and pods, updates; in the end nothing is missing."""
 
 from __future__ import annotations
 
 import json
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.process.kubernetes.releases import needs_cluster, read
-from tests.process.kubernetes.running import COUNTED, ardea, described, pods, signal_process
+from tests.process.engine.running import size
+from tests.process.kubernetes.releases import RELEASE, kubectl, needs_cluster, read
+from tests.process.kubernetes.running import (
+    COUNTED,
+    ROUNDS,
+    WHOLE_WITHIN,
+    ardea,
+    described,
+    life,
+    pods,
+    replaced,
+    signal_process,
+)
 from tests.process.waiting import eventually
 
-pytestmark = [needs_cluster, pytest.mark.timeout(600)]
-
-
+pytestmark = [needs_cluster, pytest.mark.timeout(size(600, 7200))]
+ZOOKEEPER = f"{RELEASE}-zookeeper-0"
 RACE = ("middle:3", "middle:4")
 """What two people want at the same moment."""
 
@@ -50,6 +61,76 @@ def kept(space, kind, role):
 
 def update(space, *arguments, code=0):
     return ardea("update", "Counted", *arguments, space=space, code=code)
+
+
+def test_the_verbs_work_with_only_a_kubeconfig(topology):
+    space = topology.space
+    assert described("Counted", space)["status"]["tasks"]["numbers-0"]["state"] == "ACTIVE"
+    assert "Counted" in ardea("list", space=space).stdout
+    assert "numbers-0" in ardea("top", "Counted", "--once", space=space).stdout
+    assert "granted" in ardea("doctor", space=space).stdout
+    ardea("deactivate", "Counted", space=space)
+    eventually(lambda: described("Counted", space)["state"] == "PAUSED", 30, "it is paused")
+    ardea("activate", "Counted", space=space)
+    assert "heron_instance" in ardea("debug", "Counted", "middle-0", "--stack", space=space).stdout
+    assert ardea("debug", "Counted", "middle", "--lines", "2", space=space).stdout.count("middle-") == 2
+    lives = {task: life(space, task) for task in ("middle:0", "middle:1")}
+    ardea("restart", "Counted", "--container", "1", space=space)
+    topology.whole()
+    assert ardea("logs", "Counted", "numbers:0", space=space).stdout
+    assert {task: life(space, task) for task in lives} != lives
+
+
+@pytest.mark.thorough
+@pytest.mark.soak
+def test_kill_9_inside_an_instance_loses_nothing(topology):
+    space = topology.space
+    for component in size(("middle",), ("middle", "written", "numbers")) * ROUNDS:
+        task, called = f"{component}:0", f"{component}-0"
+        former = life(space, task)
+        pod = next(p for p in pods(space) if called in json.dumps(p["spec"]["containers"]))
+        since = time.monotonic()
+        signal_process(space, pod["metadata"]["name"], called)
+        eventually(lambda t=task, f=former: life(space, t) > f, WHOLE_WITHIN, f"{task} was started again")
+        topology.whole(since)
+
+
+@pytest.mark.soak
+def test_a_pod_lost_again_and_again_is_whole_each_time(topology, servers):
+    for number in range(size(2, 10, whole=4)):
+        topology.whole(replaced(topology.space, 2, evicted=number % 2 == 1))
+    for _ in range(ROUNDS):
+        lose_zookeeper(servers, topology)
+
+
+def lose_zookeeper(servers, topology):
+    """Its only pod: nobody reaches the state until there is another."""
+    where = f"--namespace={servers.split('.')[1]}"
+    first = uid_of(ZOOKEEPER, where)
+    since = time.monotonic()
+    kubectl("delete", "pod", ZOOKEEPER, where)
+    topology.works()
+    eventually(lambda: uid_of(ZOOKEEPER, where) not in (first, None), 60, "another pod is there")
+    kubectl("wait", f"pod/{ZOOKEEPER}", "--for=condition=Ready", "--timeout=120s", where)
+    topology.whole(since)
+
+
+def uid_of(pod, where):
+    found = read("pods", where, f"--field-selector=metadata.name={pod}")["items"]
+    return found[0]["metadata"]["uid"] if found else None
+
+
+@pytest.mark.thorough
+def test_a_standby_takes_over(topology):
+    space = topology.space
+    term = described("Counted", space)["status"]["term"]
+    for pod in pods(space, "app.kubernetes.io/component=master")[:1]:
+        kubectl("delete", "pod", pod["metadata"]["name"], f"--namespace={space}", "--wait=false")
+    topology.works()
+    for pod in pods(space, "app.kubernetes.io/component=master")[:1]:
+        signal_process(space, pod["metadata"]["name"], "topology-master")
+    topology.whole()
+    assert described("Counted", space)["status"]["term"] > term
 
 
 def test_more_tasks_fewer_tasks_and_a_new_version(topology, tmp_path):
