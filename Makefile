@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 PHASE := @scripts/phase.sh
 PYTEST := $(BIN)/python -m pytest --durations=25
-AT_A_TIME := 3# tests of real processes: most of their time they wait
+AT_A_TIME := 4# tests of real processes: most of their time they wait
 SERVERS ?= /dev/null# a shell script that waits for servers of the tests, and exports where they are
 
 .PHONY: help run test test-all check format style types layers generated unit servers processes soak bench proto image clean

@@ -8,7 +8,7 @@ from tests.process.engine.running import Running
 
 pytestmark = pytest.mark.cluster
 
-TIMEOUT = 4.0
+TIMEOUT = 8.0
 
 
 @pytest.fixture(scope="module")
