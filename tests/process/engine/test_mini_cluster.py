@@ -8,7 +8,7 @@ from tests.process.engine.running import Running
 
 pytestmark = pytest.mark.cluster
 
-TIMEOUT = 8.0
+TIMEOUT = 6.0
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_what_is_not_acked_times_out_exactly_once_a_time(ended, left):
 
 
 def test_what_is_held_does_not_time_out_while_its_timeout_is_reset(left):
-    """The first is held for six seconds of four, and acked with the fifth; the second is neither."""
+    """The first is held for half as long again as its timeout, and acked with the fifth; the second is neither."""
     [verdicts] = left("slowly")
     assert sorted(verdicts) == [["ack", 1], ["ack", 3], ["ack", 4], ["ack", 5], ["fail", 2]]
 

@@ -10,7 +10,7 @@ from leaving import LeavingBolt, LeavingSpout
 
 from ardea import CountMetric, CustomStreamGrouping, GlobalStreamId, Grouping, Stream, TaskHook, Topology
 
-TIMEOUT, GAP = 8.0, 1.5
+TIMEOUT, GAP = 6.0, 2.25
 
 
 class Fixed(LeavingSpout):
