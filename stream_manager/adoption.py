@@ -23,14 +23,9 @@ Early = tuple[Link, Header, Sequence[bytes]]
 
 @dataclass(slots=True)
 class Epochs:
-    """Which batches fit the present plan; ``early`` are those that wait for the next one, in order.
-
-    ``told``: container -> the incarnations of tasks that its manager has named, be they of its container in the
-    present plan or only in the next.
-    """
+    """Which batches fit the present plan; ``early`` are those that wait for the next one, in order."""
 
     early: list[Early] = field(default_factory=list)
-    told: dict[int, dict[int, int]] = field(default_factory=dict)
     _changed: dict[str, int] = field(default_factory=dict)
 
     def adopted(self, former: PhysicalPlan | None, plan: PhysicalPlan, *, rebuilt: bool) -> None:
@@ -46,15 +41,6 @@ class Epochs:
         if target is None:
             return True
         return header.kind != MARKER and header.epoch < self._changed.get(target.component, 0)
-
-    def lives(self, plan: PhysicalPlan) -> dict[int, int]:
-        """What was told of tasks by the managers that the plan gives them to."""
-        return {
-            task: life
-            for container, lives in self.told.items()
-            for task, life in lives.items()
-            if task in plan.tasks and plan.tasks[task].container == container
-        }
 
 
 def check_plan(message: Plan) -> None:

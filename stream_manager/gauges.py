@@ -15,10 +15,10 @@ class Gauges:
 
     def read(self, manager: StreamManager, now: float) -> None:
         """Takes over what changed."""
-        registry = self._registry
+        registry, members, channels = self._registry, manager.members, manager.rows.channels
         links = {
-            **{f"manager-{n}": link for n, link in manager.peers.items()},
-            **{link.name: link for link in manager.instances.values()},
+            **{f"manager-{n}": link for n, link in members.peers.items()},
+            **{link.name: link for link in members.instances.values()},
         }
         for peer, link in links.items():
             numbers = link.statistics
@@ -30,21 +30,20 @@ class Gauges:
                 registry.counter("ardea_stmgr_frames_total", direction=direction, peer=peer).value = count
             registry.counter("ardea_stmgr_resends_total", peer=peer).value = numbers.resent
             registry.counter("ardea_stmgr_reconnects_total", peer=peer).value = numbers.reconnects
-        up = sum(link.up for link in manager.peers.values())
+        up = sum(link.up for link in members.peers.values())
         registry.gauge("ardea_stmgr_links", state="up").value = up
-        registry.gauge("ardea_stmgr_links", state="down").value = len(manager.peers) - up
+        registry.gauge("ardea_stmgr_links", state="down").value = len(members.peers) - up
         registry.gauge("ardea_stmgr_connections", peer_kind="instance").value = sum(
-            link.up for link in manager.instances.values()
+            link.up for link in members.instances.values()
         )
         registry.gauge("ardea_stmgr_connections", peer_kind="manager").value = up
         registry.counter("ardea_stmgr_tuples_dropped_total", reason="stale").value = manager.statistics.dropped_stale
-        dropped = manager.statistics.dropped_acks + sum(outbox.dropped for outbox in manager.outboxes.values())
-        registry.counter("ardea_stmgr_acks_dropped_total").value = dropped
-        for gone in self._destinations - manager.channels.keys():
+        registry.counter("ardea_stmgr_acks_dropped_total").value = members.dropped_acks
+        for gone in self._destinations - channels.keys():
             registry.remove_gauge("ardea_stmgr_held_bytes", destination=gone)
             registry.remove_gauge("ardea_stmgr_credit_bytes", destination=gone)
-        self._destinations = frozenset(manager.channels)
-        for task, channel in manager.channels.items():
+        self._destinations = frozenset(channels)
+        for task, channel in channels.items():
             registry.gauge("ardea_stmgr_held_bytes", destination=task).value = channel.held_bytes
             registry.gauge("ardea_stmgr_credit_bytes", destination=task).value = channel.room_bytes
         batches = registry.histogram("ardea_stmgr_batch_tuples")
@@ -54,12 +53,12 @@ class Gauges:
 
     def _pressure(self, manager: StreamManager, now: float) -> None:
         registry = self._registry
-        consumers = manager.consumers.values()
+        consumers = manager.inputs.consumers.values()
         registry.gauge("ardea_stmgr_backpressure_active").value = int(any(c.pausing for c in consumers))
         registry.counter("ardea_stmgr_backpressure_events_total").value = sum(c.pauses for c in consumers)
         for consumer in consumers:
             if consumer.pauses:
-                name = manager.instances[consumer.task].name
+                name = manager.members.instances[consumer.task].name
                 counter = registry.counter("ardea_stmgr_backpressure_seconds_total", initiator=name)
                 counter.value = consumer.seconds_paused(now)
 

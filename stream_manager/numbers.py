@@ -29,13 +29,9 @@ SIZES = 18
 
 @dataclass(slots=True)
 class ManagerStatistics:
-    """Counters only grow.  ``sizes[k]``: batches of at most 2**k rows, and more than half of that.
-
-    ``dropped_acks``: of links that are gone.
-    """
+    """Counters only grow.  ``sizes[k]``: batches of at most 2**k rows, and more than half of that."""
 
     dropped_stale: int = 0
-    dropped_acks: int = 0
     malformed: int = 0  # messages
     rows: int = 0
     sizes: list[int] = field(default_factory=lambda: [0] * SIZES)

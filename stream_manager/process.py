@@ -186,14 +186,14 @@ class StreamManagerProcess:
     def heard(self, link: Link, header: Header, source: bytes) -> None:
         """An instance is answered where it called from."""
         manager = self.shell.manager
-        if manager is not None and manager.instances.get(link.key) is link:
+        if manager is not None and manager.members.instances.get(link.key) is link:
             self._callers.hears(link.key, header.sender, source)
 
     def transmit(self, link: Link, lane: Lane, message: Message) -> None:
         """To an instance or another manager."""
         manager = self.shell.manager
         assert manager is not None
-        if manager.instances.get(link.key) is link:
+        if manager.members.instances.get(link.key) is link:
             self._instances[lane].send(self._callers.name(link.key, link.peer), message)
         else:
             self._peers_out[link.key, lane].send(message)

@@ -135,7 +135,8 @@ class Shell:
     def _received(
         self, manager: StreamManager, number: int, source: bytes, lane: Lane, frames: Sequence[bytes], *, peers: bool
     ) -> None:
-        link = (manager.peers if peers else manager.instances).get(number)
+        members = manager.members
+        link = (members.peers if peers else members.instances).get(number)
         if link is None:
             return
         try:
@@ -159,7 +160,7 @@ class Shell:
         for source, (number, peers, frames) in early.items():
             self._received(manager, number, source, Lane.CONTROL, frames, peers=peers)
         self.registrar.planned(plan.epoch, manager.greeting.digest)
-        self._outside.leave(manager.peers)
+        self._outside.leave(manager.members.peers)
 
     # --- time -------------------------------------------------------------------------------------------------
 

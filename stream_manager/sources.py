@@ -1,11 +1,13 @@
-"""A local task's output as it passes through: what was passed on, how fast, and the credit that follows from it."""
+"""The output of local tasks as it passes through: what was passed on, how fast, and the credit that follows from it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ardea.protocol.flow import Window
-from ardea.protocol.wire_pb2 import Credit
+from ardea.protocol.wire_pb2 import CREDITS, Credit, Header
+from ardea.stream_manager.members import Members
 
 
 @dataclass(slots=True)
@@ -52,3 +54,53 @@ class Source:
             window_rows=self.window.rows,
             window_bytes=self.window.bytes,
         )
+
+
+class Outputs:
+    """The output of all local tasks; at the end of a round, each hears of what has gone on."""
+
+    def __init__(self, members: Members) -> None:
+        self.sources: dict[int, Source] = {}
+        self._members = members
+        self._due: set[int] = set()
+
+    def planned(self, task: int, limit_bytes: int, horizon: float) -> None:
+        """A local task, and how much of its output may wait here: bytes, and seconds of work."""
+        source = self.sources.setdefault(task, Source(Window(limit_bytes, horizon)))
+        source.window.limit_bytes, source.window.horizon = limit_bytes, horizon
+
+    def restart(self, task: int) -> None:
+        """A new life of the task has emitted nothing yet."""
+        window = self.sources[task].window
+        self.sources[task] = Source(Window(window.limit_bytes, window.horizon))
+
+    def left(self, task: int) -> None:
+        """A task is of this container no longer."""
+        self.sources.pop(task, None)
+        self._due.discard(task)
+
+    def passed(self, task: int, rows: int, size: int, now: float, *, waited: bool = False) -> None:
+        """A task's batch of ``size`` bytes went on: that is what its own credit counts."""
+        if self.sources[task].passed(rows, size, now, waited=waited):
+            self._due.add(task)
+
+    def let_go(self, header: Header, frames: Sequence[bytes], now: float) -> None:
+        """A batch waits no longer; a former life's output pays nobody's credit."""
+        if header.source in self.sources and header.source_life == self._members.lives.get(header.source):
+            self.passed(header.source, header.rows, sum(map(len, frames)), now, waited=True)
+
+    def flush(self) -> None:
+        """Tells those that should hear of it."""
+        for task in self._due:
+            self._tell(task)
+        self._due.clear()
+
+    def beat(self) -> None:
+        """Tells all, so that a word that was lost heals."""
+        for task in self.sources:
+            self._tell(task)
+
+    def _tell(self, task: int) -> None:
+        link = self._members.instances[task]
+        credit = self.sources[task].credit(task, link.peer)
+        self._members.outboxes[link].newest("credit", Header(kind=CREDITS, credits=[credit]))

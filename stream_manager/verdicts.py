@@ -69,8 +69,8 @@ class Verdicts:
         return settings.message_timeout if settings.message_timeouts else math.inf
 
     def local(self, plan: PhysicalPlan, task: TaskPlan, link: Link) -> None:
-        """A task of this container; only spouts get a ledger."""
-        if plan.logical[task.component].kind == "spout":
+        """A task of this container; only spouts get a ledger, which they keep."""
+        if task.task not in self._judges and plan.logical[task.component].kind == "spout":
             self._judges[task.task] = Judge(task.task, task.component, self._timeout(task.component), link)
 
     def judges(self, task: int) -> bool:

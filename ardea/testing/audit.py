@@ -142,13 +142,13 @@ class Audit:
     def manager(self, who: str, manager: StreamManager) -> None:
         """After a round of a stream manager."""
         held = 0
-        for task, channel in manager.channels.items():
+        for task, channel in manager.rows.channels.items():
             self._channel(who, task, channel)
             held += channel.held_bytes
-        room = sum(source.window.limit_bytes + 2 * self._largest for source in manager.sources.values())
+        room = sum(source.window.limit_bytes + 2 * self._largest for source in manager.outputs.sources.values())
         if held > room:
             raise InvariantError(f"{who} holds {held:,} bytes of its instances' output; their credit is {room:,}")
-        for link in (*manager.instances.values(), *manager.peers.values()):
+        for link in (*manager.members.instances.values(), *manager.members.peers.values()):
             self._link(who, link)
 
     @staticmethod

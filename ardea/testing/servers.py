@@ -157,11 +157,11 @@ class SimulatedManager:
 
     def transmit(self, link: Link, lane: Lane, message: Message) -> None:
         """To an instance or another manager."""
-        manager = self.shell.manager
-        assert manager is not None
-        local = manager.instances.get(link.key) is link
-        target = manager.plan.tasks[link.key].name if local else manager_name(link.key)
-        holder = self.holder if local else manager.addresses[link.key].host
+        assert self.shell.manager is not None
+        members = self.shell.manager.members
+        local = members.instances.get(link.key) is link
+        target = members.plan.tasks[link.key].name if local else manager_name(link.key)
+        holder = self.holder if local else members.addresses[link.key].host
         self.world.post(self, target, holder, lane, message)
 
     def reach(self, plan: Plan) -> None:

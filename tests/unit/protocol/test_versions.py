@@ -100,7 +100,7 @@ def test_a_task_has_nothing_to_do_with_a_manager_of_another_protocol(gateway, nu
 @pytest.mark.parametrize("number", OTHERS)
 @pytest.mark.parametrize("peer", ["instances", "peers"])
 def test_a_manager_refuses_tasks_and_managers_of_another_protocol(manager, sent, peer, number):
-    key, link = next(iter(getattr(manager, peer).items()))
+    key, link = next(iter(getattr(manager.members, peer).items()))
     task = {"task": key} if peer == "instances" else {"container": key}
     hello = Hello(protocol=number, topology="pair-1", digest=PLAN.digest(), epoch=1, build=1, **task)
     link.meet(2)  # its former life was of this version
@@ -115,7 +115,7 @@ def test_a_manager_refuses_tasks_and_managers_of_another_protocol(manager, sent,
 
 
 def test_who_speaks_the_same_protocol_is_met(manager, sent):
-    for key, link in manager.peers.items():
+    for key, link in manager.members.peers.items():
         hello = Hello(protocol=PROTOCOL, topology="pair-1", digest=PLAN.digest(), epoch=1, build=1, container=key)
         manager.received(link, Lane.CONTROL, Header(kind=HELLO, sender=3), [hello.SerializeToString()], 0.0)
         assert link.peer == 3
@@ -123,26 +123,26 @@ def test_who_speaks_the_same_protocol_is_met(manager, sent):
 
 
 def test_a_manager_that_is_refused_for_its_version_ends_definitely(manager):
-    (link,) = manager.peers.values()
+    (link,) = manager.members.peers.values()
     body = Refusal(code="OTHER_VERSION", message="one speaks 3, one 2", definite=True).SerializeToString()
-    former = Header(kind=REFUSED, sender=3, receiver=manager.me - 1)
+    former = Header(kind=REFUSED, sender=3, receiver=manager.members.me - 1)
     manager.received(link, Lane.CONTROL, former, [body], 0.0)  # this container's former life was refused
     with pytest.raises(OtherVersion, match="manager 2 refuses this manager: one speaks 3, one 2") as refusal:
-        manager.received(link, Lane.CONTROL, Header(kind=REFUSED, sender=3, receiver=manager.me), [body], 0.0)
+        manager.received(link, Lane.CONTROL, Header(kind=REFUSED, sender=3, receiver=manager.members.me), [body], 0.0)
     assert refusal.value.exit_code is ExitCode.PERMANENT
 
 
 def test_a_manager_of_another_plan_is_waited_for(manager):
     """One of the two is about to get the other's."""
-    (link,) = manager.peers.values()
+    (link,) = manager.members.peers.values()
     body = Refusal(code="WRONG_TOPOLOGY", message="another plan", definite=True).SerializeToString()
     manager.received(link, Lane.CONTROL, Header(kind=REFUSED, sender=3), [body], 0.0)
 
 
 def test_no_task_ends_its_manager(manager):
-    link = manager.instances[1]
+    link = manager.members.instances[1]
     body = Refusal(code="OTHER_VERSION", message="one speaks 3, one 2", definite=True).SerializeToString()
-    manager.received(link, Lane.CONTROL, Header(kind=REFUSED, sender=3, receiver=manager.me), [body], 0.0)
+    manager.received(link, Lane.CONTROL, Header(kind=REFUSED, sender=3, receiver=manager.members.me), [body], 0.0)
 
 
 def test_what_a_refusal_means_to_who_is_refused():

@@ -265,10 +265,10 @@ class Manager(ManagerEnd):
     def __init__(self, task: int = 0) -> None:
         super().__init__()
         self.tasks = {t.task: t.name for t in PHYSICAL.tasks_in(1)}
-        for number, link in self.manager.instances.items():
+        for number, link in self.manager.members.instances.items():
             self.link = link
             self._meets(Hello(protocol=PROTOCOL, topology="words", task=number, epoch=1, build=1), 1)
-        self.link = self.manager.peers[2]
+        self.link = self.manager.members.peers[2]
         lives = {t.task: 1 << 32 | 1 for t in PHYSICAL.tasks_in(2)}
         self._meets(
             Hello(
@@ -277,15 +277,15 @@ class Manager(ManagerEnd):
             1 << 32 | 1,
         )
         if task:
-            self.link = self.manager.instances[task]
+            self.link = self.manager.members.instances[task]
 
     def _meets(self, hello: Hello, life: int) -> None:
-        header = Header(kind=HELLO, sender=life, receiver=self.manager.me)
+        header = Header(kind=HELLO, sender=life, receiver=self.manager.members.me)
         self.hear(Lane.CONTROL, header, [hello.SerializeToString()])
         assert self.link.peer == life
 
     def hear(self, lane: Lane, header: Header, frames: list[bytes]) -> None:
-        peers = self.link in self.manager.peers.values()
+        peers = self.link in self.manager.members.peers.values()
         self.shell.received(self.link.key, b"it", lane, [header.SerializeToString(), *frames], self.now, peers=peers)
 
 

@@ -53,14 +53,14 @@ class Manager:
         self.local = {i.component: i.task for c in places.containers if c.number == 1 for i in c.instances}
         for task in self.local.values():
             self.meets(
-                self.manager.instances[task],
+                self.manager.members.instances[task],
                 1,
                 Hello(protocol=PROTOCOL, topology="pair-1", task=task, epoch=1, build=1),
             )
         peer = Hello(
             protocol=PROTOCOL, topology="pair-1", digest=self.first.shape.digest, container=2, epoch=1, build=1
         )
-        self.meets(self.manager.peers[2], 1 << 32 | 1, peer)
+        self.meets(self.manager.members.peers[2], 1 << 32 | 1, peer)
         self.sent.clear()
 
     def _sent(self, link, lane, message):
@@ -81,7 +81,7 @@ class Manager:
             self.manager.received(link, lane, Header.FromString(header), frames, 0.0)
 
         end = self.ends[link] = Link(0, "other end", life, arrived)
-        end.meet(self.manager.me)
+        end.meet(self.manager.members.me)
         end.signal(Header(kind=HELLO), [hello.SerializeToString()])
 
     def batch(self, component, epoch):
@@ -89,9 +89,9 @@ class Manager:
         task = self.local[component]
         ids = [np.asarray(make_roots(self.local["rows"], np.array([0]), np.array([1]))), np.array([7], np.uint64)]
         header = Header(kind=ROWS, source=99, target=task, rows=1, ids=ONE, epoch=epoch, container=2)
-        header.container_life, header.target_life = 1 << 32 | 1, self.manager.lives[task]
+        header.container_life, header.target_life = 1 << 32 | 1, self.manager.members.lives[task]
         frames = [b"row", *(column.tobytes() for column in ids)]
-        self.ends[self.manager.peers[2]].send(Lane.DATA, header, frames, 19)
+        self.ends[self.manager.members.peers[2]].send(Lane.DATA, header, frames, 19)
 
     def delivered(self, component):
         rows = [h for key, h, _ in self.sent if key == self.local[component] and h.kind == ROWS]
@@ -131,13 +131,13 @@ def test_whoever_is_ahead_loses_what_has_changed(manager):
 def test_an_earlier_plan_says_nothing(manager):
     manager.plans(manager.second)
     manager.plans(manager.first)
-    assert manager.manager.plan.epoch == 2
+    assert manager.manager.members.plan.epoch == 2
 
 
 def test_a_former_life_of_an_instance_is_not_answered(manager):
     """It would ask again; and the present life would get all that a newcomer is told."""
     task = manager.local["keep"]
-    link = manager.manager.instances[task]
+    link = manager.manager.members.instances[task]
     manager.meets(link, 2, Hello(protocol=PROTOCOL, topology="pair-1", task=task, epoch=1, build=1))
     manager.sent.clear()
     manager.meets(link, 1, Hello(protocol=PROTOCOL, topology="pair-1", task=task, epoch=1, build=1))
@@ -145,7 +145,7 @@ def test_a_former_life_of_an_instance_is_not_answered(manager):
 
 
 def test_an_instance_of_another_build_is_not_talked_to(manager):
-    link = manager.manager.instances[manager.local["keep"]]
+    link = manager.manager.members.instances[manager.local["keep"]]
     before = link.peer
     manager.meets(link, 2, Hello(protocol=PROTOCOL, topology="pair-1", task=link.key, epoch=2, build=2))
     assert link.peer == before
@@ -155,8 +155,8 @@ def test_who_leaves_takes_its_channel_with_it(manager):
     """What waited there is lost, and pays the credit back."""
     back = wanted(manager.second, LOGICAL, parallelism={"scaled": 1}, location="p", config={}, rebuilt=False)
     manager.plans(manager.second)
-    known = set(manager.manager.channels)
+    known = set(manager.manager.rows.channels)
     manager.plans(back)
     assert len(known) == 6
-    assert set(manager.manager.channels) == set(manager.manager.plan.tasks)
-    assert set(manager.manager.instances) == {t.task for t in manager.manager.plan.tasks_in(1)}
+    assert set(manager.manager.rows.channels) == set(manager.manager.members.plan.tasks)
+    assert set(manager.manager.members.instances) == {t.task for t in manager.manager.members.plan.tasks_in(1)}

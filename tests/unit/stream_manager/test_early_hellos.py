@@ -80,7 +80,7 @@ def test_a_hello_ahead_of_the_plan_is_answered_with_it(manager, task, hears, def
     manager.shell._planned(plan(definition))
     answers = deadline(lambda: list(task.receive(16)), "an answer")
     assert (HELLO, 1) in [(header.kind, header.receiver) for header in (Header.FromString(a[0]) for a in answers)]
-    assert manager.shell.manager.instances[1].peer == 1
+    assert manager.shell.manager.members.instances[1].peer == 1
     assert not manager.shell._early
 
 
@@ -102,7 +102,7 @@ def test_bytes_that_are_no_message_do_not_end_it(manager, task, hears, definitio
     statistics = manager._instances[Lane.CONTROL].statistics
     hears(lambda: statistics.received == 2)
     assert manager._malformed == 2
-    assert manager.shell.manager.instances[1].peer == 0
+    assert manager.shell.manager.members.instances[1].peer == 0
 
 
 def test_the_end_ahead_of_the_plan_ends_the_manager(manager):

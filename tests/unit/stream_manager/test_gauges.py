@@ -35,18 +35,18 @@ def test_acks_that_could_not_leave_in_time_are_counted_also_of_a_peer_that_is_go
     gauges = Gauges(registry)
     dropped = registry.counter("ardea_stmgr_acks_dropped_total")
     planned(manager, 1, 2)
-    link = manager.peers[2]
+    link = manager.members.peers[2]
     while link.control_room:
         link.send(Lane.CONTROL, Header(kind=CREDITS), [b"x" * 65536], 65536)
     ids = [column(b"".join(n.to_bytes(8, "little") for n in numbers)) for numbers in ([1, 2], [5, 6], [3], [], [])]
-    manager.outboxes[link].acks(1, [each.tobytes() for each in ids], 0.0)
-    manager.outboxes[link].flush(29.0)
+    manager.members.outboxes[link].acks(1, [each.tobytes() for each in ids], 0.0)
+    manager.members.outboxes[link].flush(29.0)
     gauges.read(manager, 29.0)
     assert dropped.value == 0
-    manager.outboxes[link].flush(31.0)
+    manager.members.outboxes[link].flush(31.0)
     gauges.read(manager, 31.0)
     assert dropped.value == 3
     planned(manager, 2, 1)
-    assert not manager.peers
+    assert not manager.members.peers
     gauges.read(manager, 32.0)
     assert dropped.value == 3

@@ -61,10 +61,11 @@ def test_a_container_that_was_replaced_is_refused_when_it_goes_on(seed):
         replaced = list(world.replaced)
         assert {process.name for process in replaced} >= {"manager-1"}
         assert world.store.holders()[1] == "supervisor-2-of-container-1"
-        sent = [process.shell.manager.peers[2].statistics.sent for process in replaced if process.name == "manager-1"]
-        halves.run_until(lambda: not world.replaced, 10)
         [manager] = [process for process in replaced if process.name == "manager-1"]
-        assert manager.shell.manager.peers[2].statistics.sent > sent[0]
+        peer = manager.shell.manager.members.peers[2]
+        sent = peer.statistics.sent
+        halves.run_until(lambda: not world.replaced, 10)
+        assert peer.statistics.sent > sent
         assert world.store.holders()[1] == "supervisor-2-of-container-1"
         finishes(halves)
 

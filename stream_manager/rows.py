@@ -1,0 +1,215 @@
+"""The way of batches and markers through a manager: over which link, by whose credit, and what waits for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ardea.plan.physical import PhysicalPlan
+from ardea.protocol.flow import Channel
+from ardea.protocol.ids import column
+from ardea.protocol.lane import Lane
+from ardea.protocol.link import Link
+from ardea.protocol.wire_pb2 import CREDITS, HEARTBEAT, Credit, Demand, Header, Pace
+from ardea.stream_manager.ack_routes import AckRoutes
+from ardea.stream_manager.adoption import Epochs
+from ardea.stream_manager.inputs import Inputs
+from ardea.stream_manager.members import Members
+from ardea.stream_manager.numbers import ManagerStatistics
+from ardea.stream_manager.sources import Outputs
+from ardea.stream_manager.verdicts import Verdicts
+
+Batch = tuple[Header, Sequence[bytes]]
+
+
+class Rows:
+    """All that passes one manager; ``channels``: task -> the way to it, by this container's share of its credit."""
+
+    def __init__(
+        self,
+        members: Members,
+        verdicts: Verdicts,
+        routes: AckRoutes,
+        inputs: Inputs,
+        outputs: Outputs,
+        statistics: ManagerStatistics,
+    ) -> None:
+        self.channels: dict[int, Channel[Batch]] = {}
+        self._members = members
+        self._verdicts = verdicts
+        self._routes = routes
+        self._inputs = inputs
+        self._outputs = outputs
+        self._statistics = statistics
+        self._consumers = inputs.consumers
+        self._lives = members.lives
+        self._epochs = Epochs()
+        self._demanded: dict[int, int] = {}  # task -> held rows that its manager was told of
+
+    # --- the plan ---------------------------------------------------------------------------------------------
+
+    def planned(self, former: PhysicalPlan | None, *, rebuilt: bool, now: float) -> None:
+        """The members have a plan of a higher epoch: what waits, and must not arrive by it, is lost."""
+        plan = self._members.plan
+        self._epochs.adopted(former, plan, rebuilt=rebuilt)
+        for channel in self.channels.values():
+            for header, frames in channel.sift(lambda held: not self._epochs.stale(held[0], plan)):
+                self._abandon(header, frames, now)
+        for task in plan.tasks:
+            channel = self.channels.setdefault(task, Channel())
+            channel.open = channel.open or self._members.is_there(task)
+
+    def left(self, task: int, now: float) -> None:
+        """A task is not where it was: nothing more goes there."""
+        for header, frames in self.channels.pop(task).sift(lambda _: False):
+            self._abandon(header, frames, now)
+
+    def restart(self, task: int) -> None:
+        """The task has a new incarnation, or is back: it may get rows."""
+        channel = self.channels[task]
+        channel.restart()
+        channel.open = True
+
+    def close(self, task: int) -> None:
+        """Nothing goes to the task until its manager says that it is there."""
+        self.channels[task].open = False
+
+    def go_on(self, now: float) -> None:
+        """Takes what has come ahead of the present plan."""
+        early, self._epochs.early = self._epochs.early, []
+        for link, header, frames in early:
+            if header.sender == link.peer and link in self._members.outboxes:
+                self.arrived(link, header, frames, sum(map(len, frames)), now)
+            else:
+                self._routes.dropped(header, frames, now)
+
+    def _abandon(self, header: Header, frames: Sequence[bytes], now: float) -> None:
+        """A batch of a local task that waited for credit cannot go any more."""
+        self._routes.dropped(header, frames, now)
+        self._outputs.let_go(header, frames, now)
+
+    # --- on their way -----------------------------------------------------------------------------------------
+
+    def arrived(self, link: Link, header: Header, frames: Sequence[bytes], size: int, now: float) -> None:
+        """A batch or marker of ``size`` bytes: to a local task, or over the one link to its container's manager."""
+        target, members = header.target, self._members
+        epoch = members.plan.epoch
+        if header.epoch != epoch:
+            if header.epoch > epoch:
+                self._epochs.early.append((link, header, frames))
+                return
+            if self._epochs.stale(header, members.plan):
+                self._refuse(header, frames, size, now)
+                return
+        if target not in (self._consumers if header.container else self.channels):
+            self._routes.dropped(header, frames, now)  # of no task that is fed from there
+            return
+        if header.container:  # from a peer manager, whose credit pays for it
+            self._deliver(header, frames, size, now)
+            return
+        source = header.source
+        header.container, header.container_life = members.container, members.me
+        header.source_life = self._lives.get(source, 0)
+        if header.opens:
+            self._verdicts.init(source, column(frames[-2]), column(frames[-1]), now)
+            header.opens = False  # said once: a batch may wait, be sent again, or pass another manager
+        if self.channels[target].offer((header, frames), header.rows, size):
+            self._forward(header, frames, size, now)
+            self._outputs.passed(source, header.rows, size, now)
+        else:
+            self._outputs.sources[source].hold(header.rows, now)
+            self._demand(target, now)
+
+    def _refuse(self, header: Header, frames: Sequence[bytes], size: int, now: float) -> None:
+        """A batch whose destination has changed since it was routed; whoever paid for it gets the credit back."""
+        if header.container:
+            self._routes.dropped(header, frames, now)
+            if header.target in self._consumers:
+                header.void = True
+                self._deliver(header, frames, size, now)
+            return
+        if header.opens:
+            self._verdicts.init(header.source, column(frames[-2]), column(frames[-1]), now)
+        self._routes.dropped(header, frames, now)
+        self._outputs.passed(header.source, header.rows, size, now)
+
+    def _forward(self, header: Header, frames: Sequence[bytes], size: int, now: float) -> None:
+        target, members = header.target, self._members
+        header.target_life = self._lives[target]
+        if header.rows:
+            self._statistics.batch(header.rows)
+        container = members.plan.tasks[target].container
+        if container == members.container:
+            self._deliver(header, frames, size, now)
+        else:
+            members.peers[container].send(Lane.DATA, header, frames, size)
+
+    def _deliver(self, header: Header, frames: Sequence[bytes], size: int, now: float) -> None:
+        """To a local instance; what was meant for a former life of it is dropped and its roots reported lost."""
+        consumer = self._consumers[header.target]
+        if header.target_life != consumer.life:
+            if not header.void:
+                self._routes.dropped(header, frames, now)
+            return
+        sender = consumer.sender(header.container, header.container_life)
+        sender.sent_rows += header.rows
+        sender.sent_bytes += size
+        sender.last_seen = now
+        header.credits.clear()
+        self._members.instances[header.target].send(Lane.DATA, header, frames, size)
+
+    # --- credit -----------------------------------------------------------------------------------------------
+
+    def credited(self, credit: Credit, now: float) -> None:
+        """A task's container says how much more of this one's may come."""
+        self.channels[credit.task].credit(credit.rows, credit.bytes, credit.window_rows, credit.window_bytes)
+        self._pace(credit.task, credit.pace)
+        self.release(credit.task, now)
+
+    def release(self, task: int, now: float) -> None:
+        """Sends what has credit."""
+        for header, frames in self.channels[task].release():
+            self._forward(header, frames, sum(map(len, frames)), now)
+            self._outputs.let_go(header, frames, now)
+
+    def _pace(self, task: int, rows: int) -> None:
+        """Tells local tasks that feed ``task`` how large a batch is worth sending, when that changed much."""
+        channel = self.channels[task]
+        if not rows or (rows // 2 < channel.pace < rows * 2 and rows >= channel.pace):
+            return
+        if rows == channel.pace:
+            return
+        channel.pace = rows
+        members, plan = self._members, self._members.plan
+        upstream = {i.component for i in plan.logical[plan.tasks[task].component].inputs}
+        for local in plan.tasks_in(members.container):
+            if local.component in upstream:
+                outbox = members.outboxes[members.instances[local.task]]
+                outbox.newest(("pace", task), Header(kind=CREDITS, paces=[Pace(task=task, rows=rows)]))
+
+    # --- what waits -------------------------------------------------------------------------------------------
+
+    def _demand(self, target: int, now: float) -> None:
+        """More is held for a task: its manager hears of that each second, and when it has doubled since.
+
+        A spout may emit its whole pending in less than a second: the pause has to come before.
+        """
+        held, members = self.channels[target].held_rows, self._members
+        if held < 2 * self._demanded.get(target, 0):
+            return
+        self._demanded[target] = held
+        if target in self._consumers:
+            self._inputs.demanded(members.container, members.me, [self._held(target)], now)
+        elif (peer := members.peers.get(members.plan.tasks[target].container)) is not None:
+            peer.signal(Header(kind=HEARTBEAT, demands=[self._held(target)]))
+
+    def held(self, container: int) -> list[Demand]:
+        """What waits for each task of that container."""
+        return [self._held(task.task) for task in self._members.plan.tasks_in(container)]
+
+    def _held(self, task: int) -> Demand:
+        channel = self.channels[task]
+        return Demand(task=task, held_rows=channel.held_rows, held_bytes=channel.held_bytes)
+
+    def beat(self) -> None:
+        """Each second, everybody hears what is held."""
+        self._demanded = {task: channel.held_rows for task, channel in self.channels.items()}
