@@ -6,9 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from ardea.errors import OtherVersion, refused
-from ardea.plan.definition import Definition
 from ardea.protocol.checked import MalformedError, checked
-from ardea.protocol.incarnations import applicant
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import (
@@ -20,23 +18,25 @@ from ardea.protocol.wire_pb2 import (
     REFUSED,
     REGISTER,
     REPORT,
-    Address,
     Admission,
     Header,
     Hello,
     Order,
     Plan,
     Refusal,
-    Registration,
     TaskReport,
 )
 from ardea.state.records import MasterLocation
 from ardea.stream_manager.acks import ControlOutbox
 from ardea.stream_manager.adoption import check_plan
-from ardea.versions import PROTOCOL, protocol_differs
+from ardea.stream_manager.applicant import Applicant
+from ardea.versions import protocol_differs
 
 LOOK_EVERY = 0.2
 BEAT_EVERY = 1.0
+UNSENT_FOR = 60.0
+"""Seconds for which acks may wait for room; to a master there are none."""
+MESSAGES_A_ROUND = 64
 
 
 class Connection(Protocol):
@@ -56,6 +56,23 @@ class Connection(Protocol):
         """Leaves."""
 
 
+class MasterLink:
+    """The link to one master, in one term of its."""
+
+    def __init__(self, connection: Connection, term: int, me: int) -> None:
+        self.link = Link("master", "topology master", me, self._transmit)
+        self.outbox = ControlOutbox(self.link, UNSENT_FOR)
+        self.connection = connection
+        self._term = term
+
+    def leads_to(self, address: str, term: int) -> bool:
+        """Whether it is the one to that master."""
+        return (self.connection.address, self._term) == (address, term)
+
+    def _transmit(self, _link: Link, _lane: Lane, message: Message) -> None:
+        self.connection.send(message)
+
+
 class Registrar:
     """Keeps one link to whichever master acts; what it knows is said again to each new one.
 
@@ -66,63 +83,52 @@ class Registrar:
         self,
         find: Callable[[], MasterLocation | None],
         dial: Callable[[str], Connection],
-        definition: Definition,
-        container: int,
-        holder: str,
-        life: int,
-        address: tuple[str, int, int],
+        applicant: Applicant,
     ) -> None:
-        self.admission = 0
+        self.departs = False
         self.malformed = 0  # messages that were dropped
         self._find = find
         self._dial = dial
-        self._definition = definition
-        self._container = container
-        self._holder = holder
-        self._me = applicant(holder, life)
-        self._host, self._data_port, self._control_port = address
-        self._dialled: Connection | None = None
-        self._link: Link | None = None
-        self._outbox: ControlOutbox | None = None
-        self._term = 0
+        self._applicant = applicant
+        self._master: MasterLink | None = None
         self._reports: dict[int, TaskReport] = {}
-        self.departs = False
         self._next_look = self._next_beat = 0.0
-        self._epoch, self._digest = definition.epoch, definition.shape.digest
-
-    def planned(self, epoch: int, digest: str) -> None:
-        """The plan that the manager works by: hellos say so."""
-        self._epoch, self._digest = epoch, digest
 
     # --- to the master ----------------------------------------------------------------------------------------
 
     def report(self, report: TaskReport) -> None:
         """A task's newest report."""
         self._reports[report.task] = report
-        if self._outbox is not None:
-            self._outbox.newest(("report", report.task), Header(kind=REPORT), [report.SerializeToString()])
+        if self._master is not None:
+            body = report.SerializeToString()
+            self._master.outbox.newest(("report", report.task), Header(kind=REPORT), [body])
 
     def depart(self) -> None:
         """Asks for the order to leave; each new master is asked, too."""
         self.departs = True
-        if self._outbox is not None:
-            self._outbox.newest("leaving", Header(kind=LEAVING), [])
+        if self._master is not None:
+            self._master.outbox.newest("leaving", Header(kind=LEAVING), [])
+
+    @property
+    def link(self) -> Link | None:
+        """To the master that was found last."""
+        return None if self._master is None else self._master.link
 
     @property
     def alone(self) -> bool:
         """Whether there is no master that answers."""
-        return self._link is None or not self._link.up
+        return self.link is None or not self.link.up
 
     def tick(self, now: float) -> float:
         """Looks for the master until there is one, then beats; returns when to be called again."""
         if now >= self._next_look:
-            self._next_look = now + (LOOK_EVERY if self._link is None or not self._link.up else BEAT_EVERY)
+            self._next_look = now + (LOOK_EVERY if self.alone else BEAT_EVERY)
             self._look()
-        link, outbox = self._link, self._outbox
-        if link is None or outbox is None:
+        if self._master is None:
             return self._next_look
-        outbox.flush(now)
+        self._master.outbox.flush(now)
         if now >= self._next_beat:
+            link = self._master.link
             self._next_beat = now + (BEAT_EVERY if link.up else LOOK_EVERY)
             if link.up:
                 link.heartbeat()
@@ -135,51 +141,22 @@ class Registrar:
         if location is None:
             return
         address = f"tcp://{location.host}:{location.port}"
-        if self._dialled is not None and self._dialled.address == address and self._term == location.term:
+        if self._master is not None and self._master.leads_to(address, location.term):
             return
         self.close()
-        self._term = location.term
-        self._dialled = self._dial(address)
-        self._link = Link("master", "topology master", self._me, self._transmit)
-        self._outbox = ControlOutbox(self._link, 60.0)
-        self._hello(self._link)
+        self._master = MasterLink(self._dial(address), location.term, self._applicant.me)
+        self._hello(self._master.link)
 
     def _hello(self, link: Link, *, leaving: bool = False) -> None:
-        hello = Hello(
-            protocol=PROTOCOL,
-            topology=self._definition.topology,
-            digest=self._digest,
-            epoch=self._epoch,
-            container=self._container,
-            holder=self._holder,
-            admission=self.admission,
-            leaving=leaving,
-        )
-        link.signal(Header(kind=HELLO), [hello.SerializeToString()])
+        link.signal(Header(kind=HELLO), [self._applicant.hello(leaving=leaving).SerializeToString()])
 
-    def _register(self) -> None:
-        assert self._outbox is not None
-        registration = Registration(
-            topology=self._definition.topology,
-            digest=self._digest,
-            container=self._container,
-            holder=self._holder,
-            address=Address(
-                container=self._container,
-                host=self._host,
-                data_port=self._data_port,
-                control_port=self._control_port,
-            ),
-        )
-        self._outbox.newest("register", Header(kind=REGISTER), [registration.SerializeToString()])
+    def _register(self, master: MasterLink) -> None:
+        registration = self._applicant.registration()
+        master.outbox.newest("register", Header(kind=REGISTER), [registration.SerializeToString()])
         for report in self._reports.values():
             self.report(report)
         if self.departs:
             self.depart()
-
-    def _transmit(self, _link: Link, _lane: Lane, message: Message) -> None:
-        assert self._dialled is not None
-        self._dialled.send(message)
 
     # --- from the master --------------------------------------------------------------------------------------
 
@@ -192,33 +169,34 @@ class Registrar:
             ProtocolError: it refuses this manager for another reason.
         """
         out: list[Plan | Order] = []
-        link = self._link
-        if link is None or self._dialled is None:
+        master = self._master
+        if master is None:
             return out
-        for frames in self._dialled.receive(64):
+        for frames in master.connection.receive(MESSAGES_A_ROUND):
             try:
                 header = checked(frames)
-                if header.receiver != self._me:
+                if header.receiver != self._applicant.me:
                     continue  # for who has this container now, or had it: both come under one name
-                link.last_heard = now
-                out += self._received(link, header, frames)
+                master.link.last_heard = now
+                out += self._received(master, header, frames)
             except MalformedError:
                 self.malformed += 1
         return out
 
-    def _received(self, link: Link, header: Header, frames: Message) -> list[Plan | Order]:
+    def _received(self, master: MasterLink, header: Header, frames: Message) -> list[Plan | Order]:
+        link = master.link
         if header.kind == REFUSED:
             refusal = Refusal.FromString(frames[1])
             raise refused(refusal.code, refusal.message)
         if header.kind == HELLO:
-            me, protocol = f"the stream manager of container {self._container}", Hello.FromString(frames[1]).protocol
-            if why := protocol_differs(me, "the topology master", protocol):
+            me = f"the stream manager of container {self._applicant.container}"
+            if why := protocol_differs(me, "the topology master", Hello.FromString(frames[1]).protocol):
                 raise OtherVersion("OTHER_VERSION", why)
             if link.meet(header.sender) is not None:
-                self._register()
+                self._register(master)
         elif link.accept(Lane.CONTROL, header, sum(map(len, frames[1:]))):
             if header.kind == ADMITTED:
-                self.admission = Admission.FromString(frames[1]).admission
+                self._applicant.admission = Admission.FromString(frames[1]).admission
             elif header.kind == PLAN:
                 plan = Plan.FromString(frames[1])
                 check_plan(plan)
@@ -229,16 +207,16 @@ class Registrar:
 
     def confirm(self) -> None:
         """Lets the master know that its last order arrived."""
-        if self._link is not None:
-            self._link.heartbeat()
+        if self._master is not None:
+            self._master.link.heartbeat()
 
     def leave(self) -> None:
         """Tells the master that whoever takes this container's place need not wait."""
-        if self._link is not None:
-            self._hello(self._link, leaving=True)
+        if self._master is not None:
+            self._hello(self._master.link, leaving=True)
 
     def close(self) -> None:
         """Leaves the master."""
-        if self._dialled is not None:
-            self._dialled.close()
-            self._dialled = self._link = self._outbox = None
+        if self._master is not None:
+            self._master.connection.close()
+            self._master = None

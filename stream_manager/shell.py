@@ -18,6 +18,7 @@ from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import EXIT, LEAVE, Header, Order, Plan
 from ardea.state.records import MasterLocation
+from ardea.stream_manager.applicant import Applicant
 from ardea.stream_manager.registration import Connection, Registrar
 from ardea.stream_manager.state import LINGER, STORED, StreamManager
 
@@ -78,7 +79,8 @@ class Shell:
         self.manager: StreamManager | None = None
         self.malformed = 0
         self.over = False
-        self.registrar = Registrar(self._find_master, outside.dial, definition, container, holder, life, address)
+        self._applicant = Applicant(definition, container, holder, life, address)
+        self.registrar = Registrar(self._find_master, outside.dial, self._applicant)
         self._outside = outside
         self._topology, self._container, self._life = definition.topology, container, life
         self._early: dict[bytes, tuple[int, bool, Sequence[bytes]]] = {}  # what each said last, until the plan is here
@@ -88,7 +90,7 @@ class Shell:
 
     def recall(self, admission: int, plan: Plan) -> None:
         """Goes on where a former life was."""
-        self.registrar.admission = admission
+        self._applicant.admission = admission
         self._planned(plan)
 
     # --- messages ---------------------------------------------------------------------------------------------
@@ -103,7 +105,7 @@ class Shell:
         for message in self.registrar.receive(now):
             if isinstance(message, Plan):
                 if self.manager is None or message.epoch >= self.manager.greeting.epoch:
-                    self._outside.remember(self.registrar.admission, message)
+                    self._outside.remember(self._applicant.admission, message)
                     self._planned(message)
             elif message.kind == EXIT:
                 self.registrar.confirm()
@@ -150,7 +152,7 @@ class Shell:
     def _planned(self, plan: Plan) -> None:
         """Makes the manager at the first plan."""
         if self.manager is None:
-            me = incarnation(self.registrar.admission, self._life)
+            me = incarnation(self._applicant.admission, self._life)
             transmit, report = self._outside.transmit, self.registrar.report
             self.manager = StreamManager(self._container, me, self._topology, transmit, report)
         manager = self.manager
@@ -159,7 +161,7 @@ class Shell:
         early, self._early = self._early, {}
         for source, (number, peers, frames) in early.items():
             self._received(manager, number, source, Lane.CONTROL, frames, peers=peers)
-        self.registrar.planned(plan.epoch, manager.greeting.digest)
+        self._applicant.planned(plan.epoch, manager.greeting.digest)
         self._outside.leave(manager.members.peers)
 
     # --- time -------------------------------------------------------------------------------------------------

@@ -212,7 +212,7 @@ class ManagerEnd(End):
         self.final, self.master = False, MasterLocation(host="h", port=1, term=1, pid=1)
         self.shell = ManagerShell(self, DEFINITION, 1, "me", 1, ("h", 1, 2))
         self.shell.tick(0.0)
-        self.link = self.shell.registrar._link
+        self.link = self.shell.registrar.link
         self._says(HELLO, Hello(protocol=PROTOCOL), 0)
         self._says(ADMITTED, Admission(admission=1, term=1), 1)
         addresses = [Address(container=n, host="h", data_port=1, control_port=2, incarnation=1 << 32) for n in (1, 2)]

@@ -9,15 +9,17 @@ from ardea.errors import ExitCode, OtherVersion, ProtocolError, Replaced
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_to_bytes
-from ardea.protocol.incarnations import applicant
+from ardea.protocol import incarnations
 from ardea.protocol.wire_pb2 import HELLO, REFUSED, REGISTER, Header, Hello, Refusal
 from ardea.scheduler.packing import packing_for
 from ardea.state.records import MasterLocation
+from ardea.stream_manager.applicant import Applicant
 from ardea.stream_manager.registration import Registrar
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.versions import PROTOCOL, UNNUMBERED
 
 TERM = 7
+ME = incarnations.applicant("mine", 3)
 
 
 class Words(Topology):
@@ -59,12 +61,17 @@ def master():
 
 
 @pytest.fixture
-def registrar(master):
+def applicant():
     plan = Words.plan({})
     packing = packing_to_bytes(packing_for(plan.config).pack(plan))
     definition = Definition(topology="words", state="", location="", config={}, shape=shape_of(plan), packing=packing)
+    return Applicant(definition, 1, "mine", 3, ("here", 11, 12))
+
+
+@pytest.fixture
+def registrar(master, applicant):
     location = MasterLocation(host="host", port=1, term=TERM, pid=1)
-    registrar = Registrar(lambda: location, lambda _: master, definition, 1, "mine", 3, ("here", 11, 12))
+    registrar = Registrar(lambda: location, lambda _: master, applicant)
     registrar.tick(0.0)
     return registrar
 
@@ -72,8 +79,8 @@ def registrar(master):
 def test_it_says_whose_it_is_and_registers_when_it_is_answered(registrar, master):
     [(header, [body])] = master.heard[:1]
     hello = Hello.FromString(body)
-    assert (header.sender, hello.holder, hello.container) == (applicant("mine", 3), "mine", 1)
-    master.says(HELLO, applicant("mine", 3), Hello(protocol=PROTOCOL))
+    assert (header.sender, hello.holder, hello.container) == (ME, "mine", 1)
+    master.says(HELLO, ME, Hello(protocol=PROTOCOL))
     registrar.receive(0.1)
     registrar.tick(0.2)
     assert REGISTER in master.kinds
@@ -81,28 +88,28 @@ def test_it_says_whose_it_is_and_registers_when_it_is_answered(registrar, master
 
 def test_what_is_said_to_another_of_its_number_is_not_for_it(registrar, master):
     """Neither an answer nor a refusal."""
-    master.says(HELLO, applicant("another", 3), Hello(protocol=PROTOCOL))
-    master.says(REFUSED, applicant("another", 3), Refusal(code="REPLACED", message="replaced"))
+    master.says(HELLO, incarnations.applicant("another", 3), Hello(protocol=PROTOCOL))
+    master.says(REFUSED, incarnations.applicant("another", 3), Refusal(code="REPLACED", message="replaced"))
     assert registrar.receive(0.1) == []
     registrar.tick(0.2)
     assert REGISTER not in master.kinds
 
 
 def test_a_refusal_ends_it(registrar, master):
-    master.says(REFUSED, applicant("mine", 3), Refusal(code="REPLACED", message="another has its place"))
+    master.says(REFUSED, ME, Refusal(code="REPLACED", message="another has its place"))
     with pytest.raises(Replaced, match="REPLACED: another has its place"):
         registrar.receive(0.1)
 
 
 def test_any_other_refusal_is_tried_again(registrar, master):
-    master.says(REFUSED, applicant("mine", 3), Refusal(code="WRONG_TOPOLOGY", message="not mine"))
+    master.says(REFUSED, ME, Refusal(code="WRONG_TOPOLOGY", message="not mine"))
     with pytest.raises(ProtocolError, match="WRONG_TOPOLOGY: not mine") as caught:
         registrar.receive(0.1)
     assert caught.value.exit_code == ExitCode.TEMPORARY
 
 
-def test_it_says_that_it_leaves_and_which_admission_it_had(registrar, master):
-    registrar.admission = 4
+def test_it_says_that_it_leaves_and_which_admission_it_had(registrar, master, applicant):
+    applicant.admission = 4
     registrar.leave()
     hello = Hello.FromString(master.heard[-1][1][0])
     assert (hello.leaving, hello.admission) == (True, 4)
@@ -110,13 +117,13 @@ def test_it_says_that_it_leaves_and_which_admission_it_had(registrar, master):
 
 @pytest.mark.parametrize("number", [0, UNNUMBERED, PROTOCOL + 1])
 def test_a_master_of_another_protocol_is_left_for_good(registrar, master, number):
-    master.says(HELLO, applicant("mine", 3), Hello(protocol=number))
+    master.says(HELLO, ME, Hello(protocol=number))
     with pytest.raises(OtherVersion, match=f"master speaks protocol {number or UNNUMBERED}, .* protocol {PROTOCOL}"):
         registrar.receive(0.1)
 
 
 def test_a_master_that_refuses_the_version_is_left_for_good(registrar, master):
-    master.says(REFUSED, applicant("mine", 3), Refusal(code="OTHER_VERSION", message="why", definite=True))
+    master.says(REFUSED, ME, Refusal(code="OTHER_VERSION", message="why", definite=True))
     with pytest.raises(OtherVersion, match="why") as refusal:
         registrar.receive(0.1)
     assert refusal.value.exit_code is ExitCode.PERMANENT

@@ -88,9 +88,9 @@ def a_hello_answered_twice(monkeypatch) -> None:
 def a_report_not_repeated(monkeypatch) -> None:
     register = Registrar._register
 
-    def forgetting(self):
+    def forgetting(self, master):
         self._reports.clear()
-        register(self)
+        register(self, master)
 
     monkeypatch.setattr(Registrar, "_register", forgetting)
 
