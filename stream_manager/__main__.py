@@ -9,7 +9,8 @@ from pathlib import Path
 from ardea import leash, logs
 from ardea.errors import ArdeaError
 from ardea.plan.definition import Definition
-from ardea.stream_manager.process import Place, StreamManagerProcess
+from ardea.stream_manager.place import Place
+from ardea.stream_manager.process import StreamManagerProcess
 
 
 def main() -> int:

@@ -48,7 +48,7 @@ os._exit(0)
 PORTS = """
 import sys, msgspec
 from pathlib import Path
-from ardea.stream_manager.process import Remembered
+from ardea.stream_manager.place import Remembered
 known = msgspec.msgpack.decode(Path(sys.argv[1]).read_bytes(), type=Remembered)
 print(known.data_port, known.control_port)
 """

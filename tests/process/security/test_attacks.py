@@ -15,7 +15,7 @@ from ardea.plan.definition import Definition
 from ardea.scheduler.keys import keys_of
 from ardea.state import open_state, paths, records
 from ardea.state.records import MasterLocation
-from ardea.stream_manager.process import Remembered
+from ardea.stream_manager.place import Remembered
 from ardea.transport import Keyring, holder, pair
 from tests.process.engine.running import Running, unix_sockets
 from tests.process.security import attacks

@@ -112,8 +112,8 @@ MANAGERS = ("stream_manager", "topology_master", "metrics_manager")
 
 # Where managers read or write msgpack, and what: files, snapshots and summaries of the engine's own, never rows.
 MSGPACK = {
-    ("stream_manager/process.py", "encode"),  # manager.plan beside its life
-    ("stream_manager/process.py", "decode Remembered"),
+    ("stream_manager/place.py", "encode"),  # manager.plan beside its life
+    ("stream_manager/place.py", "decode Remembered"),
     ("metrics_manager/state.py", "decode Snapshot"),  # what a process of its container counted
     ("metrics_manager/server.py", "encode"),  # the summary for the master
 }

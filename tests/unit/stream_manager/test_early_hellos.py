@@ -12,14 +12,15 @@ from ardea.errors import ExitCode
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of, shape_to_bytes
 from ardea.plan.wire import packing_to_bytes
-from ardea.protocol.lane import Lane
-from ardea.protocol.wire_pb2 import EXIT, HELLO, Header, Hello, Order, Plan
+from ardea.protocol.wire_pb2 import HELLO, Header, Hello, Plan
 from ardea.scheduler.packing import packing_for
-from ardea.state import open_state
-from ardea.stream_manager.process import Place, StreamManagerProcess
-from ardea.stream_manager.shell import LARGEST_EARLY
+from ardea.state import open_state, paths
+from ardea.state.records import ExecutionState, RunState, encode
+from ardea.stream_manager import shell
+from ardea.stream_manager.place import Place
+from ardea.stream_manager.process import StreamManagerProcess
 from ardea.testing import CollectBolt, RowsSpout
-from ardea.transport import Dialled, caller, ipc_address
+from ardea.transport import Dialled, caller, context, ipc_address
 from ardea.versions import PROTOCOL
 
 
@@ -38,30 +39,47 @@ def definition(tmp_path):
 
 
 @pytest.fixture
-def manager(tmp_path, definition):
+def place(tmp_path):
     addresses = [ipc_address(tmp_path, f"{secrets.token_hex(4)}-{name}") for name in ("control", "data", "metrics")]
-    made = StreamManagerProcess(definition, Place(1, tmp_path, *addresses, "127.0.0.1"))
-    yield made
-    made._close()
+    return Place(1, tmp_path, *addresses, "127.0.0.1")
 
 
 @pytest.fixture
-def task(manager):
-    """The control lane of task 1."""
-    dialled = Dialled(manager._context, caller("t", 1), manager.place.control)
-    yield dialled
-    dialled.close()
+def manager(definition, place):
+    made = StreamManagerProcess(definition, place)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def call(place):
+    """Dials the control lane under a name."""
+    mine, dialled = context(), []
+
+    def begin(name):
+        dialled.append(Dialled(mine, name, place.control))
+        return dialled[-1]
+
+    yield begin
+    for each in dialled:
+        each.close()
+    mine.destroy(linger=0)
+
+
+@pytest.fixture
+def task(call):
+    return call(caller("t", 1))
 
 
 @pytest.fixture
 def hears(manager, deadline):
-    """The manager takes what comes until it is enough."""
+    """The manager takes what comes until it has taken so many messages."""
 
-    def step(enough):
-        manager._receive(manager.poller.wait(0.1), time.monotonic())
-        return enough()
+    def step(messages):
+        manager.turn(time.monotonic() + 0.1)
+        return manager.sockets.taken == messages
 
-    return lambda enough: deadline(lambda: step(enough), "the manager has heard it")
+    return lambda messages: deadline(lambda: step(messages), "the manager has heard it")
 
 
 def say(task):
@@ -76,36 +94,39 @@ def plan(definition):
 def test_a_hello_ahead_of_the_plan_is_answered_with_it(manager, task, hears, definition, deadline):
     say(task)
     say(task)
-    hears(lambda: manager.shell._early)
-    manager.shell._planned(plan(definition))
+    hears(2)
+    manager.shell.recall(1, plan(definition))
     answers = deadline(lambda: list(task.receive(16)), "an answer")
     assert (HELLO, 1) in [(header.kind, header.receiver) for header in (Header.FromString(a[0]) for a in answers)]
     assert manager.shell.manager.members.instances[1].peer == 1
-    assert not manager.shell._early
 
 
-def test_large_messages_and_those_of_strangers_are_not_kept(manager, task, hears):
-    stranger = Dialled(manager._context, b"who", manager.place.control)
-    stranger.send([b"", b"x"])
-    task.send([b"", b"x" * (LARGEST_EARLY + 1)])
-    hears(lambda: manager._instances[Lane.CONTROL].statistics.received == 2)
-    stranger.close()
-    assert not manager.shell._early
+def test_large_messages_and_those_of_strangers_are_not_kept(manager, task, call, hears, definition, monkeypatch):
+    """They leave the room to others."""
+    monkeypatch.setattr(shell, "MOST_EARLY", 1)
+    call(b"who").send([b"", b"x"])
+    call(caller("t", 2)).send([b"", b"x" * (shell.LARGEST_EARLY + 1)])
+    hears(2)
+    say(task)
+    hears(3)
+    manager.shell.recall(1, plan(definition))
+    assert manager.malformed == 0
+    assert manager.shell.manager.members.instances[1].peer == 1
 
 
 def test_bytes_that_are_no_message_do_not_end_it(manager, task, hears, definition):
     """From whoever calls itself a task, ahead of the plan and behind it."""
     task.send([b"not a header", b"\xff"])
-    hears(lambda: manager.shell._early)
-    manager.shell._planned(plan(definition))
+    hears(1)
+    manager.shell.recall(1, plan(definition))
     task.send([Header(kind=HELLO, sender=1).SerializeToString(), b"\xff"])
-    statistics = manager._instances[Lane.CONTROL].statistics
-    hears(lambda: statistics.received == 2)
-    assert manager._malformed == 2
+    hears(2)
+    assert manager.malformed == 2
     assert manager.shell.manager.members.instances[1].peer == 0
 
 
-def test_the_end_ahead_of_the_plan_ends_the_manager(manager):
+def test_the_end_ahead_of_the_plan_ends_the_manager(manager, definition):
     """tests/unit/testing/test_cluster.py: so does that of a simulated cluster."""
-    manager.shell._exit(Order(kind=EXIT, term=1))
+    with open_state(definition.state) as state:
+        state.create(paths.execution_state("pair-1"), encode(ExecutionState(RunState.SUCCEEDED)))
     assert manager.run() is ExitCode.OK
