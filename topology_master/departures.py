@@ -21,7 +21,7 @@ BACK_WITHIN = 90.0
 """Seconds in which a lost container is whole again; spouts wait no longer for one."""
 
 
-class Topology(Protocol):
+class Orders(Protocol):
     """What it takes to empty a container."""
 
     def hold(self, spouts: Sequence[str], leaving: Sequence[int], *, settle: bool) -> int:
@@ -49,8 +49,8 @@ class Away:
 class Departures:
     """Those who leave, together: whoever asks while others are awaited joins them."""
 
-    def __init__(self, topology: Topology) -> None:
-        self._topology = topology
+    def __init__(self, orders: Orders) -> None:
+        self._orders = orders
         self._asked: set[int] = set()
         self._away: dict[int, Away] = {}
         self._draining: Draining | None = None
@@ -69,7 +69,7 @@ class Departures:
     def asked(self, container: int, plan: PhysicalPlan, ending: Ending, now: float) -> None:
         """A container wants to leave; it may say so again."""
         if container in self._away:
-            self._topology.leave([container])
+            self._orders.leave([container])
         elif container not in self._asked:
             self._asked.add(container)
             self._drain(plan, now)
@@ -84,7 +84,7 @@ class Departures:
     def cancelled(self) -> None:
         """An update says what the spouts do: whoever has asked goes now, and nobody is waited for any more."""
         if self._asked:
-            self._topology.leave(sorted(self._asked))
+            self._orders.leave(sorted(self._asked))
         self.forgotten()
 
     def forgotten(self) -> None:
@@ -96,7 +96,7 @@ class Departures:
     def look(self, ending: Ending, plan: PhysicalPlan, now: float) -> None:
         """After each report, and when it is due."""
         if self._draining is not None and self._draining.look(ending, now) in (Advice.GO_ON, Advice.REFUSE):
-            self._topology.leave(sorted(self._asked))
+            self._orders.leave(sorted(self._asked))
             for number in self._asked:
                 lives = {t.task: ending.tasks[t.task].life for t in plan.tasks_in(number)}
                 self._away[number] = Away(now + BACK_WITHIN, lives)
@@ -106,16 +106,16 @@ class Departures:
         for number in over:
             del self._away[number]
         if over and not self.running:
-            self._topology.resume()
+            self._orders.resume()
 
     def _drain(self, plan: PhysicalPlan, now: float) -> None:
         if not self._asked:
             self._draining = None
             if not self._away:
-                self._topology.resume()
+                self._orders.resume()
             return
         difference = Difference.without(plan, self._asked)
         patience = Settings.of(plan.logical.config).emptying_secs
         self._draining = Draining(plan, difference, patience / 2, now)
         held = difference.held | Difference.without(plan, self._away).held
-        self._draining.hold = self._topology.hold(sorted(held), sorted(difference.leaving), settle=False)
+        self._draining.hold = self._orders.hold(sorted(held), sorted(difference.leaving), settle=False)

@@ -225,8 +225,8 @@ class MasterProcess:
         self.master = self._begin()
         self._lease = lease
         log.info("this master acts", term=self.master.term)
-        if self.master.state.final:
-            self._stop(_code_of(self.master.state))
+        if self.master.execution.state.final:
+            self._stop(_code_of(self.master.execution.state))
         next_second = due = time.monotonic()
         over_since: float | None = None
         while self.exit_code is None:
@@ -248,13 +248,13 @@ class MasterProcess:
                 self._lag.observe(now - next_second)
                 next_second = now + 1.0
                 if self._keys is not None:  # an update may have brought containers
-                    self._keys.learn(self.master.definition.keys)
+                    self._keys.learn(self.master.admissions.definition.keys)
                 leash.beat(in_user_code=False)
                 self._gauges(now)
             if self.master.over:
                 over_since = over_since or now
-                if self.master.told_everybody or now - over_since > LINGER_AFTER_END:
-                    self._stop(_code_of(self.master.state))
+                if self.master.admissions.told_everybody or now - over_since > LINGER_AFTER_END:
+                    self._stop(_code_of(self.master.execution.state))
                 due = min(due, now + 0.05)
         if self.exit_code is ExitCode.OK:
             self._gauges(time.monotonic())  # the last; behind it, the metrics manager looks whether it is alone
@@ -342,24 +342,26 @@ class MasterProcess:
         self.overview.expire(now)
         errors = master.ending.errors()
         return {
-            "topology": master.topology,
-            "state": master.state.value,
-            "reason": master.reason,
+            "topology": self.definition.topology,
+            "state": master.execution.state.value,
+            "reason": master.execution.reason,
             "term": master.term,
-            "epoch": master.plan.epoch,
-            "missing_containers": master.missing,
+            "epoch": master.admissions.plan.epoch,
+            "missing_containers": master.admissions.missing,
             "silent_tasks": master.silent_tasks,
             "given_up": master.ending.given_up,
             "errors": list(errors.values()),
             "erring": list(errors),
             "update": msgspec.to_builtins(master.updates.progress()),
-            "tasks": {master.plan.tasks[t].name: self._task(t, told) for t, told in master.ending.tasks.items()},
+            "tasks": {
+                master.admissions.plan.tasks[t].name: self._task(t, told) for t, told in master.ending.tasks.items()
+            },
             "components": {name: msgspec.to_builtins(t) for name, t in self.overview.components().items()},
             "processes": [msgspec.to_builtins(p) for p in self.overview.processes()],
         }
 
     def _task(self, task: int, told: Told) -> dict[str, Any]:
-        component = self.master.plan.logical[self.master.plan.tasks[task].component]
+        component = self.master.admissions.plan.logical[self.master.admissions.plan.tasks[task].component]
         return {
             "state": TaskState.Name(told.state),
             "life": told.life,
@@ -372,13 +374,15 @@ class MasterProcess:
         if (malformed := self._socket.statistics.malformed) > self._malformed:
             log.warning("dropped messages that cannot be read", count=malformed - self._malformed)
             self._malformed = malformed
-        missing = len(master.missing)
+        missing = len(master.admissions.missing)
         registry.gauge("ardea_tm_containers", state="missing").value = missing
-        registry.gauge("ardea_tm_containers", state="registered").value = len(master.plan.containers) - missing
+        registry.gauge("ardea_tm_containers", state="registered").value = (
+            len(master.admissions.plan.containers) - missing
+        )
         registry.counter("ardea_process_malformed_messages_total").value = malformed
         registry.gauge("ardea_tm_leader").value = 1
-        registry.gauge("ardea_tm_plan_version").value = master.plan.epoch
-        for number, container in master.containers.items():
+        registry.gauge("ardea_tm_plan_version").value = master.admissions.plan.epoch
+        for number, container in master.admissions.containers.items():
             age = registry.gauge("ardea_tm_heartbeat_age_seconds", peer=f"manager-{number}")
             age.value = now - container.link.last_heard
         self._metrics.send([registry.snapshot()])

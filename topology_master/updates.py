@@ -22,14 +22,18 @@ from ardea.topology_master.changing import Advice, Difference, Draining, Switchi
 from ardea.topology_master.ending import Ending
 
 
-class Topology(Protocol):
-    """What an update does to the topology; each write is one transaction under the master's term."""
+class Orders(Protocol):
+    """What an update orders."""
 
     def hold(self, spouts: Sequence[str], leaving: Sequence[int], *, settle: bool) -> int:
         """Orders these spouts to rest; returns the number of the order."""
 
     def resume(self) -> None:
         """Orders all spouts to go on."""
+
+
+class Topology(Protocol):
+    """What an update does to the topology; each write is one transaction under the master's term."""
 
     def switch(self, wanted: Definition, former: Definition | None, switch: Switch) -> None:
         """Writes the plan and the way back from it, then tells everybody."""
@@ -43,6 +47,7 @@ class Updates:
 
     def __init__(
         self,
+        orders: Orders,
         topology: Topology,
         definition: Definition,
         former: Definition | None,
@@ -50,6 +55,7 @@ class Updates:
         now: float,
     ) -> None:
         """``former`` and ``switch`` are what a former master left half done."""
+        self._orders = orders
         self._topology = topology
         self._definition = definition
         self._plan = plan_of(definition)
@@ -74,7 +80,7 @@ class Updates:
         if self._switching is not None:
             self._hold_for_switch()
         else:
-            self._topology.resume()
+            self._orders.resume()
 
     @property
     def running(self) -> bool:
@@ -140,7 +146,7 @@ class Updates:
     def _hold(self, *, settle: bool) -> None:
         assert self._draining is not None
         difference = self._draining.difference
-        self._draining.hold = self._topology.hold(sorted(difference.held), sorted(difference.leaving), settle=settle)
+        self._draining.hold = self._orders.hold(sorted(difference.held), sorted(difference.leaving), settle=settle)
 
     # --- its steps --------------------------------------------------------------------------------------------
 
@@ -175,14 +181,14 @@ class Updates:
     def _hold_for_switch(self) -> None:
         """Whoever leaves is about to be gone; spouts that the plan has brought wait too."""
         held = self._difference.held if self._difference else {c.name for c in self._plan.logical.spouts}
-        self._topology.hold(sorted(held), (), settle=False)
+        self._orders.hold(sorted(held), (), settle=False)
 
     def _switched(self, advice: Advice) -> None:
         switch = self._switch
         assert switch is not None
         if advice is Advice.GO_ON:
             self._topology.settled()
-            self._topology.resume()
+            self._orders.resume()
             step = "refused" if switch.put_back else "done"
             self._last = UpdateProgress(switch.id, step, reason=switch.put_back)
             self._switch = self._former = self._switching = self._request = self._difference = None
@@ -195,7 +201,7 @@ class Updates:
 
     def _refuse(self, reason: str) -> None:
         assert self._request is not None
-        self._topology.resume()
+        self._orders.resume()
         self._last = UpdateProgress(self._request.id, "refused", reason=reason)
         self._draining = self._request = self._difference = None
 

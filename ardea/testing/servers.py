@@ -236,7 +236,7 @@ class SimulatedMaster:
             return
         if self.master.over:
             self.over_since = now if self.over_since is None else self.over_since
-            if self.master.told_everybody or now - self.over_since > MASTER_LINGER:
+            if self.master.admissions.told_everybody or now - self.over_since > MASTER_LINGER:
                 self.kill()
                 self.world.ended(self, None)
                 return
@@ -268,7 +268,7 @@ class SimulatedMaster:
             raise Fenced("the lease may be another's")
 
     def _received(self, sender: SimulatedManager, message: Message, now: float) -> None:
-        known = self.master.containers.get(sender.container)
+        known = self.master.admissions.containers.get(sender.container)
         header = checked(message)
         self.world.heard(MASTER, sender.name, header)
         before = 0 if known is None else known.link.statistics.received

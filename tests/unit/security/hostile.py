@@ -314,10 +314,10 @@ class TheMaster(End):
         self.link = None
         common = {"topology": "words", "digest": DEFINITION.shape.digest, "container": 1, "holder": "me"}
         self._says(HELLO, Hello(protocol=PROTOCOL, **common), 0)
-        self.link = self.master.containers[1].link
+        self.link = self.master.admissions.containers[1].link
         address = Address(container=1, host="h", data_port=1, control_port=2)
         self._says(REGISTER, Registration(**common, address=address), 1)
-        assert self.master.containers[1].registered
+        assert self.master.admissions.containers[1].registered
 
     def _says(self, kind: int, body: Any, sequence: int) -> None:
         header = Header(kind=kind, sender=applicant("me", 1), receiver=1, sequence=sequence)

@@ -196,7 +196,9 @@ def test_a_manager_that_is_told_the_end_before_it_has_a_plan_ends_at_once():
     """As the real process does; the master need not wait for it either."""
     with Cluster(Small, containers=2) as cluster:
         cluster.network.cut("manager-2", "master")
-        cluster.run_until(lambda: "master" in cluster.running and cluster._master().master.missing == [2], 10)
+        cluster.run_until(
+            lambda: "master" in cluster.running and cluster._master().master.admissions.missing == [2], 10
+        )
         cluster.drain(0.0)
         cluster.run_until(lambda: cluster._store.state.final, 10)
         cluster.advance(0.1)

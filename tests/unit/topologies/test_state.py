@@ -89,7 +89,7 @@ def test_a_manager_that_sees_no_state_keeps_to_the_master_that_it_knew(cluster):
     cluster.kill("master")
     cluster.advance(2.5)
     assert len(collected(cluster)) > 20
-    assert list(cluster._master().master.missing) == [1]
+    assert list(cluster._master().master.admissions.missing) == [1]
     cluster.network.heal("manager-1", "state")
     cluster.run_until(lambda: cluster.over)
     assert (cluster.state, collected(cluster)) == ("SUCCEEDED", set(range(ROWS)))

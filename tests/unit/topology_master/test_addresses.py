@@ -27,7 +27,8 @@ from ardea.scheduler.packing import packing_for
 from ardea.state.records import RunState
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.testing.state import MemoryStore
-from ardea.topology_master.state import SILENCE, Master
+from ardea.topology_master.admissions import SILENCE
+from ardea.topology_master.state import Master
 from ardea.versions import PROTOCOL, UNNUMBERED
 
 
@@ -90,7 +91,7 @@ def test_a_manager_of_another_protocol_gets_no_place(number):
     meeting = Meeting()
     meeting.says_hello(1, "a", protocol=number)
     assert meeting.refused == [(applicant("a", 1), "OTHER_VERSION")]
-    assert meeting.master.containers == {}
+    assert meeting.master.admissions.containers == {}
     assert meeting.store.holders() == {}
 
 
@@ -135,7 +136,7 @@ def test_a_place_is_free_when_its_holder_is_silent():
     meeting.now = 2.0 + SILENCE
     meeting.registers(1, "b", 12)
     assert meeting.holds(1) == "b"
-    assert admission_of(meeting.master.containers[1].address.incarnation) == 2
+    assert admission_of(meeting.master.admissions.containers[1].address.incarnation) == 2
 
 
 def test_a_place_is_free_at_once_when_its_holder_leaves():
@@ -176,7 +177,7 @@ def test_what_a_replaced_container_says_is_not_taken_for_the_next_ones():
     meeting.registers(1, "a", 11)
     meeting.now = SILENCE
     meeting.registers(1, "b", 12)
-    taken = meeting.master.containers[1].link.statistics
+    taken = meeting.master.admissions.containers[1].link.statistics
     before = taken.received
     for _ in range(4):
         meeting.links["a"].send(Lane.CONTROL, Header(kind=REGISTER), [Registration(holder="a").SerializeToString()])

@@ -171,7 +171,7 @@ class AnUpdate(RuleBasedStateMachine):
         board = self.board
         self.plan = plan_of(board.definitions[-1])
         self.ending = Ending(self.plan, EndFacts())
-        self.updates = Updates(board, board.definitions[-1], board.former, board.switch_record, self.now)
+        self.updates = Updates(board, board, board.definitions[-1], board.former, board.switch_record, self.now)
 
     def _after(self):
         if self.plan.epoch != self.board.definitions[-1].epoch:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from ardea.protocol.incarnations import admission_of, applicant
-from ardea.topology_master.state import SILENCE
+from ardea.topology_master.admissions import SILENCE
 from tests.unit.topology_master.test_addresses import Meeting
 
 holders = st.sampled_from("abcd")
@@ -57,7 +57,7 @@ class Places(RuleBasedStateMachine):
     def the_last_one_holds_it(self):
         if getattr(self, "place", None):
             assert self.meeting.holds(1) == self.place[-1]
-            known = self.meeting.master.containers.get(1)
+            known = self.meeting.master.admissions.containers.get(1)
             if known is not None and known.registered:
                 assert known.holder == self.place[-1]
                 assert admission_of(known.address.incarnation) == len(self.place)

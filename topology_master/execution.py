@@ -1,0 +1,44 @@
+"""What is stored of a topology's state; it is written before anybody hears of it."""
+
+from __future__ import annotations
+
+from ardea.plan.definition import Definition
+from ardea.state.records import ExecutionState, RunState, Switch
+from ardea.topology_master.ending import Ending
+from ardea.topology_master.store import Store
+
+
+class Execution:
+    """``drain``: seconds that the drain under way may take; None: there is none."""
+
+    def __init__(self, store: Store, found: ExecutionState) -> None:
+        """``found`` is what the former master has left."""
+        self.state = found.state
+        self.reason = found.reason
+        self.drain = found.end.drain
+        self._switch = found.switch
+        self._store = store
+
+    def write(
+        self, ending: Ending, state: RunState, reason: str = "", culprit: str = "", *, drain: float | None = None
+    ) -> None:
+        """The state, and the facts of the end with it."""
+        drain = self.drain if drain is None else drain
+        switch = None if state.final else self._switch
+        self._store.execution(ExecutionState(state, reason, ending.facts(state, drain), switch, culprit))
+        self.state, self.reason, self.drain = state, reason, drain
+        ending.unsaved = False
+
+    def switch(self, wanted: Definition, former: Definition | None, switch: Switch, ending: Ending) -> None:
+        """Another plan, and the way back from it; ``ending`` knows the plan's tasks."""
+        self._store.switch(wanted, former, self._with(switch, ending))
+        self._switch = switch
+
+    def settled(self, ending: Ending) -> None:
+        """There is no way back any more."""
+        self._store.settled(self._with(None, ending))
+        self._switch = None
+
+    def _with(self, switch: Switch | None, ending: Ending) -> ExecutionState:
+        facts = ending.facts(self.state, self.drain)
+        return ExecutionState(self.state, self.reason, facts, None if self.state.final else switch, "")

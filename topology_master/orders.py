@@ -1,0 +1,117 @@
+"""What a master tells the managers of all containers: the plan, and the orders that still hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ardea.plan.shape import shape_to_bytes
+from ardea.protocol.lane import Lane
+from ardea.protocol.wire_pb2 import (
+    ACTIVATE,
+    DEACTIVATE,
+    DRAIN,
+    HOLD,
+    LEAVE,
+    ORDER,
+    PLAN,
+    RESUME,
+    Header,
+    Order,
+    OrderKind,
+    Plan,
+)
+from ardea.topology_master.admissions import Admissions, Container
+from ardea.topology_master.stories import TOPOLOGY, Stories
+
+
+class Orders:
+    """Those of one term; ``active``: whether spouts may emit."""
+
+    def __init__(self, admissions: Admissions, stories: Stories, term: int, *, active: bool) -> None:
+        self.active = active
+        self._admissions = admissions
+        self._stories = stories
+        self._term = term
+        self._orders: dict[int, Order] = {}
+        self._version = 0
+
+    def give(
+        self,
+        kind: OrderKind,
+        *,
+        target: str = "",
+        seconds: int = 0,
+        components: Sequence[str] = (),
+        leaving: Sequence[int] = (),
+        settle: bool = False,
+        containers: Sequence[int] = (),
+    ) -> None:
+        """To all that have registered, and to those that register later; in place of the last of its kind."""
+        self._version += 1
+        self._stories.tell(TOPOLOGY, " ".join(filter(None, ("ordered", OrderKind.Name(kind), target, *components))))
+        order = self._orders[kind] = Order(
+            kind=kind,
+            term=self._term,
+            version=self._version,
+            target=target,
+            seconds=seconds,
+            components=components,
+            leaving=leaving,
+            settle=settle,
+            containers=containers,
+        )
+        for container in self._admissions.registered:
+            _send(container, order)
+
+    def set_active(self, *, active: bool) -> None:
+        """Spouts emit from now on, or do no more."""
+        self.active = active
+        self._orders.pop(DEACTIVATE if active else ACTIVATE, None)
+        self.give(ACTIVATE if active else DEACTIVATE)
+
+    def drain(self) -> None:
+        """Once."""
+        if DRAIN not in self._orders:
+            self.give(DRAIN)
+
+    def hold(self, spouts: Sequence[str], leaving: Sequence[int], *, settle: bool) -> int:
+        """Spouts of these components rest; returns what they report of the order when they obey it."""
+        self._orders.pop(RESUME, None)
+        self.give(HOLD, components=spouts, leaving=leaving, settle=settle)
+        return self._term << 32 | self._version
+
+    def resume(self) -> None:
+        """All spouts go on."""
+        self._orders.pop(HOLD, None)
+        self.give(RESUME)
+
+    def leave(self, containers: Sequence[int]) -> None:
+        """These containers may end."""
+        self.give(LEAVE, containers=containers)
+        del self._orders[LEAVE]  # it is for those who have asked, and they ask again
+
+    def send_plan(self, containers: Iterable[Container]) -> None:
+        """The plan in force, and whatever was ordered."""
+        for container in containers:
+            body = self._plan().SerializeToString()
+            container.link.send(Lane.CONTROL, Header(kind=PLAN), [body], len(body))
+            for order in self._orders.values():
+                _send(container, order)
+
+    def _plan(self) -> Plan:
+        definition = self._admissions.definition
+        return Plan(
+            epoch=self._admissions.plan.epoch,
+            build=definition.build,
+            shape=shape_to_bytes(definition.shape),
+            packing=definition.packing,
+            active=self.active,
+            term=self._term,
+            keys=definition.keys,
+            addresses=[c.address for c in self._admissions.members if c.address is not None],
+        )
+
+
+def _send(container: Container, order: Order) -> None:
+    body = order.SerializeToString()
+    container.link.send(Lane.CONTROL, Header(kind=ORDER), [body], len(body))
