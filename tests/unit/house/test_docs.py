@@ -113,7 +113,7 @@ def test_error_codes_are_found():
 
 
 def test_every_verb_of_the_control_port_has_its_row():
-    source = (ROOT / "topology_master" / "process.py").read_text()
+    source = (ROOT / "topology_master" / "verbs.py").read_text()
     assert {row[0] for row in rows(section(PROTOCOL, "Control port"))} == set(
         re.findall(r'ask\.verb [!=]= "(\w+)"', source)
     )

@@ -1,0 +1,83 @@
+"""The writes of an acting master to the state manager."""
+
+from __future__ import annotations
+
+from ardea.errors import NotFound
+from ardea.plan.definition import Definition
+from ardea.state import Create, Delete, Set, StateManager, Term, Write, paths, records
+from ardea.state.records import Admission, ExecutionState, Incarnations, TopologyRecord
+
+
+class StateStore:
+    """The master's writes, under its term."""
+
+    def __init__(self, state: StateManager, topology: str, term: Term) -> None:
+        self._state, self._topology, self._term = state, topology, term
+
+    def holders(self) -> dict[int, str]:
+        """See :class:`ardea.topology_master.store.Store`."""
+        return {number: admission.holder for number, admission in self._admissions()[0].items()}
+
+    def _admissions(self) -> tuple[dict[int, Admission], int]:
+        """By container, and the version of their node; 0: there is none yet."""
+        path = paths.incarnations(self._topology)
+        try:
+            held = self._state.get(path)
+        except NotFound:
+            return {}, 0
+        return records.decode(held.data, Incarnations, path).containers, held.version
+
+    def admit(self, container: int, holder: str, host: str, port: int) -> int:
+        """See :class:`ardea.topology_master.store.Store`."""
+        path = paths.incarnations(self._topology)
+        known, version = self._admissions()
+        former = known.get(container)
+        number = 1 if former is None else former.admission + (former.holder != holder)
+        admission = Admission(admission=number, holder=holder, host=host, port=port)
+        if admission != former:
+            data = records.encode(Incarnations({**known, container: admission}))
+            self._term.transaction([Set(path, data, version) if version else Create(path, data)])
+        return number
+
+    def execution(self, execution: ExecutionState) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+        path = paths.execution_state(self._topology)
+        self._term.transaction([Set(path, records.encode(execution), self._state.get(path).version)])
+
+    def plans(self, submitted: Definition) -> tuple[Definition, Definition | None]:
+        """The plan in force and the one that an update may go back to; the first master writes what was submitted."""
+        path, former = paths.physical_plan(self._topology), paths.former_plan(self._topology)
+        try:
+            present = Definition.unpacked(self._state.get(path).data, path)
+        except NotFound:
+            self._term.transaction([Create(path, submitted.packed())])
+            return submitted, None
+        try:
+            return present, Definition.unpacked(self._state.get(former).data, former)
+        except NotFound:
+            return present, None
+
+    def switch(self, wanted: Definition, former: Definition | None, execution: ExecutionState) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+        plan, state = paths.physical_plan(self._topology), paths.execution_state(self._topology)
+        record = paths.topology(self._topology)
+        held = self._state.get(record)
+        told = records.decode(held.data, TopologyRecord, record).changed_to(wanted)
+        writes: list[Write] = [
+            Set(plan, wanted.packed(), wanted.epoch - 1),
+            Set(state, records.encode(execution), self._state.get(state).version),
+            Set(record, records.encode(told), held.version),
+        ]
+        self._term.transaction([*writes, *self._way_back(former)])
+
+    def settled(self, execution: ExecutionState) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+        path = paths.execution_state(self._topology)
+        write = Set(path, records.encode(execution), self._state.get(path).version)
+        self._term.transaction([write, *self._way_back(None)])
+
+    def _way_back(self, former: Definition | None) -> list[Write]:
+        path = paths.former_plan(self._topology)
+        if not self._state.exists(path):
+            return [] if former is None else [Create(path, former.packed())]
+        return [Delete(path) if former is None else Set(path, former.packed(), self._state.get(path).version)]

@@ -1,0 +1,125 @@
+"""The verbs of the control port: what a caller may ask of an acting master, and what it answers."""
+
+from __future__ import annotations
+
+import hmac
+import math
+from typing import Any
+
+import msgspec
+
+from ardea.errors import OtherVersion, ProtocolError, StateError
+from ardea.metrics import Overview
+from ardea.plan.change import UpdateRequest
+from ardea.plan.definition import Definition
+from ardea.protocol.wire_pb2 import Answer, Ask, TaskState
+from ardea.state import Fenced
+from ardea.topology_master.ending import Told
+from ardea.topology_master.state import Master
+from ardea.versions import protocol_differs
+
+AS_OLD = "the verb has to be of the topology's version"
+
+
+class Verbs:
+    """Those of one master, for callers that have its topology's token; docs/protocol.md lists them."""
+
+    def __init__(self, master: Master, overview: Overview, token: str) -> None:
+        self._master = master
+        self._overview = overview
+        self._token = token
+
+    def answer(self, ask: Ask, protocol: int, now: float) -> Answer:
+        """Does what is asked.  An update needs a caller of this version."""
+        if not hmac.compare_digest(ask.token.encode(), self._token.encode()):
+            return Answer(ok=False, code="NOT_ALLOWED", message="the token is not this topology's")
+        try:
+            if ask.verb == "update" and (
+                why := protocol_differs("the topology master", "the caller", protocol, AS_OLD)
+            ):
+                raise OtherVersion("OTHER_VERSION", why)
+            if not self._obeyed(ask, now):
+                return Answer(ok=False, code="UNKNOWN_VERB", message=f"the master knows no verb {ask.verb!r}")
+        except ValueError as error:
+            return Answer(ok=False, code="BAD_ARGUMENT", message=f"{ask.verb}: {error}")
+        except ProtocolError as error:
+            return Answer(ok=False, code=error.code, message=f"{ask.verb}: {error.reason}")
+        except Fenced:
+            raise
+        except StateError as error:
+            return Answer(ok=False, code="NOT_WRITTEN", message=f"{ask.verb}: {error.message}")
+        stories = {"stories": self._master.stories.events(now)} if "stories" in ask.arguments else {}
+        return Answer(ok=True, body=msgspec.json.encode({**self._status(now), **stories}))
+
+    def _obeyed(self, ask: Ask, now: float) -> bool:
+        master = self._master
+        if ask.verb == "activate":
+            master.set_active(now, active=True)
+        elif ask.verb == "deactivate":
+            master.set_active(now, active=False)
+        elif ask.verb == "drain":
+            master.drain(now, _seconds(_given(ask, "wait")) if "wait" in ask.arguments else None)
+        elif ask.verb == "debug":
+            master.debug(_given(ask, "target"), int(_seconds(_given(ask, "seconds"))))
+        elif ask.verb == "fail":
+            master.fail(_given(ask, "reason"), ask.arguments.get("culprit", ""))
+        elif ask.verb == "update":
+            master.update(_request(ask), now)
+        elif ask.verb != "status":
+            return False
+        return True
+
+    def _status(self, now: float) -> dict[str, Any]:
+        master, plan = self._master, self._master.admissions.plan
+        self._overview.expire(now)
+        errors = master.ending.errors()
+        return {
+            "topology": master.admissions.definition.topology,
+            "state": master.execution.state.value,
+            "reason": master.execution.reason,
+            "term": master.term,
+            "epoch": plan.epoch,
+            "missing_containers": master.admissions.missing,
+            "silent_tasks": master.silent_tasks,
+            "given_up": master.ending.given_up,
+            "errors": list(errors.values()),
+            "erring": list(errors),
+            "update": msgspec.to_builtins(master.updates.progress()),
+            "tasks": {plan.tasks[t].name: self._task(t, told) for t, told in master.ending.tasks.items()},
+            "components": {name: msgspec.to_builtins(t) for name, t in self._overview.components().items()},
+            "processes": [msgspec.to_builtins(p) for p in self._overview.processes()],
+        }
+
+    def _task(self, task: int, told: Told) -> dict[str, Any]:
+        plan = self._master.admissions.plan
+        component = plan.logical[plan.tasks[task].component]
+        return {
+            "state": TaskState.Name(told.state),
+            "life": told.life,
+            "open": told.open,
+            "asked": msgspec.to_builtins(component.resource),
+        }
+
+
+def _given(ask: Ask, name: str) -> str:
+    """An argument; ValueError if there is none."""
+    if not (text := ask.arguments.get(name)):
+        raise ValueError(f"the argument {name} is missing")
+    return text
+
+
+def _request(ask: Ask) -> UpdateRequest:
+    """ValueError if it is none."""
+    try:
+        wanted = Definition.unpacked(ask.body, "the body")
+    except StateError as error:
+        raise ValueError(error.message) from error
+    return UpdateRequest(_given(ask, "id"), wanted, int(_given(ask, "base")), _seconds(_given(ask, "wait")))
+
+
+def _seconds(text: str) -> float:
+    """ValueError if that is no time to wait."""
+    seconds = float(text)
+    if not 0.0 <= seconds < math.inf:
+        raise ValueError(f"{text} is not a number of seconds")
+    return seconds
