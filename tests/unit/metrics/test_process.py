@@ -8,7 +8,7 @@ import secrets
 
 import pytest
 
-from ardea import Topology
+from ardea import Topology, leash
 from ardea.errors import ExitCode, OtherVersion
 from ardea.metrics import Identity, Overview, Registry, Totals
 from ardea.metrics_manager.process import END_LOOK_EVERY, LOOK_EVERY, MetricsManagerProcess
@@ -38,15 +38,33 @@ def definition(tmp_path):
 
 
 @pytest.fixture
-def manager(tmp_path, definition, monkeypatch):
+def address(tmp_path):
+    return ipc_address(tmp_path, f"{secrets.token_hex(4)}-metrics")
+
+
+@pytest.fixture
+def manager(tmp_path, definition, address, monkeypatch):
     monkeypatch.setenv("ARDEA_NAME", "metrics-manager")
-    address = ipc_address(tmp_path, f"{secrets.token_hex(4)}-metrics")
     made = MetricsManagerProcess(definition, 1, tmp_path, address, "127.0.0.1")
-    made.sender = Dialled(made._context, b"t1-x", address)
     others(tmp_path, "running")
     yield made
-    made.sender.close()
-    made._close()
+    made.close()
+
+
+@pytest.fixture
+def ctx():
+    """Of the other processes."""
+    made = context()
+    yield made
+    made.destroy(linger=0)
+
+
+@pytest.fixture
+def sender(manager, address, ctx):
+    """Another process of the container."""
+    dialled = Dialled(ctx, b"t1-x", address)
+    yield dialled
+    dialled.close()
 
 
 def others(folder, state):
@@ -55,12 +73,12 @@ def others(folder, state):
 
 
 @pytest.fixture
-def snapshot(manager, deadline):
+def snapshot(manager, sender, deadline):
     """One has arrived."""
 
     def send():
         registry = Registry(Identity("pair-1", 1, "keep-0", "keep", 1, 1))
-        manager.sender.send([registry.snapshot()])
+        sender.send([registry.snapshot()])
         deadline(lambda: manager.poller.wait(0.1), "a snapshot")
 
     return send
@@ -74,21 +92,21 @@ def over(definition):
 
 def test_a_snapshot_right_behind_a_look_is_followed_by_another_look(manager, snapshot):
     """It may be the last of all; the next look of its own would be half a second later."""
-    assert manager._turn(100.0) == 100.0 + LOOK_EVERY
+    assert manager.turn(100.0) == 100.0 + LOOK_EVERY
     snapshot()
-    assert manager._turn(100.01) == 100.0 + END_LOOK_EVERY
-    assert manager._turn(100.0 + END_LOOK_EVERY) == 100.0 + LOOK_EVERY
+    assert manager.turn(100.01) == 100.0 + END_LOOK_EVERY
+    assert manager.turn(100.0 + END_LOOK_EVERY) == 100.0 + LOOK_EVERY
 
 
 def test_it_ends_at_the_second_look_that_finds_it_alone(manager, snapshot, definition, tmp_path):
-    manager._turn(100.0)
+    manager.turn(100.0)
     over(definition)
     snapshot()
-    assert manager._turn(100.2) == 100.2 + END_LOOK_EVERY
+    assert manager.turn(100.2) == 100.2 + END_LOOK_EVERY
     others(tmp_path, "finished")
-    manager._turn(100.25)
+    manager.turn(100.25)
     assert manager.exit_code is None  # what the others have sent last may be on its way
-    manager._turn(100.30)
+    manager.turn(100.30)
     assert manager.exit_code is ExitCode.OK
 
 
@@ -96,9 +114,9 @@ def test_sinks_get_a_batch_an_interval_however_often_the_manager_looks_and_one_a
     flushed = []
     monkeypatch.setattr(manager.manager, "flush", lambda now, timestamp: flushed.append(now))
     for turn in range(5):
-        manager._turn(100.0 + turn * LOOK_EVERY)
+        manager.turn(100.0 + turn * LOOK_EVERY)
     assert flushed == [100.0, 101.0, 102.0]
-    manager._stop(ExitCode.OK)
+    manager.exit_code = ExitCode.OK
     assert manager.run() is ExitCode.OK
     assert len(flushed) == 4
 
@@ -106,7 +124,7 @@ def test_sinks_get_a_batch_an_interval_however_often_the_manager_looks_and_one_a
 class Pod:
     """A metrics manager in a pod of its own: a new folder, and another supervisor, which is what a place is held by."""
 
-    def __init__(self, definition, folder, holder, monkeypatch):
+    def __init__(self, definition, folder, holder, ctx, monkeypatch):
         monkeypatch.setenv("ARDEA_NAME", "metrics-manager")
         monkeypatch.setenv("ARDEA_SUPERVISOR_ID", holder)
         folder.mkdir()
@@ -115,7 +133,7 @@ class Pod:
         self._task = Registry(Identity("pair-1", 1, "keep-0", "keep", 1, 1))
         name = "ardea_instance_tuples_executed_total"
         self._executed = self._task.counter(name, source_component="rows", stream="default")
-        self._sender = Dialled(self.made._context, b"t1-x", self.address)
+        self._sender = Dialled(ctx, b"t1-x", self.address)
 
     def executes(self, rows):
         self._executed.value += rows
@@ -123,16 +141,16 @@ class Pod:
 
     def close(self):
         self._sender.close()
-        self.made._close()
+        self.made.close()
 
 
 @pytest.fixture
-def start(tmp_path, definition, monkeypatch):
+def start(tmp_path, definition, ctx, monkeypatch):
     """A pod of that uid."""
     pods = []
 
     def begin(uid):
-        pods.append(Pod(definition, tmp_path / uid, uid, monkeypatch))
+        pods.append(Pod(definition, tmp_path / uid, uid, ctx, monkeypatch))
         return pods[-1]
 
     yield begin
@@ -186,7 +204,7 @@ def test_the_master_goes_on_counting_when_a_pod_has_been_replaced(start, master,
         def looks():
             now = next(turns)
             for pod in pods:
-                pod.made._turn(now)
+                pod.made.turn(now)
             return master.executed() == total
 
         deadline(looks, f"{total} rows")
@@ -208,20 +226,21 @@ def test_the_master_goes_on_counting_when_a_pod_has_been_replaced(start, master,
 
 
 @pytest.fixture
-def refusing(manager, definition):
-    """A socket where the state says that the master listens."""
-    bound = Bound(manager._context)
+def refusing(manager, definition, ctx):
+    """A socket where the state says that the master listens, and that it has admitted the container."""
+    bound = Bound(ctx)
     location = MasterLocation(host="127.0.0.1", port=bound.bind("tcp://127.0.0.1:0"), term=1, pid=1)
     with open_state(definition.state) as state:
         state.create(paths.master("pair-1"), encode(location))
+        admission = Admission(admission=1, holder=leash.holder(), host="127.0.0.1", port=1)
+        state.create(paths.incarnations("pair-1"), encode(Incarnations({1: admission})))
     yield bound
     bound.close()
 
 
 def test_it_ends_for_good_when_the_master_refuses_its_version(manager, refusing, deadline):
-    manager._admission = 1
-    manager._turn(100.0)
-    manager._turn(101.0)
+    manager.turn(100.0)
+    manager.turn(101.0)
     ((caller, frames),) = deadline(lambda: list(refusing.receive(1)), "a summary")
     assert Header.FromString(frames[0]).protocol == PROTOCOL
     refusal = Refusal(code="OTHER_VERSION", message="the master speaks another", definite=True)
@@ -232,18 +251,17 @@ def test_it_ends_for_good_when_the_master_refuses_its_version(manager, refusing,
 
     def turn():
         with contextlib.suppress(OtherVersion):
-            manager._turn(next(turns))
+            manager.turn(next(turns))
             return False
         return True
 
     deadline(turn, "it has heard that")
-    assert manager._socket.statistics.malformed == 2
+    assert manager.malformed == 2
 
 
-def test_bytes_that_are_no_message_are_counted(manager, deadline):
-    manager.sender.pollable.send(b"\xff" * 9)
+def test_bytes_that_are_no_message_are_counted(manager, sender, deadline):
+    sender.pollable.send(b"\xff" * 9)
     deadline(lambda: manager.poller.wait(0.1), "it has come")
-    assert not manager._receive(100.0)
-    manager._turn(100.0)
+    manager.turn(100.0)
     [dropped] = [s for s in manager.manager.samples() if s.name == "ardea_process_malformed_messages_total"]
     assert dropped.value == 1
