@@ -124,7 +124,7 @@ class Audit:
     def gateway(self, who: str, gateway: Gateway) -> None:
         """After a round of an instance's gateway."""
         self._channel(who, "out", gateway.channel)
-        self._link(who, gateway.link)
+        self.link(who, gateway.link)
 
     def instance(self, who: str, held: int, limit: int, burst: int) -> None:
         """After a turn of an executor: output never outgrows its limit by more than one burst of emits."""
@@ -149,7 +149,7 @@ class Audit:
         if held > room:
             raise InvariantError(f"{who} holds {held:,} bytes of its instances' output; their credit is {room:,}")
         for link in (*manager.members.instances.values(), *manager.members.peers.values()):
-            self._link(who, link)
+            self.link(who, link)
 
     @staticmethod
     def _channel(who: str, to: int | str, channel: Channel[Any]) -> None:
@@ -165,7 +165,8 @@ class Audit:
                 f"{who}, channel {to}, holds {rows} rows of {size} bytes and counts otherwise: {channel}"
             )
 
-    def _link(self, who: str, link: Link) -> None:
+    def link(self, who: str, link: Link) -> None:
+        """After each round: how much its control lane has unconfirmed."""
         lane = link.lanes[Lane.CONTROL]
         if lane.unconfirmed_bytes <= CONTROL_ROOM:
             return

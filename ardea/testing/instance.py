@@ -56,7 +56,7 @@ class SimulatedInstance:
         if world.audit is not None:
             world.audit.counts(task, life, self.shell.registry.identity)
         self._entropy = [world.seed, task.task, life, world.supervisors.replaced(task.container)]
-        self._cost = world.cost.get(task.name, world.cost.get(task.component, DEFAULT_COST))
+        self.cost = world.cost.get(task.name, world.cost.get(task.component, DEFAULT_COST))
         self._ahead = 0.0  # the executor's clock, while that is ahead of the cluster's
         self._mail: deque[tuple[Lane, Message]] = deque()
         self._posted: deque[tuple[float, Callable[[], None], int]] = deque()
@@ -250,7 +250,7 @@ class SimulatedInstance:
 
     def _cost_of_call(self) -> None:
         """In which what was emitted before may leave, as in a process, at the second look."""
-        self._spend(self._cost)
+        self._spend(self.cost)
         if self.shell.executor is not None:
             self.shell.executor.look(self.clock())
             self.shell.executor.look(self.clock())

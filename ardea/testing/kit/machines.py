@@ -122,6 +122,7 @@ class Machines:
     """All of a topology's.  :meth:`step` has to be called a few times a second.
 
     Attributes:
+        wanted: the containers that there are to be.
         present: by container, who has its place.
         former: who was replaced, or whom an update has removed.
     """
@@ -131,13 +132,13 @@ class Machines:
         self.present: dict[int, Machine] = {}
         self.former: list[Machine] = []
         self._folder, self._clock = folder, clock
-        self._wanted: set[int] = set()
+        self.wanted: set[int] = set()
         self._environment: Mapping[str, str] = {}
         self._numbers = itertools.count(1)
 
     def scheduler(self, definition: Definition, folder: Path) -> LocalScheduler:
         """One whose topology's supervisor keeps the master's container alone."""
-        return _MasterOnly(definition, folder, self._wanted)
+        return _MasterOnly(definition, folder, self.wanted)
 
     def begin(self, environment: Mapping[str, str]) -> None:
         """From now on there are machines; their processes have this environment."""
@@ -162,10 +163,10 @@ class Machines:
         now = self._clock()
         for machine in (*self.present.values(), *self.former):
             machine.look(now)
-        for number in self.present.keys() - self._wanted:
+        for number in self.present.keys() - self.wanted:
             self.present[number].stop(signal.SIGTERM)
             self.former.append(self.present.pop(number))
-        for number in self._wanted:
+        for number in self.wanted:
             known = self.present.get(number)
             if known is not None and self._keeps_its_place(known, now):
                 known.follow()

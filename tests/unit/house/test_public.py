@@ -1,4 +1,4 @@
-"""Examples, and what the docs show to users, import public names only."""
+"""Examples, and what the docs show to users, import public names only; tests reach into no simulated cluster."""
 
 from __future__ import annotations
 
@@ -45,6 +45,26 @@ def shown(page: str) -> Iterator[str]:
         yield from re.findall(r"^\s*((?:from ardea|import ardea)[^\n#(]*)", block, re.MULTILINE)
 
 
+def reached_into(source: str) -> set[str]:
+    """Private attributes that it takes of a simulated cluster: of whatever it calls so, or opens as one."""
+    tree, clusters, found = ast.parse(source), {"cluster"}, set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.withitem(
+                context_expr=ast.Call(func=ast.Name(id="Cluster" | "cluster")), optional_vars=ast.Name(name)
+            ):
+                clusters.add(name)
+            case ast.Assign(targets=[ast.Name(name)], value=ast.Call(func=ast.Name(id="Cluster" | "cluster"))):
+                clusters.add(name)
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(name), attr=attr) if name in clusters and attr.startswith("_"):
+                found.add(attr)
+            case ast.Attribute(attr="_world"):
+                found.add("_world")
+    return found
+
+
 @pytest.mark.parametrize("example", sorted(ROOT.glob("examples/**/*.py")), ids=lambda path: path.stem)
 def test_an_example_imports_public_modules(example):
     assert imported(example.read_text()) <= PUBLIC
@@ -62,3 +82,23 @@ def test_an_internal_module_is_found():
     assert list(shown("```python\nfrom ardea.plan import x  # y\n```\nfrom ardea.cli import y")) == [
         "from ardea.plan import x  "
     ]
+
+
+def test_tests_ask_what_is_inside_a_cluster():
+    """:mod:`ardea.testing.inside` tells them."""
+    files = sorted((ROOT / "tests").rglob("*.py"))
+    assert {str(path.relative_to(ROOT)): found for path in files if (found := reached_into(path.read_text()))} == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("cluster._master().tick()", {"_master"}),
+        ("with Cluster(Words) as words, other: words._store", {"_store"}),
+        ("words = Cluster(Words)\nwords.advance(1)\nwords._start(1)", {"_start"}),
+        ("self.words._world.timeline", {"_world"}),
+        ("cluster.time\nprocess._clock\nself._master", set()),
+    ],
+)
+def test_a_look_into_a_cluster_is_found(source, found):
+    assert reached_into(source) == found

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from ardea.protocol.wire_pb2 import Header
-from ardea.testing.world import World
+from ardea.testing.inside import Heard, overheard
 
 
 @pytest.fixture
-def headers(monkeypatch) -> list[tuple[str, str, Header]]:
+def headers() -> Iterator[list[Heard]]:
     """(receiver, sender, header) of every message that a process of a simulated cluster takes."""
-    seen: list[tuple[str, str, Header]] = []
-    heard = World.heard
-
-    def noted(self: World, process: str, source: str, header: Header) -> None:
-        seen.append((process, source, header))
-        heard(self, process, source, header)
-
-    monkeypatch.setattr(World, "heard", noted)
-    return seen
+    with overheard() as seen:
+        yield seen

@@ -3,13 +3,6 @@
 from __future__ import annotations
 
 from ardea import Bolt, Spout
-from ardea.heron_instance.executor import Executor
-from ardea.testing import Cluster
-
-
-def executor_of(cluster: Cluster, name: str) -> Executor:
-    """The executor that runs as that task now."""
-    return cluster._world.processes[name].shell.executor
 
 
 class Numbering(Spout):

@@ -6,8 +6,9 @@ import pytest
 
 from ardea import Bolt, Spout, Topology
 from ardea.testing import Cluster, CollectBolt, RowsSpout, run
+from ardea.testing.inside import Inside
 
-from .parts import executor_of, numbers
+from .parts import numbers
 
 containers = pytest.mark.parametrize("containers", [2, 1])
 
@@ -29,13 +30,9 @@ class Watched:
 def watch(cluster, name):
     """Begins before the first call."""
     watched = Watched()
-
-    def ready():
-        process = cluster._world.processes.get(name)
-        return process is not None and process.shell.executor is not None
-
-    cluster.run_until(ready)
-    watched.outlet = executor_of(cluster, name).outlet
+    inside = Inside(cluster)
+    cluster.run_until(lambda: inside.executor(name))
+    watched.outlet = inside.executor(name).outlet
     return watched
 
 

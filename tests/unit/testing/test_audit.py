@@ -113,9 +113,9 @@ def test_a_control_lane_without_bounds(kind, allowed):
         link.send(Lane.CONTROL, Header(kind=kind), [b"x"], CONTROL_ROOM // 2)
     audit = Audit(lambda: 3.0)
     if allowed:
-        audit._link("manager-1", link)
+        audit.link("manager-1", link)
     else:
         with pytest.raises(
             InvariantError, match=r"unconfirmed control bytes to .*\n  3.0 s ago: met admission 0, life 1"
         ):
-            audit._link("manager-1", link)
+            audit.link("manager-1", link)

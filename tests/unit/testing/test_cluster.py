@@ -6,6 +6,7 @@ import pytest
 
 from ardea import Bolt, Grouping, Topology, TopologyBuilder, UserError
 from ardea.testing import Cluster, CollectBolt, Emitted, FeederSpout, Received, RowsSpout, run
+from ardea.testing.inside import Inside
 
 
 class Upper(Bolt):
@@ -196,11 +197,9 @@ def test_a_manager_that_is_told_the_end_before_it_has_a_plan_ends_at_once():
     """As the real process does; the master need not wait for it either."""
     with Cluster(Small, containers=2) as cluster:
         cluster.network.cut("manager-2", "master")
-        cluster.run_until(
-            lambda: "master" in cluster.running and cluster._master().master.admissions.missing == [2], 10
-        )
+        cluster.run_until(lambda: "master" in cluster.running and Inside(cluster).master.admissions.missing == [2], 10)
         cluster.drain(0.0)
-        cluster.run_until(lambda: cluster._store.state.final, 10)
+        cluster.run_until(lambda: cluster.state == "KILLED", 10)
         cluster.advance(0.1)
         assert not {"manager-1", "master"}.intersection(cluster.running)
 
@@ -208,7 +207,7 @@ def test_a_manager_that_is_told_the_end_before_it_has_a_plan_ends_at_once():
 def test_metrics_name_the_topology_by_its_id():
     """As those of real processes do."""
     with Cluster(Small) as cluster:
-        task = cluster._world.processes["upper-0"]
-        cluster.run_until(lambda: task.shell.executor is not None, 10)
-        identity = task.shell.executor.env.instruments.registry.identity
+        inside = Inside(cluster)
+        cluster.run_until(lambda: inside.executor("upper-0"), 10)
+        identity = inside.executor("upper-0").env.instruments.registry.identity
         assert (identity.topology, identity.process) == ("Small-simulated", "upper-0")

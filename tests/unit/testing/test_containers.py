@@ -9,7 +9,7 @@ import pytest
 from ardea import Bolt, Grouping, Topology, UserError
 from ardea.state import Fenced
 from ardea.testing import Cluster, CollectBolt, RowsSpout
-from ardea.testing.world import MASTER
+from ardea.testing.inside import Inside
 
 ROWS = 300
 LONG = 14.0
@@ -54,19 +54,19 @@ def finishes(halves):
 def test_a_container_that_was_replaced_is_refused_when_it_goes_on(seed):
     """It says what it had to say, hears that another has its place, and ends; that one is never disturbed."""
     with cluster(seed, containers=2 + seed % 2) as halves:
-        world = halves._world
+        inside = Inside(halves)
         halves.advance(0.5 + seed * 0.013)
         halves.freeze("container-1", LONG)
         halves.advance(LONG - 0.1)
-        replaced = list(world.replaced)
+        replaced = inside.replaced
         assert {process.name for process in replaced} >= {"manager-1"}
-        assert world.store.holders()[1] == "supervisor-2-of-container-1"
+        assert inside.holder(1) == "supervisor-2-of-container-1"
         [manager] = [process for process in replaced if process.name == "manager-1"]
         peer = manager.shell.manager.members.peers[2]
         sent = peer.statistics.sent
-        halves.run_until(lambda: not world.replaced, 10)
+        halves.run_until(lambda: not inside.replaced, 10)
         assert peer.statistics.sent > sent
-        assert world.store.holders()[1] == "supervisor-2-of-container-1"
+        assert inside.holder(1) == "supervisor-2-of-container-1"
         finishes(halves)
 
 
@@ -76,14 +76,15 @@ def test_a_master_that_was_replaced_is_refused_when_it_goes_on(seed):
     """Its first write ends it, or else the look at its lease."""
     with cluster(seed) as halves:
         halves.advance(1 + seed * 0.1)
-        former = halves._world.processes[MASTER]
+        inside = Inside(halves)
+        former = inside.process("master")
         halves.freeze("container-0", LONG)
         halves.advance(LONG - 0.1)
-        assert halves._world.replaced == [former]
+        assert inside.replaced == (former,)
         writes = halves.writes
         with pytest.raises(Fenced):
             former.master.drain(halves.time, 0)
-        halves.run_until(lambda: not halves._world.replaced, 10)
+        halves.run_until(lambda: not inside.replaced, 10)
         assert (halves.writes, halves.state) == (writes, "RUNNING")
         finishes(halves)
 
@@ -93,15 +94,13 @@ def test_a_container_that_stands_still_for_a_moment_goes_on():
     with cluster(1) as halves:
         halves.advance(1)
         halves.freeze("container-1", 5)
-        frozen = [name for name in halves.names if name.endswith("-0") or name == "manager-1"]
-        inside = [name for name in frozen if name in {p.name for p in halves._members(1)}]
-        victim = next(name for name in inside if name != "manager-1")
+        victim = next(task.name for task in halves.plan.tasks_in(1) if task.name.endswith("-0"))
         halves.kill(victim)
         halves.advance(4.9)
         assert victim not in halves.running
         halves.advance(0.2)
         assert victim in halves.running
-        assert not halves._world.replaced
+        assert not Inside(halves).replaced
         finishes(halves)
         assert halves.life("manager-1") == 1
 
@@ -111,8 +110,8 @@ def test_a_killed_container_comes_back_as_another():
         halves.advance(1)
         halves.kill("container-2")
         halves.kill("container-0")
-        halves.run_until(lambda: halves._world.store.holders()[2] == "supervisor-2-of-container-2", 20)
-        assert (halves.life("manager-2"), halves.life("manager-1"), halves.life(MASTER)) == (2, 1, 2)
+        halves.run_until(lambda: Inside(halves).holder(2) == "supervisor-2-of-container-2", 20)
+        assert (halves.life("manager-2"), halves.life("manager-1"), halves.life("master")) == (2, 1, 2)
         finishes(halves)
 
 

@@ -24,7 +24,7 @@ class Cluster:
         self.machines = Machines(root, lambda: self.now)
         self.specified(1)
         self.specified(2)
-        self.machines._wanted |= {1, 2}
+        self.machines.wanted |= {1, 2}
         self.machines.begin(dict(os.environ))
 
     def specified(self, container, *processes):
@@ -83,7 +83,7 @@ def test_a_removed_container_ends_and_a_changed_one_follows(cluster, deadline):
     cluster.until(lambda: "count-0" in cluster.kept(second), deadline, "it has begun")
     cluster.specified(2, ProcessSpec("count-0", SLEEPS), ProcessSpec("count-1", SLEEPS))
     cluster.until(lambda: "count-1" in cluster.kept(second), deadline, "the second follows")
-    machines._wanted.discard(1)
+    machines.wanted.discard(1)
     cluster.until(lambda: first.code is not None, deadline, "the first has ended")
     assert machines.present == {2: second}
     assert not machines.over

@@ -6,6 +6,7 @@ import pytest
 
 from ardea import Bolt, Grouping, Topology
 from ardea.testing import Cluster
+from ardea.testing.inside import Inside
 from tests.unit.topologies.parts import Endless
 
 SECONDS = 35
@@ -92,7 +93,7 @@ def test_a_branch_that_is_not_slow_has_its_own_rate():
 def test_a_slow_bolt_that_becomes_quick_has_its_full_rate_soon():
     with Cluster(Chain, containers=2, cost={"spout": QUICK, "slow": 0.02}, check=False) as cluster:
         cluster.advance(10)
-        cluster._world.processes["slow-0"]._cost = 0.001
+        Inside(cluster).set_cost("slow-0", 0.001)
         cluster.advance(3)
         rates = [acked(cluster, 1.0) for _ in range(5)]
         assert broken(cluster) == none()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ardea import Bolt, FailedException, Grouping, Spout, Topology
 from ardea.protocol.wire_pb2 import REOPENED
 from ardea.testing import Cluster, CollectBolt, RowsSpout, run
+from ardea.testing.inside import Inside
 from tests.examples import share
 
 from .parts import Identity, TupleCounter
@@ -337,7 +338,7 @@ def test_a_spout_that_has_to_finish_again_is_named(stops):
         sink = FailsOnce.spec(inputs=[rows])
 
     def waits():
-        told = cluster._master().master.ending.tasks
+        told = Inside(cluster).master.ending.tasks
         return [cluster.plan.tasks[task].name for task, each in told.items() if each.state == REOPENED]
 
     with Cluster(Logs) as cluster:

@@ -6,6 +6,7 @@ import pytest
 
 from ardea import Bolt, Grouping, Topology
 from ardea.testing import Cluster
+from ardea.testing.inside import Inside
 from tests.unit.topologies.parts import Endless
 
 
@@ -69,7 +70,7 @@ def test_a_bolt_that_was_slow_for_a_minute_has_its_full_rate_soon_and_keeps_it()
     with Cluster(Chain, containers=2, cost={"spout": 0.0005, "slow": 0.02}, check=False) as cluster:
         cluster.advance(60)
         assert 46 <= rate(cluster, "slow", 4.0) <= 54
-        cluster._world.processes["slow-0"]._cost = 0.002
+        Inside(cluster).set_cost("slow-0", 0.002)
         cluster.advance(5)
         rates = [rate(cluster, "slow", 1.0) for _ in range(15)]
         assert not cluster.record.timed_out["spout"]

@@ -7,6 +7,7 @@ import pytest
 from ardea import Topology
 from ardea.state import Unavailable
 from ardea.testing import Cluster, CollectBolt, RowsSpout
+from ardea.testing.inside import Inside
 from ardea.testing.state import LEASE
 
 ROWS = 40
@@ -89,7 +90,7 @@ def test_a_manager_that_sees_no_state_keeps_to_the_master_that_it_knew(cluster):
     cluster.kill("master")
     cluster.advance(2.5)
     assert len(collected(cluster)) > 20
-    assert list(cluster._master().master.admissions.missing) == [1]
+    assert list(Inside(cluster).master.admissions.missing) == [1]
     cluster.network.heal("manager-1", "state")
     cluster.run_until(lambda: cluster.over)
     assert (cluster.state, collected(cluster)) == ("SUCCEEDED", set(range(ROWS)))

@@ -16,6 +16,7 @@ from pyarrow import parquet
 
 from ardea import UserError
 from ardea.testing import Cluster
+from ardea.testing.inside import Inside
 from ardea.trident import Count, CsvSpout, DirectorySpout, JsonLinesSpout, ParquetSpout, SqliteState, TridentTopology
 from ardea.trident.spout import Attempt
 from tests.examples import share
@@ -147,7 +148,7 @@ def test_a_partition_that_vanishes_between_two_attempts(tmp_path, kind, state, t
         seen = Counter(counted(counts))
         before = Counter({"a": 2, "b": 4, "c": 2} if txid == 2 else {})
         if kind == "transactional":
-            error = cluster._world.processes["spout-files-0"].shell.executor.error
+            error = Inside(cluster).error("spout-files-0")
             assert f"transaction {txid} needs {8 * txid - 8} to {8 * txid} of partition 0.txt again" in error
             assert seen == before
         else:

@@ -9,6 +9,7 @@ import pytest
 
 from ardea import CustomStreamGrouping, FailedException
 from ardea.testing import Cluster, run
+from ardea.testing.inside import Inside
 from ardea.trident import (
     Aggregator,
     Count,
@@ -373,7 +374,7 @@ def test_what_a_function_returns_wrongly_is_an_error_that_names_its_line(operati
     operation(tester.stream)
     with Cluster(tester.topology.build()) as cluster:
         cluster.run_until(lambda: cluster.record.failed["$mastercoord-bg0"])
-        error = cluster._world.processes["b-0-0"].shell.executor.error
+        error = Inside(cluster).error("b-0-0")
     assert what in error
     assert re.search(r" at test_operations\.py:\d+ \(tuple", error)
 

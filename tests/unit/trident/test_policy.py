@@ -6,6 +6,7 @@ import pytest
 
 from ardea import FailedException
 from ardea.testing import Cluster
+from ardea.testing.inside import Inside
 from ardea.trident import (
     BatchSpout,
     Count,
@@ -24,23 +25,13 @@ INTERVAL = "topology.trident.batch.emit.interval.millis"
 FAILURES = "topology.trident.batch.max.failures"
 
 
-def executor_of(cluster, task):
-    """None: it does not run."""
-    process = cluster._world.processes.get(task)
-    return process.shell.executor if process else None
-
-
 def metric(cluster, name, task=MASTER):
     """The value of a metric; 0 while the task does not run."""
-    executor = executor_of(cluster, task)
+    executor = Inside(cluster).executor(task)
     user = executor.env.context.metrics.get(name) if executor else None
     if user is None:
         return 0
     return user.counts().get("", user.current()) or 0
-
-
-def error_of(cluster, task):
-    return getattr(executor_of(cluster, task), "error", "")
 
 
 def ten():
@@ -168,7 +159,7 @@ def test_a_state_in_memory_says_that_it_was_lost():
         cluster.run_until(lambda: metric(cluster, "trident-batches-committed") == 3)
         cluster.kill("b-1-0")
         lost = "the state in memory was lost: partition 0 begins empty at transaction"
-        cluster.run_until(lambda: lost in error_of(cluster, "b-1-0"))
+        cluster.run_until(lambda: lost in Inside(cluster).error("b-1-0"))
         cluster.run_until(lambda: cluster.over)
         assert cluster.state == "SUCCEEDED"
 

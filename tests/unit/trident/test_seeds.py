@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.testing import Cluster, run
+from ardea.testing.inside import Inside
 from ardea.trident import (
     Coordinator,
     Count,
@@ -326,4 +327,4 @@ def test_a_query_function_gives_as_many_answers_as_it_was_asked():
     topology.new_stream("x", FixedBatchSpout(["a"], [[1]], 1)).state_query(state, "a", Short(), "b")
     with Cluster(topology, config=AT_ONCE) as cluster:
         cluster.run_until(lambda: cluster.record.failed["$mastercoord-bg0"])
-        assert "Results size is different than argument size" in cluster._world.processes["b-0-0"].shell.executor.error
+        assert "Results size is different than argument size" in Inside(cluster).error("b-0-0")

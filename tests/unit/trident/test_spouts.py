@@ -13,6 +13,7 @@ from ardea.errors import StateError
 from ardea.state import FileState
 from ardea.state.envelope import Node, seal
 from ardea.testing import Cluster
+from ardea.testing.inside import Inside
 from ardea.trident import Attempt, BatchSpout, DirectorySpout, components, coordinators
 from ardea.trident.partitioned import stored_positions
 from ardea.trident.store import MemoryStore, StateManagerStore, StreamStore
@@ -212,7 +213,7 @@ def test_a_state_that_is_ahead_of_its_topology_says_so(tmp_path):
     run_through(counting(tmp_path)[0])
     with Cluster(counting(tmp_path)[0]) as cluster:
         cluster.run_until(lambda: len(cluster.record.failed["$mastercoord-bg0"]) > 3)
-        errors = [cluster._world.processes[f"b-0-{index}"].shell.executor.error or "" for index in range(3)]
+        errors = [Inside(cluster).error(f"b-0-{index}") for index in range(3)]
     assert any("is behind state's batch" in error for error in errors)
 
 
