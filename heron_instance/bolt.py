@@ -1,31 +1,27 @@
-"""The bolt executor: takes batches, calls ``process`` for each tuple, sends emits and acks together."""
+"""The runner of a bolt: takes batches, has it called for their rows, sends emits and acks together."""
 
 from __future__ import annotations
 
 import math
 import traceback
 from collections import deque
-from collections.abc import Callable, Sequence
-from itertools import repeat
-from threading import get_ident
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
 
-from ardea.errors import EncodingError, FailedException, ProtocolError, UserError, printable
-from ardea.heron_instance.anchored import Anchored
-from ardea.heron_instance.environment import NO_THREAD, Environment
+from ardea.component import Bolt, install, overrides
+from ardea.errors import FailedException, ProtocolError, printable
+from ardea.heron_instance.bolt_rows import BoltRows
+from ardea.heron_instance.column_bolt import ColumnCalls, reads_columns
 from ardea.heron_instance.flushing import AFTER
 from ardea.heron_instance.hooks import Hooks
-from ardea.heron_instance.inlet import UNANCHORED, WHOLE_BATCH, InputBatch, decode_columns
-from ardea.heron_instance.sendable import own
+from ardea.heron_instance.inlet import InputBatch
+from ardea.heron_instance.row_calls import BatchCalls, Calls, RowCalls
+from ardea.heron_instance.runner import Parts
 from ardea.loader import place_of
-from ardea.plan.logical import StreamPlan
-from ardea.protocol.arrow import rows_of
 from ardea.protocol.ids import column
-from ardea.protocol.wire_pb2 import ARROW, MARKER, ROWS, Header
-from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, Tuple, TupleBatch
-
-NOBODY, EVERYBODY = Tuple((), UNANCHORED, None), Tuple((), WHOLE_BATCH, None)
-"""The current tuple outside of ``process``, and inside ``process_batch``: what is emitted is marked with its number."""
+from ardea.protocol.wire_pb2 import MARKER, ROWS, Header, Order
+from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, ColumnBatch, Tuple
 
 
 class TickBatch:
@@ -39,144 +35,90 @@ class TickBatch:
         return f"tick:{index}"
 
 
-class BoltExecutor(Anchored):
-    """Runs one bolt task."""
+class BoltRunner:
+    """Of one task."""
 
-    def __init__(self, env: Environment) -> None:
-        super().__init__(env)
+    open_rows = waiting_rows = 0
+    spout_state = None
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._env = parts.env
+        self._bolt = cast("Bolt", parts.env.component)
+        kind = type(self._bolt)
+        by_column, by_batch = reads_columns(kind), overrides(kind, "process_batch")
+        self._whole_batches = by_column or by_batch
+        self.emitted = BoltRows(parts, whole_batches=self._whole_batches)
+        self._calls: Calls
+        if by_column:
+            self._calls = ColumnCalls(parts, self.emitted)
+        elif by_batch:
+            self._calls = BatchCalls(parts, self.emitted)
+        else:
+            self._calls = RowCalls(parts, self.emitted)
+        self._begun = False
+        self._sources: dict[int, str] = {}  # task -> component, of those that an update has removed too
+        self._waiting: deque[tuple[Header, Sequence[bytes]]] = deque()
         self._next_row = 0
         self._per_row = 1e-3
-        self._waiting: deque[tuple[Header, Sequence[bytes]]] = deque()
         self._next_tick = math.inf
         self._ticks = 0
-        self._raised_at = 0
         self._ends_turn = False  # with the present call
-        self._run: Callable[[InputBatch, int, int], int]
-        self._stop_run: Callable[[], None] = lambda: None
-        self._bind = self._install()
+        self.replanned()
+        self._install()
 
-    # --- user code --------------------------------------------------------------------------------------------
-
-    def _install(self) -> Callable[[], None]:
-        """Gives the bolt its emit, and makes the loop that calls ``process``; both share the current tuple.
-
-        Once, as a bolt may keep its emit: what is returned looks at what ``initialize`` has made of the bolt, and puts
-        hooks between them.
-        """
-        current = NOBODY
-        process: Callable[[Tuple], None]
-        process_batch: Callable[[Sequence[Tuple]], None]
-        auto_anchor = True
-        outlet, plain = self.outlet, self.only is not None
-        rows = [] if self.only is None else self.only.rows
-        append = rows.append
-        inputs: list[tuple[Any, ...]] = []  # of the present turn; none are left once it is told to end
-        thread = get_ident()
-
-        def emit(
-            values: Sequence[Any],
-            stream: str = "default",
-            anchors: Sequence[Tuple] | None = None,
-            direct_task: int | None = None,
-            need_task_ids: bool = False,
-        ) -> list[int] | None:
-            mark = current._index if auto_anchor else UNANCHORED
-            return self._emit(values, stream, mark, anchors, direct_task, need_task_ids)
-
-        def plain_emit(
-            values: Sequence[Any],
-            stream: str = "default",
-            anchors: Sequence[Tuple] | None = None,
-            direct_task: int | None = None,
-            need_task_ids: bool = False,
-        ) -> list[int] | None:
-            if (
-                stream != "default"
-                or anchors is not None
-                or direct_task is not None
-                or need_task_ids
-                or get_ident() != thread
-            ):
-                return emit(values, stream, anchors, direct_task, need_task_ids)
-            append(values if type(values) is tuple else tuple(values) if type(values) is list else own(values))
-            if len(rows) >= outlet.row_limit:
-                self.overflow()
-            return None
-
-        def run(batch: InputBatch, start: int, end: int) -> int:
-            nonlocal current, inputs
-            marked = self._anchoring.run(len(rows), WHOLE_BATCH if whole else start) if plain and auto_anchor else None
-            try:
-                if whole:
-                    current = EVERYBODY
-                    with self.user_code:
-                        process_batch(TupleBatch(batch.rows[start:end], batch))
-                    return end
-                inputs = batch.rows[start:end] if type(batch.rows) is list else list(batch.rows[start:end])
-                # One at a time: who is done with a tuple leaves its memory, still in the cache, to the next.
-                tuples = map(Tuple, inputs, range(start, end), repeat(batch))
-                with self.user_code:
-                    if marked is not None:
-                        ended = marked.ends.append
-                        for current in tuples:
-                            process(current)
-                            ended(len(rows))
-                    else:
-                        for current in tuples:
-                            process(current)
-                return start if current is NOBODY else current._index + 1
-            except BaseException:
-                self._raised_at = current._index
-                raise
-            finally:
-                current, inputs = NOBODY, []
-                if marked is not None:
-                    self._anchoring.close(marked, len(rows))
-
-        whole = self._whole_batches
-
-        def emit_batch(batch: Any, stream: str, anchors: Any) -> None:
-            self.emit_columns(batch, stream, anchors, current._index)
-
-        def bind() -> None:
-            nonlocal process, process_batch, auto_anchor, thread
-            process, process_batch, auto_anchor = self.bolt.process, self.bolt.process_batch, self.bolt.auto_anchor
-            if self.env.black_box is not None:
-                process = self.env.black_box.recording(process)
-            if self._hooks is not None:
-                process, process_batch = self._hooks.process(process), self._hooks.process_batch(process_batch)
-                thread = NO_THREAD  # no emit is a plain one any more
-
-        self.give(plain_emit if plain else emit, emit_batch)
-
-        def stop() -> None:
-            inputs.clear()
-
-        self._run, self._stop_run = run, stop
-        return bind
-
-    def hurry(self) -> None:
-        """No more tuples in this turn."""
-        self._ends_turn = True
-        self._stop_run()
+    def _install(self) -> None:
+        """Gives the bolt its emit; a class with an ``emit`` of its own reaches it through the base's."""
+        rows, calls, acking = self.emitted, self._calls, self.emitted.acking
+        collector = _Collector(
+            calls.emit,
+            rows.emit_rows,
+            calls.emit_batch,
+            acking.ack,
+            acking.fail,
+            acking.ack_batch,
+            acking.fail_batch,
+            acking.reset_timeout,
+        )
+        install(self._bolt, self._env.task.component, collector)
+        if not overrides(type(self._bolt), "emit"):
+            self._bolt.emit = calls.emit  # type: ignore[method-assign]
 
     def begun(self) -> None:
         """As the bolt is now, and with its hooks."""
-        if self.env.context.hooks:
-            self._hooks = self.acking.hooks = Hooks(self.env.context.hooks, self.env.task.task, self.clock)
-        self._bind()
+        hooks = None
+        if self._env.context.hooks:
+            hooks = Hooks(self._env.context.hooks, self._env.task.task, self._env.clock)
+            self.emitted.hooks = self.emitted.acking.hooks = hooks
+        self._calls.begun(hooks)
+        self._begun = True
 
-    # --- the loop ---------------------------------------------------------------------------------------------
+    def activated(self, *, active: bool) -> None:
+        """A bolt works on."""
+
+    def ordered(self, order: Order) -> None:
+        """A bolt holds when those do that it reads."""
+
+    def replanned(self) -> None:
+        """Other tasks may be read."""
+        plan = self._env.plan
+        for entry in plan.logical[self._env.task.component].inputs:
+            self._sources.update(dict.fromkeys(plan.component_tasks[entry.component], entry.component))
+
+    def manager_reborn(self) -> None:
+        """It sends again what matters."""
+
+    # --- the input --------------------------------------------------------------------------------------------
 
     @property
     def waits_for_room(self) -> bool:
         """With held output, a bolt takes no more input."""
-        return self.env.output.held
+        return self._env.output.held
 
     @property
     def busy(self) -> bool:
         """Whether a batch is half done, or a flush is due."""
-        return self._batch is not None or bool(self._waiting)
+        return self.emitted.batch is not None or bool(self._waiting)
 
     def received(self, header: Header, frames: Sequence[bytes]) -> None:
         """Batches and markers wait in order until the component is initialised."""
@@ -186,169 +128,175 @@ class BoltExecutor(Anchored):
 
     def _take(self) -> None:
         """The next batch, if the former one is done; markers on the way to it."""
-        while self._waiting and self._batch is None and self.initialized:
+        while self._waiting and self.emitted.batch is None and self._begun:
             header, frames = self._waiting.popleft()
             if header.kind == MARKER:
-                if self.marked(header):
+                if self._parts.reporter.marked(header):
                     self._quiet()
             else:
                 self._open(header, frames)
 
     def _open(self, header: Header, frames: Sequence[bytes]) -> None:
-        self.env.output.taken(header, sum(map(len, frames)))
-        self.markers.data(header.source)
-        arrived = self.clock()
+        self._env.output.taken(header, sum(map(len, frames)))
+        self._parts.reporter.markers.data(header.source)
+        arrived = self._env.clock()
         try:
             batch = self._read(header, frames)
         except ProtocolError as error:
             self._unreadable(header, frames, error)
             return
-        self._batch = batch
         batch.arrived = arrived
         self._next_row = 0
-        self._anchoring.begin(batch, self.outlet.buffers.values())
-        if self.env.black_box is not None:
-            self.env.black_box.begin(batch)
+        self.emitted.begin(batch)
+        if self._env.black_box is not None:
+            self._env.black_box.begin(batch)
 
     def _read(self, header: Header, frames: Sequence[bytes]) -> InputBatch:
-        source = self.sources.get(header.source)
-        streams = () if source is None else self.env.plan.logical[source].streams
+        source = self._sources.get(header.source)
+        streams = () if source is None else self._env.plan.logical[source].streams
         if source is None or header.stream >= len(streams):
             raise ProtocolError("MALFORMED_ROWS", f"this task reads no stream {header.stream} of task {header.source}")
         try:
-            return self.read(header, frames, source, streams[header.stream])
+            return self._calls.read(header, frames, source, streams[header.stream])
         except ProtocolError as error:
             where = f"from task {header.source} of {source}, stream {streams[header.stream].name}"
             raise ProtocolError(error.code, f"{where}: {error.reason}", hint=error.hint) from error
 
     def _unreadable(self, header: Header, frames: Sequence[bytes], error: ProtocolError) -> None:
         """Nobody's bytes end this task: their trees fail, and the spout decides."""
-        self.error = f"{self.env.task.name}: {error.message}; the rows fail"
-        self.bolt.logger.error("%s%s", self.error, f"; {error.hint}" if error.hint else "")
-        self.instruments.malformed += 1
-        self.instruments.failed.value += header.rows
+        what = self._parts.reporter.error = f"{self._env.task.name}: {error.message}; the rows fail"
+        self._bolt.logger.error("%s%s", what, f"; {error.hint}" if error.hint else "")
+        self._env.instruments.malformed += 1
+        self._env.instruments.failed.value += header.rows
         if header.ids:
-            self.acking.fail_unread(column(frames[-2]))
+            self.emitted.acking.fail_unread(column(frames[-2]))
 
-    def read(self, header: Header, frames: Sequence[bytes], source: str, stream: StreamPlan) -> InputBatch:
-        """What has arrived; raises ProtocolError for bytes that are not rows of the stream."""
-        if header.codec != ARROW:
-            rows: Sequence[tuple[Any, ...]] = self.codec.decode_headed(header.head, frames[0], len(stream.fields))
-        else:
-            try:
-                rows = rows_of(decode_columns(frames[0], stream))
-            except EncodingError as error:
-                raise UserError(f"{self.env.task.name}, stream {stream.name} of {source}: {error.message}") from error
-        return InputBatch(header, frames, rows, source, stream)
+    # --- the loop ---------------------------------------------------------------------------------------------
 
     def advance(self, now: float) -> float:
         """A chunk of the current batch, ticks, flushes, markers."""
-        if not self.initialized:
-            if self.active:
-                self.set_active(active=True)
-            return now + 1.0
-        if self._next_tick is math.inf and self.settings.tick:
-            self._next_tick = now + self.settings.tick
-        if self.env.output.held:
-            return min(now + 0.05, self.flush(now))
+        env, emitted, sending = self._env, self.emitted, self._parts.sending
+        markers = self._parts.reporter.markers
+        if self._next_tick is math.inf and env.settings.tick:
+            self._next_tick = now + env.settings.tick
+        if env.output.held:
+            return min(now + 0.05, sending.flush(emitted, now))
         self._take()
-        if self._batch is not None:
-            self._process(self._batch)
-            now = self.clock()
-        if now >= self._next_tick and not self.markers.resting and not self.markers.closed:
+        if emitted.batch is not None:
+            self._process(emitted.batch)
+            now = env.clock()
+        if now >= self._next_tick and not markers.resting and not markers.closed:
             self._tick(now)
         # A full batch leaves at once: its reader, or the spouts that wait for these acks, may have nothing else.
-        idle = not self.busy and self.env.inbox.empty
-        full = max(self._processed, self.outlet.waiting) >= self.settings.batch_rows
-        if full and not idle and now < self._acks_left + AFTER:
+        idle = not self.busy and env.inbox.empty
+        waiting = self._parts.outlet.waiting
+        full = max(emitted.processed, waiting) >= env.settings.batch_rows
+        if full and not idle and now < emitted.acks_left + AFTER:
             full = False  # spouts have: these acks can wait for the next batch's
-            if self.outlet.waiting >= self.settings.batch_rows:
-                began, now = now, self.send_rows()
-                self._flushing.flushed(began, now)
-        due = self.flush(now, idle=idle, force=full)
-        self.report()
+            if waiting >= env.settings.batch_rows:
+                began, now = now, emitted.send_rows()
+                self._parts.user_code.flushing.flushed(began, now)
+        due = sending.flush(emitted, now, idle=idle, force=full)
+        self._parts.reporter.report()
         if self.busy:
             return now
-        return min(due, self._next_tick if not self.markers.resting else math.inf, now + 1.0)
+        return min(due, self._next_tick if not markers.resting else math.inf, now + 1.0)
+
+    def waited(self, seconds: float) -> None:
+        """Idle."""
+        self._env.instruments.idle.value += seconds
+
+    def hurry(self) -> None:
+        """No more tuples in this turn."""
+        self._ends_turn = True
+        self._calls.stop()
 
     def _process(self, batch: InputBatch) -> None:
         """As many tuples as fit into a slice of time."""
-        rows = batch.rows
-        start = self._next_row
-        wanted = len(rows) - start if self._whole_batches else int(self.settings.slice_ms / 2000 / self._per_row) + 1
-        end = min(len(rows), start + wanted)
-        began = self.clock()
-        end = self._process_rows(batch, start, end)
-        if self.env.black_box is not None:
-            self.env.black_box.clear()  # whoever dies between two slices was inside none
-        self._done(batch, start, end, self.clock() - began)
+        start, end, clock = self._next_row, len(batch.rows), self._env.clock
+        if not self._whole_batches:
+            end = min(end, start + int(self._env.settings.slice_ms / 2000 / self._per_row) + 1)
+        began = clock()
+        end = self.process(batch, start, end)
+        if self._env.black_box is not None:
+            self._env.black_box.clear()  # whoever dies between two slices was inside none
+        self._done(batch, start, end, clock() - began)
 
-    def _done(self, batch: InputBatch, start: int, end: int, elapsed: float) -> None:
-        """Rows were processed, in so many seconds."""
-        count = end - start
-        if count:
-            per_row = elapsed / count
-            self._per_row += 0.3 * (per_row - self._per_row)
-            self.instruments.execute.observe(per_row, count)
-            self.instruments.executed(batch.component, batch.stream).value += count
-        if self.bolt.auto_ack:
-            self.acking.ack_processed(batch, start, end)
-        self._next_row = end
-        self._processed += count
-        if end == len(batch.rows):
-            self._batch = None
-            busy = self.clock() - batch.arrived
-            self.instruments.busy.value += busy
-            self.env.window.consumed(len(batch.rows), batch.size, busy)
-
-    def _process_rows(self, batch: InputBatch, start: int, end: int) -> int:
-        """Returns where it has got to."""
+    def process(self, batch: InputBatch, start: int, end: int) -> int:
+        """Has the bolt called for these rows; returns where it has got to."""
         self._ends_turn = False
         while start < end and not self._ends_turn:
             try:
-                return self._run(batch, start, end)
+                return self._calls.run(batch, start, end)
             except Exception as error:
-                if self._whole_batches:
-                    self.raised(batch, start, end, error)
-                    return end
-                failed = self._raised_at
-                self.raised(batch, failed, failed + 1, error)
-                start = failed + 1
+                blamed = self._calls.blamed(start, end)
+                self._raised(batch, blamed, error)
+                start = blamed.stop
         return start
 
-    def raised(self, batch: InputBatch, start: int, end: int, error: Exception) -> None:
+    def _done(self, batch: InputBatch, start: int, end: int, elapsed: float) -> None:
+        """Rows were processed, in so many seconds."""
+        instruments, emitted, count = self._env.instruments, self.emitted, end - start
+        if count:
+            per_row = elapsed / count
+            self._per_row += 0.3 * (per_row - self._per_row)
+            instruments.execute.observe(per_row, count)
+            instruments.executed(batch.component, batch.stream).value += count
+        if self._bolt.auto_ack:
+            emitted.acking.ack_processed(batch, start, end)
+        self._next_row = end
+        emitted.processed += count
+        if end == len(batch.rows):
+            emitted.batch = None
+            busy = self._env.clock() - batch.arrived
+            instruments.busy.value += busy
+            self._env.window.consumed(len(batch.rows), batch.size, busy)
+
+    def _raised(self, batch: InputBatch, rows: range, error: Exception) -> None:
         """An exception of ``process``: fails its tuples, or ends the process, as ``auto_fail`` says."""
-        origin = f"tuple {batch.id_of(start)} of {batch.component}, stream {batch.stream}"
+        origin = f"tuple {batch.id_of(rows.start)} of {batch.component}, stream {batch.stream}"
         if not isinstance(error, FailedException):
-            self.instruments.exception(error)
+            self._env.instruments.exception(error)
             text = printable("".join(traceback.format_exception(error)).rstrip(), most=20_000)
-            self.bolt.logger.error("%s failed on %s:\n%s", self.env.task.name, origin, text)
+            self._bolt.logger.error("%s failed on %s:\n%s", self._env.task.name, origin, text)
             what = f"{type(error).__name__}: {printable(error)} at {place_of(error)}"
-            self.error = f"{self.env.task.name} raised {what} ({origin})"
-        if not self.bolt.auto_fail and not isinstance(error, FailedException):
+            self._parts.reporter.error = f"{self._env.task.name} raised {what} ({origin})"
+        if not self._bolt.auto_fail and not isinstance(error, FailedException):
             raise error
-        self.acking.fail_rest(batch, start, end)
+        self.emitted.acking.fail_rest(batch, rows.start, rows.stop)
 
     def _tick(self, now: float) -> None:
-        self._next_tick = now + (self.settings.tick or math.inf)
+        tick = self._env.settings.tick
+        self._next_tick = now + (tick or math.inf)
         self._ticks += 1
-        with self.user_code:
-            self.bolt.process_tick(Tuple((self.settings.tick,), self._ticks, TickBatch()))
-
-    # --- markers ----------------------------------------------------------------------------------------------
+        with self._parts.user_code:
+            self._bolt.process_tick(Tuple((tick,), self._ticks, TickBatch()))
 
     def _quiet(self) -> None:
         """After a marker: flush and rest, or end."""
-        if self.markers.may_end:
-            self.markers.resting, self.ending = False, True
-            with self.user_code:
-                self.bolt.end_of_input()
-            self.send()
-            self.end()
-            self.report()
-        elif self.markers.may_rest:
-            with self.user_code:
-                self.bolt.flush()
-            self.send()
-            self.rest()
-            self.report()
+        parts, markers = self._parts, self._parts.reporter.markers
+        if markers.may_end:
+            markers.resting, parts.lifecycle.ending = False, True
+            with parts.user_code:
+                self._bolt.end_of_input()
+            parts.end(self.emitted)
+        elif markers.may_rest:
+            with parts.user_code:
+                self._bolt.flush()
+            self.emitted.send()
+            parts.reporter.rest()
+            parts.reporter.report()
+
+
+@dataclass(frozen=True, slots=True)
+class _Collector:
+    """What the base class's methods reach when the author overrides them."""
+
+    emit: Callable[..., list[int] | None]
+    emit_rows: Callable[[Sequence[Sequence[Any]], str, tuple[Any, ...]], Mapping[int, int]]
+    emit_batch: Callable[[Any, str, Any], None]
+    ack: Callable[[Tuple], None]
+    fail: Callable[[Tuple], None]
+    ack_batch: Callable[[ColumnBatch, Any], None]
+    fail_batch: Callable[[ColumnBatch, Any], None]
+    reset_timeout: Callable[[Tuple], None]

@@ -1,100 +1,107 @@
-"""The executor of a bolt that reads columns: one call a batch, and nothing that looks at a single row."""
+"""How a bolt that reads columns is called: once for each batch, and nothing looks at a single row."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 
-from ardea.component import overrides
+from ardea.component import Bolt, overrides
 from ardea.errors import UserError
-from ardea.heron_instance.bolt import BoltExecutor
-from ardea.heron_instance.environment import Environment
+from ardea.heron_instance.bolt_rows import BoltRows
+from ardea.heron_instance.hooks import Hooks
 from ardea.heron_instance.inlet import UNANCHORED, WHOLE_BATCH, ColumnInput, InputBatch, decode_columns
+from ardea.heron_instance.runner import Parts
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.columns import ColumnRows, Misfit, columns_of, fitted, type_of
+from ardea.protocol.values import RowCodec
 from ardea.protocol.wire_pb2 import ARROW, Header
 from ardea.tuples import Tuple
 
 _MISFITS_LOGGED = 5
 
 
-class ColumnBoltExecutor(BoltExecutor):
-    """Runs one bolt task."""
+class ColumnCalls:
+    """``process_columns``; all of it is looked up in each call."""
 
-    def __init__(self, env: Environment) -> None:
-        super().__init__(env)
+    def __init__(self, parts: Parts, rows: BoltRows) -> None:
+        self._env = parts.env
+        self._bolt = cast("Bolt", parts.env.component)
+        self._user_code = parts.user_code
+        self._reporter = parts.reporter
+        self._rows = rows
+        self._codec = RowCodec(parts.env.settings.pickle)
+        self._hooks: Hooks | None = None
+        self._current = UNANCHORED
         try:
-            self._types = {name: type_of(written) for name, written in self.bolt.column_types.items()}
+            self._types = {name: type_of(written) for name, written in self._bolt.column_types.items()}
         except ValueError as error:
-            raise UserError(f"{env.task.name}: column_types: {error}") from error
+            raise UserError(f"{parts.env.task.name}: column_types: {error}") from error
 
-    def _install(self) -> Callable[[], None]:
-        """Gives the bolt its emits, which are anchored to the batch inside ``process_columns`` only."""
-        current = UNANCHORED
+    def emit(
+        self,
+        values: Sequence[Any],
+        stream: str = "default",
+        anchors: Sequence[Tuple] | None = None,
+        direct_task: int | None = None,
+        need_task_ids: bool = False,
+    ) -> list[int] | None:
+        """Anchored to the batch inside ``process_columns`` only."""
+        mark = self._current if self._bolt.auto_anchor else UNANCHORED
+        return self._rows.emit(values, stream, mark, anchors, direct_task, need_task_ids)
 
-        def emit(
-            values: Sequence[Any],
-            stream: str = "default",
-            anchors: Sequence[Tuple] | None = None,
-            direct_task: int | None = None,
-            need_task_ids: bool = False,
-        ) -> list[int] | None:
-            mark = current if self.bolt.auto_anchor else UNANCHORED
-            return self._emit(values, stream, mark, anchors, direct_task, need_task_ids)
+    def emit_batch(self, batch: Any, stream: str, anchors: Any) -> None:
+        """See :class:`ardea.heron_instance.row_calls.Calls`, as for all of these."""
+        self._rows.emit_columns(batch, stream, anchors, self._current)
 
-        def emit_batch(batch: Any, stream: str, anchors: Any) -> None:
-            self.emit_columns(batch, stream, anchors, current)
-
-        def run(batch: ColumnInput) -> None:
-            nonlocal current
-            current = WHOLE_BATCH
-            try:
-                with self.user_code:
-                    if self._hooks is None:
-                        self.bolt.process_columns(batch.columns)
-                    else:
-                        tuples = [Tuple(values, index, batch) for index, values in enumerate(batch.rows)]
-                        self._hooks.process_batch(lambda _: self.bolt.process_columns(batch.columns))(tuples)
-            finally:
-                current = UNANCHORED
-
-        self.give(emit, emit_batch)
-        self._run_columns = run
-        return lambda: None  # all of it is looked up in each call
+    def begun(self, hooks: Hooks | None) -> None:
+        """Hooks see tuple by tuple."""
+        self._hooks = hooks
 
     def read(self, header: Header, frames: Sequence[bytes], source: str, stream: StreamPlan) -> InputBatch:
         """Columns of the declared types; rows that do not fit have failed already."""
         if header.codec == ARROW:
             columns, misfits = fitted(decode_columns(frames[0], stream), stream.fields, self._types)
         else:
-            rows = self.codec.decode_headed(header.head, frames[0], len(stream.fields))
+            rows = self._codec.decode_headed(header.head, frames[0], len(stream.fields))
             columns, misfits = columns_of(rows, stream.fields, self._types)
         batch = ColumnInput(header, frames, ColumnRows(columns), source, stream)
         return self._without(batch, misfits) if misfits else batch
 
     def _without(self, batch: ColumnInput, misfits: Sequence[Misfit]) -> ColumnInput:
-        where = f"stream {batch.stream} of {batch.component}"
+        where, logger = f"stream {batch.stream} of {batch.component}", self._bolt.logger
         for misfit in misfits[:_MISFITS_LOGGED]:
-            self.error = f"{self.env.task.name}: {where}, field {misfit.field}: {misfit.reason}; the row fails"
-            self.bolt.logger.error("%s (tuple %s); declare column_types", self.error, batch.id_of(misfit.row))
+            what = f"{self._env.task.name}: {where}, field {misfit.field}: {misfit.reason}; the row fails"
+            self._reporter.error = what
+            logger.error("%s (tuple %s); declare column_types", what, batch.id_of(misfit.row))
         if len(misfits) > _MISFITS_LOGGED:
-            self.bolt.logger.error("%s: %d more rows of this batch fail so", where, len(misfits) - _MISFITS_LOGGED)
+            logger.error("%s: %d more rows of this batch fail so", where, len(misfits) - _MISFITS_LOGGED)
         bad = np.array([misfit.row for misfit in misfits], dtype=np.intp)
-        self.acking.fail_batch(batch.columns, bad)
+        self._rows.acking.fail_batch(batch.columns, bad)
         return batch.kept(np.delete(np.arange(len(batch.rows), dtype=np.intp), bad))
 
-    def _process(self, batch: InputBatch) -> None:
-        """All of it at once."""
-        began = self.clock()
-        count = len(batch.rows)
-        if isinstance(batch, ColumnInput) and count:
-            try:
-                self._run_columns(batch)
-            except Exception as error:
-                self.raised(batch, 0, count, error)
-        self._done(batch, 0, count, self.clock() - began)
+    def run(self, batch: InputBatch, start: int, end: int) -> int:  # noqa: ARG002 -- all of it at once
+        """One call."""
+        assert isinstance(batch, ColumnInput)
+        self._current = WHOLE_BATCH
+        try:
+            with self._user_code:
+                if self._hooks is None:
+                    self._bolt.process_columns(batch.columns)
+                else:
+                    tuples = [Tuple(values, index, batch) for index, values in enumerate(batch.rows)]
+                    self._hooks.process_batch(lambda _: self._bolt.process_columns(batch.columns))(tuples)
+        finally:
+            self._current = UNANCHORED
+        return end
+
+    def blamed(self, start: int, end: int) -> range:
+        """All."""
+        return range(start, end)
+
+    def stop(self) -> None:
+        """There is one call only."""
 
 
 def reads_columns(cls: type) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +13,7 @@ from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.heron_instance.blackbox import BlackBox
 from ardea.heron_instance.instruments import Instruments
+from ardea.heron_instance.observer import Observer
 from ardea.heron_instance.outlet import OutMessage
 from ardea.heron_instance.queues import BoundedQueue
 from ardea.plan.physical import PhysicalPlan, TaskPlan
@@ -65,6 +66,7 @@ class Environment:
     clock: Callable[[], float]
     rng: np.random.Generator
     black_box: BlackBox | None = None
+    observer: Observer = field(default_factory=Observer)
 
 
 NO_THREAD = 0

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import math
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Protocol
 
-from ardea.config import Settings
+from ardea.errors import UserError, printable
+from ardea.heron_instance.environment import Environment
 from ardea.heron_instance.flushing import Flushing
 
 EVERY = 0.025
@@ -33,7 +33,7 @@ class Bell(Protocol):
 
 
 class Unattended:
-    """Nobody looks by itself: a simulated cluster, and tests, call :meth:`Interruptible.look`."""
+    """Nobody looks by itself: a simulated cluster, and tests, call :meth:`UserCode.look`."""
 
     next_look = -math.inf
 
@@ -41,44 +41,60 @@ class Unattended:
         """Does nothing."""
 
 
+class Interruptible(Protocol):
+    """Rows that may leave in the middle of a call."""
+
+    def send_inside(self) -> bool:
+        """Sends what the present call has emitted so far; False: nothing."""
+
+    def absorb(self) -> None:
+        """What has left in the middle of a call waits no more."""
+
+
 class UserCode:
-    """``with`` it, the executor thread is in user code, and gives the task's state away."""
+    """``with`` it, the executor thread is in user code, and gives the task's state away.
 
-    def __init__(self, task: Interruptible) -> None:
-        self._task = task
-        self._outer: list[float] = []
+    It is made on that thread.  ``hurry`` ends the turn with the present call.
+    """
 
-    def __enter__(self) -> None:
-        task = self._task
-        self._outer.append(task.since)
-        task.since = since = task.clock()
-        task.calls += 1
-        task.lock.release()
-        if task.bell.next_look > since + EVERY:
-            task.bell.ring()
+    rows: Interruptible
+    hurry: Callable[[], None]
 
-    def __exit__(self, *_: object) -> None:
-        task = self._task
-        task.lock.acquire()
-        task.since = self._outer.pop()
-        task.absorb()
-
-
-class Interruptible(ABC):
-    """A task whose rows may leave in the middle of a call."""
-
-    def __init__(self, clock: Callable[[], float], settings: Settings) -> None:
-        self.clock = clock
-        self.slice = settings.slice_ms / 1000
+    def __init__(self, env: Environment) -> None:
+        self._env = env
+        self.clock = env.clock
+        self.slice = env.settings.slice_ms / 1000
+        self.flushing = Flushing(env.settings.drain_frequency_ms / 1000)
+        self.thread = threading.get_ident()
         self.lock = threading.RLock()
         self.lock.acquire()
-        self.user_code = UserCode(self)
         self.since = math.inf  # when the present call of user code began
+        self._outer: list[float] = []
         self.calls = 0
         self._hurried = -math.inf  # the turn that began then ends with its present call
         self.bell: Bell = Unattended()
         self.turns = 0  # grows with each return from user code, and while a long call emits
-        self._flushing = Flushing(settings.drain_frequency_ms / 1000)
+
+    def __enter__(self) -> None:
+        self._outer.append(self.since)
+        self.since = since = self.clock()
+        self.calls += 1
+        self.lock.release()
+        if self.bell.next_look > since + EVERY:
+            self.bell.ring()
+
+    def __exit__(self, *_: object) -> None:
+        self.lock.acquire()
+        self.since = self._outer.pop()
+        self.rows.absorb()
+
+    def check_thread(self) -> None:
+        """Raises UserError on any thread but the executor's."""
+        if threading.get_ident() != self.thread:
+            raise UserError(
+                f"{self._env.task.name}: emit, ack and fail belong to the executor thread",
+                hint="hand the work over with context.submit(fn)",
+            )
 
     def look(self, now: float) -> float:
         """Ends the turn that takes longer than a slice, then sends what waits; returns when to look again.
@@ -101,32 +117,21 @@ class Interruptible(ABC):
         return now + EVERY
 
     def _send_late(self, now: float) -> None:
-        if now < self._flushing.due(now, idle=True):
+        if now < self.flushing.due(now, idle=True):
             return
         try:
             began = self.clock()
-            if self.send_inside():
-                self._flushing.flushed(began, self.clock())
+            if self.rows.send_inside():
+                self.flushing.flushed(began, self.clock())
                 self.turns += 1
         except BaseException as error:  # a grouping or a value of the author's raised, or wants to exit
             self.since = math.inf  # the executor meets it too, when the call returns or emits more
-            self.left_alone(error)
-
-    @abstractmethod
-    def hurry(self) -> None:
-        """The turn ends with the present call."""
-
-    @abstractmethod
-    def send_inside(self) -> bool:
-        """Sends what the present call has emitted so far; False: nothing."""
-
-    @abstractmethod
-    def left_alone(self, error: BaseException) -> None:
-        """What waits cannot be sent before the present call returns."""
-
-    @abstractmethod
-    def absorb(self) -> None:
-        """What has left in the middle of a call waits no more."""
+            what = f"{type(error).__name__}: {printable(error)}"
+            self._env.component.logger.warning(
+                "%s: rows cannot be sent while a call of user code goes on (%s); they wait until it returns",
+                self._env.task.name,
+                what,
+            )
 
 
 class Sender:
@@ -163,10 +168,10 @@ class Sender:
 class Lookout:
     """The gateway's part: whether a call is long, seen whenever it wakes, for messages most of the time."""
 
-    def __init__(self, task: Interruptible, sender: Sender, wake: Callable[[], None]) -> None:
+    def __init__(self, user_code: UserCode, sender: Sender, wake: Callable[[], None]) -> None:
         self.next_look = math.inf
         self.rung = False  # the gateway must not sleep before it has looked
-        self._task, self._sender, self._wake = task, sender, wake
+        self._user_code, self._sender, self._wake = user_code, sender, wake
         self._calls = 0
 
     def ring(self) -> None:
@@ -179,12 +184,12 @@ class Lookout:
 
         ``begins``: the executor has something to do, and need not ring for the call in which it does so.
         """
-        task = self._task
+        there = self._user_code
         self.rung = False
         self.next_look = math.inf  # ahead of what follows: a call that it misses rings
-        calls, self._calls = self._calls, task.calls
-        if now >= task.since + task.slice:
+        calls, self._calls = self._calls, there.calls
+        if now >= there.since + there.slice:
             self._sender.ask()
-        elif begins or task.since < math.inf or task.calls != calls:
+        elif begins or there.since < math.inf or there.calls != calls:
             self.next_look = now + EVERY  # a busy executor is between two calls now and then: it need not ring for that
         return self.next_look

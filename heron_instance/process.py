@@ -22,8 +22,6 @@ from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.errors import ArdeaError, ExitCode, printable
 from ardea.heron_instance.blackbox import BlackBox
-from ardea.heron_instance.bolt import BoltExecutor
-from ardea.heron_instance.column_bolt import ColumnBoltExecutor, reads_columns
 from ardea.heron_instance.environment import Stopping
 from ardea.heron_instance.executor import Executor
 from ardea.heron_instance.gateway import Room
@@ -31,7 +29,6 @@ from ardea.heron_instance.long_calls import Lookout, Sender
 from ardea.heron_instance.outlet import OutMessage
 from ardea.heron_instance.queues import BoundedQueue
 from ardea.heron_instance.shell import QUEUE_MESSAGES, Shell
-from ardea.heron_instance.spout import SpoutExecutor
 from ardea.loader import place_of
 from ardea.metrics import observe_process
 from ardea.plan.definition import Definition
@@ -174,8 +171,9 @@ class InstanceProcess:
     def _second(self) -> None:
         executor = self.shell.executor
         if executor is not None:
-            former, self._turns = self._turns, executor.turns
-            leash.beat(executor.in_user_code, same_call=executor.turns == former)
+            turns = executor.user_code.turns
+            former, self._turns = self._turns, turns
+            leash.beat(executor.in_user_code, same_call=turns == former)
         else:
             leash.beat(in_user_code=False)
         self.outbox.capacity_bytes = self.shell.resize()
@@ -240,9 +238,9 @@ class InstanceProcess:
             gc.freeze()
             gc.set_threshold(*COLLECT_AFTER)
             executor = self.shell.executor = self._make_executor(plan)
-            executor.thread = threading.get_ident()
-            self._sender = Sender(executor.look, executor.clock, self.name)
-            executor.bell = self._lookout = Lookout(executor, self._sender, self.poller.wake)
+            user_code = executor.user_code
+            self._sender = Sender(user_code.look, user_code.clock, self.name)
+            user_code.bell = self._lookout = Lookout(user_code, self._sender, self.poller.wake)
             self._sender.start()
             self.shell.begin(message)
             executor.run()
@@ -268,10 +266,7 @@ class InstanceProcess:
             submit=shell.submit,
         )
         rng = np.random.default_rng()
-        env = shell.environment(plan, topology_context, time.monotonic, rng, self._black_box)
-        if shell.component.kind == "spout":
-            return SpoutExecutor(env)
-        return ColumnBoltExecutor(env) if reads_columns(shell.component.cls) else BoltExecutor(env)
+        return Executor(shell.environment(plan, topology_context, time.monotonic, rng, self._black_box))
 
     def _open_black_box(self) -> BlackBox | None:
         """Only for a bolt in a topology that puts poison aside, under a supervisor that starts it again."""

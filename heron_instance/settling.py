@@ -1,4 +1,4 @@
-"""What a spout task does when trees get their verdicts, and when the master holds it for an update."""
+"""What a spout task does when trees get their verdicts."""
 
 from __future__ import annotations
 
@@ -6,142 +6,128 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from ardea.component import Spout, overrides
+from ardea.heron_instance.asking import Asking
 from ardea.heron_instance.buffers import StreamBuffer
-from ardea.heron_instance.congestion import CongestionWindow
-from ardea.heron_instance.environment import Environment
-from ardea.heron_instance.executor import Executor
 from ardea.heron_instance.hooks import Hooks
-from ardea.heron_instance.trees import Ids, OpenTrees, Replays, Row, Seconds, plain
+from ardea.heron_instance.open_rows import OpenRows
+from ardea.heron_instance.runner import Parts
+from ardea.heron_instance.trees import Ids, Row, Seconds, plain
 from ardea.metrics.registry import Counter
 from ardea.protocol.ids import U64
-from ardea.protocol.wire_pb2 import HOLD, Order
 from ardea.validation import DEAD_LETTER_STREAM
 
 DEAD_LETTERS = DEAD_LETTER_STREAM.name
 
 
-class Settling(Executor):
-    """The open trees of one spout task, and what becomes of their rows."""
+class Settling:
+    """Tells the author of one spout task, and decides what becomes of the rows.
 
-    def __init__(self, env: Environment) -> None:
-        super().__init__(env)
-        self.spout = cast("Spout", env.component)
-        self.trees_open = OpenTrees(env.task.task, env.rng)
-        self.replays = Replays()
-        self.congestion = CongestionWindow(env.settings.message_timeout, env.clock())
-        self._tells_batch = overrides(type(self.spout), "ack_batch")
-        self._tells_ack = self._tells_batch or overrides(type(self.spout), "ack")
-        self._decides_fail = overrides(type(self.spout), "fail")
-        self._hooks: Hooks | None = None
-        self._resting = False  # finish() was called
-        self._reopened = False  # it was, and a delivered fail has ended that rest
-        self._left: list[Any] = []  # without acking: ids of rows that left before ack() heard of them
-        self._given_up = 0
-        self._obeyed = 0  # the newest order to hold or to resume
-        self._leaving = False  # on hold for good: its own rows are sent again until it is empty
-        self._owed = 0  # rows that the author has promised to send again, while on hold
-        self._wait = 0.0
-        self._next_call = 0.0
+    ``left``, without acking: ids of rows that left before ``ack`` heard of them.
+    """
+
+    def __init__(self, parts: Parts, open_rows: OpenRows, asking: Asking) -> None:
+        self._env = parts.env
+        self._lifecycle = parts.lifecycle
+        self._user_code = parts.user_code
+        self._outlet = parts.outlet
+        self._reporter = parts.reporter
+        self._open = open_rows
+        self._asking = asking
+        self._spout = cast("Spout", parts.env.component)
+        self._tells_batch = overrides(type(self._spout), "ack_batch")
+        self._tells_ack = self._tells_batch or overrides(type(self._spout), "ack")
+        self.decides_fail = overrides(type(self._spout), "fail")
+        self.hooks: Hooks | None = None
+        self.left: list[Any] = []
 
     # --- verdicts ---------------------------------------------------------------------------------------------
 
-    def _verdicts(self, columns: list[U64]) -> None:
-        acked, failed, timed_out, lost = columns
-        now = self.clock()
-        ids, latencies, batches = self.trees_open.complete(acked, now)
-        self.instruments.late.value += len(acked) - len(ids) - sum(len(each) for each, _ in batches)
+    def judge(self, verdicts: list[U64]) -> None:
+        """Acked, failed, timed out, lost."""
+        self._env.observer.judged(verdicts)
+        acked, failed, timed_out, lost = verdicts
+        now, instruments = self._env.clock(), self._env.instruments
+        ids, latencies, batches = self._open.trees.complete(acked, now)
+        instruments.late.value += len(acked) - len(ids) - sum(len(each) for each, _ in batches)
         if ids:
             self._acked(ids, latencies, now)
         for of_batch, seconds in batches:
             self._acked(of_batch, seconds, now)
         if len(failed):
-            self._broken(failed, self.instruments.failed, now)
+            self._broken(failed, instruments.failed, now)
         if len(timed_out):
-            self._broken(timed_out, self.instruments.timed_out, now)
+            self._broken(timed_out, instruments.timed_out, now)
         if len(lost):
             self._lost(lost, now)
-        self._wait = self._next_call = 0.0  # it may have waited for these
+
+    def lose_all(self) -> None:
+        """Settles every open tree as lost."""
+        self._env.observer.lost()
+        self._lost(self._open.trees.all_open(), self._env.clock())
 
     def _acked(self, ids: Ids, latencies: Seconds, now: float) -> None:
-        self.congestion.acked(len(ids), now, float(latencies.max()))
-        self.instruments.acked.value += len(ids)
-        self.instruments.complete.observe_many(latencies)
+        self._open.congestion.acked(len(ids), now, float(latencies.max()))
+        self._env.instruments.acked.value += len(ids)
+        self._env.instruments.complete.observe_many(latencies)
         if self._tells_ack:
-            self.tell_acked(ids)
-        if self._hooks is not None:
+            self._tell_acked(ids)
+        if self.hooks is not None:
             for tup_id, latency in zip(plain(ids), latencies.tolist(), strict=True):
-                self._hooks.completed(tup_id, latency)
+                self.hooks.completed(tup_id, latency)
 
-    def tell_acked(self, ids: Ids) -> None:
-        """To an author's class that wants to know."""
-        with self.user_code:
+    def _tell_acked(self, ids: Ids) -> None:
+        with self._user_code:
             if self._tells_batch:
-                self.spout.ack_batch(ids)
+                self._spout.ack_batch(ids)
                 return
-            ack = self.spout.ack
+            ack = self._spout.ack
             for tup_id in plain(ids):
                 ack(tup_id)
 
-    def _ack_at_once(self) -> None:
-        """At most once: acked as it is emitted."""
-        self._take_ids(self.outlet.buffers.values())
-        ids, self._left = self._left, []
-        self.instruments.acked.value += len(ids)
-        if self._tells_ack and ids:
-            self.tell_acked(ids)
-
-    def _take_ids(self, buffers: Iterable[StreamBuffer]) -> None:
-        for buffer in buffers:
-            marks = buffer.marks if buffer.origin is None else plain(buffer.origin.ids)
-            self._left += [mark for mark in marks if mark is not None]
-            buffer.marks[:] = [None] * len(buffer.marks)
-            buffer.origin = None
-
     def _lost(self, roots: U64, now: float) -> None:
-        """All at once, mostly, and all will be sent again: whoever came instead may be slower."""
-        self.congestion = CongestionWindow(self.settings.message_timeout, now)
-        self._broken(roots, self.instruments.lost, now, counts=False)
+        self._open.forget_pace(now)
+        self._broken(roots, self._env.instruments.lost, now, counts=False)
 
     def _broken(self, roots: U64, counter: Counter, now: float, *, counts: bool = True) -> None:
         """Trees that will not be complete; ``counts``: their rows may be to blame."""
-        rows, latencies, batches = self.trees_open.broken(roots, now)
+        rows, latencies, batches = self._open.trees.broken(roots, now)
         counter.value += len(rows)
         for row, latency in zip(rows, latencies.tolist(), strict=True):
-            if self._hooks is not None:
-                self._hooks.broken(row.tup_id, latency)
+            if self.hooks is not None:
+                self.hooks.broken(row.tup_id, latency)
             row.failures += counts
             self._failed(row, now)
         for columns, latencies in batches:
             counter.value += len(columns)
-            if self._hooks is not None:
+            if self.hooks is not None:
                 for tup_id, latency in zip(plain(columns.ids), latencies.tolist(), strict=True):
-                    self._hooks.broken(tup_id, latency)
+                    self.hooks.broken(tup_id, latency)
             columns.failures += counts
-            most = self.settings.max_tuple_replays
-            if self._decides_fail:
+            most = self._env.settings.max_tuple_replays
+            if self.decides_fail:
                 for tup_id in plain(columns.ids):
-                    self._tell_failed(tup_id)
+                    self.tell_failed(tup_id)
             elif most is not None and columns.failures > most:
                 for row in columns.rows():
                     self._failed(row, now)
             else:
-                self.replays.add(columns, now)
+                self._open.replays.add(columns, now)
 
     def _failed(self, row: Row, now: float) -> None:
         """The executor sends it again, or the author decides."""
-        most = self.settings.max_tuple_replays
-        if self._decides_fail:
-            self._tell_failed(row.tup_id)
+        most = self._env.settings.max_tuple_replays
+        if self.decides_fail:
+            self.tell_failed(row.tup_id)
         elif most is None or row.failures <= most or row.stream == DEAD_LETTERS:
-            self.replays.add(row, now)
+            self._open.replays.add(row, now)
         else:
             self._bury(row, now)
 
     def _bury(self, row: Row, now: float) -> None:
         """It failed too often: whoever reads the dead letters gets it, as often as that takes."""
-        self.instruments.dead_letters.value += 1
-        read = DEAD_LETTERS in self.outlet.buffers
-        self.spout.logger.error(
+        self._env.instruments.dead_letters.value += 1
+        read = DEAD_LETTERS in self._outlet.buffers
+        self._spout.logger.error(
             "tup_id %r of stream %s failed %d times: %s",
             row.tup_id,
             row.stream,
@@ -150,76 +136,48 @@ class Settling(Executor):
         )
         if read:
             letter = (row.tup_id, row.stream, list(row.values))
-            self.replays.add(Row(row.tup_id, letter, DEAD_LETTERS, size=row.size), now)
+            self._open.replays.add(Row(row.tup_id, letter, DEAD_LETTERS, size=row.size), now)
         else:
-            self.error = (
-                f"{self.env.task.name}: tup_id {row.tup_id!r} failed {row.failures} times, more than "
+            self._reporter.error = (
+                f"{self._env.task.name}: tup_id {row.tup_id!r} failed {row.failures} times, more than "
                 f"topology.max.tuple.replays lets it, and nobody reads {DEAD_LETTERS}"
             )
-            self._give_up()
+            self.give_up(1)
 
-    def _tell_failed(self, tup_id: Any) -> None:
-        before = self.outlet.emitted
-        self._reopened = self._reopened or self._resting
-        self._resting = False  # a delivered fail ends the rest, unless it calls finish() again
-        with self.user_code:
-            sends_again = self.spout.fail(tup_id)
+    def tell_failed(self, tup_id: Any) -> None:
+        """To an author's class that decides."""
+        before = self._outlet.emitted
+        self._asking.fail_delivered()
+        with self._user_code:
+            sends_again = self._spout.fail(tup_id)
         if sends_again is not True:
-            self.error = (
-                f"{self.env.task.name}: fail({tup_id!r}) did not return True, as it does where it sends the row again"
+            self._reporter.error = (
+                f"{self._env.task.name}: fail({tup_id!r}) did not return True, as it does where it sends the row again"
             )
-            self._give_up()
-        elif self.hold and self.outlet.emitted == before:
-            self._owed += 1
+            self.give_up(1)
+        elif self._lifecycle.hold and self._outlet.emitted == before:
+            self._open.owed += 1
 
-    def abandon(self, rows: int) -> None:
-        """They will never be sent."""
-        self._given_up += rows
-        self.instruments.given_up.value += rows
+    def give_up(self, rows: int) -> None:
+        """They will never be sent again."""
+        self._reporter.given_up += rows
+        self._env.instruments.given_up.value += rows
 
-    def _give_up(self) -> None:
-        self.abandon(1)
+    # --- without acking ---------------------------------------------------------------------------------------
 
-    def manager_reborn(self) -> None:
-        """The manager's ledger is empty: every open tree is lost."""
-        self.lose_all()
-        super().manager_reborn()
+    def ack_at_once(self) -> None:
+        """At most once: acked as it is emitted."""
+        self.take_ids(self._outlet.buffers.values())
+        ids, self.left = self.left, []
+        self._env.observer.acked(ids)
+        self._env.instruments.acked.value += len(ids)
+        if self._tells_ack and ids:
+            self._tell_acked(ids)
 
-    def lose_all(self) -> None:
-        """Settles every open tree as lost."""
-        self._lost(self.trees_open.all_open(), self.clock())
-
-    def hold_or_resume(self, order: Order) -> None:
-        """Rests until it is told to go on, or that the hold is not about it any more; the newest order counts."""
-        number = order.term << 32 | order.version
-        if number <= self._obeyed:
-            return
-        self._obeyed = number
-        if order.kind == HOLD and self.env.task.component in order.components:
-            self.hold = number
-            self._leaving = self.env.task.task in order.leaving
-            if order.settle:
-                self.lose_all()
-        elif self.hold:
-            self.hold = self._owed = 0
-            self._leaving = False
-            self._wait = self._next_call = 0.0
-            if self.markers.resting and not (self._resting or self.draining or self.markers.closed):
-                self.wake()
-
-    # --- counts -----------------------------------------------------------------------------------------------
-
-    @property
-    def open_rows(self) -> int:
-        """Open trees, and rows waiting to be sent again."""
-        return self.trees_open.pending + self.waiting_rows
-
-    @property
-    def waiting_rows(self) -> int:
-        """Rows waiting to be sent again, by the executor or by the author."""
-        return len(self.replays) + self._owed
-
-    @property
-    def given_up(self) -> int:
-        """Rows that will never be sent again."""
-        return self._given_up
+    def take_ids(self, buffers: Iterable[StreamBuffer]) -> None:
+        """Of rows that wait: their marks are none from now on."""
+        for buffer in buffers:
+            marks = buffer.marks if buffer.origin is None else plain(buffer.origin.ids)
+            self.left += [mark for mark in marks if mark is not None]
+            buffer.marks[:] = [None] * len(buffer.marks)
+            buffer.origin = None

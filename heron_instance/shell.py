@@ -20,6 +20,7 @@ from ardea.heron_instance.environment import Environment, Item, Output
 from ardea.heron_instance.executor import Executor
 from ardea.heron_instance.gateway import Gateway
 from ardea.heron_instance.instruments import Instruments
+from ardea.heron_instance.observer import Observer
 from ardea.heron_instance.queues import BoundedQueue
 from ardea.metrics import Identity, Registry
 from ardea.plan.definition import Definition
@@ -144,6 +145,7 @@ class Shell:
         clock: Callable[[], float],
         rng: np.random.Generator,
         black_box: BlackBox | None = None,
+        observer: Observer | None = None,
     ) -> Environment:
         """What the executor is made of; the author's component is made here."""
         return Environment(
@@ -161,14 +163,15 @@ class Shell:
             clock=clock,
             rng=rng,
             black_box=black_box,
+            observer=observer or Observer(),
         )
 
     def begin(self, message: Plan) -> None:
         """The executor's first steps, ahead of :meth:`Executor.work`."""
         assert self.executor is not None
-        self.executor.learn(message.tasks)
+        self.executor.reporter.learn(message.tasks)
         self.executor.set_active(active=message.active)
-        self.executor.report()
+        self.executor.reporter.report()
 
     def submit(self, function: Callable[[], object]) -> None:
         """From any thread: runs in the executor, between calls of the component."""
@@ -177,8 +180,8 @@ class Shell:
     def failed(self, error: BaseException) -> None:
         """The executor ends with it; the master hears of what no other life would mend."""
         executor = self.executor
-        if executor is not None and (failure := executor.fails_topology(error)):
-            executor.report(failure=failure)
+        if executor is not None and (failure := executor.lifecycle.fails_topology(error)):
+            executor.reporter.report(failure)
 
     def _submitted(self, function: Callable[[], object]) -> None:
         assert self.executor is not None

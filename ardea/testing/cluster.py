@@ -453,7 +453,7 @@ class Cluster:
         self.record.errors.append((process.name, error))
         failure = f"{process.name}: {error.message}" if isinstance(error, ArdeaError) else ""
         if isinstance(process, SimulatedInstance) and process.shell.executor is not None:
-            failure = process.shell.executor.fails_topology(error)
+            failure = process.shell.executor.lifecycle.fails_topology(error)
         if failure:
             # What no restart can mend ends the container, and with it the topology.
             self._done.add(process.name)

@@ -10,7 +10,6 @@ import math
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
-from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from ardea.context import TopologyContext
 from ardea.errors import ArdeaError
 from ardea.heron_instance.column_bolt import reads_columns
 from ardea.heron_instance.environment import Item, Stopping
+from ardea.heron_instance.executor import Executor
 from ardea.heron_instance.outlet import OutMessage
 from ardea.heron_instance.shell import Shell
 from ardea.plan.physical import PhysicalPlan, TaskPlan
@@ -28,7 +28,7 @@ from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import Header, Plan
 from ardea.testing.audit import InvariantError
 from ardea.testing.clock import Alarm
-from ardea.testing.executors import WatchedBolt, WatchedColumnBolt, WatchedSpout
+from ardea.testing.observer import RecordingObserver
 from ardea.testing.world import Process, World, manager_name
 from ardea.tuples import ColumnBatch, Tuple
 
@@ -238,22 +238,19 @@ class SimulatedInstance:
             now=self.clock,
         )
         rng = np.random.default_rng(self._entropy)
-        env = shell.environment(plan, context, self.clock, rng)
+        observer = RecordingObserver(self.task, component.kind == "spout", world.record, world.audit)
+        env = shell.environment(plan, context, self.clock, rng, observer=observer)
         self.component = env.component
         self._meter(self.component)
-        watched: type[WatchedBolt | WatchedSpout] = WatchedSpout
-        if component.kind == "bolt":
-            watched = WatchedColumnBolt if reads_columns(component.cls) else WatchedBolt
-        executor = shell.executor = watched(env, world.record, world.audit)
-        executor.thread = get_ident()
+        shell.executor = Executor(env)
         shell.begin(message)
 
     def _cost_of_call(self) -> None:
         """In which what was emitted before may leave, as in a process, at the second look."""
         self._spend(self.cost)
         if self.shell.executor is not None:
-            self.shell.executor.look(self.clock())
-            self.shell.executor.look(self.clock())
+            self.shell.executor.user_code.look(self.clock())
+            self.shell.executor.user_code.look(self.clock())
 
     def _meter(self, user: Any) -> None:
         """Puts a price on the calls that do the work."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from threading import get_ident
-
 import numpy as np
 
 from ardea.config import Settings
 from ardea.context import TopologyContext
-from ardea.heron_instance.bolt import BoltExecutor
-from ardea.heron_instance.column_bolt import ColumnBoltExecutor, reads_columns
 from ardea.heron_instance.environment import Environment
+from ardea.heron_instance.executor import Executor
 from ardea.heron_instance.instruments import Instruments
 from ardea.heron_instance.queues import BoundedQueue
-from ardea.heron_instance.spout import SpoutExecutor
 from ardea.metrics import Identity, Registry
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.flow import Window
@@ -52,8 +48,7 @@ class Bench:
         self.codec = RowCodec()
         self.spout = plan.component_tasks[source][0] if source else None
         task = plan.tasks[plan.component_tasks[name][0]]
-        cls = logical[name].cls
-        self.component = cls()
+        self.component = logical[name].cls()
         env = Environment(
             plan=plan,
             task=task,
@@ -69,20 +64,16 @@ class Bench:
             clock=lambda: self.now,
             rng=np.random.default_rng(1),
         )
-        made = SpoutExecutor
-        if logical[name].kind == "bolt":
-            made = ColumnBoltExecutor if reads_columns(cls) else BoltExecutor
-        self.executor = made(env)
+        self.executor = Executor(env)
         self.component.bench = self
-        self.executor.thread = get_ident()
         self.executor.set_active(active=True)
         self.first = 0
 
     def passes(self, seconds):
         """Time, in the middle of a call or between two; the sender looks at the executor then."""
         self.now += seconds
-        self.executor.look(self.now)
-        return self.executor.look(self.now)
+        self.executor.user_code.look(self.now)
+        return self.executor.user_code.look(self.now)
 
     def arrives(self, rows):
         """A batch of tracked rows; their roots."""

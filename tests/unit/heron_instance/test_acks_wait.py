@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from threading import get_ident
-
 import numpy as np
 import pytest
 
 from ardea import Bolt, Topology
 from ardea.config import Settings
 from ardea.context import TopologyContext
-from ardea.heron_instance.bolt import BoltExecutor
 from ardea.heron_instance.environment import Environment
+from ardea.heron_instance.executor import Executor
 from ardea.heron_instance.flushing import AFTER
 from ardea.heron_instance.instruments import Instruments
 from ardea.heron_instance.queues import BoundedQueue
@@ -89,8 +87,7 @@ class Bench:
             clock=lambda: self.now,
             rng=np.random.default_rng(1),
         )
-        self.executor = BoltExecutor(env)
-        self.executor.thread = get_ident()
+        self.executor = Executor(env)
         self.executor.set_active(active=True)
         self.inbox = env.inbox
         self.first = 0

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from ardea import Bolt, CustomStreamGrouping, Grouping, Spout, Stream, Topology
 from ardea.heron_instance.long_calls import EVERY, Lookout, Sender
+from ardea.protocol.wire_pb2 import VERDICTS, Header
 from ardea.testing import CollectBolt, RowsSpout, run
 from tests.unit.heron_instance.bench import Bench
 
@@ -87,7 +88,7 @@ def test_what_a_spout_emits_leaves_inside_the_call(component, tracked):
     made.turn()
     assert made.component.seen == [[(0,)], [(0,), (1,)], [(0,), (1,), (2,)]]
     assert made.left() == [(0,), (1,), (2,)]
-    assert made.executor.open_rows == 3 * tracked
+    assert made.executor.runner.open_rows == 3 * tracked
     assert sum(buffer.emitted for buffer in made.executor.outlet.buffers.values()) == 3
 
 
@@ -104,11 +105,12 @@ def test_a_turn_ends_once_a_slice_has_passed():
 
 def test_when_somebody_looks_again():
     made = bench(Slow)
-    assert made.executor.look(made.now) == math.inf  # in no call
+    look = made.executor.user_code.look
+    assert look(made.now) == math.inf  # in no call
     with made.executor.user_code:
-        assert made.executor.look(made.now) == math.inf  # which is short so far
+        assert look(made.now) == math.inf  # which is short so far
         assert made.passes(1.0) == made.now + EVERY
-    assert made.executor.look(made.now) == math.inf
+    assert look(made.now) == math.inf
 
 
 class Sleeper(Bolt):
@@ -170,13 +172,12 @@ def test_what_is_emitted_in_a_tick_leaves_inside_it():
 
 
 def test_no_more_tuples_once_a_slice_has_passed():
-    made = bench(Sleeper)
+    made = bench(Sleeper, **{"topology.executor.slice.ms": 4000})
     made.component.seen = []
-    made.executor._per_row = 1e-6
     made.arrives([(n,) for n in range(100)])
     made.turn()
     assert len(made.component.seen) == 1
-    while made.executor.busy:
+    while made.executor.runner.busy:
         made.turn()
     assert made.left() == [(n,) for n in range(100)]
 
@@ -222,7 +223,8 @@ class Fails(Spout):
     outputs = ["n"]
 
     def next_tuple(self):
-        """Nothing."""
+        self.emit([5], 5)
+        self.finish()
 
     def fail(self, tup_id):
         self.emit([tup_id], tup_id)
@@ -233,9 +235,12 @@ class Fails(Spout):
 
 def test_what_a_spout_emits_when_it_hears_of_a_fail_leaves_inside_that_call():
     made = bench(Fails)
-    made.executor._tell_failed(5)
+    made.turn()
+    ((_, root, _),) = made.edges()
+    made.output.messages.clear()
+    made.executor.handle((Header(kind=VERDICTS), [b"", root.to_bytes(8, "little"), b"", b""]))
     assert made.component.seen == [(5,)]
-    assert made.executor.waiting_rows == 0
+    assert made.executor.runner.waiting_rows == 0
 
 
 class Raises(CustomStreamGrouping):
@@ -328,11 +333,11 @@ def test_whatever_is_emitted_and_acked_inside_calls_adds_up(script, component, b
     bolt = made.component
     bolt.script, bolt.tuples, bolt.settled, bolt.rows = list(script), [], [], 0
     roots = made.arrives([(n,) for n in range(7)])
-    while made.executor.busy:
+    while made.executor.runner.busy:
         made.turn()
     for tup in list(bolt.tuples):
         bolt.acks(tup)
-    made.executor.send()
+    made.executor.runner.emitted.send()
     if component is Script:
         assert made.left() == [(n + 1,) for n in range(bolt.rows)]
     assert sorted(made.left()) == [(n + 1,) for n in range(bolt.rows)]
@@ -403,7 +408,8 @@ def lookout():
         made.woken += 1
 
     made.asked = Asked()
-    made.executor.bell = made.lookout = Lookout(made.executor, made.asked, wake)
+    made.lookout = Lookout(made.executor.user_code, made.asked, wake)
+    made.executor.user_code.bell = made.lookout
     return made
 
 

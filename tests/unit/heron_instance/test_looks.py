@@ -53,9 +53,9 @@ def grouped(component, source=None, **config):
 def test_acks_and_fails_outlast_a_grouping_that_raises(component):
     made = grouped(component, "numbers")
     roots = made.arrives([(0,), (1,)])
-    while made.executor.busy:
+    while made.executor.runner.busy:
         made.turn()
-    made.executor.send()
+    made.executor.runner.emitted.send()
     said = [(what, root) for what, root, _ in made.edges() if what != "row"]
     assert sorted(said) == [("ack", roots[1]), ("fail", roots[0])]
 
@@ -81,18 +81,19 @@ class AutoUnsendable(Bolt):
         else:
             self.emit([lambda: None])
             self.bench.now += 0.02
-            self.bench.executor.hurry()
+            self.bench.executor.runner.hurry()
 
 
 @pytest.mark.parametrize("component", [Unsendable, AutoUnsendable])
 def test_a_tuple_fails_no_later_than_it_is_acked_where_a_row_of_it_cannot_be_sent(component):
     made = bench(component)
     root, *_ = made.arrives([(n,) for n in range(2)])
+    runner, emitted = made.executor.runner, made.executor.runner.emitted
     for row in range(2):
-        made.executor._process_rows(made.executor._batch, row, row + 1)
+        runner.process(emitted.batch, row, row + 1)
         if component is AutoUnsendable:
-            made.executor.acking.ack_processed(made.executor._batch, row, row + 1)
-    made.executor.send()
+            emitted.acking.ack_processed(emitted.batch, row, row + 1)
+    made.executor.runner.emitted.send()
     said = [what for what, of, _ in made.edges() if of == root]
     first = next(m for m in made.output.messages if m.header.kind == ACKS)
     assert "fail" in said
@@ -117,7 +118,7 @@ def test_an_untracked_spout_hears_one_ack_of_a_row_whose_grouping_raises():
     made.turn()
     made.turn()
     assert made.component.heard == [1]
-    assert made.executor.instruments.acked.value == 1
+    assert made.executor.env.instruments.acked.value == 1
 
 
 class Waits(Spout):

@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 from ardea import Bolt, Grouping, Spout, Stream, TaskHook, Topology, TopologyError, UserError
-from ardea.heron_instance.bolt import BoltExecutor
+from ardea.heron_instance.row_calls import read_rows
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.arrow import encode_batch
+from ardea.protocol.values import RowCodec
 from ardea.protocol.wire_pb2 import ARROW, Header
 from ardea.testing import CollectBolt, RowsSpout, run
 from tests.unit.needs.numbered import PAIRS, TOTAL, Batches, Same, a_batch
@@ -157,11 +158,10 @@ def test_arriving_columns_are_cast():
 def test_columns_that_rows_cannot_have_end_the_task():
     """A row bolt cannot read nanoseconds; it says which column, and of whom, and no restart can help."""
     batch = pa.record_batch({"n": pa.array([1], pa.timestamp("ns")), "word": ["a"]})
-    task = SimpleNamespace(env=SimpleNamespace(task=SimpleNamespace(name="sink-0")))
+    env = SimpleNamespace(task=SimpleNamespace(name="sink-0"))
+    header, stream = Header(codec=ARROW, rows=1), StreamPlan("default", ("n", "word"))
     with pytest.raises(UserError) as caught:
-        BoltExecutor.read(
-            task, Header(codec=ARROW, rows=1), [encode_batch(batch)], "spout", StreamPlan("default", ("n", "word"))
-        )
+        read_rows(env, RowCodec(), header, [encode_batch(batch)], "spout", stream)
     assert "sink-0, stream default of spout: column n of timestamp[ns]" in caught.value.message
 
 

@@ -135,7 +135,7 @@ def test_a_second_ack_is_ignored_and_counted():
         cluster.run_until(lambda: cluster.state == "SUCCEEDED")
         assert sorted(cluster.record.acked["spout"]) == list(range(10))
         assert not cluster.record.failed["spout"]
-        counts = [Inside(cluster).executor(name).instruments for name in ("twice-0", "after-0")]
+        counts = [Inside(cluster).executor(name).env.instruments for name in ("twice-0", "after-0")]
         assert counts[0].double_acks.value == 20
         # A former tuple of the same batch is not acked before its batch is through: one ack of each counts.
         assert counts[1].double_acks.value >= 9
@@ -163,7 +163,7 @@ def test_a_failed_tuple_cannot_be_acked_any_more():
     with Cluster(Failing) as cluster:
         cluster.run_until(lambda: cluster.state == "SUCCEEDED")
         assert sorted(cluster.record.failed["spout"]) == sorted(cluster.record.acked["spout"]) == list(range(10))
-        assert Inside(cluster).executor("bolt-0").instruments.double_acks.value == 10
+        assert Inside(cluster).executor("bolt-0").env.instruments.double_acks.value == 10
 
 
 @pytest.mark.parametrize("settle", ["ack", "fail"])

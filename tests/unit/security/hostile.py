@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
-from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,8 @@ from hypothesis import strategies as st
 from ardea import Bolt, Topology
 from ardea.context import TopologyContext
 from ardea.errors import ProtocolError
-from ardea.heron_instance.bolt import BoltExecutor
 from ardea.heron_instance.executor import Executor
 from ardea.heron_instance.shell import Shell as InstanceShell
-from ardea.heron_instance.spout import SpoutExecutor
 from ardea.metrics import Identity, Overview, Registry
 from ardea.plan.definition import Definition
 from ardea.plan.physical import PhysicalPlan
@@ -364,8 +361,7 @@ class Instance(End):
     def start(self, plan: PhysicalPlan, message: Plan) -> None:
         context = TopologyContext(plan, self.number, LOGICAL.config)
         env = self.shell.environment(plan, context, lambda: self.now, np.random.default_rng(1))
-        self.shell.executor = (SpoutExecutor if self.number == SPOUT else BoltExecutor)(env)
-        self.shell.executor.thread = get_ident()
+        self.shell.executor = Executor(env)
         self.shell.begin(message)
 
     def exit(self) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ardea import Topology
-from ardea.heron_instance.bolt import BoltExecutor
+from ardea.heron_instance.bolt import BoltRunner
 from ardea.heron_instance.gateway import Gateway
 from ardea.protocol.flow import Channel, Window
 from ardea.protocol.lane import Lane
@@ -82,7 +82,7 @@ def test_an_input_queue_without_bounds(monkeypatch):
 
 def test_output_without_bounds(monkeypatch):
     """An executor that goes on with held output, and whoever pauses it."""
-    monkeypatch.setattr(BoltExecutor, "waits_for_room", property(lambda self: False))
+    monkeypatch.setattr(BoltRunner, "waits_for_room", property(lambda self: False))
     monkeypatch.setattr(Gateway, "held", property(lambda self: False))
     monkeypatch.setattr("ardea.heron_instance.spout.PAUSE_LAPSES", -1.0)
     with pytest.raises(InvariantError, match=r"words-0 holds .* bytes; the limit is"):

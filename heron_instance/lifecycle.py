@@ -1,0 +1,53 @@
+"""The author's component from ``initialize`` to ``close``, and what the master wants of its task."""
+
+from __future__ import annotations
+
+from ardea.context import hook_class
+from ardea.errors import ArdeaError, printable
+from ardea.heron_instance.environment import Environment
+from ardea.loader import place_of
+
+
+class Lifecycle:
+    """Of one task.
+
+    ``hold`` is the number of the order to hold, while it holds.
+    """
+
+    def __init__(self, env: Environment) -> None:
+        self._env = env
+        self.initialized = False
+        self.closed = False
+        self.active = False
+        self.ending = False
+        self.draining = False
+        self.hold = 0
+
+    @property
+    def running(self) -> bool:
+        """Whether the component is between ``initialize`` and ``close``."""
+        return self.initialized and not self.closed
+
+    def initialize(self) -> None:
+        """Initialises the component, which may add task hooks."""
+        env, self.initialized = self._env, True
+        for name in env.settings.task_hooks:
+            env.context.add_task_hook(hook_class(name)())
+        env.component.initialize(dict(env.config), env.context)
+
+    def close(self) -> None:
+        """Closes the component, once."""
+        if self.running:
+            self.closed = True
+            self._env.component.close()
+            for hook in self._env.context.hooks:
+                hook.cleanup()
+
+    def fails_topology(self, error: BaseException) -> str:
+        """Why the topology cannot go on behind an error that ends the process; empty: it is started again."""
+        if isinstance(error, ArdeaError):
+            return f"{self._env.task.name} cannot go on: {error.message}"
+        if self.ending:
+            what = f"{type(error).__name__}: {printable(error)} at {place_of(error)}"
+            return f"{self._env.task.name} died as it ended: {what}"
+        return ""

@@ -1,0 +1,29 @@
+"""Who sees what a task does, beside those who take part in it: a simulated cluster, which keeps a record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ardea.heron_instance.buffers import StreamBuffer
+from ardea.heron_instance.outlet import Outlet
+from ardea.heron_instance.trees import Ids, Trees
+from ardea.protocol.ids import U64
+
+
+class Observer:
+    """Looks away; a subclass need not."""
+
+    def leaving(self, outlet: Outlet, part: StreamBuffer | None) -> None:
+        """What waits is about to be flushed, or ``part`` of it."""
+
+    def opened(self, buffer: StreamBuffer, trees: Trees) -> None:
+        """A spout has begun trees for the rows of a buffer."""
+
+    def judged(self, verdicts: Sequence[U64]) -> None:
+        """A spout is about to hear verdicts: acked, failed, timed out, lost."""
+
+    def lost(self) -> None:
+        """A spout is about to settle all its open trees as lost."""
+
+    def acked(self, ids: Ids) -> None:
+        """A spout is about to hear of rows that are acked as they are emitted."""

@@ -1,0 +1,151 @@
+"""What a task says of itself: markers to the tasks that read it, reports to the master."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from ardea.errors import printable
+from ardea.heron_instance.environment import Environment
+from ardea.heron_instance.lifecycle import Lifecycle
+from ardea.heron_instance.markers import Markers
+from ardea.heron_instance.outlet import OutMessage
+from ardea.plan.physical import PhysicalPlan
+from ardea.protocol.wire_pb2 import ACTIVE, ENDED, MARKER, REPORT, RESTING, Header, TaskReport, TaskState
+
+
+class Rows(Protocol):
+    """The rows that a report counts."""
+
+    @property
+    def open_rows(self) -> int:
+        """What a resting spout still waits for; 0 for a bolt."""
+
+    @property
+    def waiting_rows(self) -> int:
+        """Those of them that wait to be sent again."""
+
+    @property
+    def spout_state(self) -> TaskState | None:
+        """What a spout knows beyond its markers; None: nothing."""
+
+
+class Reporter:
+    """Of one task.  ``error`` is the last one of its rows, ``given_up`` how many will never be sent (again)."""
+
+    rows: Rows
+
+    def __init__(self, env: Environment, lifecycle: Lifecycle, feeds: tuple[int, ...]) -> None:
+        self._env = env
+        self._lifecycle = lifecycle
+        # Rounds of a new life lie above those of all former ones: an old report cannot match.
+        self.markers = Markers(upstream(env.plan, env.task.component), feeds, round=env.life << 32)
+        self.error = ""
+        self.given_up = 0
+        self._report: tuple[Any, ...] = ()
+        self._version = 0
+
+    # --- markers ----------------------------------------------------------------------------------------------
+
+    def rest(self) -> None:
+        """Marks the rest behind all that was emitted."""
+        self.markers.rest()
+        self._send_markers()
+
+    def marked(self, header: Header) -> bool:
+        """A marker has arrived; False: it says that its source rests no longer."""
+        if header.round or header.end:
+            self.markers.arrived(header.source, header.source_life, header.round, end=header.end)
+            return True
+        rested = self.markers.resting and not self.markers.closed
+        self.markers.data(header.source)
+        if rested:
+            self.wake()
+        return False
+
+    def wake(self) -> None:
+        """Rests no longer, although it has sent nothing: whoever reads this task goes on with its ticks."""
+        self.markers.resting = False
+        for task in self.markers.feeds:
+            self._send_marker(task, 0)
+        self.report()
+
+    def end(self) -> None:
+        """Passes the end on."""
+        self._lifecycle.ending = self.markers.closed = True
+        self._send_markers()
+
+    def learn(self, lives: Mapping[int, int], *, again: bool = False) -> None:
+        """Incarnations of other tasks; ``again``: their manager has a new life."""
+        for task, life in lives.items():
+            if self.markers.risen(task, life, again=again):
+                self._send_marker(task, self.markers.round)
+
+    def replanned(self, feeds: tuple[int, ...]) -> None:
+        """Other tasks may read and write now."""
+        env = self._env
+        for task in self.markers.replanned(upstream(env.plan, env.task.component), feeds):
+            self._send_marker(task, self.markers.round)
+
+    def manager_reborn(self) -> None:
+        """The stream manager has a new life: what it knew of this task is said again."""
+        if self.markers.resting or self.markers.closed:
+            self._send_markers()
+        self._report = ()
+        self.report()
+
+    def _send_markers(self) -> None:
+        for task in self.markers.feeds:
+            self._send_marker(task, self.markers.round)
+
+    def _send_marker(self, task: int, round_: int) -> None:
+        env = self._env
+        header = Header(kind=MARKER, source=env.task.task, target=task, round=round_, end=self.markers.closed)
+        header.epoch = env.plan.epoch
+        env.output.put(OutMessage(header, [], 0, 0))
+
+    # --- reports ----------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> TaskState:
+        """What the master is told."""
+        known = self.rows.spout_state
+        if known is not None:
+            return known
+        if self.markers.closed:
+            return ENDED
+        return RESTING if self.markers.resting else ACTIVE
+
+    def report(self, failure: str = "") -> None:
+        """Tells the master what it does not know yet."""
+        env, markers, lifecycle, rows = self._env, self.markers, self._lifecycle, self.rows
+        seen = tuple(sorted(markers.seen.items())) if markers.resting else ()
+        counts = (rows.open_rows, rows.waiting_rows) if lifecycle.draining or lifecycle.hold else ()
+        plan = (env.plan.epoch, lifecycle.hold)
+        state = self.state
+        told = (state, markers.round, seen, self.given_up, failure, self.error, counts, plan)
+        if told == self._report:
+            return
+        self._report = told
+        self._version += 1
+        report = TaskReport(
+            task=env.task.task,
+            state=state,
+            round=markers.round,
+            given_up=self.given_up,
+            version=self._version,
+            failure=printable(failure, most=2000),
+            error=printable(self.error, most=2000),
+            open=rows.open_rows,
+            waiting=rows.waiting_rows,
+            epoch=env.plan.epoch,
+            hold=lifecycle.hold,
+        )
+        report.seen.update(dict(seen))
+        env.output.put(OutMessage(Header(kind=REPORT), [report.SerializeToString()], 0, 0))
+
+
+def upstream(plan: PhysicalPlan, component: str) -> frozenset[int]:
+    """The tasks that a component's read; a spout's read none."""
+    inputs = {entry.component for entry in plan.logical[component].inputs}
+    return frozenset(task for name in inputs for task in plan.component_tasks[name])

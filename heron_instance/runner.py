@@ -1,0 +1,79 @@
+"""What an executor has a runner for: the part of its work that spouts and bolts do differently."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ardea.heron_instance import reporter
+from ardea.heron_instance.environment import Environment
+from ardea.heron_instance.lifecycle import Lifecycle
+from ardea.heron_instance.long_calls import UserCode
+from ardea.heron_instance.outlet import Outlet
+from ardea.heron_instance.reporter import Reporter
+from ardea.heron_instance.sending import Emitted, Sending
+from ardea.protocol.wire_pb2 import Header, Order
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Those of an executor that its runner works with."""
+
+    env: Environment
+    lifecycle: Lifecycle
+    user_code: UserCode
+    outlet: Outlet
+    reporter: Reporter
+    sending: Sending
+
+    def end(self, emitted: Emitted) -> None:
+        """Sends all there is, passes the end on and closes the component."""
+        emitted.send()
+        self.reporter.end()
+        self.lifecycle.close()
+        emitted.flush_rows()
+        self.reporter.report()
+
+
+class Runner(reporter.Rows, Protocol):
+    """Runs the component of one task, whose rows are ``emitted``; made of :class:`Parts`."""
+
+    @property
+    def emitted(self) -> Emitted:
+        """What the component has emitted."""
+
+    @property
+    def waits_for_room(self) -> bool:
+        """Whether nothing may be taken from the input queue now."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether work taken from the input queue is unfinished."""
+
+    def begun(self) -> None:
+        """The component is initialised, and may have task hooks, past which every call goes from now on."""
+
+    def activated(self, *, active: bool) -> None:
+        """The task is active from now on, or not any more."""
+
+    def replanned(self) -> None:
+        """The environment has another plan."""
+
+    def ordered(self, order: Order) -> None:
+        """To hold or to resume."""
+
+    def received(self, header: Header, frames: Sequence[bytes]) -> None:
+        """A message that only one kind of task knows."""
+
+    def manager_reborn(self) -> None:
+        """The stream manager has a new life."""
+
+    def advance(self, now: float) -> float:
+        """Does what is due; returns when there is more to do (``now``: at once)."""
+
+    def hurry(self) -> None:
+        """The turn ends with the present call of user code."""
+
+    def waited(self, seconds: float) -> None:
+        """There was nothing to do, or it was not allowed, for so long."""
