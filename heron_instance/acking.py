@@ -13,7 +13,7 @@ from ardea.heron_instance.hooks import Hooks
 from ardea.heron_instance.inlet import ColumnInput, InputBatch, Int
 from ardea.heron_instance.instruments import Instruments
 from ardea.heron_instance.joins import row_numbers
-from ardea.heron_instance.outlet import OutMessage
+from ardea.heron_instance.messages import OutMessage
 from ardea.protocol.ids import NO_IDS, U64, by_task, distinct, fold
 from ardea.protocol.wire_pb2 import ACKS, Header
 from ardea.tuples import ColumnBatch, Tuple

@@ -16,6 +16,7 @@ import numpy as np
 from ardea.heron_instance.buffers import StreamBuffer
 from ardea.heron_instance.inlet import UNANCHORED, WHOLE_BATCH, InputBatch, Inputs, Int
 from ardea.heron_instance.joins import Joins, Part
+from ardea.heron_instance.parcels import RowParcel
 from ardea.heron_instance.trees import Trees
 from ardea.protocol.ids import U64, distinct
 from ardea.tuples import Tuple
@@ -70,9 +71,9 @@ class Anchoring:
             spans = self._spans.setdefault(buffer.number, [])
             if spans and spans[-1][0] is batch:
                 continue
-            if spans and spans[-1][1] == len(buffer.rows):
+            if spans and spans[-1][1] == len(buffer.rows.values):
                 spans.pop()  # nothing was emitted since: without a flush, they would pile up
-            spans.append((batch, len(buffer.rows)))
+            spans.append((batch, len(buffer.rows.values)))
 
     def restart(self, batch: InputBatch | None, buffers: Iterable[StreamBuffer]) -> None:
         """After a flush, in the middle of ``batch`` or of none."""
@@ -111,20 +112,21 @@ class Anchoring:
     def take_out(self, buffer: StreamBuffer, row: int) -> list[tuple[InputBatch, int]]:
         """A row is about to be removed; returns the tracked tuples it was anchored to."""
         if buffer.columns is not None:
-            return [] if buffer.origin is None else buffer.origin.anchors_of(row)
-        self.mark(buffer)
+            return [] if buffer.columns.origin is None else buffer.columns.origin.anchors_of(row)
+        self.mark(buffer.rows)
         for run in self._runs:  # in place: one that is open goes on
             run.start -= run.start > row
             run.ends[:] = [end - (end > row) for end in run.ends]
         spans = self._spans.get(buffer.number, [])
         owner = next((batch for batch, start in reversed(spans) if start <= row), None)
         self._spans[buffer.number] = [(batch, start - (start > row)) for batch, start in spans]
-        return _anchors_of(buffer.marks[row], owner)
+        return _anchors_of(buffer.rows.marks[row], owner)
 
-    def mark(self, buffer: StreamBuffer) -> None:
+    def mark(self, rows: RowParcel) -> None:
         """Gives the rows that have none their marks, before one gets another."""
-        for row in range(len(buffer.marks), len(buffer.rows)):
-            buffer.marks.append(self._owner(row))
+        marks = rows.marks
+        for row in range(len(marks), len(rows.values)):
+            marks.append(self._owner(row))
 
     def _owner(self, row: int) -> int:
         for run in reversed(self._runs):
@@ -133,18 +135,18 @@ class Anchoring:
                 return run.first + index if run.open or index < len(run.ends) else UNANCHORED
         return UNANCHORED
 
-    def _marks(self, buffer: StreamBuffer) -> Int:
-        """All marks of a buffer in which no row has several anchors."""
-        total, known = len(buffer.rows), len(buffer.marks)
+    def _marks(self, rows: RowParcel) -> Int:
+        """All marks of rows of which none has several anchors."""
+        total, known = len(rows.values), len(rows.marks)
         if known == total:
-            return np.array(buffer.marks, dtype=np.intp)
+            return np.array(rows.marks, dtype=np.intp)
         parts = [self._owners(run, total) for run in self._runs]
         if len(parts) == 1 and len(parts[0]) == total and not known:
             return parts[0]
         marks = np.full(total, UNANCHORED, dtype=np.intp)
         for run, owners in zip(self._runs, parts, strict=True):
             marks[run.start : run.start + len(owners)] = owners
-        marks[:known] = buffer.marks
+        marks[:known] = rows.marks
         return marks
 
     @staticmethod
@@ -171,22 +173,22 @@ class Anchoring:
     def trees(self, buffer: StreamBuffer) -> Trees | None:
         """The trees of the rows' anchors."""
         if buffer.columns is not None:
-            return None if buffer.origin is None else buffer.origin.trees()
-        spans = self._spans_of(buffer)
+            return None if buffer.columns.origin is None else buffer.columns.origin.trees()
+        rows, spans = buffer.rows, self._spans_of(buffer)
         if self.mixed:
-            self.mark(buffer)
-            if buffer.marks.count(UNANCHORED) == len(buffer.marks):
+            self.mark(rows)
+            if rows.marks.count(UNANCHORED) == len(rows.marks):
                 return None
-            return self._mixed_trees(buffer, spans)
+            return self._mixed_trees(rows.marks, spans)
         if not any(batch is not None and batch.tracked for batch, _, _ in spans):
             return None
-        total = len(buffer.rows)
+        total = len(rows.values)
         batch = spans[0][0] if len(spans) == 1 else None
-        if batch is not None and batch.counts is None and batch.told is None and not buffer.marks:
+        if batch is not None and batch.counts is None and batch.told is None and not rows.marks:
             inputs = self._in_a_row(batch, total)
             if inputs is not None:
                 return Trees(inputs.roots(), inputs=inputs)
-        marks = self._marks(buffer)
+        marks = self._marks(rows)
         if batch is not None and batch.open_at(marks).all():
             part, each = batch.roots_of(marks)
             return Trees(part, each, marks=marks)
@@ -206,17 +208,17 @@ class Anchoring:
         one_each = bool((counts == 1).all())
         return Trees(np.concatenate(roots), None if one_each else counts, marks=marks)
 
-    def _mixed_trees(self, buffer: StreamBuffer, spans: list[Span]) -> Trees | None:
+    def _mixed_trees(self, marks: list[int | Anchors], spans: list[Span]) -> Trees | None:
         """Some rows name their anchors: several, or tuples of former batches."""
         parts: list[U64] = []
-        counts = np.zeros(len(buffer.rows), dtype=np.intp)
+        counts = np.zeros(len(marks), dtype=np.intp)
         for batch, start, end in spans:
             whole = _whole(batch).trees()
             for place in range(start, end):
-                if buffer.marks[place] == WHOLE_BATCH:
+                if marks[place] == WHOLE_BATCH:
                     roots = [] if whole is None else [whole.roots]
                 else:
-                    roots = [b.roots_of(one(i))[0] for b, i in _anchors_of(buffer.marks[place], batch)]
+                    roots = [b.roots_of(one(i))[0] for b, i in _anchors_of(marks[place], batch)]
                 if roots:
                     # A root that two anchors share counts once: the row has one edge in each tree.
                     row = distinct(np.sort(np.concatenate(roots)))
@@ -231,20 +233,21 @@ class Anchoring:
         if trees.xors is None:
             return  # nobody reads the stream
         if buffer.columns is not None:
-            buffer.origin.hang(trees.xors)
+            buffer.columns.origin.hang(trees.xors)
             return
         if trees.inputs is not None:
             trees.inputs.hang(trees.xors)
             return
+        rows = buffer.rows
         for batch, start, end in self._spans_of(buffer):
             if self.mixed:
                 whole = _whole(batch)
                 for place in range(start, end):
                     edge = trees.xors[place : place + 1]
-                    if buffer.marks[place] == WHOLE_BATCH:
+                    if rows.marks[place] == WHOLE_BATCH:
                         whole.hang(edge)
                     else:
-                        self._hang(_anchors_of(buffer.marks[place], batch), edge)
+                        self._hang(_anchors_of(rows.marks[place], batch), edge)
             elif batch is not None and batch.tracked:
                 assert trees.marks is not None
                 marks, xors = trees.marks[start:end], trees.xors[start:end]
@@ -267,7 +270,7 @@ class Anchoring:
     def _spans_of(self, buffer: StreamBuffer) -> list[Span]:
         """(input batch, first row, end) in order; rows before the first batch have none."""
         spans: list[tuple[InputBatch | None, int]] = [(None, 0), *self._spans.get(buffer.number, [])]
-        ends = [start for _, start in spans[1:]] + [len(buffer.rows)]
+        ends = [start for _, start in spans[1:]] + [len(buffer.rows.values)]
         return [(batch, start, end) for (batch, start), end in zip(spans, ends, strict=True) if end > start]
 
 

@@ -34,9 +34,9 @@ class Asking:
         self._wait = 0.0
         self._next_call = 0.0
         only = parts.sending.only
-        waiting: Callable[[], int] = partial(getattr, parts.outlet, "waiting")
-        if only is not None:
-            waiting = only.rows.__len__
+        waiting: Callable[[], int] = (
+            partial(getattr, parts.outlet, "waiting") if only is None else only.rows.values.__len__
+        )
         self._ask, self.bind, self.stop = self._loop(waiting)
 
     def _loop(self, waiting: Callable[[], int]) -> tuple[Callable[[int], int], Callable[[], None], Callable[[], None]]:

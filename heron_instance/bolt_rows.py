@@ -17,7 +17,7 @@ from ardea.heron_instance.environment import NO_THREAD
 from ardea.heron_instance.hooks import Hooks
 from ardea.heron_instance.inlet import UNANCHORED, InputBatch, Int
 from ardea.heron_instance.joins import joins_of
-from ardea.heron_instance.outlet import OutMessage
+from ardea.heron_instance.messages import OutMessage
 from ardea.heron_instance.runner import Parts
 from ardea.heron_instance.sendable import own
 from ardea.heron_instance.trees import Trees
@@ -58,7 +58,7 @@ class BoltRows:
         self, only: StreamBuffer, other: Callable[..., list[int] | None]
     ) -> tuple[Callable[..., list[int] | None], Callable[[], None]]:
         """An emit that appends to the buffer of the only stream, and what makes all of its calls ``other``'s."""
-        outlet, rows = self._outlet, only.rows
+        outlet, rows = self._outlet, only.rows.values
         append = rows.append
         thread = get_ident()
 
@@ -105,8 +105,9 @@ class BoltRows:
             if isinstance(mark, tuple):
                 self.anchoring.mixed = True
             buffer = outlet.buffer(stream)
-            self.anchoring.mark(buffer)
-            buffer.unfold()
+            rows = buffer.rows
+            self.anchoring.mark(rows)
+            rows.unfold()
             values = own(values)
             tasks: list[int] | None = None
             if direct_task is not None:
@@ -116,9 +117,9 @@ class BoltRows:
                 if need_task_ids or self.hooks is not None:
                     tasks = list(outlet.emit_chosen(buffer, values, mark))
                 else:
-                    buffer.rows.append(values)
-                    buffer.marks.append(mark)
-            if len(buffer.rows) >= outlet.row_limit:
+                    rows.values.append(values)
+                    rows.marks.append(mark)
+            if len(rows.values) >= outlet.row_limit:
                 self.overflow()
         if self.hooks is not None:
             self.hooks.emitted(values, stream, tasks or ())
@@ -133,9 +134,9 @@ class BoltRows:
         with self._user_code.lock:
             buffer = self._outlet.buffer(stream)
             self._outlet.check(buffer)
-            self.anchoring.mark(buffer)
+            self.anchoring.mark(buffer.rows)
             counts = self._outlet.emit_routed(buffer, HeadedRows(head, rows) if head else rows, UNANCHORED)
-            if len(buffer.rows) >= self._outlet.row_limit:
+            if len(buffer.rows.values) >= self._outlet.row_limit:
                 self.overflow()
             return counts
 
@@ -189,7 +190,7 @@ class BoltRows:
 
         What a submitted function emits cancels the task's rest, which begins again behind it.
         """
-        self._env.observer.leaving(self._outlet, part)
+        self._env.observer.leaving(*self._outlet.on_its_way(part))
         rests_again = self._reporter.markers.resting and self._outlet.waiting > 0
         self.flush_rows(part)
         if rests_again:
@@ -218,8 +219,8 @@ class BoltRows:
             if only is None:
                 self.send_rows()
             else:
-                part = only.part(len(only.rows))
-                self.anchoring = whole.part(only.gone, only.gone + len(part))
+                part, gone = only.part(len(only.rows.values)), only.rows.gone
+                self.anchoring = whole.part(gone, gone + len(part))
                 self.send_rows(part)
         except BaseException:
             self.acking.put_back(acks)
@@ -232,9 +233,9 @@ class BoltRows:
     def absorb(self) -> None:
         """Rows that have left in the middle of a call wait no more, nor do their anchors."""
         only = self._sending.only
-        if only is not None and only.gone:
-            self.anchoring.cut(only.gone)
-            only.cut()
+        if only is not None and only.rows.gone:
+            self.anchoring.cut(only.rows.gone)
+            only.rows.cut()
 
     # --- origins ----------------------------------------------------------------------------------------------
 

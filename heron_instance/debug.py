@@ -14,15 +14,15 @@ _WIDTH = 80
 
 
 class Emitted(Protocol):
-    """Rows of one stream that are about to leave (:class:`ardea.heron_instance.outlet.StreamBuffer`)."""
+    """Rows of one stream that are about to leave (:class:`ardea.heron_instance.buffers.StreamBuffer`)."""
 
     plan: Any
     columns: Any
 
     def __len__(self) -> int: ...
     @property
-    def whole(self) -> Sequence[Any]:
-        """With all of their values."""
+    def parcel(self) -> Any:
+        """Their values."""
         ...
 
 
@@ -74,5 +74,5 @@ def _row(buffer: Emitted, index: int) -> Sequence[Any]:
     """Rows of an Arrow batch may not have been read."""
     if buffer.columns is not None:
         return [column[index].as_py() for column in buffer.columns.batch.columns]
-    row: Sequence[Any] = buffer.whole[index]
+    row: Sequence[Any] = buffer.parcel.whole[index]
     return row if isinstance(row, (list, tuple)) else [row]

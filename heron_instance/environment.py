@@ -13,8 +13,8 @@ from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.heron_instance.blackbox import BlackBox
 from ardea.heron_instance.instruments import Instruments
+from ardea.heron_instance.messages import OutMessage
 from ardea.heron_instance.observer import Observer
-from ardea.heron_instance.outlet import OutMessage
 from ardea.heron_instance.queues import BoundedQueue
 from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.protocol.flow import Window

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Mapping
 from ardea.heron_instance.bolt import BoltRunner
 from ardea.heron_instance.buffers import StreamBuffer
 from ardea.heron_instance.debug import EmitLog
+from ardea.heron_instance.dispatch import Dispatch
 from ardea.heron_instance.environment import Environment, Item, Stopping
 from ardea.heron_instance.lifecycle import Lifecycle
 from ardea.heron_instance.long_calls import UserCode
@@ -22,7 +23,6 @@ from ardea.heron_instance.runner import Parts, Runner
 from ardea.heron_instance.sending import Sending
 from ardea.heron_instance.spout import SpoutRunner
 from ardea.plan.physical import PhysicalPlan
-from ardea.protocol.values import RowCodec
 from ardea.protocol.wire_pb2 import (
     ACTIVATE,
     CREDITS,
@@ -46,29 +46,18 @@ class Executor:
         self.env = env
         self.lifecycle = Lifecycle(env)
         self.user_code = UserCode(env)
-        component = env.plan.logical[env.task.component]
-        self.outlet = Outlet(
-            env.plan,
-            env.task,
-            {stream.name: stream for stream in component.streams},
-            lambda source, stream: [(c.name, g) for c, g in env.plan.logical.consumers(source, stream)],
-            env.context,
-            RowCodec(env.settings.pickle),
-            env.rng,
-            env.output.put,
-            env.settings.batch_rows,
-            env.settings.max_tuple_bytes,
-            env.settings.drain_size,
-        )
+        self.outlet = Outlet(env)
+        self.dispatch = Dispatch(env, self.outlet)
         self.reporter = Reporter(env, self.lifecycle, self.outlet.feeds)
-        sending = Sending(env, self.outlet, self.reporter, self.user_code)
+        sending = Sending(env, self.outlet, self.dispatch, self.reporter, self.user_code)
         parts = Parts(env, self.lifecycle, self.user_code, self.outlet, self.reporter, sending)
-        self.runner: Runner = SpoutRunner(parts) if component.kind == "spout" else BoltRunner(parts)
+        spout = env.plan.logical[env.task.component].kind == "spout"
+        self.runner: Runner = SpoutRunner(parts) if spout else BoltRunner(parts)
         self.reporter.rows = self.runner
         self.user_code.rows, self.user_code.hurry = self.runner.emitted, self.runner.hurry
         self._emits = EmitLog(env.task.name, env.clock, always=env.settings.debug)
         if env.settings.debug:
-            self.outlet.watcher = self._watch
+            self.dispatch.watcher = self._watch
         self.finished = False
         self.in_user_code = False  # or close to it: everywhere but in a wait
         self.held_back = False
@@ -142,7 +131,7 @@ class Executor:
             self._ordered(Order.FromString(frames[0]))
         elif kind == CREDITS:
             for pace in header.paces:
-                self.outlet.paces[pace.task] = pace.rows
+                self.dispatch.paces[pace.task] = pace.rows
             if header.loads:
                 self.outlet.refresh({load.task: load.load for load in header.loads})
         elif kind == TASKS:
@@ -167,7 +156,7 @@ class Executor:
             self.runner.emitted.send()
             env.plan, env.task = plan, plan.tasks[env.task.task]
             env.context.replanned(plan)
-            self.outlet.replanned(plan)
+            self.outlet.replanned()
             self.runner.replanned()
             self.reporter.replanned(self.outlet.feeds)
             if self.lifecycle.running and plan.differs_around(env.task.component, former):
@@ -197,13 +186,13 @@ class Executor:
             self.runner.ordered(order)
         elif order.kind == DEBUG and order.target in (self.env.task.component, self.env.task.name):
             self._emits.extend(order.seconds)
-            self.outlet.watcher = self._watch
+            self.dispatch.watcher = self._watch
 
     def _watch(self, emitted: list[StreamBuffer]) -> None:
         if self._emits.on:
             self._emits.look(emitted)
         else:
-            self.outlet.watcher = None
+            self.dispatch.watcher = None
 
     # --- the end ----------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ardea.errors import OtherVersion, ProtocolError
-from ardea.heron_instance.outlet import OutMessage
+from ardea.heron_instance.messages import OutMessage
 from ardea.protocol.checked import DATA
 from ardea.protocol.flow import Channel, Window
 from ardea.protocol.ids import U64

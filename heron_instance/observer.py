@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ardea.heron_instance.buffers import StreamBuffer
-from ardea.heron_instance.outlet import Outlet
 from ardea.heron_instance.trees import Ids, Trees
 from ardea.protocol.ids import U64
 
@@ -13,8 +12,8 @@ from ardea.protocol.ids import U64
 class Observer:
     """Looks away; a subclass need not."""
 
-    def leaving(self, outlet: Outlet, part: StreamBuffer | None) -> None:
-        """What waits is about to be flushed, or ``part`` of it."""
+    def leaving(self, buffers: Iterable[StreamBuffer], runs: Sequence[tuple[StreamBuffer, int]]) -> None:
+        """What waits is about to be flushed; for ``runs`` see :class:`ardea.heron_instance.outlet.Outlet`."""
 
     def opened(self, buffer: StreamBuffer, trees: Trees) -> None:
         """A spout has begun trees for the rows of a buffer."""

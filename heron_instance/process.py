@@ -26,7 +26,7 @@ from ardea.heron_instance.environment import Stopping
 from ardea.heron_instance.executor import Executor
 from ardea.heron_instance.gateway import Room
 from ardea.heron_instance.long_calls import Lookout, Sender
-from ardea.heron_instance.outlet import OutMessage
+from ardea.heron_instance.messages import OutMessage
 from ardea.heron_instance.queues import BoundedQueue
 from ardea.heron_instance.shell import QUEUE_MESSAGES, Shell
 from ardea.loader import place_of

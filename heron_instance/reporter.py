@@ -9,7 +9,7 @@ from ardea.errors import printable
 from ardea.heron_instance.environment import Environment
 from ardea.heron_instance.lifecycle import Lifecycle
 from ardea.heron_instance.markers import Markers
-from ardea.heron_instance.outlet import OutMessage
+from ardea.heron_instance.messages import OutMessage
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.wire_pb2 import ACTIVE, ENDED, MARKER, REPORT, RESTING, Header, TaskReport, TaskState
 

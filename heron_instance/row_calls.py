@@ -64,7 +64,7 @@ class RowCalls:
         self._raised_at = 0
         self._plain = parts.sending.only is not None
         self._none_is_plain: Callable[[], None] = lambda: None
-        emitted = [] if parts.sending.only is None else parts.sending.only.rows
+        emitted = [] if parts.sending.only is None else parts.sending.only.rows.values
         self.run, self.stop, self._current = self._loop(emitted)
         self.emit: Emit = self._emit
         if parts.sending.only is not None:
@@ -187,7 +187,7 @@ class BatchCalls:
 
     def run(self, batch: InputBatch, start: int, end: int) -> int:
         """One call."""
-        emitted, anchoring = None if self._only is None else self._only.rows, self._rows.anchoring
+        emitted, anchoring = None if self._only is None else self._only.rows.values, self._rows.anchoring
         marked = None if emitted is None or not self._auto_anchor else anchoring.run(len(emitted), WHOLE_BATCH)
         self._current = WHOLE_BATCH
         try:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ardea.errors import EncodingError
@@ -26,59 +27,70 @@ def own(values: Any) -> Any:
     return tuple(values) if isinstance(values, list) else values
 
 
-def why_not(
-    row: Any, where: str, fields: Sequence[str], routers: Iterable[Router], codec: RowCodec, max_bytes: int
-) -> EncodingError | None:
-    """What keeps this row from being sent; None: nothing.
+@dataclass(frozen=True, slots=True)
+class Sendable:
+    """Looks for what keeps rows of one stream from being sent.
 
     Args:
-        row: what the author emitted.
         where: component and stream, for the message.
         fields: of the stream.
         routers: of its readers; a key may not be encodable.
         codec: encodes the values.
         max_bytes: ``topology.max.tuple.bytes``.
     """
-    if not isinstance(row, list | tuple):
-        return EncodingError(
-            f"{where}: a value of type {type_name(row)} was emitted; a row is a list or a tuple of values",
-            hint="emit([value]) for a stream of one field",
-        )
-    if len(row) != len(fields):
-        return EncodingError(
-            f"{where}: a tuple has {len(row)} values, the stream declares {len(fields)} ({', '.join(fields)})"
-        )
-    try:
-        for router in routers:
-            router.route([row])
-    except EncodingError as error:
-        return error  # it says where
-    try:
-        size = len(codec.encode([row]))
-    except EncodingError:
-        refusal = codec.explain([row])
-        return EncodingError(
-            f"{where}, field {fields[refusal.field]}: a value of type {refusal.type} cannot be sent: {refusal.reason}"
-        )
-    if size > max_bytes:
-        return _too_large(where, size, max_bytes)
-    return None
 
+    where: str
+    fields: Sequence[str]
+    routers: Sequence[Router]
+    codec: RowCodec
+    max_bytes: int
 
-def columns_why_not(
-    batch: pa.RecordBatch, where: str, routers: Sequence[Router], max_bytes: int
-) -> Iterator[EncodingError | None]:
-    """:func:`why_not` for each row of a batch, without a look at values that no key is made of."""
-    for place in range(batch.num_rows):
-        row = batch.slice(place, 1)
+    def why_not(self, row: Any) -> EncodingError | None:
+        """What keeps this row, as its author emitted it; None: nothing."""
+        if not isinstance(row, list | tuple):
+            return EncodingError(
+                f"{self.where}: a value of type {type_name(row)} was emitted; a row is a list or a tuple of values",
+                hint="emit([value]) for a stream of one field",
+            )
+        count = len(self.fields)
+        if len(row) != count:
+            return EncodingError(
+                f"{self.where}: a tuple has {len(row)} values, the stream declares {count} ({', '.join(self.fields)})"
+            )
         try:
-            for router in routers:
-                router.route(ColumnRows(row))
+            for router in self.routers:
+                router.route([row])
         except EncodingError as error:
-            yield error
-            continue
-        size = len(encode_batch(without_dictionaries(row)))
-        yield None if size <= max_bytes else _too_large(where, size, max_bytes)
+            return error  # it says where
+        try:
+            size = len(self.codec.encode([row]))
+        except EncodingError:
+            refusal = self.codec.explain([row])
+            field = self.fields[refusal.field]
+            return EncodingError(
+                f"{self.where}, field {field}: a value of type {refusal.type} cannot be sent: {refusal.reason}"
+            )
+        return self._too_large(size)
+
+    def columns_why_not(self, batch: pa.RecordBatch) -> Iterator[EncodingError | None]:
+        """The same for each row of a batch, without a look at values that no key is made of."""
+        for place in range(batch.num_rows):
+            row = batch.slice(place, 1)
+            try:
+                for router in self.routers:
+                    router.route(ColumnRows(row))
+            except EncodingError as error:
+                yield error
+                continue
+            yield self._too_large(len(encode_batch(without_dictionaries(row))))
+
+    def _too_large(self, size: int) -> EncodingError | None:
+        if size <= self.max_bytes:
+            return None
+        return EncodingError(
+            f"{self.where}: a tuple of {size:,} bytes is larger than topology.max.tuple.bytes ({self.max_bytes:,})",
+            hint="send a reference to the data, or raise the limit",
+        )
 
 
 def without_dictionaries(part: pa.RecordBatch) -> pa.RecordBatch:
@@ -88,10 +100,3 @@ def without_dictionaries(part: pa.RecordBatch) -> pa.RecordBatch:
         return part
     columns = [column.dictionary_decode() if dictionary(column.type) else column for column in part.columns]
     return arrow().RecordBatch.from_arrays(columns, names=part.schema.names)
-
-
-def _too_large(where: str, size: int, max_bytes: int) -> EncodingError:
-    return EncodingError(
-        f"{where}: a tuple of {size:,} bytes is larger than topology.max.tuple.bytes ({max_bytes:,})",
-        hint="send a reference to the data, or raise the limit",
-    )

@@ -7,9 +7,10 @@ from typing import Protocol
 
 from ardea.errors import ArdeaError
 from ardea.heron_instance.buffers import StreamBuffer, only_buffer
+from ardea.heron_instance.dispatch import Dispatch, Origins
 from ardea.heron_instance.environment import Environment
 from ardea.heron_instance.long_calls import Interruptible, UserCode
-from ardea.heron_instance.outlet import Origins, Outlet
+from ardea.heron_instance.outlet import Outlet
 from ardea.heron_instance.reporter import Reporter
 
 
@@ -30,9 +31,11 @@ class Emitted(Interruptible, Protocol):
 class Sending:
     """Of one task.  ``only`` is the buffer that an emit may append to directly, if there is one."""
 
-    def __init__(self, env: Environment, outlet: Outlet, reporter: Reporter, user_code: UserCode) -> None:
+    def __init__(
+        self, env: Environment, outlet: Outlet, dispatch: Dispatch, reporter: Reporter, user_code: UserCode
+    ) -> None:
         self._env = env
-        self._outlet = outlet
+        self._dispatch = dispatch
         self._reporter = reporter
         self._user_code = user_code
         self._flushing = user_code.flushing
@@ -55,9 +58,9 @@ class Sending:
     def flush_rows(self, origins: Origins, part: StreamBuffer | None = None) -> int:
         """Sends rows, all or ``part`` of them; behind the end nobody would take them: returns how many were dropped."""
         if not self._reporter.markers.closed:
-            self._outlet.flush(origins, part)
+            self._dispatch.flush(origins, part)
             return 0
-        rows = self._outlet.drop()
+        rows = self._dispatch.drop()
         if rows:
             self._reporter.error = (
                 f"{self._env.task.name}: {rows:,} tuples were emitted in close(), behind the end of the stream; a bolt "

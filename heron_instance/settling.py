@@ -175,9 +175,6 @@ class Settling:
             self._tell_acked(ids)
 
     def take_ids(self, buffers: Iterable[StreamBuffer]) -> None:
-        """Of rows that wait: their marks are none from now on."""
+        """Of rows that wait."""
         for buffer in buffers:
-            marks = buffer.marks if buffer.origin is None else plain(buffer.origin.ids)
-            self.left += [mark for mark in marks if mark is not None]
-            buffer.marks[:] = [None] * len(buffer.marks)
-            buffer.origin = None
+            self.left += buffer.parcel.take_ids()

@@ -43,8 +43,8 @@ class SpoutRows:
 
     def plain_emit(self, only: StreamBuffer) -> tuple[Callable[..., list[int] | None], Callable[[], None]]:
         """An emit that appends to the buffer of the only stream, and what sends all of its calls past the hooks."""
-        outlet, rows = self._outlet, only.rows
-        append, mark = rows.append, only.marks.append
+        outlet, rows = self._outlet, only.rows.values
+        append, mark = rows.append, only.rows.marks.append
         thread = get_ident()
 
         def emit(
@@ -81,7 +81,7 @@ class SpoutRows:
         outlet = self._outlet
         with self._user_code.lock:
             buffer = outlet.buffer(stream)
-            values = own(values)
+            rows, values = buffer.rows, own(values)
             tasks: list[int] | None = None
             if direct_task is not None:
                 tasks = list(outlet.emit_direct(buffer, values, direct_task, tup_id))
@@ -90,9 +90,9 @@ class SpoutRows:
                 if need_task_ids or self.hooks is not None:
                     tasks = list(outlet.emit_chosen(buffer, values, tup_id))
                 else:
-                    buffer.rows.append(values)
-                    buffer.marks.append(tup_id)
-            if len(buffer.rows) >= outlet.row_limit:
+                    rows.values.append(values)
+                    rows.marks.append(tup_id)
+            if len(rows.values) >= outlet.row_limit:
                 self.overflow()
         if self.hooks is not None:
             self.hooks.emitted(values, stream, tasks or ())
@@ -143,8 +143,8 @@ class SpoutRows:
         outlet = self._outlet
         buffer = outlet.buffer(row.stream)
         if row.direct_task is None:
-            buffer.rows.append(row.values)
-            buffer.marks.append(row)
+            buffer.rows.values.append(row.values)
+            buffer.rows.marks.append(row)
         elif outlet.reads(row.stream, row.direct_task):
             outlet.emit_direct(buffer, row.values, row.direct_task, row)
         else:
@@ -169,7 +169,7 @@ class SpoutRows:
 
     def _send_rows(self, part: StreamBuffer | None = None) -> None:
         """Data cancels a rest."""
-        self._env.observer.leaving(self._outlet, part)
+        self._env.observer.leaving(*self._outlet.on_its_way(part))
         if self._outlet.waiting:
             self._reporter.markers.resting = False
             self._asking.emitted()
@@ -199,7 +199,7 @@ class SpoutRows:
             return True
         known = len(left)
         try:
-            self._send_rows(only.part(len(only.marks)))
+            self._send_rows(only.part(len(only.rows.marks)))
         except BaseException:
             del left[known:]  # these rows wait, and so do their ids
             raise
@@ -208,5 +208,5 @@ class SpoutRows:
     def absorb(self) -> None:
         """Rows that have left in the middle of a call wait no more."""
         only = self._sending.only
-        if only is not None and only.gone:
-            only.cut()
+        if only is not None and only.rows.gone:
+            only.rows.cut()

@@ -9,8 +9,8 @@ import numpy as np
 from ardea.errors import EncodingError
 from ardea.heron_instance.buffers import StreamBuffer
 from ardea.heron_instance.inlet import Int
+from ardea.heron_instance.messages import OutMessage
 from ardea.heron_instance.open_rows import OpenRows
-from ardea.heron_instance.outlet import OutMessage
 from ardea.heron_instance.runner import Parts
 from ardea.heron_instance.settling import Settling
 from ardea.heron_instance.trees import Row, TrackedColumns, Trees
@@ -42,16 +42,16 @@ class SpoutTrees:
 
     def _trees(self, buffer: StreamBuffer, size: int) -> Trees | None:
         if buffer.columns is not None:
-            return self._column_trees(buffer, size)
-        now, opened = self._env.clock, self._open.trees
-        marks, total = buffer.marks, len(buffer.rows)
+            return self._column_trees(buffer.columns.origin, size)
+        now, opened, rows = self._env.clock, self._open.trees, buffer.rows
+        marks, total = rows.marks, len(rows.values)
         untracked = marks.count(None)
         if untracked:
             self._open.congestion.acked(untracked, now())
         if untracked == total:
             return None
-        if not untracked and not self.replaying and buffer.plan.name == "default" and not buffer.chosen:
-            return Trees(opened.open(marks, buffer.rows, size, now()))
+        if not untracked and not self.replaying and buffer.plan.name == "default" and not rows.picked.single:
+            return Trees(opened.open(marks, rows.values, size, now()))
         places = [i for i, mark in enumerate(marks) if mark is not None]
         entries = [self._entry(buffer, i) for i in places]
         roots = opened.open([e.tup_id for e in entries], entries, size, now())
@@ -61,8 +61,7 @@ class SpoutTrees:
         counts[places] = 1
         return Trees(roots, counts)
 
-    def _column_trees(self, buffer: StreamBuffer, size: int) -> Trees | None:
-        columns: TrackedColumns | None = buffer.origin
+    def _column_trees(self, columns: TrackedColumns | None, size: int) -> Trees | None:
         if columns is None:
             return None
         places, total, now = columns.tracked, len(columns), self._env.clock
@@ -77,12 +76,13 @@ class SpoutTrees:
 
     @staticmethod
     def _entry(buffer: StreamBuffer, place: int) -> Row:
-        mark = buffer.marks[place]
+        rows = buffer.rows
+        mark = rows.marks[place]
         if type(mark) is Row:
             return mark
-        chosen = buffer.chosen.get(place)
+        chosen = rows.picked.single.get(place)
         direct = chosen[0] if chosen and buffer.plan.direct else None
-        return Row(mark, buffer.rows[place], buffer.plan.name, direct)
+        return Row(mark, rows.values[place], buffer.plan.name, direct)
 
     def ahead(self, message: OutMessage, picked: Int | None, trees: Trees) -> None:
         """The trees of a batch begin with it, or with an init right before it where its edges are not all they have.
@@ -121,10 +121,10 @@ class SpoutTrees:
 
     def refused(self, buffer: StreamBuffer, row: int, error: EncodingError) -> None:
         """It can never be sent: given up, unless the author decides otherwise."""
-        if buffer.columns is not None:
-            mark = None if buffer.origin is None else buffer.origin.ids[row]
+        if buffer.columns is None:
+            mark = buffer.rows.marks[row]
         else:
-            mark = buffer.marks[row]
+            mark = None if buffer.columns.origin is None else buffer.columns.origin.ids[row]
         tup_id = mark.tup_id if type(mark) is Row else mark
         self._sending.refuse(error, f"tup_id {tup_id!r}" if tup_id is not None else "no tup_id")
         if tup_id is not None and self._open.tracked and self._settling.decides_fail:

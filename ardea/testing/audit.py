@@ -9,7 +9,7 @@ from typing import Any
 
 from ardea.heron_instance.gateway import Gateway
 from ardea.heron_instance.inlet import InputBatch
-from ardea.heron_instance.outlet import OutMessage
+from ardea.heron_instance.messages import OutMessage
 from ardea.metrics import Identity
 from ardea.plan.physical import TaskPlan
 from ardea.protocol.flow import Channel

@@ -20,7 +20,7 @@ from ardea.errors import ArdeaError
 from ardea.heron_instance.column_bolt import reads_columns
 from ardea.heron_instance.environment import Item, Stopping
 from ardea.heron_instance.executor import Executor
-from ardea.heron_instance.outlet import OutMessage
+from ardea.heron_instance.messages import OutMessage
 from ardea.heron_instance.shell import Shell
 from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.protocol.lane import Lane, Message

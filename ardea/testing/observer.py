@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ardea.heron_instance.buffers import StreamBuffer
 from ardea.heron_instance.observer import Observer
-from ardea.heron_instance.outlet import Outlet
 from ardea.heron_instance.trees import Ids, Row, Trees, plain
 from ardea.plan.physical import TaskPlan
 from ardea.protocol.ids import U64
@@ -26,14 +25,14 @@ class RecordingObserver(Observer):
         self._open: dict[int, Any] = {}  # root -> tup_id
         self._settled: set[int] = set()  # by itself: a verdict on one of these is late
 
-    def leaving(self, outlet: Outlet, part: StreamBuffer | None) -> None:
+    def leaving(self, buffers: Iterable[StreamBuffer], runs: Sequence[tuple[StreamBuffer, int]]) -> None:
         """Notes the rows."""
-        self._record.left(self._task, outlet, part, ids=self._spout)
+        self._record.left(self._task, buffers, runs, ids=self._spout)
 
     def opened(self, buffer: StreamBuffer, trees: Trees) -> None:
         """Notes which root stands for which row."""
         roots = trees.roots.tolist()
-        marks = buffer.marks if buffer.origin is None else plain(buffer.origin.ids)
+        marks = buffer.rows.marks if buffer.columns is None else plain(buffer.columns.origin.ids)
         ids = [m.tup_id if type(m) is Row else m for m in marks if m is not None]
         self._open.update(zip(roots, ids, strict=True))
         if self._audit is not None:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ardea.heron_instance.buffers import StreamBuffer
-from ardea.heron_instance.outlet import Outlet
+from ardea.heron_instance.parcels import ColumnParcel
 from ardea.heron_instance.trees import Row, plain
 from ardea.plan.physical import TaskPlan
 from ardea.tuples import Tuple
+
+Runs = Sequence[tuple[StreamBuffer, int]]
 
 
 class Emitted(NamedTuple):
@@ -58,10 +60,10 @@ class Record:
         """The values of all tuples that a bolt processed."""
         return [row.values for row in self.received[component]]
 
-    def left(self, task: TaskPlan, outlet: Outlet, part: StreamBuffer | None, *, ids: bool) -> None:
-        """A task flushes what waits in ``outlet``, or a part; ``ids``: the marks there are message ids."""
+    def left(self, task: TaskPlan, buffers: Iterable[StreamBuffer], runs: Runs, *, ids: bool) -> None:
+        """A task flushes what waits in buffers; ``ids``: the marks there are message ids."""
         log = self.emitted[task.component]
-        for values, stream, mark in _in_order(outlet, part, ids=ids):
+        for values, stream, mark in _in_order(buffers, runs, ids=ids):
             if type(mark) is not Row:
                 row = tuple(values) if isinstance(values, Iterable) else (values,)  # such a one is refused
                 log.append(Emitted(row, stream, task.task, mark if ids else None))
@@ -71,25 +73,25 @@ class Record:
         self.received[component].append(Received(tup.values, tup.component, tup.stream, tup.task, task))
 
 
-def _in_order(outlet: Outlet, part: StreamBuffer | None, *, ids: bool) -> Iterator[tuple[Sequence[Any], str, Any]]:
+def _in_order(buffers: Iterable[StreamBuffer], runs: Runs, *, ids: bool) -> Iterator[tuple[Sequence[Any], str, Any]]:
     """(values, stream, mark) of the rows that wait, as they were emitted."""
-    buffers = outlet.buffers.values() if part is None else (part,)
-    runs = outlet.runs if part is None and len(outlet.runs) > 1 else [(buffer, 0) for buffer in buffers]
+    runs = runs if len(runs) > 1 else [(buffer, 0) for buffer in buffers]
     ends: dict[int, int] = {}
     spans = []
     for buffer, start in reversed(runs):
         spans.append((buffer, start, ends.get(id(buffer), len(buffer))))
         ends[id(buffer)] = start
     for buffer, start, end in reversed(spans):
-        rows, marks = buffer.whole, buffer.marks if buffer.columns is None else _marks(buffer, ids=ids)
+        rows = buffer.parcel.whole
+        marks = buffer.rows.marks if buffer.columns is None else _marks(buffer.columns, ids=ids)
         for place in range(start, end):
             mark = marks[place] if place < len(marks) else None  # a bolt's may come with the flush
             yield rows[place], buffer.plan.name, mark
 
 
-def _marks(buffer: StreamBuffer, *, ids: bool) -> list[Any]:
-    """Of columns: a spout's message ids, or what is sent again."""
-    columns = buffer.origin
+def _marks(parcel: ColumnParcel, *, ids: bool) -> list[Any]:
+    """A spout's message ids, or what is sent again."""
+    columns = parcel.origin
     if not ids or columns is None:
         return []
     return list(columns.rows()) if columns.attempt else plain(columns.ids)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ardea.heron_instance.gateway import Gateway
-from ardea.heron_instance.outlet import OutMessage
+from ardea.heron_instance.messages import OutMessage
 from ardea.protocol.flow import Window
 from ardea.protocol.lane import Lane
 from ardea.protocol.wire_pb2 import MANY, ONE, ROWS, UNTRACKED, Header

@@ -59,11 +59,11 @@ class Task:
         return int(self.batches[-1].roots[index])
 
     def emit(self, root: int | None) -> None:
-        self.buffer.rows.append(("w",))
+        self.buffer.rows.values.append(("w",))
         self.expected.append(root)
 
     def flush(self) -> None:
-        if self.buffer.rows:
+        if len(self.buffer):
             trees = self.anchoring.trees(self.buffer)
             known = [root for root in self.expected if root is not None]
             if trees is None:
@@ -96,7 +96,7 @@ class Task:
         owners = self.anchoring.take_out(self.buffer, row)
         root = self.expected.pop(row)
         assert [int(batch.roots[index]) for batch, index in owners] == ([] if root is None else [root])
-        self.buffer.without_rows([row])
+        self.buffer.rows.take_out([row], lambda _: None)
 
 
 def play(task: Task, index: int, actions: list[tuple[str, int]]) -> None:
@@ -105,12 +105,12 @@ def play(task: Task, index: int, actions: list[tuple[str, int]]) -> None:
             for _ in range(count):
                 task.emit(task.root(index))
         elif what == "unanchored":
-            task.anchoring.mark(task.buffer)
-            task.buffer.marks.append(UNANCHORED)
+            task.anchoring.mark(task.buffer.rows)
+            task.buffer.rows.marks.append(UNANCHORED)
             task.emit(None)
-        elif task.buffer.rows:
+        elif len(task.buffer):
             if what == "refused":
-                task.refuse(count % len(task.buffer.rows))
+                task.refuse(count % len(task.buffer))
             task.flush()
 
 
@@ -125,18 +125,18 @@ def test_each_row_has_the_trees_of_its_input(batches: list[list[tuple[int, bool,
             end = min(INPUTS, at + count)
             if at == end:
                 break
-            run = task.anchoring.run(len(task.buffer.rows), at)
+            run = task.anchoring.run(len(task.buffer), at)
             for index in range(at, end):
                 play(task, index, data.draw(call))
                 if not (raises and index == end - 1):
-                    run.ends.append(len(task.buffer.rows))
-            task.anchoring.close(run, len(task.buffer.rows))
+                    run.ends.append(len(task.buffer))
+            task.anchoring.close(run, len(task.buffer))
             at = end
             for _ in range(outside):
                 task.emit(None)
-            if data.draw(st.booleans()) and task.buffer.rows:
+            if data.draw(st.booleans()) and len(task.buffer):
                 task.flush()
-    if task.buffer.rows:
+    if len(task.buffer):
         task.flush()
 
 
@@ -147,7 +147,7 @@ def test_inputs_of_the_next_batch_that_have_emitted_nothing_count_for_none() -> 
     run = task.anchoring.run(0, 0)
     for index in range(4):
         task.emit(task.root(index))
-        run.ends.append(len(task.buffer.rows))
+        run.ends.append(len(task.buffer))
     task.anchoring.close(run, 4)
     task.begin()
     silent = task.anchoring.run(4, 0)

@@ -31,6 +31,10 @@ class Buffer:
     def whole(self) -> list[Any]:
         return self.rows
 
+    @property
+    def parcel(self) -> Buffer:
+        return self
+
 
 class Clock:
     def __init__(self) -> None:

@@ -10,7 +10,9 @@ import pytest
 
 from ardea import Bolt, CustomStreamGrouping, Grouping, Spout, Stream, Topology, UserError
 from ardea.heron_instance.anchoring import Anchoring
-from ardea.heron_instance.outlet import _part_of
+from ardea.heron_instance.buffers import StreamBuffer
+from ardea.heron_instance.parcels import part_of
+from ardea.plan.logical import StreamPlan
 from ardea.protocol.columns import ColumnRows
 from ardea.testing import Cluster
 
@@ -146,10 +148,10 @@ def test_a_part_of_a_batch_does_not_carry_the_whole_dictionary():
     words = pa.array([f"{number:0>9}" for number in range(1000)])
     batch = pa.record_batch({"word": words.dictionary_encode()})
     for picked in (np.arange(5, 8), np.array([1, 500, 900])):
-        part = _part_of(batch, picked)
+        part = part_of(batch, picked)
         assert list(ColumnRows(part)) == [(words[int(row)].as_py(),) for row in picked]
         assert part.get_total_buffer_size() < 500
-    assert _part_of(batch, None) is batch
+    assert part_of(batch, None) is batch
 
 
 class Twice(CustomStreamGrouping):
@@ -187,13 +189,10 @@ def test_a_row_may_go_to_a_task_twice_and_another_to_none(columns, tracked):
 
 def test_inputs_that_emit_nothing_are_not_remembered():
     """Untracked, and without output, nothing is ever flushed."""
-
-    class Buffer:
-        number, rows = 1, ()
-
+    buffer = StreamBuffer(1, StreamPlan("default", ("n",)), [])
     anchoring, batches = Anchoring(always_mixed=False), [object() for _ in range(100)]
     for batch in batches:
-        anchoring.begin(batch, [Buffer])
+        anchoring.begin(batch, [buffer])
         run = anchoring.run(0, 0)
         run.ends += [0] * 10
         anchoring.close(run, 0)

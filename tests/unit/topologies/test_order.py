@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ardea import Bolt, Spout, Stream, Topology
-from ardea.heron_instance.outlet import Outlet
+from ardea.heron_instance.dispatch import Dispatch
 from ardea.testing import CollectBolt, run
 from tests.examples import share
 
@@ -68,13 +68,13 @@ def test_alternating_streams(burst, containers):
 @pytest.mark.parametrize("period", [7, 2_500, 10_000])
 def test_ten_thousand_rows_in_one_flush(period, monkeypatch):
     """As many as the largest batch may have here; by default a call is cut at 4,000 of a stream."""
-    flushed, flush = [], Outlet.flush
+    flushed, flush = [], Dispatch.flush
 
-    def noted(outlet, origins, part=None):
-        flushed.append((outlet.task.component, outlet.waiting))
-        flush(outlet, origins, part)
+    def noted(dispatch, origins, part=None):
+        flushed.append((dispatch.outlet.component, dispatch.outlet.waiting))
+        flush(dispatch, origins, part)
 
-    monkeypatch.setattr(Outlet, "flush", noted)
+    monkeypatch.setattr(Dispatch, "flush", noted)
     result = run(topology(30_000, 10_000, period, rows=10_000), containers=2, seed=period)
     assert (result.state, arrived(result, "sink")) == ("SUCCEEDED", list(range(30_000)))
     assert [rows for component, rows in flushed if component == "spout" and rows] == [10_000] * 3
