@@ -9,7 +9,8 @@ from pathlib import Path
 from ardea import leash, loader, logs
 from ardea.code import Code
 from ardea.errors import ArdeaError, ExitCode, UserError
-from ardea.heron_instance.process import Addresses, InstanceProcess
+from ardea.heron_instance.process import InstanceProcess
+from ardea.heron_instance.wires import Addresses
 from ardea.plan.definition import Definition
 
 

@@ -1,0 +1,66 @@
+"""What an instance's process measures, and hands to the metrics manager each time it is due."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from ardea.heron_instance.messages import OutMessage
+from ardea.heron_instance.queues import BoundedQueue
+from ardea.heron_instance.shell import Shell
+from ardea.metrics import observe_process
+
+
+class Meters:
+    """Of one process; ``held_bytes`` is how much output waits."""
+
+    def __init__(self, shell: Shell, outbox: BoundedQueue[OutMessage], held_bytes: Callable[[], int]) -> None:
+        self._shell = shell
+        self._registry = registry = shell.registry
+        self._out: BoundedQueue[bytes] = BoundedQueue("metrics_out", 8, 1 << 20)
+        self._user_metrics: set[str] = set()
+        observe_process(registry)
+        self._lag = registry.histogram("ardea_process_loop_lag_seconds")
+        for queue in (shell.inbox, outbox, self._out):
+            registry.gauge("ardea_queue_depth", partial(_depth, queue), queue=queue.name)
+            registry.gauge("ardea_queue_bytes", partial(_bytes, queue), queue=queue.name)
+            registry.gauge("ardea_queue_capacity", partial(_capacity, queue), queue=queue.name)
+        registry.gauge("ardea_instance_held_bytes", held_bytes)
+
+    def lagged(self, seconds: float) -> None:
+        """The gateway's loop was late by so much."""
+        self._lag.observe(seconds)
+
+    def hand_over(self, malformed: int, send: Callable[[bytes], None]) -> None:
+        """Sends a snapshot; so many messages were dropped ahead of the gateway."""
+        self._count_emits()
+        counter = self._registry.counter("ardea_process_malformed_messages_total")
+        counter.value = malformed + self._shell.gateway.malformed + self._shell.instruments.malformed
+        self._out.put(self._registry.snapshot())
+        while (snapshot := self._out.take()) is not None:
+            send(snapshot)
+
+    def _count_emits(self) -> None:
+        executor = self._shell.executor
+        if executor is None:
+            return
+        for name, metric in list(executor.env.context.metrics.items()):
+            if name not in self._user_metrics:
+                self._user_metrics.add(name)
+                self._registry.user_metric(name, metric)
+        for name, buffer in executor.outlet.buffers.items():
+            counter = self._registry.counter("ardea_instance_tuples_emitted_total", stream=name)
+            counter.value = buffer.emitted
+
+
+def _depth(queue: BoundedQueue[Any]) -> int:
+    return queue.statistics().depth
+
+
+def _bytes(queue: BoundedQueue[Any]) -> int:
+    return queue.statistics().bytes
+
+
+def _capacity(queue: BoundedQueue[Any]) -> int:
+    return queue.capacity_bytes
