@@ -275,7 +275,7 @@ class Cluster:
     def task(self, name: str, kind: type[C]) -> C:
         """The author's object that runs as that task now (``words-0``), of its class."""
         process = self._world.processes.get(name)
-        component = process.component if isinstance(process, SimulatedInstance) else None
+        component = process.executor.component if isinstance(process, SimulatedInstance) else None
         if not isinstance(component, kind):
             raise UserError(f"no {kind.__name__} runs as {name} now; {self.describe()}")
         return component

@@ -64,7 +64,7 @@ class Inside:
         process = self.process(task)
         if not isinstance(process, SimulatedInstance):
             raise UserError(f"no task runs as {task} now; {self._cluster.describe()}")
-        process.cost = seconds
+        process.executor.cost = seconds
 
 
 @contextmanager

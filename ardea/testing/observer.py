@@ -17,7 +17,7 @@ from ardea.testing.record import Record
 class RecordingObserver(Observer):
     """Of one task."""
 
-    def __init__(self, task: TaskPlan, spout: bool, record: Record, audit: Audit | None) -> None:
+    def __init__(self, task: TaskPlan, record: Record, audit: Audit | None, *, spout: bool) -> None:
         self._task = task
         self._spout = spout
         self._record = record

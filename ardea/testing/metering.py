@@ -1,0 +1,61 @@
+"""A price on the calls of a simulated component that do the work, and a note of each in the record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ardea.component import Bolt
+from ardea.heron_instance.column_bolt import reads_columns
+from ardea.plan.physical import TaskPlan
+from ardea.testing.audit import Audit
+from ardea.testing.record import Record
+from ardea.tuples import ColumnBatch, Tuple
+
+
+def meter_spout(spout: Any, pay: Callable[[], None]) -> None:
+    """``pay`` is called ahead of each ``next_tuple``."""
+    call = spout.next_tuple
+
+    def next_tuple() -> None:
+        pay()
+        call()
+
+    spout.next_tuple = next_tuple
+
+
+def meter_bolt(bolt: Any, pay: Callable[[], None], task: TaskPlan, record: Record, audit: Audit | None) -> None:
+    """``pay`` is called for each tuple, ahead of the call that it is for."""
+    process, process_batch, tick = bolt.process, bolt.process_batch, bolt.process_tick
+    process_columns = bolt.process_columns
+
+    def seen(tup: Tuple) -> None:
+        pay()
+        record.processed(task.component, task.task, tup)
+        if audit is not None:
+            audit.processed(task.name, tup)
+
+    def metered(tup: Tuple) -> None:
+        seen(tup)
+        process(tup)
+
+    def metered_batch(rows: Sequence[Tuple]) -> None:
+        for tup in rows:
+            seen(tup)
+        process_batch(rows)
+
+    def metered_columns(columns: ColumnBatch) -> None:
+        batch: Any = columns._batch
+        for index, values in enumerate(batch.rows):
+            seen(Tuple(values, index, batch))
+        process_columns(columns)
+
+    def ticked(tup: Tuple) -> None:
+        record.ticks[task.component] += 1
+        tick(tup)
+
+    bolt.process, bolt.process_tick = metered, ticked
+    if type(bolt).process_batch is not Bolt.process_batch:
+        bolt.process_batch = metered_batch
+    if reads_columns(type(bolt)):
+        bolt.process_columns = metered_columns
