@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from ardea.errors import OtherVersion, ProtocolError
 from ardea.heron_instance.messages import OutMessage
@@ -36,7 +37,7 @@ from ardea.protocol.wire_pb2 import (
     Plan,
     Refusal,
 )
-from ardea.versions import PROTOCOL, protocol_differs
+from ardea.versions import protocol_differs
 
 HEARTBEAT_EVERY = 1.0
 HELLO_EVERY = 0.2
@@ -44,7 +45,19 @@ FROM_MANAGER = frozenset(
     {HELLO, REFUSED, HEARTBEAT, RESEND, ROWS, MARKER, VERDICTS, CREDITS, PAUSE, PLAN, TASKS, ORDER}
 )
 TO_EXECUTOR = frozenset({ROWS, MARKER, VERDICTS, PAUSE, TASKS, ORDER})
-Deliver = Callable[[Header, Sequence[bytes], int], None]
+
+
+class Listener(Protocol):
+    """Who hears what comes from the manager."""
+
+    def deliver(self, header: Header, frames: Sequence[bytes], size: int) -> None:
+        """A message for the executor."""
+
+    def planned(self, message: Plan) -> None:
+        """A plan."""
+
+    def reborn(self) -> None:
+        """The manager has a new life."""
 
 
 @dataclass(slots=True)
@@ -61,35 +74,18 @@ class Taken:
 class Gateway:
     """One instance's side of the link to its manager.
 
-    ``plan`` is (epoch, build) of what the process was started with.  ``deliver`` hands a message to the executor;
-    ``planned`` gets each plan; ``reborn`` is called when the manager has a new life.
+    ``hello`` says what the process was started with.
     """
 
-    def __init__(
-        self,
-        task: int,
-        life: int,
-        topology: str,
-        digest: str,
-        digests: dict[str, str],
-        plan: tuple[int, int],
-        window: Window,
-        port: Port,
-        deliver: Deliver,
-        planned: Callable[[Plan], None],
-        reborn: Callable[[], None],
-    ) -> None:
-        self.task = task
+    def __init__(self, hello: Hello, life: int, window: Window, port: Port, listener: Listener) -> None:
+        self.task = hello.task
         self.malformed = 0  # messages that were dropped
-        self.link = Link(task, "stream manager", life, port)
+        self.link = Link(hello.task, "stream manager", life, port)
         self.channel: Channel[OutMessage] = Channel()
         self.window = window
-        self._hello = Hello(protocol=PROTOCOL, topology=topology, digest=digest, digests=digests, task=task)
-        self._hello.epoch, self._hello.build = plan
-        self._digests = digests
-        self._deliver = deliver
-        self._planned = planned
-        self._reborn = reborn
+        self._hello = hello
+        self._digests = dict(hello.digests)
+        self._listener = listener
         self._taken: dict[int, Taken] = {}
         self._told_window = (0, 0)
         self._next_heartbeat = 0.0
@@ -129,13 +125,13 @@ class Gateway:
                 self.channel.credit(credit.rows, credit.bytes, credit.window_rows, credit.window_bytes)
             self._release()
         if kind in TO_EXECUTOR or header.paces or header.loads:
-            self._deliver(header, frames, size)
+            self._listener.deliver(header, frames, size)
             if kind == ORDER:
                 self.link.signal(Header(kind=HEARTBEAT))  # confirms it: the manager waits for that before it exits
         elif kind == PLAN:
             plan = Plan.FromString(frames[0])
             if plan.build == self._hello.build:  # another needs another process
-                self._planned(plan)
+                self._listener.planned(plan)
 
     def _met(self, header: Header, hello: Hello) -> None:
         if why := protocol_differs(f"task {self.task}", "its stream manager", hello.protocol):
@@ -163,7 +159,7 @@ class Gateway:
         self.channel.open = True
         self._taken.clear()
         if former:
-            self._reborn()
+            self._listener.reborn()
         if self._last_report is not None:
             self._send(self._last_report)
         self._release()

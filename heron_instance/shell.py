@@ -31,7 +31,8 @@ from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.flow import Window
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import EXIT, ORDER, Header, Order, Plan
+from ardea.protocol.wire_pb2 import EXIT, ORDER, Header, Hello, Order, Plan
+from ardea.versions import PROTOCOL
 
 QUEUE_MESSAGES = 4096
 
@@ -76,19 +77,16 @@ class Shell:
         self._outside = outside
         self._logical, self._epoch = logical, definition.epoch
         self._started = False
-        self.gateway = Gateway(
-            self.task,
-            life,
-            definition.topology,
-            logical.digest(),
-            logical.digests(),
-            (definition.epoch, definition.build),
-            self.window,
-            outside.transmit,
-            self._deliver,
-            self._planned,
-            self._reborn,
+        hello = Hello(
+            protocol=PROTOCOL,
+            topology=definition.topology,
+            digest=logical.digest(),
+            digests=logical.digests(),
+            task=self.task,
+            epoch=definition.epoch,
+            build=definition.build,
         )
+        self.gateway = Gateway(hello, life, self.window, outside.transmit, self)
 
     # --- the gateway's ----------------------------------------------------------------------------------------
 
@@ -107,17 +105,19 @@ class Shell:
         self.inbox.capacity_bytes = self.window.bytes
         return max(self.gateway.channel.window_bytes, self.settings.drain_size)
 
-    def _deliver(self, header: Header, frames: Sequence[bytes], size: int) -> None:
+    def deliver(self, header: Header, frames: Sequence[bytes], size: int) -> None:
+        """A message for the executor."""
         if header.kind == ORDER and Order.FromString(frames[0]).kind == EXIT:
             self._outside.exit()
         else:
             self.inbox.put((header, frames), size)
 
-    def _reborn(self) -> None:
+    def reborn(self) -> None:
+        """The stream manager has a new life."""
         if self.executor is not None:
             self.inbox.put(self.executor.manager_reborn)
 
-    def _planned(self, message: Plan) -> None:
+    def planned(self, message: Plan) -> None:
         """The first plan starts the executor; a later one of the same epoch brings incarnations, others an update."""
         try:
             plan = plan_from_bytes(self._logical, message.packing, message.epoch)

@@ -16,9 +16,11 @@ from ardea.heron_instance.gateway import Gateway
 from ardea.heron_instance.messages import OutMessage
 from ardea.protocol.flow import Window
 from ardea.protocol.lane import Lane
-from ardea.protocol.wire_pb2 import MANY, ONE, ROWS, UNTRACKED, Header
+from ardea.protocol.link import Link
+from ardea.protocol.wire_pb2 import MANY, ONE, ROWS, UNTRACKED, Header, Hello, Plan
 from ardea.scheduler.local import LocalScheduler
 from ardea.transport import Dialled, context
+from ardea.versions import PROTOCOL
 from tests.process.engine.running import Running, size
 
 pytestmark = pytest.mark.cluster
@@ -78,28 +80,33 @@ class Played:
         spec = json.loads((topology.folder / f"container-{place}" / "spec.json").read_text())
         argv = next(process["argv"] for process in spec["processes"] if process["name"] == "stream-manager")
         definition = topology.run.submission.definition
-        shape = definition.shape
         self.received: list[tuple[Header, list[bytes]]] = []
         self.window = Window(1 << 20, 5.0)
-        self.gateway = Gateway(
-            task,
-            1,
-            topology.run.topology,
-            shape.digest,
-            shape.digests,
-            (definition.epoch, definition.build),
-            self.window,
-            lambda _link, lane, message: self.sockets[lane].send(message),
-            self._deliver,
-            lambda _plan: None,
-            lambda: None,
+        hello = Hello(
+            protocol=PROTOCOL,
+            topology=topology.run.topology,
+            digest=definition.shape.digest,
+            digests=definition.shape.digests,
+            task=task,
+            epoch=definition.epoch,
+            build=definition.build,
         )
+        self.gateway = Gateway(hello, 1, self.window, self._send, self)
         self.sockets = {
             lane: Dialled(zmq, b"t%d" % task, argv[argv.index(option) + 1])
             for lane, option in ((Lane.CONTROL, "--control"), (Lane.DATA, "--data"))
         }
 
-    def _deliver(self, header: Header, frames: list[bytes], size: int) -> None:
+    def _send(self, _link: Link, lane: Lane, message: list[bytes]) -> None:
+        self.sockets[lane].send(message)
+
+    def planned(self, plan: Plan) -> None:
+        """It knows."""
+
+    def reborn(self) -> None:
+        """No manager dies here."""
+
+    def deliver(self, header: Header, frames: list[bytes], size: int) -> None:
         if header.kind == ROWS:
             self.received.append((header, list(frames)))
             self.gateway.taken(header, size)

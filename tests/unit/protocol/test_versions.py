@@ -74,12 +74,21 @@ def manager(port, definition):
     return made
 
 
+class Deaf:
+    def deliver(self, header, frames, size):
+        pass
+
+    def planned(self, plan):
+        pass
+
+    def reborn(self):
+        pass
+
+
 @pytest.fixture
 def gateway(port):
-    return Gateway(
-        1, LIFE, "pair-1", PLAN.digest(), PLAN.digests(), (1, 1), Window(1 << 20, 5.0), port,
-        lambda *_: None, lambda *_: None, lambda: None,
-    )  # fmt: skip
+    hello = Hello(protocol=PROTOCOL, topology="pair-1", digest=PLAN.digest(), task=1, epoch=1, build=1)
+    return Gateway(hello, LIFE, Window(1 << 20, 5.0), port, Deaf())
 
 
 def refusals(sent) -> list[Refusal]:

@@ -64,13 +64,13 @@ SCENARIOS = (ends_after_a_new_master, drains_although_a_spout_is_new, survives_a
 
 
 def an_order_dropped_before_the_first_plan(monkeypatch) -> None:
-    deliver = instance_shell.Shell._deliver
+    deliver = instance_shell.Shell.deliver
 
     def dropping(self, header, frames, size):
         if header.kind != ORDER or self.executor is not None:
             deliver(self, header, frames, size)
 
-    monkeypatch.setattr(instance_shell.Shell, "_deliver", dropping)
+    monkeypatch.setattr(instance_shell.Shell, "deliver", dropping)
 
 
 def a_hello_answered_twice(monkeypatch) -> None:
