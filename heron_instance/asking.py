@@ -155,4 +155,4 @@ class Asking:
             self._per_call = known + 0.3 * (max(per_call, 1e-8) - known)
             instruments = self._parts.env.instruments
             instruments.next_tuple.observe(per_call, calls)
-            instruments.busy.value += seconds
+            instruments.spent.busy.value += seconds

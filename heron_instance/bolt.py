@@ -204,7 +204,7 @@ class BoltRunner:
 
     def waited(self, seconds: float) -> None:
         """Idle."""
-        self._env.instruments.idle.value += seconds
+        self._env.instruments.spent.idle.value += seconds
 
     def hurry(self) -> None:
         """No more tuples in this turn."""
@@ -249,7 +249,7 @@ class BoltRunner:
         if end == len(batch.rows):
             emitted.batch = None
             busy = self._env.clock() - batch.arrived
-            instruments.busy.value += busy
+            instruments.spent.busy.value += busy
             self._env.window.consumed(len(batch.rows), batch.size, busy)
 
     def _raised(self, batch: InputBatch, rows: range, error: Exception) -> None:

@@ -101,7 +101,7 @@ class Executor:
             self.in_user_code = False
             item = yield pause
             if self.held_back:
-                self.env.instruments.backpressured.value += clock() - started
+                self.env.instruments.spent.backpressured.value += clock() - started
                 continue
             if pause:
                 runner.waited(clock() - started)

@@ -5,27 +5,41 @@ from __future__ import annotations
 from ardea.metrics.registry import Counter, Registry
 
 
-class Instruments:
-    """Declared once, read by the metrics snapshot."""
+class Verdicts:
+    """What became of a spout's trees, beside those acked or failed, and how many are open."""
 
     def __init__(self, registry: Registry) -> None:
-        self.registry = registry
-        self.acked = registry.counter("ardea_instance_tuples_acked_total")
-        self.failed = registry.counter("ardea_instance_tuples_failed_total")
         self.timed_out = registry.counter("ardea_instance_tuples_timed_out_total")
         self.lost = registry.counter("ardea_instance_tuples_lost_total")
         self.given_up = registry.counter("ardea_instance_tuples_given_up_total")
         self.dead_letters = registry.counter("ardea_instance_dead_letters_total")
         self.late = registry.counter("ardea_instance_late_acks_total")
-        self.double_acks = registry.counter("ardea_instance_double_acks_total")
-        self.execute = registry.histogram("ardea_instance_execute_duration_seconds")
-        self.next_tuple = registry.histogram("ardea_spout_next_tuple_duration_seconds")
         self.complete = registry.histogram("ardea_spout_complete_latency_seconds")
         self.pending = registry.gauge("ardea_spout_pending_tuples")
+
+
+class Spent:
+    """Seconds of an executor, by what it did with them."""
+
+    def __init__(self, registry: Registry) -> None:
         self.busy = registry.counter("ardea_instance_busy_seconds_total")
         self.idle = registry.counter("ardea_instance_idle_seconds_total")
         self.backpressured = registry.counter("ardea_instance_backpressured_seconds_total")
         self.emit_blocked = registry.counter("ardea_instance_emit_blocked_seconds_total")
+
+
+class Instruments:
+    """Declared once, read by the metrics snapshot."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self.verdicts = Verdicts(registry)
+        self.spent = Spent(registry)
+        self.acked = registry.counter("ardea_instance_tuples_acked_total")
+        self.failed = registry.counter("ardea_instance_tuples_failed_total")
+        self.double_acks = registry.counter("ardea_instance_double_acks_total")
+        self.execute = registry.histogram("ardea_instance_execute_duration_seconds")
+        self.next_tuple = registry.histogram("ardea_spout_next_tuple_duration_seconds")
         self.malformed = 0  # messages whose rows cannot be read
         self._executed: dict[tuple[str, str], Counter] = {}
 

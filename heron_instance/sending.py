@@ -81,7 +81,7 @@ class Sending:
             limit = self._env.settings.max_held_bytes
             while output.held_bytes > limit and not output.wait_room(limit, 1.0):
                 user_code.turns += 1
-            self._env.instruments.emit_blocked.value += max(0.0, clock() - started)
+            self._env.instruments.spent.emit_blocked.value += max(0.0, clock() - started)
 
     @property
     def may_send_inside(self) -> bool:

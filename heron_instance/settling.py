@@ -48,7 +48,7 @@ class Settling:
         acked, failed, timed_out, lost = verdicts
         now, instruments = self._env.clock(), self._env.instruments
         ids, latencies, batches = self._open.trees.complete(acked, now)
-        instruments.late.value += len(acked) - len(ids) - sum(len(each) for each, _ in batches)
+        instruments.verdicts.late.value += len(acked) - len(ids) - sum(len(each) for each, _ in batches)
         if ids:
             self._acked(ids, latencies, now)
         for of_batch, seconds in batches:
@@ -56,7 +56,7 @@ class Settling:
         if len(failed):
             self._broken(failed, instruments.failed, now)
         if len(timed_out):
-            self._broken(timed_out, instruments.timed_out, now)
+            self._broken(timed_out, instruments.verdicts.timed_out, now)
         if len(lost):
             self._lost(lost, now)
 
@@ -68,7 +68,7 @@ class Settling:
     def _acked(self, ids: Ids, latencies: Seconds, now: float) -> None:
         self._open.congestion.acked(len(ids), now, float(latencies.max()))
         self._env.instruments.acked.value += len(ids)
-        self._env.instruments.complete.observe_many(latencies)
+        self._env.instruments.verdicts.complete.observe_many(latencies)
         if self._tells_ack:
             self._tell_acked(ids)
         if self.hooks is not None:
@@ -86,7 +86,7 @@ class Settling:
 
     def _lost(self, roots: U64, now: float) -> None:
         self._open.forget_pace(now)
-        self._broken(roots, self._env.instruments.lost, now, counts=False)
+        self._broken(roots, self._env.instruments.verdicts.lost, now, counts=False)
 
     def _broken(self, roots: U64, counter: Counter, now: float, *, counts: bool = True) -> None:
         """Trees that will not be complete; ``counts``: their rows may be to blame."""
@@ -125,7 +125,7 @@ class Settling:
 
     def _bury(self, row: Row, now: float) -> None:
         """It failed too often: whoever reads the dead letters gets it, as often as that takes."""
-        self._env.instruments.dead_letters.value += 1
+        self._env.instruments.verdicts.dead_letters.value += 1
         read = DEAD_LETTERS in self._outlet.buffers
         self._spout.logger.error(
             "tup_id %r of stream %s failed %d times: %s",
@@ -161,7 +161,7 @@ class Settling:
     def give_up(self, rows: int) -> None:
         """They will never be sent again."""
         self._reporter.given_up += rows
-        self._env.instruments.given_up.value += rows
+        self._env.instruments.verdicts.given_up.value += rows
 
     # --- without acking ---------------------------------------------------------------------------------------
 

@@ -123,7 +123,7 @@ class SpoutRunner:
         if rests and not emitted.unsent and not reporter.markers.resting:
             reporter.rest()
         reporter.report()
-        self._env.instruments.pending.value = self._open.count
+        self._env.instruments.verdicts.pending.value = self._open.count
         return wake
 
     def _emit(self, now: float) -> float:
@@ -147,7 +147,7 @@ class SpoutRunner:
         """Idle, or held back by pending trees, credit or a pause."""
         now, instruments = self._env.clock(), self._env.instruments
         held_back = not self._asking.finished and (self._open.budget(now) <= 0 or now < self._paused_until)
-        (instruments.backpressured if held_back else instruments.idle).value += seconds
+        (instruments.spent.backpressured if held_back else instruments.spent.idle).value += seconds
 
     # --- what the reports say of its rows ---------------------------------------------------------------------
 
