@@ -64,10 +64,8 @@ class Outlet:
     def _router(self, grouping: GroupingPlan, buffer: StreamBuffer, targets: tuple[int, ...]) -> Router | None:
         if grouping.kind == "direct":
             return None
-        env, stream = self._env, buffer.plan
-        return make_router(
-            grouping, stream.fields, targets, self._local, env.rng, env.context, self.component, stream.name
-        )
+        env = self._env
+        return make_router(grouping, buffer.plan, targets, self._local, env.rng, env.context, self.component)
 
     def reads(self, stream: str, task: int) -> bool:
         """Whether a task reads the stream."""

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.errors import EncodingError, TopologyError
-from ardea.plan.logical import GroupingPlan
+from ardea.plan.logical import GroupingPlan, StreamPlan
 from ardea.protocol.column_keys import ColumnKeys
 from ardea.protocol.columns import ColumnRows
 from ardea.protocol.headed import HeadedRows
@@ -85,28 +85,26 @@ class Router(ABC):
 
 def make_router(
     grouping: GroupingPlan,
-    fields: tuple[str, ...],
+    stream: StreamPlan,
     targets: tuple[int, ...],
     local: frozenset[int],
     rng: np.random.Generator,
     context: Any,
     component: str,
-    stream: str,
 ) -> Router:
     """The router of one emitting task for one reading component.
 
     Args:
         grouping: how the reader shares the stream.
-        fields: of the stream.
+        stream: where rows are emitted.
         targets: the reader's task ids, ascending.
         local: tasks of the emitter's container.
         rng: where shuffles begin.
         context: of the emitting task, for a custom grouping.
         component: who emits.
-        stream: on which stream.
     """
-    kind = grouping.kind
-    origin = f"component {component}, stream {stream}"
+    kind, fields = grouping.kind, stream.fields
+    origin = f"component {component}, stream {stream.name}"
     near = np.array([place for place, task in enumerate(targets) if task in local], dtype=np.intp)
     everywhere = np.arange(len(targets), dtype=np.intp)
     key = grouping.fields or fields[:1]  # Storm's partial key without fields takes the first value
@@ -115,7 +113,7 @@ def make_router(
         return NowhereRouter(targets)
     if kind == "custom":
         chooser = copy.deepcopy(grouping.custom)
-        chooser.prepare(context, component, stream, targets)
+        chooser.prepare(context, component, stream.name, targets)
         if chooser.always in targets:
             return FixedRouter(targets, targets.index(chooser.always))
         return CustomRouter(targets, chooser, origin)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ardea.errors import EncodingError
 from ardea.heron_instance.routing import make_router
-from ardea.plan.logical import GroupingPlan
+from ardea.plan.logical import GroupingPlan, StreamPlan
 from ardea.protocol.arrow import rows_of
 from ardea.protocol.column_keys import ColumnKeys
 from ardea.protocol.columns import ColumnRows, columns_of, fitted, type_of
@@ -107,11 +107,9 @@ def test_every_type_alone(kind, data):
 def test_routers_send_columns_where_they_send_rows(batch, tasks, kind):
     fields = tuple(batch.schema.names)
     places = tuple(range(10, 10 + tasks))
+    grouping, stream = GroupingPlan(kind, fields), StreamPlan("s", fields)
     routers = [
-        make_router(
-            GroupingPlan(kind, fields), fields, places, frozenset(), np.random.default_rng(0), None, "c", "s"
-        )
-        for _ in range(2)
+        make_router(grouping, stream, places, frozenset(), np.random.default_rng(0), None, "c") for _ in range(2)
     ]  # fmt: skip
     for _ in range(2):
         by_rows, by_columns = routers[0].route(rows_of(batch)), routers[1].route(ColumnRows(batch))
@@ -122,13 +120,12 @@ def test_routers_send_columns_where_they_send_rows(batch, tasks, kind):
 def test_what_is_no_key_names_its_field(column):
     router = make_router(
         GroupingPlan("fields", ("n", "bad")),
-        ("n", "bad"),
+        StreamPlan("s", ("n", "bad")),
         (1, 2),
         frozenset(),
         np.random.default_rng(0),
         None,
         "c",
-        "s",
     )
     with pytest.raises(EncodingError, match=r"component c, stream s, field bad: a value of type dict"):
         router.route(ColumnRows(pa.record_batch([pa.array([1]), column], ["n", "bad"])))

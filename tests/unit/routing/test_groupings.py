@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ardea import CustomStreamGrouping
 from ardea.errors import EncodingError, TopologyError
 from ardea.heron_instance.routing import make_router
-from ardea.plan.logical import GroupingPlan
+from ardea.plan.logical import GroupingPlan, StreamPlan
 from ardea.protocol.keys import key_hash
 
 
@@ -38,7 +38,8 @@ class Says(First):
 def router(kind, targets=(1, 2, 3, 4), *, key=(), fields=("word", "n"), local=(), custom=None, seed=0):
     grouping = GroupingPlan(kind, key, custom)
     rng = np.random.default_rng(seed)
-    return make_router(grouping, fields, targets, frozenset(local), rng, "context", "words", "default")
+    stream = StreamPlan("default", fields)
+    return make_router(grouping, stream, targets, frozenset(local), rng, "context", "words")
 
 
 def pairs(routed, count):
