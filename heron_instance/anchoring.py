@@ -184,7 +184,7 @@ class Anchoring:
             return None
         total = len(rows.values)
         batch = spans[0][0] if len(spans) == 1 else None
-        if batch is not None and batch.counts is None and batch.told is None and not rows.marks:
+        if batch is not None and batch.trees.counts is None and batch.told is None and not rows.marks:
             inputs = self._in_a_row(batch, total)
             if inputs is not None:
                 return Trees(inputs.roots(), inputs=inputs)

@@ -51,9 +51,10 @@ class BlackBox:
         """The next tuples are of this batch."""
         self.clear()
         rows = len(batch.rows) if batch.tracked else 0
-        counts = np.ones(rows, dtype=np.uint32) if batch.counts is None else batch.counts.astype(np.uint32)
+        known = batch.trees.counts
+        counts = np.ones(rows, dtype=np.uint32) if known is None else known.astype(np.uint32)
         offsets = np.concatenate((np.zeros(1, dtype=np.uint32), np.cumsum(counts[:rows], dtype=np.uint32)))
-        content = offsets.tobytes() + batch.roots.tobytes()
+        content = offsets.tobytes() + batch.trees.roots.tobytes()
         end = _POSITION.size + len(content)
         if end > len(self._map):
             self._map.close()

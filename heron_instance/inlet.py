@@ -27,32 +27,79 @@ WHOLE_BATCH = -2
 """Marks of what is emitted, beside the number of an input row."""
 
 
+@dataclass(slots=True)
+class InputTrees:
+    """The trees that rows of a batch are in: ``roots`` flat, and the row's edge in each.
+
+    ``counts`` of them belong to each row (None: one each), from ``starts`` on.
+    """
+
+    roots: U64
+    edges: U64
+    counts: Int | None = None
+    starts: Int | None = None
+
+    @classmethod
+    def read(cls, header: Header, frames: Sequence[bytes]) -> InputTrees:
+        """Raises ProtocolError, ``MALFORMED_ROWS``."""
+        if header.ids == UNTRACKED:
+            return cls(NO_IDS, NO_IDS)
+        trees = cls(column(frames[-2]), column(frames[-1]))
+        if header.ids == MANY:
+            offsets = offsets_column(frames[1]).astype(np.intp)
+            trees.starts, trees.counts = offsets[:-1], np.diff(offsets)
+            if offsets[0] or offsets[-1] != len(trees.roots) or (trees.counts < 0).any():
+                raise ProtocolError("MALFORMED_ROWS", "the ids of the rows do not say which row each belongs to")
+        return trees
+
+    def kept(self, rows: Int) -> InputTrees:
+        """Those of some of the rows."""
+        if self.counts is None or self.starts is None:
+            return InputTrees(self.roots[rows], self.edges[rows]) if len(self.roots) else self
+        counts = self.counts[rows]
+        flat = ranges(self.starts[rows], counts)
+        return InputTrees(self.roots[flat], self.edges[flat], counts, np.cumsum(counts) - counts)
+
+    def acks(self, rows: Int | None, xors: U64 | None) -> tuple[U64, U64]:
+        """(roots, values) that acking those rows (None: all) sends; the edges ``xors``, if any, hang on each."""
+        if self.counts is None or self.starts is None:
+            if rows is None:
+                return self.roots, self.edges if xors is None else self.edges ^ xors
+            values = self.edges[rows]
+            return self.roots[rows], values if xors is None else values ^ xors[rows]
+        if rows is None:
+            rows = np.arange(len(self.counts), dtype=np.intp)
+        counts = self.counts[rows]
+        flat = ranges(self.starts[rows], counts)
+        values = self.edges[flat]
+        if xors is not None:
+            values = values ^ np.repeat(xors[rows], counts)
+        return self.roots[flat], values
+
+
 class InputBatch:
     """One arrived batch, alive as long as a tuple of it is held.
 
-    ``counts`` roots belong to each row (None: one each); ``xors`` collects, for each row, the edges of what was
-    emitted anchored to it, so that its ack is one value for each of its roots.  ``told`` are the rows whose explicit
-    acks have left (None: none); ``refused`` those that failed because a row anchored to them cannot be sent.
+    ``xors`` collects, for each row, the edges of what was emitted anchored to it, so that its ack is one value for
+    each of its roots.  ``told`` are the rows whose explicit acks have left (None: none); ``refused`` those that failed
+    because a row anchored to them cannot be sent.
     """
 
     __slots__ = (
         "acked_below",
         "arrived",
         "component",
-        "counts",
-        "edges",
         "fields",
         "header",
         "partial",
         "refused",
-        "roots",
         "rows",
         "settled",
         "size",
-        "starts",
         "stream",
         "task",
         "told",
+        "trees",
         "xors",
     )
 
@@ -71,8 +118,6 @@ class InputBatch:
         self.stream = stream.name
         self.fields = stream.fields
         self.task = header.source
-        self.counts: Int | None = None
-        self.starts: Int | None = None
         self.xors: U64 | None = None
         self.partial: dict[int, dict[int, int]] = {}  # row -> root -> edges that hang on this root only
         self.settled: set[int] | SettledRows = set()
@@ -83,20 +128,12 @@ class InputBatch:
         self.size = sum(map(len, frames))
         if len(rows) != header.rows:
             raise ProtocolError("MALFORMED_ROWS", f"{len(rows)} rows arrived as {header.rows}")
-        if header.ids == UNTRACKED:
-            self.roots = self.edges = NO_IDS
-            return
-        self.roots, self.edges = column(frames[-2]), column(frames[-1])
-        if header.ids == MANY:
-            offsets = offsets_column(frames[1]).astype(np.intp)
-            self.starts, self.counts = offsets[:-1], np.diff(offsets)
-            if offsets[0] or offsets[-1] != len(self.roots) or (self.counts < 0).any():
-                raise ProtocolError("MALFORMED_ROWS", "the ids of the rows do not say which row each belongs to")
+        self.trees = InputTrees.read(header, frames)
 
     @property
     def tracked(self) -> bool:
         """Whether any row belongs to a tree."""
-        return len(self.roots) > 0
+        return len(self.trees.roots) > 0
 
     def settled_at(self, rows: Int) -> NDArray[np.bool_]:
         """Which of those rows are acked or failed already."""
@@ -128,10 +165,11 @@ class InputBatch:
 
     def roots_of(self, rows: Int) -> tuple[U64, Int | None]:
         """The roots of those rows, and how many each has (None: one each)."""
-        if self.counts is None or self.starts is None:
-            return self.roots[rows], None
-        counts = self.counts[rows]
-        return self.roots[ranges(self.starts[rows], counts)], counts
+        trees = self.trees
+        if trees.counts is None or trees.starts is None:
+            return trees.roots[rows], None
+        counts = trees.counts[rows]
+        return trees.roots[ranges(trees.starts[rows], counts)], counts
 
     def anchor(self, rows: Int, edges: U64) -> None:
         """New edges hang on those rows; a row may appear more than once."""
@@ -148,7 +186,7 @@ class InputBatch:
 
     def acks(self, rows: Int | None) -> tuple[U64, U64]:
         """(roots, values) that acking those rows sends; None: all rows."""
-        roots, values = self._plain_acks(rows)
+        roots, values = self.trees.acks(rows, self.xors)
         if self.partial:
             values = values.copy()
             for row, part in self.partial.items():
@@ -156,21 +194,6 @@ class InputBatch:
                     for root, edge in part.items():
                         values[np.flatnonzero(roots == root)[0]] ^= np.uint64(edge)
         return roots, values
-
-    def _plain_acks(self, rows: Int | None) -> tuple[U64, U64]:
-        if rows is None:
-            if self.counts is None:
-                return self.roots, self.edges if self.xors is None else self.edges ^ self.xors
-            rows = np.arange(len(self.rows), dtype=np.intp)
-        if self.counts is None or self.starts is None:
-            values = self.edges[rows]
-            return self.roots[rows], values if self.xors is None else values ^ self.xors[rows]
-        counts = self.counts[rows]
-        flat = ranges(self.starts[rows], counts)
-        values = self.edges[flat]
-        if self.xors is not None:
-            values = values ^ np.repeat(self.xors[rows], counts)
-        return self.roots[flat], values
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +209,7 @@ class Inputs:
 
     def roots(self) -> U64:
         """The root of each emitted row."""
-        return np.repeat(self.batch.roots[self.first : self.first + len(self.counts)], self.counts)
+        return np.repeat(self.batch.trees.roots[self.first : self.first + len(self.counts)], self.counts)
 
     def hang(self, edges: U64) -> None:
         """A new edge for each emitted row."""
@@ -247,13 +270,7 @@ class ColumnInput(InputBatch):
         rest = copy.copy(self)
         rest.rows = ColumnRows(self.rows.batch.take(rows))
         rest.settled = rest.settled_rows = SettledRows(len(rows))
-        if self.tracked:
-            flat = rows
-            if self.counts is not None and self.starts is not None:
-                rest.counts = self.counts[rows]
-                rest.starts = np.cumsum(rest.counts) - rest.counts
-                flat = ranges(self.starts[rows], rest.counts)
-            rest.roots, rest.edges = self.roots[flat], self.edges[flat]
+        rest.trees = self.trees.kept(rows)
         return rest
 
     def settled_at(self, rows: Int) -> NDArray[np.bool_]:

@@ -68,11 +68,11 @@ class Audit:
         batch, index = tup._batch, tup._index
         if not isinstance(batch, InputBatch) or not batch.tracked:
             return
-        start, count = index, 1
-        if batch.starts is not None and batch.counts is not None:
-            start, count = int(batch.starts[index]), int(batch.counts[index])
+        trees, start, count = batch.trees, index, 1
+        if trees.starts is not None and trees.counts is not None:
+            start, count = int(trees.starts[index]), int(trees.counts[index])
         for place in range(start, start + count):
-            root, edge = int(batch.roots[place]), int(batch.edges[place])
+            root, edge = int(trees.roots[place]), int(trees.edges[place])
             missing = self._missing.get(root)
             if missing is not None:
                 missing.discard(edge)

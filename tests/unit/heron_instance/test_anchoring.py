@@ -51,12 +51,12 @@ class Task:
     def begin(self, inputs: int = INPUTS) -> None:
         """The next batch."""
         self.batches.append(a_batch(FIRST_ROOT * (len(self.batches) + 1), inputs))
-        self.hung.update(dict.fromkeys(self.batches[-1].roots.tolist(), 0))
+        self.hung.update(dict.fromkeys(self.batches[-1].trees.roots.tolist(), 0))
         self.anchoring.begin(self.batches[-1], [self.buffer])
 
     def root(self, index: int) -> int:
         """Of an input of the present batch."""
-        return int(self.batches[-1].roots[index])
+        return int(self.batches[-1].trees.roots[index])
 
     def emit(self, root: int | None) -> None:
         self.buffer.rows.values.append(("w",))
@@ -88,14 +88,14 @@ class Task:
         found = {}
         for batch in self.batches:
             xors = [0] * len(batch.rows) if batch.xors is None else batch.xors.tolist()
-            found.update(zip(batch.roots.tolist(), xors, strict=True))
+            found.update(zip(batch.trees.roots.tolist(), xors, strict=True))
         assert found == self.hung
 
     def refuse(self, row: int) -> None:
         """One of the rows cannot be sent: it is taken out before the others leave."""
         owners = self.anchoring.take_out(self.buffer, row)
         root = self.expected.pop(row)
-        assert [int(batch.roots[index]) for batch, index in owners] == ([] if root is None else [root])
+        assert [int(batch.trees.roots[index]) for batch, index in owners] == ([] if root is None else [root])
         self.buffer.rows.take_out([row], lambda _: None)
 
 

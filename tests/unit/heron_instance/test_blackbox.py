@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.heron_instance.blackbox import FIRST_BYTES, BlackBox
+from ardea.heron_instance.inlet import InputTrees
 
 
 class Batch:
@@ -16,9 +17,10 @@ class Batch:
     def __init__(self, roots_of_rows):
         self.rows = [()] * len(roots_of_rows)
         flat = [root for roots in roots_of_rows for root in roots]
-        self.roots = np.array(flat, dtype=np.uint64)
-        one_each = all(len(roots) == 1 for roots in roots_of_rows)
-        self.counts = None if one_each else np.array([len(roots) for roots in roots_of_rows], dtype=np.intp)
+        roots = np.array(flat, dtype=np.uint64)
+        one_each = all(len(of_row) == 1 for of_row in roots_of_rows)
+        counts = None if one_each else np.array([len(of_row) for of_row in roots_of_rows], dtype=np.intp)
+        self.trees = InputTrees(roots, roots, counts)
         self.tracked = bool(flat)
 
 
