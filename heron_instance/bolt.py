@@ -35,6 +35,26 @@ class TickBatch:
         return f"tick:{index}"
 
 
+class Ticks:
+    """A bolt's tick tuples, so many seconds apart (None: there are none); ``next`` is when one is due."""
+
+    def __init__(self, every: float | None) -> None:
+        self._every = every
+        self._count = 0
+        self.next = math.inf
+
+    def begin(self, now: float) -> None:
+        """The first one comes after as long."""
+        if self._every and self.next is math.inf:
+            self.next = now + self._every
+
+    def take(self, now: float) -> Tuple:
+        """The one that is due."""
+        self.next = now + (self._every or math.inf)
+        self._count += 1
+        return Tuple((self._every,), self._count, TickBatch())
+
+
 class BoltRunner:
     """Of one task."""
 
@@ -61,8 +81,7 @@ class BoltRunner:
         self._waiting: deque[tuple[Header, Sequence[bytes]]] = deque()
         self._next_row = 0
         self._per_row = 1e-3
-        self._next_tick = math.inf
-        self._ticks = 0
+        self._ticks = Ticks(parts.env.settings.tick)
         self._ends_turn = False  # with the present call
         self.replanned()
         self._install()
@@ -177,16 +196,17 @@ class BoltRunner:
         """A chunk of the current batch, ticks, flushes, markers."""
         env, emitted, sending = self._env, self.emitted, self._parts.sending
         markers = self._parts.reporter.markers
-        if self._next_tick is math.inf and env.settings.tick:
-            self._next_tick = now + env.settings.tick
+        self._ticks.begin(now)
         if env.output.held:
             return min(now + 0.05, sending.flush(emitted, now))
         self._take()
         if emitted.batch is not None:
             self._process(emitted.batch)
             now = env.clock()
-        if now >= self._next_tick and not markers.resting and not markers.closed:
-            self._tick(now)
+        if now >= self._ticks.next and not markers.resting and not markers.closed:
+            tick = self._ticks.take(now)
+            with self._parts.user_code:
+                self._bolt.process_tick(tick)
         # A full batch leaves at once: its reader, or the spouts that wait for these acks, may have nothing else.
         idle = not self.busy and env.inbox.empty
         waiting = self._parts.outlet.waiting
@@ -200,7 +220,7 @@ class BoltRunner:
         self._parts.reporter.report()
         if self.busy:
             return now
-        return min(due, self._next_tick if not markers.resting else math.inf, now + 1.0)
+        return min(due, self._ticks.next if not markers.resting else math.inf, now + 1.0)
 
     def waited(self, seconds: float) -> None:
         """Idle."""
@@ -264,13 +284,6 @@ class BoltRunner:
         if not self._bolt.auto_fail and not isinstance(error, FailedException):
             raise error
         self.emitted.acking.fail_rest(batch, rows.start, rows.stop)
-
-    def _tick(self, now: float) -> None:
-        tick = self._env.settings.tick
-        self._next_tick = now + (tick or math.inf)
-        self._ticks += 1
-        with self._parts.user_code:
-            self._bolt.process_tick(Tuple((tick,), self._ticks, TickBatch()))
 
     def _quiet(self) -> None:
         """After a marker: flush and rest, or end."""
