@@ -45,7 +45,7 @@ generated: .venv/.installed
 	$(PHASE) "generated code" scripts/proto.sh --check
 
 unit: .venv/.installed
-	$(PHASE) "unit tests" $(PYTEST) tests/unit --numprocesses 3 $(ALL)
+	$(PHASE) "unit tests" $(PYTEST) tests/unit tests/simulation --numprocesses 3 $(ALL)
 
 servers: .venv/.installed
 	@. $(SERVERS)

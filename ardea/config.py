@@ -295,7 +295,7 @@ class Settings:
         "heron.kubernetes.node.selector", "texts by name", "topology", None, "Labels that a node must have."
     )
     kubernetes_tolerations: Sequence[Mapping[str, Any]] = _key(
-        "heron.kubernetes.tolerations", "objects", "topology", (), "Taints of nodes that pods bear, besides lost nodes."
+        "heron.kubernetes.tolerations", "objects", "topology", (), "Taints that pods tolerate, besides lost nodes."
     )
     kubernetes_priority_class: str | None = _key(
         "heron.kubernetes.priority.class", "text", "topology", None, "The PriorityClass of all pods."

@@ -1,7 +1,7 @@
 """The parent of processes: starts, watches, restarts and ends them, and leaves none behind (docs/supervisor.md).
 
 ``python -m ardea.supervisor --folder FOLDER --spec FILE`` is PID 1 of a Kubernetes container and, locally, the
-supervisor of one container, itself on the leash of ``ardea run``.  It exits with
+supervisor of one container, itself on the parent link of ``ardea run``.  It exits with
 
     0   every process ended by itself with 0: the work is done
     75  stopped, or a process is not to be restarted: start the supervisor again
@@ -26,12 +26,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import assert_never
 
-from ardea import leash
+from ardea import parent_link
 from ardea.errors import ArdeaError, ClusterError, ConfigError, ExitCode
 from ardea.supervision import kernel, records
 from ardea.supervision.child import Child, environment, reap_orphans
+from ardea.supervision.forkserver import Forkserver
 from ardea.supervision.logfile import LogFile, StandardOutput
-from ardea.supervision.machine import (
+from ardea.supervision.spec import Policy, ProcessSpec, load
+from ardea.supervision.supervisor_state import (
     Beat,
     Done,
     Ended,
@@ -42,7 +44,6 @@ from ardea.supervision.machine import (
     Instruction,
     Kill,
     LeaderEnded,
-    Machine,
     Observed,
     ReportStuck,
     Respecified,
@@ -50,15 +51,14 @@ from ardea.supervision.machine import (
     Start,
     Started,
     StopRequested,
+    SupervisorState,
     Tick,
 )
-from ardea.supervision.nursery import Nursery
-from ardea.supervision.spec import Policy, ProcessSpec, load
 
 logger = logging.getLogger("ardea.supervisor")
 
 _LOCK_PATIENCE = 15.0
-_NURSERY_PATIENCE = 10.0
+_FORKSERVER_PATIENCE = 10.0
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _OTHERS = (signal.SIGCHLD, signal.SIGUSR2)
 
@@ -108,11 +108,11 @@ class Supervisor:
         self._folder = folder.absolute()
         self._policy = policy or Policy()
         self._clock, self._wall = clock, wall
-        self._machine = Machine(processes, self._policy, clock())
+        self._state = SupervisorState(processes, self._policy, clock())
         self._children: dict[str, Child] = {}
         self._logs: dict[str, LogFile | StandardOutput] = {}
         self._lives: dict[str, int] = {}
-        self._nursery: Nursery | None = None
+        self._forkserver: Forkserver | None = None
         self._adopts = os.getpid() == 1
         self._selector = selectors.DefaultSelector()
         self._waker, self._wake = socket.socketpair()
@@ -125,7 +125,7 @@ class Supervisor:
     @property
     def cause(self) -> str | None:
         """The process and the reason that stopped the others; None if none did."""
-        return self._machine.cause
+        return self._state.cause
 
     def run(self) -> ExitCode:
         """Supervise until everything has ended; once, in the main thread, whose signals it handles meanwhile.
@@ -153,7 +153,7 @@ class Supervisor:
         look_every = min(1.0, self._policy.silence / 8)
         look_at = self._clock()
         while self._result is None:
-            self._wait(min(look_at, self._machine.wakeup()) - self._clock())
+            self._wait(min(look_at, self._state.wakeup()) - self._clock())
             self._reap()
             now = self._clock()
             if now >= look_at:
@@ -161,24 +161,24 @@ class Supervisor:
                 self._look()
                 self._follow_spec()
                 self._follow_leader()
-                leash.beat(in_user_code=False)
+                parent_link.beat(in_user_code=False)
             self._handle(Tick())
             self._show_status()
         return self._result
 
     def _prepare(self) -> None:
-        """The nursery, if there is to be one."""
+        """The forkserver, if there is to be one."""
         if not self._policy.preload or not kernel.adopt():
             return
         self._adopts = True
-        with self._bearing("could not be started", "nursery"):
-            self._nursery = Nursery(self._policy.preload, environment(cores=1))
-            self._selector.register(self._nursery, selectors.EVENT_READ, self._on_nursery)
-        deadline = self._clock() + _NURSERY_PATIENCE
-        while self._nursery is not None and not self._nursery.ready and self._result is None:
+        with self._tolerating("could not be started", "forkserver"):
+            self._forkserver = Forkserver(self._policy.preload, environment(cores=1))
+            self._selector.register(self._forkserver, selectors.EVENT_READ, self._on_forkserver)
+        deadline = self._clock() + _FORKSERVER_PATIENCE
+        while self._forkserver is not None and not self._forkserver.ready and self._result is None:
             if self._clock() >= deadline:
-                self._close_nursery(f"not ready after {_NURSERY_PATIENCE:g} s")
-            leash.beat(in_user_code=False)
+                self._close_forkserver(f"not ready after {_FORKSERVER_PATIENCE:g} s")
+            parent_link.beat(in_user_code=False)
             self._wait(0.05)
 
     def _wait(self, seconds: float) -> None:
@@ -186,7 +186,7 @@ class Supervisor:
             key.data()
 
     def _handle(self, event: Event) -> None:
-        self._follow(self._machine.handle(event, self._clock()))
+        self._follow(self._state.handle(event, self._clock()))
 
     def _follow(self, instructions: Iterable[Instruction]) -> None:
         for instruction in instructions:
@@ -231,12 +231,12 @@ class Supervisor:
         """Kubelet starts PID 1 of a container again, whatever its exit code says; when all ends, others will say."""
         if not self._stdout:
             return
-        for name in self._machine.processes:
+        for name in self._state.processes:
             end = records.final_end(self._folder, name)
             if end is not None and end.code == ExitCode.PERMANENT:
                 log = self._log_of(name)
                 if isinstance(log, StandardOutput):
-                    with self._bearing("what it printed could not be read", name):
+                    with self._tolerating("what it printed could not be read", name):
                         log.repeat()
                 log.mark(f"not started again: {end.reason}; waits for the end of the topology")
                 self._handle(Hopeless(name, end.reason))
@@ -270,7 +270,7 @@ class Supervisor:
 
     def _start(self, name: str) -> None:
         try:
-            child = self._spawn(self._machine.processes[name].spec)
+            child = self._spawn(self._state.processes[name].spec)
         except (OSError, ClusterError) as error:
             permanent = isinstance(error, ClusterError | FileNotFoundError | PermissionError)
             code = ExitCode.PERMANENT if permanent else ExitCode.TEMPORARY
@@ -296,24 +296,24 @@ class Supervisor:
             "ARDEA_FOLDER": str(self._folder),
             "ARDEA_SUPERVISOR_ID": self.id,
         }
-        if self._nursery is not None and self._nursery.bears(spec.argv, env):
+        if self._forkserver is not None and self._forkserver.can_fork(spec.argv, env):
             try:
-                return Child.spawn(spec.argv, env, self._lock_fd, self._nursery.fork)
+                return Child.spawn(spec.argv, env, self._lock_fd, self._forkserver.fork)
             except OSError as error:
-                self._close_nursery(str(error))
+                self._close_forkserver(str(error))
         return Child.spawn(spec.argv, env, self._lock_fd)
 
-    def _on_nursery(self) -> None:
-        if self._nursery is not None and not self._nursery.hear():
-            self._close_nursery("it has ended")
+    def _on_forkserver(self) -> None:
+        if self._forkserver is not None and not self._forkserver.hear():
+            self._close_forkserver("it has ended")
 
-    def _close_nursery(self, reason: str) -> None:
+    def _close_forkserver(self, reason: str) -> None:
         """Processes start more slowly then, and take no harm."""
-        assert self._nursery is not None
-        logger.warning("nursery: %s; processes are started without it", reason)
-        self._selector.unregister(self._nursery)
-        self._nursery.close()
-        self._nursery = None
+        assert self._forkserver is not None
+        logger.warning("forkserver: %s; processes are started without it", reason)
+        self._selector.unregister(self._forkserver)
+        self._forkserver.close()
+        self._forkserver = None
 
     def _log_of(self, name: str) -> LogFile | StandardOutput:
         if name not in self._logs:
@@ -326,12 +326,12 @@ class Supervisor:
         for name, child in list(self._children.items()):
             code = child.process.poll()
             if code is not None:
-                self._bury(name, child, code)
+                self._close_child(name, child, code)
         if self._adopts:
-            nursery = {self._nursery.pid} if self._nursery is not None else set()
-            reap_orphans({child.pid for child in self._children.values()} | nursery)
+            forkserver = {self._forkserver.pid} if self._forkserver is not None else set()
+            reap_orphans({child.pid for child in self._children.values()} | forkserver)
 
-    def _bury(self, name: str, child: Child, code: int) -> None:
+    def _close_child(self, name: str, child: Child, code: int) -> None:
         child.kill_group()
         self._logs[name].write(child.last_output())
         self._heard(name, child.last_beats())
@@ -340,7 +340,7 @@ class Supervisor:
                 self._selector.unregister(fd)
         child.close()
         said = None
-        with self._bearing("the reason that it left could not be read", name):
+        with self._tolerating("the reason that it left could not be read", name):
             said = records.take_reason(self._folder, name)
         self._handle(Exited(name, code, said))
 
@@ -353,13 +353,13 @@ class Supervisor:
         if (log := self._logs.get(name)) is not None:
             log.mark(f"life {life} ended: {ended.reason}; {then}")
             if ended.code == ExitCode.PERMANENT and isinstance(log, StandardOutput):
-                with self._bearing("what it printed could not be kept", name):
+                with self._tolerating("what it printed could not be kept", name):
                     log.keep()
         number = signal.Signals(-ended.code).name if ended.code < 0 else None
         code = None if number else ended.code
         pid, again = child.pid if child else None, ended.again is not None
         record = records.Exit(name, life, pid, code, number, ended.reason, self._wall(), again)
-        with self._bearing("its exit could not be recorded", name):
+        with self._tolerating("its exit could not be recorded", name):
             records.write_exit(self._folder, record)
 
     # -- the folder
@@ -379,7 +379,7 @@ class Supervisor:
                         "another supervisor or a process of a former one; nothing was started",
                         hint=f"lsof {self._folder / 'lock'} shows who it is",
                     ) from None
-            leash.beat(in_user_code=False)
+            parent_link.beat(in_user_code=False)
             self._wait(0.05)
         return None
 
@@ -392,17 +392,17 @@ class Supervisor:
                 "restarts": process.restarts,
                 "reason": process.reason,
             }
-            for name, process in self._machine.processes.items()
+            for name, process in self._state.processes.items()
         }
-        state = "ended" if self._result is not None else "stopping" if self._machine.stopping else "running"
+        state = "ended" if self._result is not None else "stopping" if self._state.stopping else "running"
         status = {"supervisor": self.id, "pid": os.getpid(), "state": state, "processes": processes}
         if status != self._shown:
             self._shown = status
-            with self._bearing("could not be written", "status.json"):
+            with self._tolerating("could not be written", "status.json"):
                 records.write_status(self._folder, status)
 
     @contextlib.contextmanager
-    def _bearing(self, what: str, name: str) -> Iterator[None]:
+    def _tolerating(self, what: str, name: str) -> Iterator[None]:
         """A full disk costs records, not processes."""
         try:
             yield
@@ -429,8 +429,8 @@ class Supervisor:
             child.kill_group()
             child.process.wait()
             child.close()
-        if self._nursery is not None:
-            self._nursery.close()
+        if self._forkserver is not None:
+            self._forkserver.close()
         for log in self._logs.values():
             log.close()
         self._selector.close()
@@ -455,7 +455,7 @@ def _with_hint(error: Exception) -> str:
 
 
 def _leave(reason: str, file: Path | None) -> None:
-    leash.report(reason)
+    parent_link.report(reason)
     if file is not None:
         with contextlib.suppress(OSError):
             file.write_text(f"{reason}\n")
@@ -463,7 +463,7 @@ def _leave(reason: str, file: Path | None) -> None:
 
 def main() -> int:
     """The command; returns its exit code."""
-    leash.attach()
+    parent_link.attach()
     kernel.allow_files()
     parser = argparse.ArgumentParser(prog="python -m ardea.supervisor", description="Runs processes until they end.")
     parser.add_argument("--folder", type=Path, required=True, help="where logs, lives, exits and status go")
@@ -493,7 +493,7 @@ def main() -> int:
         return ExitCode.PERMANENT if isinstance(error, ConfigError) else ExitCode.TEMPORARY
     if supervisor.cause is not None:
         _leave(supervisor.cause, arguments.reason_file)
-    return leash.ended(code)
+    return parent_link.ended(code)
 
 
 if __name__ == "__main__":

@@ -70,11 +70,11 @@ def run(case: Case, idle_cores: float | None = None) -> Result:
     with run_topology(source_of(case)) as topology:
         tree = ProcessTree(topology.components)
         topology.until(_started(topology, case) + case.warmup)
-        told = topology.totals(_spout(case))
+        totals = topology.totals(_spout(case))
         before, others_before, begin = tree.usage(), _not_ours(tree), time.monotonic()
         topology.until(begin + case.seconds)
         after, others_after, end = tree.usage(), _not_ours(tree), time.monotonic()
-        window = topology.totals(_spout(case)).since(told)
+        window = topology.totals(_spout(case)).since(totals)
         if before.keys() != after.keys():
             raise BenchmarkError("processes ended or were started within the measuring window")
         topology.drain()

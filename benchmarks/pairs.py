@@ -55,13 +55,13 @@ def checkout(commit: str) -> Path:
         BenchmarkError: git knows no such commit, or its environment cannot be made.
     """
     try:
-        name = _told("git", "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}")
+        name = _output_of("git", "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}")
         folder = ROOT / "build" / "commits" / name[:12]
         if not (folder / "Makefile").exists():
             folder.parent.mkdir(parents=True, exist_ok=True)
-            _told("git", "clone", "--quiet", "--no-checkout", str(ROOT), str(folder))
-            _told("git", "-C", str(folder), "checkout", "--quiet", name)
-        _told("make", "-C", str(folder), ".venv/.installed")
+            _output_of("git", "clone", "--quiet", "--no-checkout", str(ROOT), str(folder))
+            _output_of("git", "-C", str(folder), "checkout", "--quiet", name)
+        _output_of("make", "-C", str(folder), ".venv/.installed")
     except subprocess.CalledProcessError as error:
         reason = error.stderr.strip() or f"exit code {error.returncode}"
         raise BenchmarkError(f"{commit} cannot be compared with: {reason}") from None
@@ -122,7 +122,7 @@ def _run(folder: Path, arguments: Sequence[str]) -> Any:
     return json.loads(done.stdout)
 
 
-def _told(*command: str) -> str:
+def _output_of(*command: str) -> str:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     if command[0] == "make":
         sys.stderr.write(done.stdout)

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.results import BenchmarkError
 
 MODULES = {
-    "ardea.nursery": "nursery",
+    "ardea.forkserver": "forkserver",
     "ardea.supervisor": "supervisor",
     "ardea.topology_master": "topology-master",
     "ardea.stream_manager": "stream-manager",

@@ -78,11 +78,11 @@ def _once(containers: int) -> float:
     with (folder / "output").open("wb") as output:
         run = subprocess.Popen([*command, "--containers", str(containers)], stdout=output, stderr=output)
     try:
-        while len(told := [text for note in notes.iterdir() if (text := note.read_text())]) < TASKS:
+        while len(times := [text for note in notes.iterdir() if (text := note.read_text())]) < TASKS:
             if run.poll() is not None or time.time() - began > WITHIN:
                 raise BenchmarkError(f"ten tasks did not begin: {(folder / 'output').read_text()[-500:]}")
             time.sleep(_LOOK)
-        return max(map(float, told)) - began
+        return max(map(float, times)) - began
     finally:
         run.terminate()
         try:

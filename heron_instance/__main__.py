@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from ardea import leash, loader, logs
+from ardea import loader, logs, parent_link
 from ardea.code import Code
 from ardea.errors import ArdeaError, ExitCode, UserError
 from ardea.heron_instance.process import InstanceProcess
@@ -16,8 +16,8 @@ from ardea.plan.definition import Definition
 
 def main() -> int:
     """Loads the topology's file, checks that it builds what was submitted, and runs the task."""
-    leash.attach()
-    leash.wake_politely()
+    parent_link.attach()
+    parent_link.wake_politely()
     logs.configure()
     parser = argparse.ArgumentParser(prog="ardea.heron_instance", description=__doc__)
     parser.add_argument("--definition", type=Path, required=True)
@@ -30,7 +30,7 @@ def main() -> int:
     args = parser.parse_args()
     try:
         definition = Definition.to_run(args.definition)
-        with leash.beating(in_user_code=True):
+        with parent_link.beating(in_user_code=True):
             code = Code.read(args.definition.parent, definition.code)
             plan = definition.rescaled(loader.load(definition.location, code).plan(definition.config))
         _compare(definition, plan.digests(), plan.digest())
@@ -41,10 +41,10 @@ def main() -> int:
 
             state = Access.read(args.state)
             process.state_address, process.state_credential = state.address, state.credential
-        return leash.ended(process.run())
+        return parent_link.ended(process.run())
     except ArdeaError as error:
         print(f"error: {error.message}", *([f"hint: {error.hint}"] if error.hint else []), sep="\n", file=sys.stderr)  # noqa: T201
-        leash.report(error.message.splitlines()[0])
+        parent_link.report(error.message.splitlines()[0])
         return ExitCode.PERMANENT
 
 

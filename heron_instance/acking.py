@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ardea.errors import UserError
+from ardea.heron_instance.column_anchors import row_numbers
 from ardea.heron_instance.hooks import Hooks
-from ardea.heron_instance.inlet import ColumnInput, InputBatch, Int
+from ardea.heron_instance.input_batch import ColumnInput, InputBatch, Int
 from ardea.heron_instance.instruments import Instruments
-from ardea.heron_instance.joins import row_numbers
 from ardea.heron_instance.messages import OutMessage
 from ardea.protocol.ids import NO_IDS, U64, by_task, distinct, fold
 from ardea.protocol.wire_pb2 import ACKS, Header

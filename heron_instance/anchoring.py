@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ardea.heron_instance.buffers import StreamBuffer
-from ardea.heron_instance.inlet import UNANCHORED, WHOLE_BATCH, InputBatch, Inputs, Int
-from ardea.heron_instance.joins import Joins, Part
+from ardea.heron_instance.column_anchors import ColumnAnchors, Part
+from ardea.heron_instance.input_batch import UNANCHORED, WHOLE_BATCH, InputBatch, Inputs, Int
 from ardea.heron_instance.parcels import RowParcel
 from ardea.heron_instance.trees import Trees
 from ardea.protocol.ids import U64, distinct
@@ -184,7 +184,7 @@ class Anchoring:
             return None
         total = len(rows.values)
         batch = spans[0][0] if len(spans) == 1 else None
-        if batch is not None and batch.trees.counts is None and batch.told is None and not rows.marks:
+        if batch is not None and batch.trees.counts is None and batch.acks_sent is None and not rows.marks:
             inputs = self._in_a_row(batch, total)
             if inputs is not None:
                 return Trees(inputs.roots(), inputs=inputs)
@@ -279,12 +279,12 @@ def one(index: int) -> Int:
     return np.array([index], dtype=np.intp)
 
 
-def _whole(batch: InputBatch | None) -> Joins:
+def _whole(batch: InputBatch | None) -> ColumnAnchors:
     """One row that is anchored to a whole batch."""
     if batch is None:
-        return Joins([], 1)
+        return ColumnAnchors([], 1)
     rows = batch.open_rows
-    return Joins([Part(batch, rows, np.array([len(rows)], dtype=np.intp))], 1)
+    return ColumnAnchors([Part(batch, rows, np.array([len(rows)], dtype=np.intp))], 1)
 
 
 def _anchors_of(mark: int | Anchors, batch: InputBatch | None) -> list[tuple[InputBatch, int]]:
@@ -295,6 +295,6 @@ def _anchors_of(mark: int | Anchors, batch: InputBatch | None) -> list[tuple[Inp
         return []
     if mark == WHOLE_BATCH:
         return [(batch, index) for index in batch.open_rows.tolist()]
-    if mark < 0 or (batch.told is not None and batch.told[mark]):
+    if mark < 0 or (batch.acks_sent is not None and batch.acks_sent[mark]):
         return []
     return [(batch, mark)]

@@ -35,7 +35,7 @@ class Asking:
         self._next_call = 0.0
         only = parts.sending.only
         waiting: Callable[[], int] = (
-            partial(getattr, parts.outlet, "waiting") if only is None else only.rows.values.__len__
+            partial(getattr, parts.task_output, "waiting") if only is None else only.rows.values.__len__
         )
         self._ask, self.bind, self.stop = self._loop(waiting)
 
@@ -120,18 +120,18 @@ class Asking:
             return now + 1.0
         if now < self._next_call:
             return self._next_call
-        parts, outlet = self._parts, self._parts.outlet
-        waiting = outlet.waiting
+        parts, task_output = self._parts, self._parts.task_output
+        waiting = task_output.waiting
         budget = min(self._open.budget(now), waiting + int(0.002 / self._per_call) + 1)
         if budget <= waiting:
             return self.full(now)
-        before = outlet.emitted
+        before = task_output.emitted
         with parts.user_code:
             calls = self._ask(budget)
         ended = parts.env.clock()
         self._took(abs(calls), ended - now)
         self._last_idle = ended
-        if calls > 0 and (outlet.emitted != before or self.finished):
+        if calls > 0 and (task_output.emitted != before or self.finished):
             self._wait = 0.0
             return ended
         # Nothing emitted: sleep a little, and longer each time; the longer the silence, the less a little more matters.
@@ -143,7 +143,7 @@ class Asking:
 
     def full(self, now: float) -> float:
         """More cannot be sent now; returns when to look again."""
-        if self._parts.outlet.waiting:
+        if self._parts.task_output.waiting:
             return now  # what waits leaves now, and untracked rows make room by that
         # A verdict wakes the executor.
         return self._open.congestion.full(now) if self._open.admitted(now) <= 0 else now + 1.0

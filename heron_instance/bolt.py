@@ -15,7 +15,7 @@ from ardea.heron_instance.bolt_rows import BoltRows
 from ardea.heron_instance.column_bolt import ColumnCalls, reads_columns
 from ardea.heron_instance.flushing import AFTER
 from ardea.heron_instance.hooks import Hooks
-from ardea.heron_instance.inlet import InputBatch
+from ardea.heron_instance.input_batch import InputBatch
 from ardea.heron_instance.row_calls import BatchCalls, Calls, RowCalls
 from ardea.heron_instance.runner import Parts
 from ardea.loader import place_of
@@ -156,7 +156,7 @@ class BoltRunner:
                 self._open(header, frames)
 
     def _open(self, header: Header, frames: Sequence[bytes]) -> None:
-        self._env.output.taken(header, sum(map(len, frames)))
+        self._env.output.consumed(header, sum(map(len, frames)))
         self._parts.reporter.markers.data(header.source)
         arrived = self._env.clock()
         try:
@@ -167,8 +167,8 @@ class BoltRunner:
         batch.arrived = arrived
         self._next_row = 0
         self.emitted.begin(batch)
-        if self._env.black_box is not None:
-            self._env.black_box.begin(batch)
+        if self._env.current_tuple is not None:
+            self._env.current_tuple.begin(batch)
 
     def _read(self, header: Header, frames: Sequence[bytes]) -> InputBatch:
         source = self._sources.get(header.source)
@@ -209,7 +209,7 @@ class BoltRunner:
                 self._bolt.process_tick(tick)
         # A full batch leaves at once: its reader, or the spouts that wait for these acks, may have nothing else.
         idle = not self.busy and env.inbox.empty
-        waiting = self._parts.outlet.waiting
+        waiting = self._parts.task_output.waiting
         full = max(emitted.processed, waiting) >= env.settings.batch_rows
         if full and not idle and now < emitted.acks_left + AFTER:
             full = False  # spouts have: these acks can wait for the next batch's
@@ -238,8 +238,8 @@ class BoltRunner:
             end = min(end, start + int(self._env.settings.slice_ms / 2000 / self._per_row) + 1)
         began = clock()
         end = self.process(batch, start, end)
-        if self._env.black_box is not None:
-            self._env.black_box.clear()  # whoever dies between two slices was inside none
+        if self._env.current_tuple is not None:
+            self._env.current_tuple.clear()  # whoever dies between two slices was inside none
         self._done(batch, start, end, clock() - began)
 
     def process(self, batch: InputBatch, start: int, end: int) -> int:

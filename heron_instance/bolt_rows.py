@@ -13,10 +13,10 @@ from ardea.errors import EncodingError, UserError
 from ardea.heron_instance.acking import Acking, Settled, closed
 from ardea.heron_instance.anchoring import Anchoring, Anchors
 from ardea.heron_instance.buffers import StreamBuffer
+from ardea.heron_instance.column_anchors import column_anchors_of
 from ardea.heron_instance.environment import NO_THREAD
 from ardea.heron_instance.hooks import Hooks
-from ardea.heron_instance.inlet import UNANCHORED, InputBatch, Int
-from ardea.heron_instance.joins import joins_of
+from ardea.heron_instance.input_batch import UNANCHORED, InputBatch, Int
 from ardea.heron_instance.messages import OutMessage
 from ardea.heron_instance.runner import Parts
 from ardea.heron_instance.sendable import own
@@ -35,7 +35,7 @@ class BoltRows:
     def __init__(self, parts: Parts, *, whole_batches: bool) -> None:
         """``whole_batches``: emits may be anchored to one."""
         self._env = parts.env
-        self._outlet = parts.outlet
+        self._task_output = parts.task_output
         self._sending = parts.sending
         self._user_code = parts.user_code
         self._reporter = parts.reporter
@@ -50,7 +50,7 @@ class BoltRows:
     def begin(self, batch: InputBatch) -> None:
         """It is processed now."""
         self.batch = batch
-        self.anchoring.begin(batch, self._outlet.buffers.values())
+        self.anchoring.begin(batch, self._task_output.buffers.values())
 
     # --- emits ------------------------------------------------------------------------------------------------
 
@@ -58,7 +58,7 @@ class BoltRows:
         self, only: StreamBuffer, other: Callable[..., list[int] | None]
     ) -> tuple[Callable[..., list[int] | None], Callable[[], None]]:
         """An emit that appends to the buffer of the only stream, and what makes all of its calls ``other``'s."""
-        outlet, rows = self._outlet, only.rows.values
+        task_output, rows = self._task_output, only.rows.values
         append = rows.append
         thread = get_ident()
 
@@ -78,7 +78,7 @@ class BoltRows:
             ):
                 return other(values, stream, anchors, direct_task, need_task_ids)
             append(values if type(values) is tuple else tuple(values) if type(values) is list else own(values))
-            if len(rows) >= outlet.row_limit:
+            if len(rows) >= task_output.row_limit:
                 self.overflow()
             return None
 
@@ -99,27 +99,27 @@ class BoltRows:
     ) -> list[int] | None:
         """The emits that are not the plain one."""
         self._user_code.check_thread()
-        outlet = self._outlet
+        task_output = self._task_output
         with self._user_code.lock:
             mark: int | Anchors = current if anchors is None else self._anchors(anchors)
             if isinstance(mark, tuple):
                 self.anchoring.mixed = True
-            buffer = outlet.buffer(stream)
+            buffer = task_output.buffer(stream)
             rows = buffer.rows
             self.anchoring.mark(rows)
             rows.unfold()
             values = own(values)
             tasks: list[int] | None = None
             if direct_task is not None:
-                tasks = list(outlet.emit_direct(buffer, values, direct_task, mark))
+                tasks = list(task_output.emit_direct(buffer, values, direct_task, mark))
             else:
-                outlet.check(buffer)
+                task_output.check(buffer)
                 if need_task_ids or self.hooks is not None:
-                    tasks = list(outlet.emit_chosen(buffer, values, mark))
+                    tasks = list(task_output.emit_chosen(buffer, values, mark))
                 else:
                     rows.values.append(values)
                     rows.marks.append(mark)
-            if len(rows.values) >= outlet.row_limit:
+            if len(rows.values) >= task_output.row_limit:
                 self.overflow()
         if self.hooks is not None:
             self.hooks.emitted(values, stream, tasks or ())
@@ -132,11 +132,11 @@ class BoltRows:
             whole = HeadedRows(head, rows)
             return Counter(t for row in whole for t in self.emit(row, stream, UNANCHORED, None, None, True) or ())
         with self._user_code.lock:
-            buffer = self._outlet.buffer(stream)
-            self._outlet.check(buffer)
+            buffer = self._task_output.buffer(stream)
+            self._task_output.check(buffer)
             self.anchoring.mark(buffer.rows)
-            counts = self._outlet.emit_routed(buffer, HeadedRows(head, rows) if head else rows, UNANCHORED)
-            if len(buffer.rows.values) >= self._outlet.row_limit:
+            counts = self._task_output.emit_routed(buffer, HeadedRows(head, rows) if head else rows, UNANCHORED)
+            if len(buffer.rows.values) >= self._task_output.row_limit:
                 self.overflow()
             return counts
 
@@ -144,17 +144,17 @@ class BoltRows:
         """Columns leave at once, behind the rows emitted before; before the eyes of hooks, row by row."""
         self._user_code.check_thread()
         with self._user_code.lock:
-            self._outlet.check_columns(stream, batch)
-        joins = joins_of(anchors, self.batch, current, batch.num_rows, auto=self._bolt.auto_anchor)
+            self._task_output.check_columns(stream, batch)
+        column_anchors = column_anchors_of(anchors, self.batch, current, batch.num_rows, auto=self._bolt.auto_anchor)
         if self.hooks is not None:
             for place, values in enumerate(ColumnRows(batch)):
-                joined = [] if joins is None else joins.anchors_of(place)
+                joined = [] if column_anchors is None else column_anchors.anchors_of(place)
                 self.emit(values, stream, UNANCHORED, [Tuple(b.rows[i], i, b) for b, i in joined], None, False)
             return
         with self._user_code.lock:
             self.absorb()
             self.send()
-            self._outlet.emit_columns(stream, batch, joins, self.overflow)
+            self._task_output.emit_columns(stream, batch, column_anchors, self.overflow)
 
     def _anchors(self, anchors: Sequence[Tuple]) -> int | Anchors:
         for tup in anchors:
@@ -173,7 +173,7 @@ class BoltRows:
     @property
     def unsent(self) -> bool:
         """Rows, acks or fails."""
-        return self.acking.waiting or self._outlet.waiting > 0
+        return self.acking.waiting or self._task_output.waiting > 0
 
     def send(self) -> None:
         """Rows first: they add edges to what the acks say."""
@@ -190,13 +190,13 @@ class BoltRows:
 
         What a submitted function emits cancels the task's rest, which begins again behind it.
         """
-        self._env.observer.leaving(*self._outlet.on_its_way(part))
-        rests_again = self._reporter.markers.resting and self._outlet.waiting > 0
+        self._env.observer.leaving(*self._task_output.on_its_way(part))
+        rests_again = self._reporter.markers.resting and self._task_output.waiting > 0
         self.flush_rows(part)
         if rests_again:
             self._reporter.rest()
         if part is None:
-            self.anchoring.restart(self.batch, self._outlet.buffers.values())
+            self.anchoring.restart(self.batch, self._task_output.buffers.values())
         return self._env.clock()
 
     def flush_rows(self, part: StreamBuffer | None = None) -> None:

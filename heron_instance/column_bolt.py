@@ -11,7 +11,7 @@ from ardea.component import Bolt, overrides
 from ardea.errors import UserError
 from ardea.heron_instance.bolt_rows import BoltRows
 from ardea.heron_instance.hooks import Hooks
-from ardea.heron_instance.inlet import UNANCHORED, WHOLE_BATCH, ColumnInput, InputBatch, decode_columns
+from ardea.heron_instance.input_batch import UNANCHORED, WHOLE_BATCH, ColumnInput, InputBatch, decode_columns
 from ardea.heron_instance.runner import Parts
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.columns import ColumnRows, Misfit, columns_of, fitted, type_of

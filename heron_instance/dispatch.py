@@ -16,9 +16,9 @@ from ardea.errors import EncodingError
 from ardea.heron_instance.buffers import StreamBuffer
 from ardea.heron_instance.emission import emission_order, interleaved
 from ardea.heron_instance.environment import Environment
-from ardea.heron_instance.inlet import Int, ranges
+from ardea.heron_instance.input_batch import Int, ranges
 from ardea.heron_instance.messages import OutMessage
-from ardea.heron_instance.outlet import Outlet
+from ardea.heron_instance.output import TaskOutput
 from ardea.heron_instance.parcels import repeats
 from ardea.heron_instance.sendable import Sendable
 from ardea.heron_instance.trees import Trees
@@ -70,10 +70,10 @@ class Dispatch:
     ``paces``: so many rows fit a batch to a task.  ``watcher`` looks at what is about to leave.
     """
 
-    def __init__(self, env: Environment, outlet: Outlet) -> None:
+    def __init__(self, env: Environment, task_output: TaskOutput) -> None:
         settings = env.settings
         self._env = env
-        self.outlet = outlet
+        self.task_output = task_output
         self.paces: dict[int, int] = {}
         self.watcher: Callable[[list[StreamBuffer]], None] | None = None
         self._codec = RowCodec(settings.pickle)
@@ -85,8 +85,8 @@ class Dispatch:
 
     def flush(self, origins: Origins, part: StreamBuffer | None = None) -> None:
         """Sends everything emitted since the last flush; or ``part`` of the only stream, in the middle of a call."""
-        outlet = self.outlet
-        used = [b for b in (outlet.buffers.values() if part is None else (part,)) if len(b)]
+        task_output = self.task_output
+        used = [b for b in (task_output.buffers.values() if part is None else (part,)) if len(b)]
         if not used:
             return
         taken = sum(map(len, used))
@@ -109,20 +109,20 @@ class Dispatch:
                 origins.anchored(buffer, known)
         self._learn_size(sum(sizes.values()), sum(map(len, used)))
         if part is None:
-            outlet.clear()
+            task_output.clear()
         else:
-            outlet.buffers[part.plan.name].left(taken, len(part))
+            task_output.buffers[part.plan.name].left(taken, len(part))
 
     def drop(self) -> int:
         """Forgets everything emitted since the last flush; how many rows that were."""
-        rows = self.outlet.waiting
-        self.outlet.clear()
+        rows = self.task_output.waiting
+        self.task_output.clear()
         return rows
 
     def _learn_size(self, size: int, rows: int) -> None:
         """How many rows inside one call make a flush: four batches, or four megabyte settings."""
         per_row = max(1, size // max(1, rows))
-        self.outlet.row_limit = max(1, min(self._max_rows, self._max_batch // per_row) * 4)
+        self.task_output.row_limit = max(1, min(self._max_rows, self._max_batch // per_row) * 4)
 
     def _encoded(self, used: list[StreamBuffer], origins: Origins) -> list[Batch]:
         """All batches of the flush, in the order in which they leave; rows that cannot be sent are taken out."""
@@ -150,7 +150,7 @@ class Dispatch:
             for target, picked in destinations:
                 parcels.setdefault(target, []).append((buffer, picked))
         # A component with one stream notes no runs: its rows stand in the order of emission.
-        runs, buffers = self.outlet.runs, self.outlet.buffers
+        runs, buffers = self.task_output.runs, self.task_output.buffers
         order = (
             emission_order(runs, {id(b): len(b) for b in buffers.values()})
             if len(runs) > 1
@@ -209,7 +209,7 @@ class Dispatch:
 
     def _refuse(self, buffer: StreamBuffer, origins: Origins) -> None:
         """Takes out rows that cannot be sent, so that one bad value does not fail its neighbours."""
-        outlet = self.outlet
+        task_output = self.task_output
         where = f"component {self._env.task.component}, stream {buffer.plan.name}"
         routers = [c.router for c in buffer.consumers if c.router is not None]
         found = buffer.parcel.faults(Sendable(where, buffer.plan.fields, routers, self._codec, self._max_tuple))
@@ -219,7 +219,7 @@ class Dispatch:
 
         def refused(place: int) -> None:
             origins.refused(buffer, place, bad[place])
-            outlet.runs = [(b, start - (b is buffer and start > place)) for b, start in outlet.runs]
+            task_output.runs = [(b, start - (b is buffer and start > place)) for b, start in task_output.runs]
 
         buffer.parcel.take_out(sorted(bad, reverse=True), refused)
 

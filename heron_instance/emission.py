@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from ardea.heron_instance.buffers import StreamBuffer
-from ardea.heron_instance.inlet import Int
+from ardea.heron_instance.input_batch import Int
 
 
 def emission_order(runs: Sequence[tuple[StreamBuffer, int]], ends: dict[int, int]) -> dict[int, Int]:

@@ -11,7 +11,7 @@ import numpy as np
 from ardea.component import Bolt, Spout
 from ardea.config import Settings
 from ardea.context import TopologyContext
-from ardea.heron_instance.blackbox import BlackBox
+from ardea.heron_instance.current_tuple import CurrentTuple
 from ardea.heron_instance.instruments import Instruments
 from ardea.heron_instance.messages import OutMessage
 from ardea.heron_instance.observer import Observer
@@ -44,7 +44,7 @@ class Output(Protocol):
     def wait_room(self, most: int, timeout: float) -> bool:
         """Waits until at most so many bytes are held; False: not yet.  Raises Stopping if the process ends."""
 
-    def taken(self, header: Header, size: int) -> None:
+    def consumed(self, header: Header, size: int) -> None:
         """The executor took a batch of so many bytes, which the credit of ``header.container`` paid for."""
 
 
@@ -65,7 +65,7 @@ class Environment:
     instruments: Instruments
     clock: Callable[[], float]
     rng: np.random.Generator
-    black_box: BlackBox | None = None
+    current_tuple: CurrentTuple | None = None
     observer: Observer = field(default_factory=Observer)
 
 

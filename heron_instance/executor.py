@@ -17,7 +17,7 @@ from ardea.heron_instance.dispatch import Dispatch
 from ardea.heron_instance.environment import Environment, Item, Stopping
 from ardea.heron_instance.lifecycle import Lifecycle
 from ardea.heron_instance.long_calls import UserCode
-from ardea.heron_instance.outlet import Outlet
+from ardea.heron_instance.output import TaskOutput
 from ardea.heron_instance.reporter import Reporter
 from ardea.heron_instance.runner import Parts, Runner
 from ardea.heron_instance.sending import Sending
@@ -46,11 +46,11 @@ class Executor:
         self.env = env
         self.lifecycle = Lifecycle(env)
         self.user_code = UserCode(env)
-        self.outlet = Outlet(env)
-        self.dispatch = Dispatch(env, self.outlet)
-        self.reporter = Reporter(env, self.lifecycle, self.outlet.feeds)
-        sending = Sending(env, self.outlet, self.dispatch, self.reporter, self.user_code)
-        parts = Parts(env, self.lifecycle, self.user_code, self.outlet, self.reporter, sending)
+        self.task_output = TaskOutput(env)
+        self.dispatch = Dispatch(env, self.task_output)
+        self.reporter = Reporter(env, self.lifecycle, self.task_output.feeds)
+        sending = Sending(env, self.task_output, self.dispatch, self.reporter, self.user_code)
+        parts = Parts(env, self.lifecycle, self.user_code, self.task_output, self.reporter, sending)
         spout = env.plan.logical[env.task.component].kind == "spout"
         self.runner: Runner = SpoutRunner(parts) if spout else BoltRunner(parts)
         self.reporter.rows = self.runner
@@ -133,12 +133,12 @@ class Executor:
             for pace in header.paces:
                 self.dispatch.paces[pace.task] = pace.rows
             if header.loads:
-                self.outlet.refresh({load.task: load.load for load in header.loads})
+                self.task_output.refresh({load.task: load.load for load in header.loads})
         elif kind == TASKS:
-            told = Tasks.FromString(frames[0])
-            self.reporter.learn(told.lives, again=told.again)
+            tasks = Tasks.FromString(frames[0])
+            self.reporter.learn(tasks.lives, again=tasks.again)
         elif header.void:
-            self.env.output.taken(header, sum(map(len, frames)))
+            self.env.output.consumed(header, sum(map(len, frames)))
         else:
             self.runner.received(header, frames)
 
@@ -156,9 +156,9 @@ class Executor:
             self.runner.emitted.send()
             env.plan, env.task = plan, plan.tasks[env.task.task]
             env.context.replanned(plan)
-            self.outlet.replanned()
+            self.task_output.replanned()
             self.runner.replanned()
-            self.reporter.replanned(self.outlet.feeds)
+            self.reporter.replanned(self.task_output.feeds)
             if self.lifecycle.running and plan.differs_around(env.task.component, former):
                 env.component.update(env.context)
             self.reporter.report()

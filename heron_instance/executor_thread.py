@@ -10,7 +10,7 @@ import threading
 import traceback
 from collections.abc import Callable
 
-from ardea import leash
+from ardea import parent_link
 from ardea.errors import ArdeaError, printable
 from ardea.heron_instance.executor import Executor
 from ardea.heron_instance.long_calls import Lookout, Sender
@@ -60,11 +60,11 @@ class ExecutorThread:
         """Tells the supervisor whether the executor gets on."""
         executor = self._shell.executor
         if executor is None:
-            leash.beat(in_user_code=False)
+            parent_link.beat(in_user_code=False)
             return
         turns = executor.user_code.turns
         former, self._turns = self._turns, turns
-        leash.beat(executor.in_user_code, same_call=turns == former)
+        parent_link.beat(executor.in_user_code, same_call=turns == former)
 
     # --- long calls -------------------------------------------------------------------------------------------
 
@@ -98,7 +98,7 @@ class ExecutorThread:
             text = printable("".join(traceback.format_exception(error)).rstrip(), most=20_000)
             logging.getLogger(self._shell.component.name).error("%s ends: %s", self._name, text)
             self._shell.instruments.exception(error)
-            leash.report(_one_line(self._name, error))
+            parent_link.report(_one_line(self._name, error))
             self._shell.failed(error)
         finally:
             self._wake()

@@ -61,14 +61,14 @@ class Listener(Protocol):
 
 
 @dataclass(slots=True)
-class Taken:
+class Consumed:
     """What the executor took of one sending manager's batches; cumulative within its life."""
 
     life: int = 0
     rows: int = 0
     bytes: int = 0
-    told_rows: int = 0
-    told_bytes: int = 0
+    reported_rows: int = 0
+    reported_bytes: int = 0
 
 
 class Gateway:
@@ -86,8 +86,8 @@ class Gateway:
         self._hello = hello
         self._digests = dict(hello.digests)
         self._listener = listener
-        self._taken: dict[int, Taken] = {}
-        self._told_window = (0, 0)
+        self._consumed: dict[int, Consumed] = {}
+        self._reported_window = (0, 0)
         self._next_heartbeat = 0.0
         self._next_hello = 0.0
         self._waiting_control: list[OutMessage] = []
@@ -157,7 +157,7 @@ class Gateway:
             return
         self.channel.restart()
         self.channel.open = True
-        self._taken.clear()
+        self._consumed.clear()
         if former:
             self._listener.reborn()
         if self._last_report is not None:
@@ -190,15 +190,15 @@ class Gateway:
         """Whether the executor must take no more input."""
         return bool(self.channel.held or self._waiting_control)
 
-    def taken(self, header: Header, size: int) -> None:
+    def consumed(self, header: Header, size: int) -> None:
         """The executor took a batch; what a former life of the manager sent, nobody counts any more."""
         if header.sender != self.link.peer:
             return
-        taken = self._taken.get(header.container)
-        if taken is None or taken.life < header.container_life:
-            taken = self._taken[header.container] = Taken(header.container_life)
-        taken.rows += header.rows
-        taken.bytes += size
+        consumed = self._consumed.get(header.container)
+        if consumed is None or consumed.life < header.container_life:
+            consumed = self._consumed[header.container] = Consumed(header.container_life)
+        consumed.rows += header.rows
+        consumed.bytes += size
 
     def _release(self) -> None:
         while self._waiting_control and self.link.control_room:
@@ -241,33 +241,33 @@ class Gateway:
     def credit_due(self) -> bool:
         """Whether senders should hear of a quarter of their share consumed, or of a changed window."""
         window = self.window
-        if not self._taken:
+        if not self._consumed:
             return False
-        if (window.rows, window.bytes) != self._told_window:
+        if (window.rows, window.bytes) != self._reported_window:
             return True
-        share = 4 * len(self._taken)
+        share = 4 * len(self._consumed)
         return any(
-            (t.rows - t.told_rows) * share >= window.rows or (t.bytes - t.told_bytes) * share >= window.bytes
-            for t in tuple(self._taken.values())  # the other thread may add one
+            (t.rows - t.reported_rows) * share >= window.rows or (t.bytes - t.reported_bytes) * share >= window.bytes
+            for t in tuple(self._consumed.values())  # the other thread may add one
         )
 
     def _credits(self, *, everything: bool = False) -> list[Credit]:
         window = self.window
         shape = (window.rows, window.bytes)
-        changed = everything or shape != self._told_window
+        changed = everything or shape != self._reported_window
         out: list[Credit] = []
-        for container, taken in list(self._taken.items()):
-            if not changed and taken.rows == taken.told_rows:
+        for container, consumed in list(self._consumed.items()):
+            if not changed and consumed.rows == consumed.reported_rows:
                 continue
-            taken.told_rows, taken.told_bytes = taken.rows, taken.bytes
+            consumed.reported_rows, consumed.reported_bytes = consumed.rows, consumed.bytes
             out.append(
                 Credit(
                     task=self.task,
                     task_life=self.link.me,
                     container=container,
-                    container_life=taken.life,
-                    rows=taken.rows,
-                    bytes=taken.bytes,
+                    container_life=consumed.life,
+                    rows=consumed.rows,
+                    bytes=consumed.bytes,
                     window_rows=window.rows,
                     window_bytes=window.bytes,
                     high_rows=window.watermark[0],
@@ -275,11 +275,11 @@ class Gateway:
                 )
             )
         if out:
-            self._told_window = shape
+            self._reported_window = shape
         return out
 
 
-class Room:
+class SpaceSignal:
     """Lets the executor thread wait until the gateway holds less; the two threads' only shared lock."""
 
     def __init__(self) -> None:

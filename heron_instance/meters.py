@@ -49,7 +49,7 @@ class Meters:
             if name not in self._user_metrics:
                 self._user_metrics.add(name)
                 self._registry.user_metric(name, metric)
-        for name, buffer in executor.outlet.buffers.items():
+        for name, buffer in executor.task_output.buffers.items():
             counter = self._registry.counter("ardea_instance_tuples_emitted_total", stream=name)
             counter.value = buffer.emitted
 

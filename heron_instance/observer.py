@@ -13,7 +13,7 @@ class Observer:
     """Looks away; a subclass need not."""
 
     def leaving(self, buffers: Iterable[StreamBuffer], runs: Sequence[tuple[StreamBuffer, int]]) -> None:
-        """What waits is about to be flushed; for ``runs`` see :class:`ardea.heron_instance.outlet.Outlet`."""
+        """What waits is about to be flushed; for ``runs`` see :class:`ardea.heron_instance.output.TaskOutput`."""
 
     def opened(self, buffer: StreamBuffer, trees: Trees) -> None:
         """A spout has begun trees for the rows of a buffer."""

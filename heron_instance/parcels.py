@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from ardea.errors import EncodingError
-from ardea.heron_instance.inlet import Int
+from ardea.heron_instance.input_batch import Int
 from ardea.heron_instance.routing import Router
 from ardea.heron_instance.sendable import Sendable, well_formed, without_dictionaries
 from ardea.heron_instance.trees import plain
@@ -227,7 +227,7 @@ class RowParcel:
 class ColumnParcel:
     """Rows of a record batch, all of which leave at once.
 
-    ``origin`` is a spout's :class:`TrackedColumns` or a bolt's :class:`Joins`; None: no row has a tree.
+    ``origin`` is a spout's :class:`TrackedColumns` or a bolt's :class:`ColumnAnchors`; None: no row has a tree.
     """
 
     columns: ColumnRows

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import numpy as np
 
-from ardea import leash
+from ardea import parent_link
 from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.errors import ArdeaError, ExitCode
-from ardea.heron_instance.blackbox import BlackBox
+from ardea.heron_instance.current_tuple import CurrentTuple
 from ardea.heron_instance.environment import Stopping
 from ardea.heron_instance.executor import Executor
 from ardea.heron_instance.executor_thread import ExecutorThread
-from ardea.heron_instance.gateway import Room
+from ardea.heron_instance.gateway import SpaceSignal
 from ardea.heron_instance.messages import OutMessage
 from ardea.heron_instance.meters import Meters
 from ardea.heron_instance.queues import BoundedQueue
@@ -47,18 +47,18 @@ class InstanceProcess:
         self.state_address, self.state_credential = definition.state, ""
         instance = next(i for i in packing_from_bytes(definition.packing).instances if i.task == task)
         place = TaskPlan(task, instance.component, instance.index, container)
-        self._shell = Shell(self, definition, plan, place, leash.life())
+        self._shell = Shell(self, definition, plan, place, parent_link.life())
         self._wires = Wires(task, addresses)
         self._outbox: BoundedQueue[OutMessage] = BoundedQueue(
             "data_out", QUEUE_MESSAGES, self._shell.settings.queue_bytes, self._wires.wake
         )
-        self._room = Room()
+        self._room = SpaceSignal()
         self._wants_room = False
         self._stopping = False
-        self._told = ExitCode.TEMPORARY  # why it ends: nothing but the end of the topology is OK
+        self._exit_code = ExitCode.TEMPORARY  # why it ends: nothing but the end of the topology is OK
         self._executor = ExecutorThread(self._shell, instance.name, self._wires.wake)
         self._meters = Meters(self._shell, self._outbox, lambda: self.held_bytes)
-        self._black_box = _black_box(self._shell, plan)
+        self._current_tuple = _current_tuple(self._shell, plan)
 
     # --- the executor's view of the gateway ------------------------------------------------------------------
 
@@ -87,9 +87,9 @@ class InstanceProcess:
             raise Stopping
         return enough
 
-    def taken(self, header: Header, size: int) -> None:
+    def consumed(self, header: Header, size: int) -> None:
         """From the executor thread."""
-        self._shell.gateway.taken(header, size)
+        self._shell.gateway.consumed(header, size)
         if self._shell.gateway.credit_due:
             self._wires.wake()
 
@@ -151,7 +151,7 @@ class InstanceProcess:
     def _stop(self, code: ExitCode) -> None:
         """OK: the topology is over; that outweighs a SIGTERM, whichever came first."""
         self._stopping = True
-        self._told = min(self._told, code)
+        self._exit_code = min(self._exit_code, code)
         self._wires.wake()
 
     def _end(self) -> ExitCode:
@@ -165,9 +165,9 @@ class InstanceProcess:
         failure = self._executor.failure
         if failure is not None:
             return ExitCode.PERMANENT if isinstance(failure, ArdeaError) else ExitCode.TEMPORARY
-        if self._black_box is not None:
-            self._black_box.close()
-        return self._told
+        if self._current_tuple is not None:
+            self._current_tuple.close()
+        return self._exit_code
 
     def _make_executor(self, plan: PhysicalPlan) -> Executor:
         shell = self._shell
@@ -181,18 +181,18 @@ class InstanceProcess:
             submit=shell.submit,
         )
         rng = np.random.default_rng()
-        return Executor(shell.environment(plan, topology_context, time.monotonic, rng, self._black_box))
+        return Executor(shell.environment(plan, topology_context, time.monotonic, rng, self._current_tuple))
 
 
-def _black_box(shell: Shell, logical: LogicalPlan) -> BlackBox | None:
+def _current_tuple(shell: Shell, logical: LogicalPlan) -> CurrentTuple | None:
     """Only for a bolt in a topology that puts poison aside, under a supervisor that starts it again."""
     spouts = (Settings.of(logical.config, c.config) for c in logical if c.kind == "spout")
     folder = os.environ.get("ARDEA_FOLDER")
     if folder is None or shell.component.kind == "spout" or all(s.max_tuple_replays is None for s in spouts):
         return None
     path = Path(folder) / f"task-{shell.task}.current"
-    shell.gateway.blame(BlackBox.left(path))
-    return BlackBox(path)
+    shell.gateway.blame(CurrentTuple.left(path))
+    return CurrentTuple(path)
 
 
 def _nothing() -> None:

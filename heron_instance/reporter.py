@@ -123,10 +123,10 @@ class Reporter:
         counts = (rows.open_rows, rows.waiting_rows) if lifecycle.draining or lifecycle.hold else ()
         plan = (env.plan.epoch, lifecycle.hold)
         state = self.state
-        told = (state, markers.round, seen, self.given_up, failure, self.error, counts, plan)
-        if told == self._report:
+        content = (state, markers.round, seen, self.given_up, failure, self.error, counts, plan)
+        if content == self._report:
             return
-        self._report = told
+        self._report = content
         self._version += 1
         report = TaskReport(
             task=env.task.task,

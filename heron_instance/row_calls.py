@@ -11,7 +11,7 @@ from ardea.errors import EncodingError, UserError
 from ardea.heron_instance.bolt_rows import BoltRows
 from ardea.heron_instance.environment import Environment
 from ardea.heron_instance.hooks import Hooks
-from ardea.heron_instance.inlet import UNANCHORED, WHOLE_BATCH, InputBatch, decode_columns
+from ardea.heron_instance.input_batch import UNANCHORED, WHOLE_BATCH, InputBatch, decode_columns
 from ardea.heron_instance.runner import Parts
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.arrow import rows_of
@@ -124,10 +124,10 @@ class RowCalls:
         self._rows.emit_columns(batch, stream, anchors, self._current())
 
     def begun(self, hooks: Hooks | None) -> None:
-        """The black box is told of each tuple first."""
+        """The file of the current tuple is told of each tuple first."""
         self._process, self._auto_anchor = self._bolt.process, self._bolt.auto_anchor
-        if self._env.black_box is not None:
-            self._process = self._env.black_box.recording(self._process)
+        if self._env.current_tuple is not None:
+            self._process = self._env.current_tuple.recording(self._process)
         if hooks is not None:
             self._process = hooks.process(self._process)
             self._none_is_plain()

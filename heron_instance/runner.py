@@ -10,7 +10,7 @@ from ardea.heron_instance import reporter
 from ardea.heron_instance.environment import Environment
 from ardea.heron_instance.lifecycle import Lifecycle
 from ardea.heron_instance.long_calls import UserCode
-from ardea.heron_instance.outlet import Outlet
+from ardea.heron_instance.output import TaskOutput
 from ardea.heron_instance.reporter import Reporter
 from ardea.heron_instance.sending import Emitted, Sending
 from ardea.protocol.wire_pb2 import Header, Order
@@ -23,7 +23,7 @@ class Parts:
     env: Environment
     lifecycle: Lifecycle
     user_code: UserCode
-    outlet: Outlet
+    task_output: TaskOutput
     reporter: Reporter
     sending: Sending
 

@@ -10,7 +10,7 @@ from ardea.heron_instance.buffers import StreamBuffer, only_buffer
 from ardea.heron_instance.dispatch import Dispatch, Origins
 from ardea.heron_instance.environment import Environment
 from ardea.heron_instance.long_calls import Interruptible, UserCode
-from ardea.heron_instance.outlet import Outlet
+from ardea.heron_instance.output import TaskOutput
 from ardea.heron_instance.reporter import Reporter
 
 
@@ -32,14 +32,14 @@ class Sending:
     """Of one task.  ``only`` is the buffer that an emit may append to directly, if there is one."""
 
     def __init__(
-        self, env: Environment, outlet: Outlet, dispatch: Dispatch, reporter: Reporter, user_code: UserCode
+        self, env: Environment, task_output: TaskOutput, dispatch: Dispatch, reporter: Reporter, user_code: UserCode
     ) -> None:
         self._env = env
         self._dispatch = dispatch
         self._reporter = reporter
         self._user_code = user_code
         self._flushing = user_code.flushing
-        self.only = only_buffer(outlet.buffers)
+        self.only = only_buffer(task_output.buffers)
 
     def flush(self, emitted: Emitted, now: float, *, idle: bool = False, force: bool = False) -> float:
         """Flushes if it is time to; returns when it will be (infinity: nothing waits).

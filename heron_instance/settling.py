@@ -29,7 +29,7 @@ class Settling:
         self._env = parts.env
         self._lifecycle = parts.lifecycle
         self._user_code = parts.user_code
-        self._outlet = parts.outlet
+        self._task_output = parts.task_output
         self._reporter = parts.reporter
         self._open = open_rows
         self._asking = asking
@@ -121,12 +121,12 @@ class Settling:
         elif most is None or row.failures <= most or row.stream == DEAD_LETTERS:
             self._open.replays.add(row, now)
         else:
-            self._bury(row, now)
+            self._send_to_dead_letters(row, now)
 
-    def _bury(self, row: Row, now: float) -> None:
+    def _send_to_dead_letters(self, row: Row, now: float) -> None:
         """It failed too often: whoever reads the dead letters gets it, as often as that takes."""
         self._env.instruments.verdicts.dead_letters.value += 1
-        read = DEAD_LETTERS in self._outlet.buffers
+        read = DEAD_LETTERS in self._task_output.buffers
         self._spout.logger.error(
             "tup_id %r of stream %s failed %d times: %s",
             row.tup_id,
@@ -146,7 +146,7 @@ class Settling:
 
     def tell_failed(self, tup_id: Any) -> None:
         """To an author's class that decides."""
-        before = self._outlet.emitted
+        before = self._task_output.emitted
         self._asking.fail_delivered()
         with self._user_code:
             sends_again = self._spout.fail(tup_id)
@@ -155,7 +155,7 @@ class Settling:
                 f"{self._env.task.name}: fail({tup_id!r}) did not return True, as it does where it sends the row again"
             )
             self.give_up(1)
-        elif self._lifecycle.hold and self._outlet.emitted == before:
+        elif self._lifecycle.hold and self._task_output.emitted == before:
             self._open.owed += 1
 
     def give_up(self, rows: int) -> None:
@@ -167,7 +167,7 @@ class Settling:
 
     def ack_at_once(self) -> None:
         """At most once: acked as it is emitted."""
-        self.take_ids(self._outlet.buffers.values())
+        self.take_ids(self._task_output.buffers.values())
         ids, self.left = self.left, []
         self._env.observer.acked(ids)
         self._env.instruments.acked.value += len(ids)

@@ -15,7 +15,7 @@ import numpy as np
 from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.errors import StateError
-from ardea.heron_instance.blackbox import BlackBox
+from ardea.heron_instance.current_tuple import CurrentTuple
 from ardea.heron_instance.environment import Environment, Item, Output
 from ardea.heron_instance.executor import Executor
 from ardea.heron_instance.gateway import Gateway
@@ -144,7 +144,7 @@ class Shell:
         context: TopologyContext,
         clock: Callable[[], float],
         rng: np.random.Generator,
-        black_box: BlackBox | None = None,
+        current_tuple: CurrentTuple | None = None,
         observer: Observer | None = None,
     ) -> Environment:
         """What the executor is made of; the author's component is made here."""
@@ -162,7 +162,7 @@ class Shell:
             instruments=self.instruments,
             clock=clock,
             rng=rng,
-            black_box=black_box,
+            current_tuple=current_tuple,
             observer=observer or Observer(),
         )
 

@@ -114,7 +114,7 @@ class SpoutRunner:
             self._settling.ack_at_once()
         now = self._env.clock()
         # Held back by open trees, it has nothing to wait for that could join this batch.
-        full = self._parts.outlet.waiting >= max(1, self._open.budget(now))
+        full = self._parts.task_output.waiting >= max(1, self._open.budget(now))
         silent = self._asking.silent_until > now
         wake = min(wake, self._parts.sending.flush(emitted, now, idle=silent, force=full))
         if self._settling.left:

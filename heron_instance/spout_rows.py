@@ -29,7 +29,7 @@ class SpoutRows:
 
     def __init__(self, parts: Parts, open_rows: OpenRows, settling: Settling, asking: Asking) -> None:
         self._env = parts.env
-        self._outlet = parts.outlet
+        self._task_output = parts.task_output
         self._sending = parts.sending
         self._user_code = parts.user_code
         self._reporter = parts.reporter
@@ -43,7 +43,7 @@ class SpoutRows:
 
     def plain_emit(self, only: StreamBuffer) -> tuple[Callable[..., list[int] | None], Callable[[], None]]:
         """An emit that appends to the buffer of the only stream, and what sends all of its calls past the hooks."""
-        outlet, rows = self._outlet, only.rows.values
+        task_output, rows = self._task_output, only.rows.values
         append, mark = rows.append, only.rows.marks.append
         thread = get_ident()
 
@@ -58,7 +58,7 @@ class SpoutRows:
                 return self.emit(values, tup_id, stream, direct_task, need_task_ids)
             append(values if type(values) is tuple else tuple(values) if type(values) is list else own(values))
             mark(tup_id)
-            if len(rows) >= outlet.row_limit:
+            if len(rows) >= task_output.row_limit:
                 self.overflow()
             return None
 
@@ -78,21 +78,21 @@ class SpoutRows:
     ) -> list[int] | None:
         """The emits that are not the plain one."""
         self._user_code.check_thread()
-        outlet = self._outlet
+        task_output = self._task_output
         with self._user_code.lock:
-            buffer = outlet.buffer(stream)
+            buffer = task_output.buffer(stream)
             rows, values = buffer.rows, own(values)
             tasks: list[int] | None = None
             if direct_task is not None:
-                tasks = list(outlet.emit_direct(buffer, values, direct_task, tup_id))
+                tasks = list(task_output.emit_direct(buffer, values, direct_task, tup_id))
             else:
-                outlet.check(buffer)
+                task_output.check(buffer)
                 if need_task_ids or self.hooks is not None:
-                    tasks = list(outlet.emit_chosen(buffer, values, tup_id))
+                    tasks = list(task_output.emit_chosen(buffer, values, tup_id))
                 else:
                     rows.values.append(values)
                     rows.marks.append(tup_id)
-            if len(rows.values) >= outlet.row_limit:
+            if len(rows.values) >= task_output.row_limit:
                 self.overflow()
         if self.hooks is not None:
             self.hooks.emitted(values, stream, tasks or ())
@@ -103,12 +103,12 @@ class SpoutRows:
         self._user_code.check_thread()
         with self._user_code.lock:
             self.absorb()
-            self._outlet.check_columns(stream, batch)
+            self._task_output.check_columns(stream, batch)
             columns = self._tracked_columns(batch, tup_ids, stream)
             if self.hooks is None:
                 self.send()
-                if not self._outlet.waiting:
-                    self._outlet.emit_columns(stream, batch, columns, self.overflow)
+                if not self._task_output.waiting:
+                    self._task_output.emit_columns(stream, batch, columns, self.overflow)
                     return
         # Hooks see one row at a time; or an author's fail() has emitted, and columns would take the place of its rows.
         ids = [None] * batch.num_rows if columns is None else plain(columns.ids)
@@ -123,30 +123,30 @@ class SpoutRows:
 
     def emit_again(self, now: float) -> float:
         """Rows whose back-off is over; returns when to look again."""
-        replays, outlet = self._open.replays, self._outlet
+        replays, task_output = self._open.replays, self._task_output
         while replays.next_due <= now:
-            if self._open.admitted(now) <= outlet.waiting:
+            if self._open.admitted(now) <= task_output.waiting:
                 return self._asking.full(now)
             row = replays.take()
             self._trees.replaying = True
             self._reporter.markers.resting = False
             if isinstance(row, TrackedColumns):
                 self.send()
-                outlet.emit_columns(row.stream, row.batch, row, self.send)
+                task_output.emit_columns(row.stream, row.batch, row, self.send)
                 continue
             self._emit_again(row)
-            if outlet.waiting >= self._env.settings.batch_rows:
+            if task_output.waiting >= self._env.settings.batch_rows:
                 self.send()
         return replays.next_due
 
     def _emit_again(self, row: Row) -> None:
-        outlet = self._outlet
-        buffer = outlet.buffer(row.stream)
+        task_output = self._task_output
+        buffer = task_output.buffer(row.stream)
         if row.direct_task is None:
             buffer.rows.values.append(row.values)
             buffer.rows.marks.append(row)
-        elif outlet.reads(row.stream, row.direct_task):
-            outlet.emit_direct(buffer, row.values, row.direct_task, row)
+        elif task_output.reads(row.stream, row.direct_task):
+            task_output.emit_direct(buffer, row.values, row.direct_task, row)
         else:
             self._reporter.error = (
                 f"{self._env.task.name}: tup_id {row.tup_id!r} was for task {row.direct_task}, which is gone"
@@ -158,7 +158,7 @@ class SpoutRows:
     @property
     def unsent(self) -> bool:
         """Rows emitted, and those that ``ack`` has not heard of."""
-        return self._outlet.waiting > 0 or bool(self._settling.left or self._trees.refused_ids)
+        return self._task_output.waiting > 0 or bool(self._settling.left or self._trees.refused_ids)
 
     def send(self) -> None:
         """The author hears of rows that could not be sent."""
@@ -169,12 +169,12 @@ class SpoutRows:
 
     def _send_rows(self, part: StreamBuffer | None = None) -> None:
         """Data cancels a rest."""
-        self._env.observer.leaving(*self._outlet.on_its_way(part))
-        if self._outlet.waiting:
+        self._env.observer.leaving(*self._task_output.on_its_way(part))
+        if self._task_output.waiting:
             self._reporter.markers.resting = False
             self._asking.emitted()
             if not self._open.tracked:
-                self._settling.take_ids(self._outlet.buffers.values() if part is None else (part,))
+                self._settling.take_ids(self._task_output.buffers.values() if part is None else (part,))
         self.flush_rows(part)
 
     def flush_rows(self, part: StreamBuffer | None = None) -> None:
@@ -191,7 +191,7 @@ class SpoutRows:
 
     def send_inside(self) -> bool:
         """Rows whose marks are there."""
-        waiting, only, left = self._outlet.waiting, self._sending.only, self._settling.left
+        waiting, only, left = self._task_output.waiting, self._sending.only, self._settling.left
         if not waiting or waiting > self._open.trees.room or not self._sending.may_send_inside:
             return False
         if only is None:

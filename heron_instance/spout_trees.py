@@ -8,7 +8,7 @@ import numpy as np
 
 from ardea.errors import EncodingError
 from ardea.heron_instance.buffers import StreamBuffer
-from ardea.heron_instance.inlet import Int
+from ardea.heron_instance.input_batch import Int
 from ardea.heron_instance.messages import OutMessage
 from ardea.heron_instance.open_rows import OpenRows
 from ardea.heron_instance.runner import Parts

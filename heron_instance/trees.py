@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ardea.component import TupIds
 from ardea.errors import UserError
-from ardea.heron_instance.inlet import Inputs, Int
+from ardea.heron_instance.input_batch import Inputs, Int
 from ardea.protocol.arrow import rows_of
 from ardea.protocol.ids import GENERATIONS, SLOTS, U64, generations_of, make_roots, slots_of
 

@@ -6,7 +6,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from ardea import leash, logs
+from ardea import logs, parent_link
 from ardea.errors import ArdeaError
 from ardea.metrics_manager.process import MetricsManagerProcess
 from ardea.plan.definition import Definition
@@ -14,7 +14,7 @@ from ardea.plan.definition import Definition
 
 def main() -> int:
     """Runs the metrics manager."""
-    leash.attach()
+    parent_link.attach()
     logs.configure_structured()
     parser = argparse.ArgumentParser(prog="ardea.metrics_manager", description=__doc__)
     parser.add_argument("--definition", type=Path, required=True)
@@ -27,10 +27,10 @@ def main() -> int:
     try:
         definition = Definition.to_run(args.definition)
         process = MetricsManagerProcess(definition, args.container, args.folder, args.address, args.host, args.keys)
-        return leash.ended(process.run())
+        return parent_link.ended(process.run())
     except ArdeaError as error:
         print(f"error: {error.message}", file=sys.stderr)  # noqa: T201
-        leash.report(error.message.splitlines()[0])
+        parent_link.report(error.message.splitlines()[0])
         return error.exit_code
 
 

@@ -8,7 +8,7 @@ import signal
 import time
 from pathlib import Path
 
-from ardea import leash
+from ardea import parent_link
 from ardea.config import Settings
 from ardea.errors import ExitCode
 from ardea.metrics import Identity
@@ -17,7 +17,7 @@ from ardea.metrics_manager.sinks import load_sinks
 from ardea.metrics_manager.summaries import Summaries
 from ardea.plan.definition import Definition
 from ardea.plan.names import METRICS_MANAGER
-from ardea.state import Sight, open_state
+from ardea.state import MasterWatch, open_state
 from ardea.supervision import records
 from ardea.transport import Bound, Keyring, Poller, context
 
@@ -62,7 +62,7 @@ class MetricsManagerProcess:
         self._folder = folder
         self._last = LastSnapshots(folder)
         identity = Identity(
-            topology=definition.topology, container=container, process=METRICS_MANAGER, life=leash.life()
+            topology=definition.topology, container=container, process=METRICS_MANAGER, life=parent_link.life()
         )
         places = {"topology": definition.topology, "container": str(container), "folder": str(folder.absolute())}
         sinks = load_sinks(settings.metrics_sinks or {}, places)
@@ -70,7 +70,7 @@ class MetricsManagerProcess:
         port = self.manager.serve(settings.metrics_port and settings.metrics_port + container, host)
         (folder / "metrics.port").write_text(f"{port}\n")
         self._state = open_state(definition.state)
-        self._sight = Sight(self._state, definition.topology)
+        self._master_watch = MasterWatch(self._state, definition.topology)
         self._context = context()
         self.poller = Poller()
         self._socket = Bound(self._context)
@@ -78,7 +78,7 @@ class MetricsManagerProcess:
         self.poller.watch(self._socket)
         secret = Keyring.read(keys, definition.keys)
         self._summaries = Summaries(
-            self.manager, self._state, self._sight, definition.topology, container, self._context, secret
+            self.manager, self._state, self._master_watch, definition.topology, container, self._context, secret
         )
         self._due = self._flush_at = self._looked = 0.0
         self._look_at = math.inf
@@ -106,7 +106,7 @@ class MetricsManagerProcess:
             self.manager.late(now - self._due)
             self.manager.dropped(self.malformed)
             self._due = now + min(self._interval, LOOK_EVERY)
-            leash.beat(in_user_code=False)
+            parent_link.beat(in_user_code=False)
             if now >= self._flush_at:
                 self._flush_at = now + self._interval
                 self.manager.flush(now, time.time())
@@ -115,7 +115,7 @@ class MetricsManagerProcess:
             self._look_at = now
         if now >= self._look_at:
             self._looked, self._look_at = now, math.inf
-            if self._sight.look().final:
+            if self._master_watch.look().final:
                 self._look_at = now + END_LOOK_EVERY
                 if self._last.are_here(now):
                     self._stop(ExitCode.OK)

@@ -15,9 +15,9 @@ import structlog
 from ardea import __version__
 from ardea.metrics import Identity, Registry, observe_process
 from ardea.metrics.sinks import Sample
+from ardea.metrics_manager.metrics_state import MetricsState, Result
 from ardea.metrics_manager.prometheus import MetricsServer
 from ardea.metrics_manager.sinks import Batch, SinkStatistics, SinkWorker
-from ardea.metrics_manager.state import MetricsState, Result
 
 _log = structlog.get_logger(__name__)
 

@@ -6,13 +6,13 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
-from ardea import leash
+from ardea import parent_link
 from ardea.errors import StateError, refused
 from ardea.metrics_manager.server import MetricsManager
 from ardea.plan.names import MASTER_CONTAINER
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.wire_pb2 import REFUSED, SUMMARY, Header, Refusal
-from ardea.state import Sight, StateManager, Versioned, paths
+from ardea.state import MasterWatch, StateManager, Versioned, paths
 from ardea.state.records import Incarnations, decode
 from ardea.transport import LINGER_MS, Dialled, Keyring, caller, holder
 from ardea.versions import PROTOCOL
@@ -28,7 +28,7 @@ class Summaries:
         self,
         manager: MetricsManager,
         state: StateManager,
-        sight: Sight,
+        master_watch: MasterWatch,
         topology: str,
         container: int,
         ctx: Any,
@@ -36,8 +36,8 @@ class Summaries:
     ) -> None:
         self.malformed = 0  # messages of masters that were dropped
         self._manager = manager
-        self._sight = sight
-        self._container, self._holder = container, leash.holder()
+        self._master_watch = master_watch
+        self._container, self._holder = container, parent_link.holder()
         # Masters are admitted by nobody; 0: it is not known yet.
         self._admission = 1 if container == MASTER_CONTAINER else 0
         self._incarnations = paths.incarnations(topology)
@@ -53,7 +53,7 @@ class Summaries:
         Raises:
             OtherVersion: the master has refused the last one.
         """
-        if (location := self._sight.master) is None or not self._admission:
+        if (location := self._master_watch.master) is None or not self._admission:
             return
         master = self._reach(f"tcp://{location.host}:{location.port}")
         head = Header(kind=SUMMARY, protocol=PROTOCOL).SerializeToString()
@@ -84,7 +84,7 @@ class Summaries:
     def close(self) -> None:
         """What is on its way to a master that has not ended has a second."""
         if self._master is not None:
-            self._master.close(LAST_WORD_MS if self._sight.final else LINGER_MS)
+            self._master.close(LAST_WORD_MS if self._master_watch.final else LINGER_MS)
 
     def _found_admissions(self, node: Versioned | None) -> None:
         if node is None:

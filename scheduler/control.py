@@ -21,7 +21,7 @@ from ardea.plan.resource import Resource
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.wire_pb2 import ANSWER, ASK, REOPENED, Answer, Ask, Header, TaskState
 from ardea.scheduler.keys import keys_of
-from ardea.state import Sight, StateManager
+from ardea.state import MasterWatch, StateManager
 from ardea.state.records import RunState
 from ardea.transport import Dialled, Keyring, Poller, context, holder
 from ardea.versions import PROTOCOL, protocol_differs
@@ -45,7 +45,7 @@ class TaskStatus(msgspec.Struct, frozen=True):
     asked: Resource
 
 
-class Told(NamedTuple):
+class StoryEvent(NamedTuple):
     """One event of a story: so many seconds ago, and how often in a row."""
 
     ago: float
@@ -73,7 +73,7 @@ class Status(msgspec.Struct, frozen=True):
     components: dict[str, Totals]
     processes: list[ProcessTotals]
     erring: list[str] = []
-    stories: dict[str, list[Told]] = {}
+    stories: dict[str, list[StoryEvent]] = {}
 
     @property
     def complete(self) -> bool:
@@ -164,8 +164,8 @@ class MasterClient:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``folder`` is the topology's: the token and the callers' key; ``sight`` is what asking sees of it."""
-        self.sight = Sight(state, topology_id)
+        """``folder`` is the topology's: the token and the callers' key; ``master_watch`` is what asking sees of it."""
+        self.master_watch = MasterWatch(state, topology_id)
         self._topology, self._folder, self._clock = topology_id, folder, clock
         self._context = context()
         self._poller = Poller()
@@ -222,7 +222,7 @@ class MasterClient:
         if self._context.closed:
             return
         self._drop()
-        self.sight.close()
+        self.master_watch.close()
         self._poller.close()
         self._context.destroy(linger=0)
 
@@ -233,7 +233,7 @@ class MasterClient:
         self.close()
 
     def _connect(self) -> Dialled | None:
-        if (location := self.sight.look().master) is None:
+        if (location := self.master_watch.look().master) is None:
             return None
         address = f"tcp://{location.host}:{location.port}"
         if self._link is None or self._link.address != address:

@@ -27,8 +27,8 @@ from ardea.errors import ArdeaError, ClusterError, ExitCode
 from ardea.plan.definition import Definition
 from ardea.scheduler.control import waiting_for
 from ardea.scheduler.home import Home
-from ardea.scheduler.keep import Keeper
 from ardea.scheduler.run import LocalRun, Outcome, Stage
+from ardea.scheduler.run_keeper import RunKeeper
 from ardea.scheduler.submission import Submission
 
 DAEMON = (sys.executable, "-P", "-m", "ardea.scheduler.daemon")
@@ -60,13 +60,13 @@ class News(msgspec.Struct, frozen=True):
     code: int = 0
 
 
-class Daemon(Keeper):
+class Daemon(RunKeeper):
     """Keeps one topology; tells the submitter until it runs, then only its log."""
 
     def __init__(self, run: LocalRun, submitter: FileIO) -> None:
         super().__init__(run)
         self._submitter = submitter
-        self._told: News | None = None
+        self._last_news: News | None = None
 
     def started(self) -> None:
         """Leaves the submitter's streams."""
@@ -83,7 +83,7 @@ class Daemon(Keeper):
 
     def stepped(self) -> None:
         """Tells who is missing, and that nobody is."""
-        if self._told is not None and self._told.kind == "running":
+        if self._last_news is not None and self._last_news.kind == "running":
             return
         if self.run.came_up:
             logger.info("every container has registered, every task has reported")
@@ -99,8 +99,8 @@ class Daemon(Keeper):
 
     def tell(self, news: News) -> None:
         """Once; a submitter that is gone misses nothing that the state and the log do not say."""
-        if news != self._told:
-            self._told = news
+        if news != self._last_news:
+            self._last_news = news
             with contextlib.suppress(BrokenPipeError):
                 self._submitter.write(msgspec.json.encode(news) + b"\n")
 

@@ -1,142 +1,148 @@
-"""The local scheduler: containers are supervisors on this machine, each the parent of its processes.
-
-ardea run, or the daemon of submit local
-  supervisor of the topology
-    supervisor of container 0: topology-master, metrics-manager
-    supervisor of container N: stream-manager, metrics-manager, one process an instance
-"""
+"""The scheduler ``local``: a daemon on this machine keeps the topology when the submitter is gone."""
 
 from __future__ import annotations
 
-import dataclasses
-import secrets
-import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any
 
-import xxhash
+import typer
 
-from ardea.config import Settings
-from ardea.plan.definition import Definition
-from ardea.plan.names import MASTER_CONTAINER, METRICS_MANAGER, STREAM_MANAGER, TOPOLOGY_MASTER, container_name
-from ardea.plan.packing import ContainerPlan
-from ardea.plan.wire import packing_from_bytes
-from ardea.scheduler import keys
-from ardea.supervision.records import replace
-from ardea.supervision.spec import Policy, ProcessSpec, dump
-from ardea.transport import ipc_address
+from ardea.errors import ArdeaError, ClusterError, Conflict, ExitCode, NotFound, TimedOut, Unreachable, UserError
+from ardea.scheduler.daemon import DAEMON, Launch
+from ardea.scheduler.home import DEFAULT, Home
+from ardea.scheduler.kill import Killing
+from ardea.scheduler.local_checks import checks
+from ardea.scheduler.local_handle import LocalHandle
+from ardea.scheduler.logs import LocalLogs
+from ardea.scheduler.schedulers import Check, Deployment, Say, Scheduler, Verdict
+from ardea.scheduler.submission import Submission
+from ardea.state.records import RunState
+from ardea.state.topologies import TopologyStatus, free, listing
 
-OUTER_GRACE = 5.0
-"""Seconds that the topology's supervisor waits longer than those of the containers do."""
-PRELOAD = "ardea.heron_instance.process", "ardea.loader", "ardea.logs"
-"""What every task loads, and managers most of."""
+ACCEPTED_WITHIN = 30.0
+"""Seconds that a daemon has to say whether it keeps the topology."""
+_REFUSALS: Mapping[ExitCode, type[ArdeaError]] = {
+    kind.exit_code: kind for kind in (Conflict, NotFound, TimedOut, Unreachable, UserError)
+}
+METRICS_KEY = "heron.metricsmgr.port"
+MetricsPort = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="Container N serves /metrics on this port + N; 0: any.")
+]
+State = Annotated[
+    str,
+    typer.Option("--state", envvar="ARDEA_STATE", metavar="DIR", help="The directory, or zookeeper://host:port/root."),
+]
 
 
-class LocalScheduler:
-    """Writes what the supervisors of one topology are to run."""
+class Local(Scheduler):
+    """Start a topology on this machine; return when it runs."""
 
-    def __init__(self, definition: Definition, folder: Path) -> None:
-        """``folder`` is the topology's own; logs, lives and definitions lie in it."""
-        self._definition = definition
-        self._folder = folder
-        self._settings = Settings.of(definition.shape.config)
-        self._policy = Policy(log_bytes=self._settings.log_size_mb << 20, log_files=self._settings.log_files)
-        # An ipc name has at most 107 bytes (103 on macOS); a topology's id may have more.
-        self._short = xxhash.xxh3_64_hexdigest(definition.topology.encode())
+    finds_by = ("state",)
 
-    def prepare(self) -> list[str]:
-        """Writes all files; returns the command of the topology's supervisor."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        token = self._folder / "token"
-        token.touch(mode=0o600, exist_ok=True)
-        token.write_text(secrets.token_hex(16))
-        definition, fresh = keys.issue(self._definition)
-        keys.write(self._folder, fresh)
-        return self.follow(definition)
+    def __init__(self, metrics_port: MetricsPort = None, state: State = DEFAULT) -> None:
+        self._home = Home(state)
+        self.place = self._home.address
+        self._overrides = {} if metrics_port is None else {METRICS_KEY: metrics_port}
 
-    def follow(self, definition: Definition) -> list[str]:
-        """Brings containers and processes in line with a definition: their supervisors follow what is written here.
+    def prepare(self, target: str, overrides: Mapping[str, Any]) -> LocalDeployment:
+        """See :class:`Scheduler`."""
+        submission = Submission.of(target, {**overrides, **self._overrides}, self._home.state_url)
+        return LocalDeployment(submission, self._home, self.daemon())
 
-        Can be repeated.
+    def topologies(self) -> list[TopologyStatus]:
+        """See :class:`Scheduler`."""
+        with self._home.open_state() as state:
+            return listing(state)
+
+    def find(self, topology: str) -> LocalHandle:
+        """See :class:`Scheduler`."""
+        return LocalHandle(self._home, topology)
+
+    def logs(self, topology: str) -> LocalLogs:
+        """See :class:`Scheduler`; those of the last twenty that ended stay."""
+        return LocalLogs(self._home.find(topology))
+
+    def checks(self, *, prune: bool) -> Iterator[Check]:
+        """See :class:`Scheduler`."""
+        return checks(self._home, prune=prune)
+
+    def kill(self, topology: str, wait_secs: float, say: Say) -> None:
+        """See :class:`Scheduler`; the logs stay."""
+        with self._home.open_state() as state:
+            try:
+                found = self._home.topology(state, topology)
+            except NotFound:
+                if not free(state, topology):
+                    raise
+                say(f"nothing is called {topology}; what was left of the name is removed")
+                return
+            Killing(state, self._home, found, say).kill(wait_secs)
+        say(f"{found.id} is gone; its logs stay in {self._home.folder(found.id)}")
+
+    def daemon(self) -> list[str]:
+        """The command of what keeps a topology; :mod:`ardea.scheduler.daemon` says what it reads and tells."""
+        return list(DAEMON)
+
+
+class LocalDeployment(Deployment):
+    """A topology for a daemon."""
+
+    def __init__(
+        self, submission: Submission, home: Home, daemon: list[str], *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """``daemon`` is the command that keeps it."""
+        self.submission = submission
+        folder = home.folder(self.id)
+        self.place = f"this machine; its logs are in {folder}"
+        self.where = {"folder": str(folder)}
+        self._home, self._daemon, self._clock = home, daemon, clock
+        self._launch: Launch | None = None
+        self._ran = False
+
+    def submit(self, say: Say) -> None:  # noqa: ARG002
+        """See :class:`Deployment`.
+
+        Raises:
+            ArdeaError: what the daemon met with; nothing was started.
         """
-        self._definition = definition
-        self._settings = Settings.of(definition.shape.config)
-        definition.write(self._folder / "definition")
-        plans = packing_from_bytes(definition.packing).containers
-        containers = {MASTER_CONTAINER: self._container(MASTER_CONTAINER, self._master(), self._policy)}
-        workers = dataclasses.replace(self._policy, preload=PRELOAD)
-        containers |= {plan.number: self._container(plan.number, self._workers(plan), workers) for plan in plans}
-        policy = dataclasses.replace(self._policy, grace=self._policy.grace + OUTER_GRACE)
-        return self._supervisor(self._folder, self._kept(containers), policy)
+        self._launch = launch = Launch(self.submission, self._home, self._daemon)
+        news = launch.news(self._clock() + ACCEPTED_WITHIN)
+        if news is None:
+            raise TimedOut(
+                f"the daemon of {self.id} has said nothing for {ACCEPTED_WITHIN:g} s; it goes on starting",
+                hint=f"`ardea list` shows whether it runs, `ardea kill {self.id}` ends it",
+            )
+        if news.kind == "refused":
+            raise _REFUSALS.get(ExitCode(news.code), ClusterError)(news.text, hint=news.hint)
 
-    def _kept(self, containers: Mapping[int, ProcessSpec]) -> Sequence[ProcessSpec]:
-        """Those that the topology's supervisor keeps: all, unless something else keeps them."""
-        return [*containers.values()]
-
-    @property
-    def _version(self) -> str:
-        """Other code, or another configuration, has to be loaded by another process."""
-        return str(self._definition.build)
-
-    def container_folder(self, number: int) -> Path:
-        """Where a container's logs and lives are."""
-        return self._folder / container_name(number)
-
-    def _container(self, number: int, processes: list[ProcessSpec], policy: Policy) -> ProcessSpec:
-        command = self._supervisor(self.container_folder(number), processes, policy)
-        return ProcessSpec(container_name(number), tuple(command))
-
-    @staticmethod
-    def _supervisor(folder: Path, processes: Sequence[ProcessSpec], policy: Policy) -> list[str]:
-        folder.mkdir(parents=True, exist_ok=True)
-        spec = folder / "spec.json"
-        replace(spec, dump(processes, policy))  # at once: a supervisor may be following it
-        return [*_python("ardea.supervisor"), "--folder", str(folder), "--spec", str(spec)]
-
-    def _module(self, name: str, *args: str) -> tuple[str, ...]:
-        return (*_python(name), "--definition", str(self._folder / "definition"), *args)
-
-    def _address(self, container: int, what: str) -> str:
-        return ipc_address(self.container_folder(container), f"{self._short}-{container}-{what}")
-
-    def _keys(self, number: int) -> tuple[str, str]:
-        return "--keys", str(keys.keys_of(self.container_folder(number)))
-
-    def _metrics(self, number: int) -> ProcessSpec:
-        folder = self.container_folder(number)
-        argv = self._module(
-            "ardea.metrics_manager",
-            "--container", str(number), "--folder", str(folder), "--address", self._address(number, "metrics"),
-            *self._keys(number),
-        )  # fmt: skip
-        return ProcessSpec(METRICS_MANAGER, argv, cores=1, version=self._version)
-
-    def _master(self) -> list[ProcessSpec]:
-        argv = self._module(
-            "ardea.topology_master",
-            "--folder", str(self._folder), "--metrics", self._address(MASTER_CONTAINER, "metrics"),
-            *self._keys(MASTER_CONTAINER),
-        )  # fmt: skip
-        names = [TOPOLOGY_MASTER, *(f"{TOPOLOGY_MASTER}-{number}" for number in range(2, self._settings.masters + 1))]
-        return [*(ProcessSpec(name, argv, cores=1, leads=True) for name in names), self._metrics(MASTER_CONTAINER)]
-
-    def _workers(self, plan: ContainerPlan) -> list[ProcessSpec]:
-        number = plan.number
-        common = (
-            "--container", str(number), "--control", self._address(number, "control"),
-            "--data", self._address(number, "data"), "--metrics", self._address(number, "metrics"),
-        )  # fmt: skip
-        manager = self._module(
-            "ardea.stream_manager", *common, "--folder", str(self.container_folder(number)), *self._keys(number)
+    def wait(self, patience: float | None, *, ended: bool, show: Callable[[str, str], None]) -> Verdict:
+        """See :class:`Deployment`."""
+        assert self._launch is not None, "it was not submitted"
+        deadline = None if patience is None else self._clock() + patience
+        missing = "waiting for its processes"
+        while (news := self._launch.news(deadline)) is not None:
+            if news.kind == "running":
+                self._ran, missing = True, ""
+                if not ended:
+                    return Verdict(RunState.RUNNING)
+            elif news.kind == "over":
+                if not self._ran and news.text == RunState.KILLED:
+                    return Verdict(RunState.KILLED, news.reason or "before it ran")
+                if not self._ran and news.text != RunState.SUCCEEDED:
+                    raise ClusterError(f"{self.id} {news.text} before it ran: {news.reason}", hint=news.hint)
+                return Verdict(RunState(news.text), news.reason, news.hint)
+            else:
+                missing = news.text or missing
+            show("RUNNING" if self._ran else "STARTING", missing)
+        late = "has not ended" if self._ran else "does not run"
+        goes_on = "; it goes on" if self._ran else f": {missing}; it goes on starting"
+        raise TimedOut(
+            f"{self.id} {late} after {patience:g} s{goes_on}",
+            hint=f"`ardea describe {self.id}` shows how far it is, `ardea kill {self.id}` ends it",
         )
-        processes = [ProcessSpec(STREAM_MANAGER, manager, cores=1, leads=True), self._metrics(number)]
-        for instance in plan.instances:
-            argv = self._module("ardea.heron_instance", *common, "--task", str(instance.task))
-            cores, ram = instance.resource.cores, instance.resource.ram
-            processes.append(ProcessSpec(instance.name, argv, cores=cores, ram=ram, version=self._version))
-        return processes
 
-
-def _python(module: str) -> tuple[str, ...]:
-    """-P: a file of the author's in the current directory must not stand in for a module of Python's."""
-    return (sys.executable, "-P", "-m", module)
+    def close(self) -> None:
+        """See :class:`Deployment`."""
+        if self._launch is not None:
+            self._launch.close()

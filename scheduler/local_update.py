@@ -15,7 +15,7 @@ from ardea.scheduler.control import MasterClient
 from ardea.scheduler.difference import difference
 from ardea.scheduler.processes import died_since
 from ardea.scheduler.schedulers import Say, Update
-from ardea.scheduler.update import Change, Refused, Updating, Version, code_of, next_of, plan_of, room
+from ardea.scheduler.update import Change, Refused, Updating, Version, check_capacity, code_of, next_of, plan_of
 from ardea.state import StateManager, paths, records
 from ardea.state.records import ExecutionState
 
@@ -43,7 +43,7 @@ class LocalUpdate(Update):
         began = time.time()
         try:
             with MasterClient(self._state, self._topology, self._folder) as client:
-                Updating(client, request, say, ended=lambda: client.sight.look().final).update()
+                Updating(client, request, say, ended=lambda: client.master_watch.look().final).update()
         except Refused as refused:
             causes = died_since(self._folder, began)[:_SHOWN_CAUSES]
             raise Refused("\n".join((refused.message, *causes)), hint=refused.hint) from refused
@@ -66,7 +66,7 @@ class LocalUpdate(Update):
 
     def _request(self, patience: float) -> UpdateRequest:
         """The keys of new containers lie where their processes look for them."""
-        room(self._present, self._next)
+        check_capacity(self._present, self._next)
         next_, fresh = keys.issue(self._next, keys.read(self._folder, keys.lacking(self._next)))
         keys.write(self._folder, fresh)
         return UpdateRequest(secrets.token_hex(8), next_, self._present.epoch, patience)

@@ -9,9 +9,9 @@ import msgspec
 
 from ardea.plan.names import CONTAINERS
 from ardea.scheduler.exits import ExitRecords
-from ardea.scheduler.giveup import FRUITLESS_LIVES, deaths, said
-from ardea.supervision.machine import BACKOFF, REMOVED, SETTLED
+from ardea.scheduler.hopeless_run import FRUITLESS_LIVES, deaths, said
 from ardea.supervision.records import Exit, read_exits, read_status
+from ardea.supervision.supervisor_state import BACKOFF, REMOVED, SETTLED
 
 CLOSE = SETTLED + BACKOFF[-1]
 """Seconds: deaths that follow one another within these belong together, for the back-off has not begun anew."""

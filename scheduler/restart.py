@@ -77,11 +77,11 @@ class Restart:
             if late:
                 return f"{', '.join(late[:4])} of container {number}"
             risen.update((name, process["life"]) for name, process in now.items())
-        told = self._ask()
-        if told is None:
+        status = self._ask()
+        if status is None:
             return "the topology master"
-        late = [name for name, task in told.tasks.items() if life_of(task.life) < risen.get(name, 0)]
-        return waiting_for(told).removeprefix("waiting for ") or ", ".join(late[:4])
+        late = [name for name, task in status.tasks.items() if life_of(task.life) < risen.get(name, 0)]
+        return waiting_for(status).removeprefix("waiting for ") or ", ".join(late[:4])
 
     def _ask(self) -> Status | None:
         with contextlib.suppress(Unreachable):

@@ -1,6 +1,6 @@
 """One topology on this machine, from its start to the last trace of it: for `ardea run` and `ardea submit local`.
 
-The topology's supervisor is on a leash that this process holds: however this process ends, everything does.
+The topology's supervisor is on a parent link that this process holds: however this process ends, everything does.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from ardea.scheduler import capacity
 from ardea.scheduler.control import MasterClient, Status
 from ardea.scheduler.exits import ExitRecords
 from ardea.scheduler.follow import Follower
-from ardea.scheduler.giveup import PATIENCE, Cause, DiesInVain, NothingAcked, NothingDone, permanent
 from ardea.scheduler.home import Home, hold, is_locked
-from ardea.scheduler.local import LocalScheduler
+from ardea.scheduler.hopeless_run import PATIENCE, Cause, DiesInVain, NothingAcked, NothingDone, permanent
+from ardea.scheduler.keeper_lease import FORGOTTEN, KeeperLease
+from ardea.scheduler.local_processes import LocalProcesses
 from ardea.scheduler.submission import Submission
-from ardea.scheduler.tenure import FORGOTTEN, Tenure
 from ardea.state import StateManager, paths, records
 from ardea.state.records import ExecutionState, RunState
 from ardea.state.topologies import listing, register, remove
@@ -85,7 +85,7 @@ class LocalRun:
         give_up: float = PATIENCE,
         patient: bool = False,
         keep: bool = False,
-        scheduler: Callable[[Definition, Path], LocalScheduler] = LocalScheduler,
+        scheduler: Callable[[Definition, Path], LocalProcesses] = LocalProcesses,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Touches nothing.
@@ -154,11 +154,11 @@ class LocalRun:
         undo.callback(os.close, lock)
         self._lock = lock
         self._state: StateManager = undo.enter_context(self._home.open_state())
-        self._tenure = Tenure(self._state, self.topology)
-        undo.callback(self._tenure.release)
+        self._keeper_lease = KeeperLease(self._state, self.topology)
+        undo.callback(self._keeper_lease.release)
         register(self._state, self.submission.record(), active=self.submission.definition.active)
         undo.callback(self._forget)
-        self._tenure.begin()
+        self._keeper_lease.begin()
         self._forget_former()
 
     def _spawn(self, undo: contextlib.ExitStack) -> None:
@@ -201,13 +201,13 @@ class LocalRun:
             self._ended(code)
             return
         if (answer := self._client.receive()) is not None:
-            self._told(answer, now)
+            self._note_status(answer, now)
         if now >= self._next_ask:
             self._next_ask = now + ASK_EVERY
             self._ask()
-            self._tenure.renew()
+            self._keeper_lease.renew()
             self._follow()
-            if self._tenure.ended and self.stage < Stage.TERMINATED:
+            if self._keeper_lease.ended and self.stage < Stage.TERMINATED:
                 self._escalate()
             self._consider(now)
         if self._deadline is not None and now >= self._deadline:
@@ -229,7 +229,7 @@ class LocalRun:
         else:
             self._client.send("status" if self.stage is Stage.RUNNING else "drain")
 
-    def _told(self, status: Status, now: float) -> None:
+    def _note_status(self, status: Status, now: float) -> None:
         self.status = status
         self.came_up = self.came_up or status.complete
         self._heard = now
@@ -259,7 +259,7 @@ class LocalRun:
 
     def _consider(self, now: float) -> None:
         """Gives up if the run is hopeless; notices the end if the master could not tell it."""
-        if now - self._heard > ANSWER_WITHIN and self._client.sight.final:
+        if now - self._heard > ANSWER_WITHIN and self._client.master_watch.final:
             self._end_by(now + END_WITHIN)
         if self._failure or self.stage is not Stage.RUNNING or (self._patient and self.came_up):
             return
@@ -329,8 +329,8 @@ class LocalRun:
         left = take_reason(self.folder, SUPERVISOR)
         if self._failure:
             return ExecutionState(RunState.FAILED, self._failure.reason, culprit=self._failure.culprit)
-        if self._tenure.ended:
-            return ExecutionState(RunState.FAILED, self._tenure.ended)
+        if self._keeper_lease.ended:
+            return ExecutionState(RunState.FAILED, self._keeper_lease.ended)
         if self.stage is not Stage.RUNNING:
             return ExecutionState(RunState.KILLED, "its processes were ended before all tuples had been processed")
         code = self._code

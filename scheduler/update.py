@@ -320,7 +320,7 @@ class Updating:
             self._say(what)
 
 
-def room(present: Definition, next_: Definition) -> None:
+def check_capacity(present: Definition, next_: Definition) -> None:
     """Refuses tasks for which this machine has no room beside those that run.
 
     Raises:

@@ -6,17 +6,17 @@ import argparse
 import sys
 from pathlib import Path
 
-from ardea import leash, logs
+from ardea import logs, parent_link
 from ardea.errors import ArdeaError
 from ardea.plan.definition import Definition
-from ardea.stream_manager.place import Place
+from ardea.stream_manager.container_setup import ContainerSetup
 from ardea.stream_manager.process import StreamManagerProcess
 
 
 def main() -> int:
     """Runs the manager."""
-    leash.attach()
-    leash.wake_politely()
+    parent_link.attach()
+    parent_link.wake_politely()
     logs.configure_structured()
     parser = argparse.ArgumentParser(prog="ardea.stream_manager", description=__doc__)
     parser.add_argument("--definition", type=Path, required=True)
@@ -29,11 +29,11 @@ def main() -> int:
     parser.add_argument("--keys", type=Path, help="the folder with the container's secret key")
     args = parser.parse_args()
     try:
-        place = Place(args.container, args.folder, args.control, args.data, args.metrics, args.host, args.keys)
-        return leash.ended(StreamManagerProcess(Definition.to_run(args.definition), place).run())
+        setup = ContainerSetup(args.container, args.folder, args.control, args.data, args.metrics, args.host, args.keys)
+        return parent_link.ended(StreamManagerProcess(Definition.to_run(args.definition), setup).run())
     except ArdeaError as error:
         print(f"error: {error.message}", file=sys.stderr)  # noqa: T201
-        leash.report(error.message.splitlines()[0])
+        parent_link.report(error.message.splitlines()[0])
         return error.exit_code
 
 

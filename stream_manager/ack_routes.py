@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ardea.protocol.ids import U64, by_task, column, distinct
 from ardea.protocol.wire_pb2 import ROWS, Header
 from ardea.stream_manager.members import Members
-from ardea.stream_manager.numbers import ManagerStatistics
+from ardea.stream_manager.settings import ManagerStatistics
 from ardea.stream_manager.verdicts import FAILED, LOST, Verdicts
 
 

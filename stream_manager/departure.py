@@ -19,11 +19,11 @@ class Departure:
         """``folder``: the manager's own."""
         self._folder, self._shell = folder, shell
         self._next = 0.0
-        self._told = False
+        self._left = False
 
     def look(self, now: float) -> float:
         """Each second, and at once when it may leave; returns when to be called again."""
-        if now < self._next and (self._told or not self._shell.may_leave):
+        if now < self._next and (self._left or not self._shell.may_leave):
             return self._next
         self._next = now + LOOK
         with contextlib.suppress(OSError):  # no descriptor is free, for example: it looks again
@@ -31,5 +31,5 @@ class Departure:
                 self._shell.depart()
             if self._shell.may_leave:
                 (self._folder / LEFT).touch()
-                self._told = True
+                self._left = True
         return self._next

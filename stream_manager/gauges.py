@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ardea.metrics.registry import Registry
-from ardea.stream_manager.state import StreamManager
+from ardea.stream_manager.manager import StreamManager
 
 
 class Gauges:

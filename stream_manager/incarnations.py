@@ -10,11 +10,11 @@ from ardea.protocol.incarnations import admission_of, incarnation
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import CREDITS, TASKS, Header, Hello, Refusal, Tasks
 from ardea.stream_manager.ack_routes import AckRoutes
-from ardea.stream_manager.greeting import Greeting
+from ardea.stream_manager.hellos import Hellos
 from ardea.stream_manager.inputs import Inputs
 from ardea.stream_manager.members import Members
+from ardea.stream_manager.output_credit import Outputs
 from ardea.stream_manager.rows import Rows
-from ardea.stream_manager.sources import Outputs
 from ardea.stream_manager.verdicts import Verdicts
 
 
@@ -24,7 +24,7 @@ class Incarnations:
     def __init__(
         self,
         members: Members,
-        greeting: Greeting,
+        hellos: Hellos,
         rows: Rows,
         inputs: Inputs,
         outputs: Outputs,
@@ -32,7 +32,7 @@ class Incarnations:
         routes: AckRoutes,
     ) -> None:
         self._members = members
-        self._greeting = greeting
+        self._hellos = hellos
         self._rows = rows
         self._inputs = inputs
         self._outputs = outputs
@@ -43,23 +43,23 @@ class Incarnations:
 
     def hello(self, link: Link) -> None:
         """To another manager."""
-        self._greeting.to_manager(link, self._members.local_lives)
+        self._hellos.to_manager(link, self._members.local_lives)
 
     def welcome(self, link: Link) -> None:
         """To a local task."""
-        self._greeting.to_instance(link, self._members.outboxes[link], self._members.lives)
+        self._hellos.to_instance(link, self._members.outboxes[link], self._members.lives)
 
     def met(self, link: Link, header: Header, hello: Hello, now: float) -> None:
         """The other end of the link says who it is."""
-        if self._greeting.refuses_version(link, header.sender, hello):
+        if self._hellos.refuses_version(link, header.sender, hello):
             return
         if hello.task:
             self._met_instance(link, header, hello, now)
-        elif not self._greeting.refuses(link, hello):
+        elif not self._hellos.refuses(link, hello):
             self._met_manager(link, header, hello, now)
 
     def _met_instance(self, link: Link, header: Header, hello: Hello, now: float) -> None:
-        if hello.build != self._greeting.build:
+        if hello.build != self._hellos.build:
             return  # it is about to be started again with the present code, or this manager about to hear of it
         if header.sender < link.peer:
             return  # a former life that goes on; whoever answered it would be asked again

@@ -82,7 +82,7 @@ class Inputs:
 
     def paused(self, task: int, container: int, now: float, *, paused: bool) -> None:
         """A manager's word about a task of its container."""
-        self._pressure.told(self._members.plan, task, container, now, paused=paused)
+        self._pressure.note_pause(self._members.plan, task, container, now, paused=paused)
 
     def beat(self, held: Iterable[Demand], now: float) -> None:
         """Repeats what is still true; ``held``: what this manager holds for each task here."""

@@ -22,24 +22,24 @@ LAPSES_AFTER = 3.0
 class Pauses:
     """Initiating task -> who said so, and until when it counts."""
 
-    _told: dict[int, tuple[int, float]] = field(default_factory=dict)
+    _paused_by: dict[int, tuple[int, float]] = field(default_factory=dict)
 
-    def told(self, task: int, container: int, now: float, *, paused: bool) -> None:
+    def note_pause(self, task: int, container: int, now: float, *, paused: bool) -> None:
         """A manager's word about a task of its container."""
         if paused:
-            self._told[task] = (container, now + LAPSES_AFTER)
-        elif self._told.get(task, (container, 0.0))[0] == container:
-            self._told.pop(task, None)
+            self._paused_by[task] = (container, now + LAPSES_AFTER)
+        elif self._paused_by.get(task, (container, 0.0))[0] == container:
+            self._paused_by.pop(task, None)
 
     def forget(self, task: int) -> None:
         """The task has a new incarnation, or is gone: nothing waits in it."""
-        self._told.pop(task, None)
+        self._paused_by.pop(task, None)
 
     def spouts(self, plan: PhysicalPlan, container: int, now: float) -> set[int]:
         """The local spout tasks whose tuples can reach a task in trouble."""
-        self._told = {task: told for task, told in self._told.items() if told[1] > now}
+        self._paused_by = {task: pause for task, pause in self._paused_by.items() if pause[1] > now}
         logical = plan.logical
-        troubled = {plan.tasks[task].component for task in self._told if task in plan.tasks}
+        troubled = {plan.tasks[task].component for task in self._paused_by if task in plan.tasks}
         return {
             task.task
             for task in plan.tasks_in(container)
@@ -78,11 +78,11 @@ class BackPressure:
             copy = Header()
             copy.CopyFrom(header)
             self._outboxes[link].newest(("pause", consumer.task), copy)
-        self.told(plan, consumer.task, self._container, now, paused=consumer.pausing)
+        self.note_pause(plan, consumer.task, self._container, now, paused=consumer.pausing)
 
-    def told(self, plan: PhysicalPlan, task: int, container: int, now: float, *, paused: bool) -> None:
+    def note_pause(self, plan: PhysicalPlan, task: int, container: int, now: float, *, paused: bool) -> None:
         """A manager's word about a task of its container."""
-        self._pauses.told(task, container, now, paused=paused)
+        self._pauses.note_pause(task, container, now, paused=paused)
         self.apply(plan, now)
 
     def forget(self, task: int) -> None:

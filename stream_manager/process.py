@@ -8,7 +8,7 @@ from collections.abc import Container
 
 import structlog
 
-from ardea import leash
+from ardea import parent_link
 from ardea.config import Settings
 from ardea.errors import ExitCode
 from ardea.metrics import Identity, Registry, observe_process
@@ -17,10 +17,10 @@ from ardea.plan.names import STREAM_MANAGER
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import Header, Plan
-from ardea.state import Sight, open_state
+from ardea.state import MasterWatch, open_state
+from ardea.stream_manager.container_setup import ContainerSetup, Remembered
 from ardea.stream_manager.departure import Departure
 from ardea.stream_manager.gauges import Gauges
-from ardea.stream_manager.place import Place, Remembered
 from ardea.stream_manager.shell import Shell
 from ardea.stream_manager.sockets import Sockets, ToMaster
 from ardea.transport import Dialled
@@ -31,25 +31,25 @@ log = structlog.get_logger(STREAM_MANAGER)
 class StreamManagerProcess:
     """Gives one manager's shell its sockets and its files; :meth:`run` returns the exit code."""
 
-    def __init__(self, definition: Definition, place: Place) -> None:
+    def __init__(self, definition: Definition, setup: ContainerSetup) -> None:
         self.exit_code: ExitCode | None = None
-        self._place = place
+        self._setup = setup
         self._interval = Settings.of(definition.shape.plan().config).metrics_interval
-        self._holder, life = leash.holder(), leash.life()
+        self._holder, life = parent_link.holder(), parent_link.life()
         self._registry = Registry(
-            Identity(topology=definition.topology, container=place.container, process=STREAM_MANAGER, life=life)
+            Identity(topology=definition.topology, container=setup.container, process=STREAM_MANAGER, life=life)
         )
         observe_process(self._registry)
         self._lag = self._registry.histogram("ardea_process_loop_lag_seconds")
         self._gauges = Gauges(self._registry)
-        known = place.recall(self._holder)
+        known = setup.recall(self._holder)
         ports = {Lane.CONTROL: known.control_port, Lane.DATA: known.data_port} if known is not None else {}
-        self.sockets = Sockets(place, definition.keys, ports)
-        self._metrics = self.sockets.dial(place.metrics)
-        self._sight = Sight(open_state(definition.state), definition.topology)
-        address = place.host, self.sockets.ports[Lane.DATA], self.sockets.ports[Lane.CONTROL]
-        self.shell = Shell(self, definition, place.container, self._holder, life, address)
-        self._departure = Departure(place.folder, self.shell)
+        self.sockets = Sockets(setup, definition.keys, ports)
+        self._metrics = self.sockets.dial(setup.metrics)
+        self._master_watch = MasterWatch(open_state(definition.state), definition.topology)
+        address = setup.host, self.sockets.ports[Lane.DATA], self.sockets.ports[Lane.CONTROL]
+        self.shell = Shell(self, definition, setup.container, self._holder, life, address)
+        self._departure = Departure(setup.folder, self.shell)
         self._next_second = time.monotonic()
         if known is not None:
             self.shell.recall(known.admission, Plan.FromString(known.plan))
@@ -82,7 +82,7 @@ class StreamManagerProcess:
         if now >= self._next_second:
             self._lag.observe(now - self._next_second)
             self._next_second = now + self._interval
-            leash.beat(in_user_code=False)
+            parent_link.beat(in_user_code=False)
             self._tell_metrics(now)
         return min(due, self._next_second, self._departure.look(now))
 
@@ -101,9 +101,9 @@ class StreamManagerProcess:
 
     # --- what the shell asks for ------------------------------------------------------------------------------
 
-    def look(self) -> Sight:
+    def look(self) -> MasterWatch:
         """See :class:`Outside`, as for all of these."""
-        return self._sight.look()
+        return self._master_watch.look()
 
     def dial(self, address: str) -> ToMaster:
         """A connection to a master."""
@@ -135,10 +135,10 @@ class StreamManagerProcess:
     def remember(self, admission: int, plan: Plan) -> None:
         """No instance may work by a plan that its manager could forget."""
         ports = self.sockets.ports
-        self._place.remember(
+        self._setup.remember(
             Remembered(self._holder, admission, ports[Lane.DATA], ports[Lane.CONTROL], plan.SerializeToString())
         )
-        log.info("plan received", epoch=plan.epoch, admission=admission, life=leash.life())
+        log.info("plan received", epoch=plan.epoch, admission=admission, life=parent_link.life())
 
     # --- the end ----------------------------------------------------------------------------------------------
 

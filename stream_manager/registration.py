@@ -28,8 +28,8 @@ from ardea.protocol.wire_pb2 import (
 )
 from ardea.state.records import MasterLocation
 from ardea.stream_manager.acks import ControlOutbox
-from ardea.stream_manager.adoption import check_plan
 from ardea.stream_manager.applicant import Applicant
+from ardea.stream_manager.epochs import check_plan
 from ardea.versions import protocol_differs
 
 LOOK_EVERY = 0.2

@@ -11,11 +11,11 @@ from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import CREDITS, HEARTBEAT, Credit, Demand, Header, Pace
 from ardea.stream_manager.ack_routes import AckRoutes
-from ardea.stream_manager.adoption import Epochs
+from ardea.stream_manager.epochs import Epochs
 from ardea.stream_manager.inputs import Inputs
 from ardea.stream_manager.members import Members
-from ardea.stream_manager.numbers import ManagerStatistics
-from ardea.stream_manager.sources import Outputs
+from ardea.stream_manager.output_credit import Outputs
+from ardea.stream_manager.settings import ManagerStatistics
 from ardea.stream_manager.verdicts import Verdicts
 
 Batch = tuple[Header, Sequence[bytes]]
@@ -116,7 +116,7 @@ class Rows:
             self._forward(header, frames, size, now)
             self._outputs.passed(source, header.rows, size, now)
         else:
-            self._outputs.sources[source].hold(header.rows, now)
+            self._outputs.output_credits[source].hold(header.rows, now)
             self._demand(target, now)
 
     def _refuse(self, header: Header, frames: Sequence[bytes], size: int, now: float) -> None:

@@ -19,8 +19,8 @@ from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import EXIT, LEAVE, Header, Order, Plan
 from ardea.state.records import MasterLocation
 from ardea.stream_manager.applicant import Applicant
+from ardea.stream_manager.manager import LINGER, STORED, StreamManager
 from ardea.stream_manager.registration import Connection, Registrar
-from ardea.stream_manager.state import LINGER, STORED, StreamManager
 
 MOST_EARLY, LARGEST_EARLY = 4096, 1 << 14
 """How many callers are answered once the plan is here, and the largest message that is kept for that, in bytes."""
@@ -104,7 +104,7 @@ class Shell:
         self._now = now
         for message in self.registrar.receive(now):
             if isinstance(message, Plan):
-                if self.manager is None or message.epoch >= self.manager.greeting.epoch:
+                if self.manager is None or message.epoch >= self.manager.hellos.epoch:
                     self._outside.remember(self._applicant.admission, message)
                     self._planned(message)
             elif message.kind == EXIT:
@@ -161,7 +161,7 @@ class Shell:
         early, self._early = self._early, {}
         for source, (number, peers, frames) in early.items():
             self._received(manager, number, source, Lane.CONTROL, frames, peers=peers)
-        self._applicant.planned(plan.epoch, manager.greeting.digest)
+        self._applicant.planned(plan.epoch, manager.hellos.digest)
         self._outside.leave(manager.members.peers)
 
     # --- time -------------------------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ class Shell:
         due = self.registrar.tick(now)
         if (manager := self.manager) is not None:
             due = min(due, manager.tick(now), self._exit_by)
-            self.over |= now >= self._exit_by or (self._exit_by < math.inf and manager.told_everybody)
+            self.over |= now >= self._exit_by or (self._exit_by < math.inf and manager.everybody_knows)
         return due
 
     def _find_master(self) -> MasterLocation | None:

@@ -9,7 +9,7 @@ from ardea.plan.names import MASTER_CONTAINER
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import Plan
-from ardea.stream_manager.place import Place
+from ardea.stream_manager.container_setup import ContainerSetup
 from ardea.transport import (
     LINGER_MS,
     Bound,
@@ -44,23 +44,23 @@ class ToMaster(Dialled):
 class Sockets:
     """Opened when they are made; ``poller`` watches all at which something comes in."""
 
-    def __init__(self, place: Place, public: Mapping[str, str], ports: Mapping[Lane, int]) -> None:
+    def __init__(self, setup: ContainerSetup, public: Mapping[str, str], ports: Mapping[Lane, int]) -> None:
         """``public``: the keys of all containers.  ``ports``: for other managers, as a former life had them; 0: any."""
         self.poller = Poller()
         self.callers = Callers()
-        self._container = place.container
+        self._container = setup.container
         self._context = ctx = context()
-        self._name = caller("m", place.container)
+        self._name = caller("m", setup.container)
         self._instances = {Lane.CONTROL: Bound(ctx), Lane.DATA: Bound(ctx)}
-        self._instances[Lane.CONTROL].bind(place.control)
-        self._instances[Lane.DATA].bind(place.data)
-        self._keys = Keyring.read(place.keys, public)
+        self._instances[Lane.CONTROL].bind(setup.control)
+        self._instances[Lane.DATA].bind(setup.data)
+        self._keys = Keyring.read(setup.keys, public)
         self._door = Door(ctx, self._keys) if self._keys is not None else None
         if self._door is not None:
             self.poller.keep(self._door)
         self._peers_in = {Lane.CONTROL: Bound(ctx, self._door), Lane.DATA: Bound(ctx, self._door)}
         self.ports = {
-            lane: bound.bind(f"tcp://{place.host}:{ports.get(lane, 0)}") for lane, bound in self._peers_in.items()
+            lane: bound.bind(f"tcp://{setup.host}:{ports.get(lane, 0)}") for lane, bound in self._peers_in.items()
         }
         self._peers_out: dict[tuple[int, Lane], Dialled] = {}
         for endpoint in self._bound:

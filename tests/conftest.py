@@ -36,6 +36,9 @@ HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 # Whether tests have their full size.
 SOAK = os.environ.get("ARDEA_SOAK", "") not in ("", "0")
 
+# The folders of tests, in the order in which they run.
+ORDER = ("unit", "simulation", "process", "fixtures")
+
 # Examples that hypothesis makes where a test names no number of its own.
 EXAMPLES = 100
 
@@ -53,9 +56,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Unit tests come first: they are quick, and say more precisely what is wrong."""
-    unit = Path(__file__).parent / "unit"
-    items.sort(key=lambda item: not item.path.is_relative_to(unit))
+    """Unit tests come first, then simulations: they are quick, and say more precisely what is wrong."""
+    here = Path(__file__).parent
+    items.sort(key=lambda item: ORDER.index(item.path.relative_to(here).parts[0]))
     left = set() if SOAK else {item for item in items if _is_only_for_soaks(item)}
     if not config.getoption("--all"):
         left |= set(_only_for_all(items))

@@ -162,7 +162,7 @@ class Admissions:
         return [c for c in self.plan.containers if c not in self.containers or not self.containers[c].registered]
 
     @property
-    def told_everybody(self) -> bool:
+    def everybody_knows(self) -> bool:
         """Whether every registered manager has confirmed what it was sent."""
         return all(c.link.lanes[Lane.CONTROL].unconfirmed_bytes == 0 for c in self.registered)
 

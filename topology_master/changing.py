@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from ardea.plan.logical import LogicalPlan
 from ardea.plan.physical import PhysicalPlan
-from ardea.topology_master.ending import Ending, Told
+from ardea.topology_master.ending import Ending, LastReport
 
 
 class Advice(enum.Enum):
@@ -26,7 +26,7 @@ class Advice(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class PlanDifference:
     """What turns one plan into another.
 
     Attributes:
@@ -44,7 +44,9 @@ class Difference:
     leaving: frozenset[int]
 
     @classmethod
-    def between(cls, former: PhysicalPlan, wanted: PhysicalPlan, *, rebuilt: bool, whole: bool = False) -> Difference:
+    def between(
+        cls, former: PhysicalPlan, wanted: PhysicalPlan, *, rebuilt: bool, whole: bool = False
+    ) -> PlanDifference:
         """``rebuilt``: code or configuration differ, so that every instance is started again.
 
         ``whole``: so is every instance of a container that is given other tasks.
@@ -70,7 +72,7 @@ class Difference:
         )
 
     @classmethod
-    def without(cls, plan: PhysicalPlan, containers: Collection[int]) -> Difference:
+    def without(cls, plan: PhysicalPlan, containers: Collection[int]) -> PlanDifference:
         """What has to rest before these containers are ended and come back."""
         leaving = frozenset(task.task for number in containers for task in plan.tasks_in(number))
         there = frozenset(plan.tasks[task].component for task in leaving)
@@ -84,7 +86,7 @@ class Draining:
     ``hold`` is the number of the newest order that the spouts have to obey.
     """
 
-    def __init__(self, plan: PhysicalPlan, difference: Difference, timeout: float, now: float) -> None:
+    def __init__(self, plan: PhysicalPlan, difference: PlanDifference, timeout: float, now: float) -> None:
         """``timeout``: the longest message timeout of the held spouts, in seconds."""
         self.difference = difference
         self.hold = 0
@@ -103,14 +105,14 @@ class Draining:
             if (why := self._why(task, ending.tasks[task], resting=task not in restless))
         ]
 
-    def _why(self, task: int, told: Told, *, resting: bool) -> str:
+    def _why(self, task: int, last: LastReport, *, resting: bool) -> str:
         if task in self._spouts:
-            if told.hold != self.hold:
+            if last.hold != self.hold:
                 return "has not answered"
-            if told.open > told.waiting:
-                return f"has {told.open - told.waiting:,} open trees"
-            if task in self.difference.leaving and told.open:
-                return f"has {told.open:,} rows to send again"
+            if last.open > last.waiting:
+                return f"has {last.open - last.waiting:,} open trees"
+            if task in self.difference.leaving and last.open:
+                return f"has {last.open:,} rows to send again"
         return "" if resting else "is not at rest yet"
 
     def look(self, ending: Ending, now: float) -> Advice:
@@ -142,8 +144,8 @@ class Switching:
         """For whom it waits."""
         return [
             f"{self._plan.tasks[task].name} does not work by it yet"
-            for task, told in ending.tasks.items()
-            if told.epoch != self._plan.epoch
+            for task, last in ending.tasks.items()
+            if last.epoch != self._plan.epoch
         ]
 
     def look(self, ending: Ending, now: float) -> Advice:

@@ -14,14 +14,14 @@ from typing import Protocol
 
 from ardea.config import Settings
 from ardea.plan.physical import PhysicalPlan
-from ardea.topology_master.changing import Advice, Difference, Draining
+from ardea.topology_master.changing import Advice, Draining, PlanDifference
 from ardea.topology_master.ending import Ending
 
 BACK_WITHIN = 90.0
 """Seconds in which a lost container is whole again; spouts wait no longer for one."""
 
 
-class Orders(Protocol):
+class DepartureOrders(Protocol):
     """What it takes to empty a container."""
 
     def hold(self, spouts: Sequence[str], leaving: Sequence[int], *, settle: bool) -> int:
@@ -49,7 +49,7 @@ class Away:
 class Departures:
     """Those who leave, together: whoever asks while others are awaited joins them."""
 
-    def __init__(self, orders: Orders) -> None:
+    def __init__(self, orders: DepartureOrders) -> None:
         self._orders = orders
         self._asked: set[int] = set()
         self._away: dict[int, Away] = {}
@@ -114,8 +114,8 @@ class Departures:
             if not self._away:
                 self._orders.resume()
             return
-        difference = Difference.without(plan, self._asked)
+        difference = PlanDifference.without(plan, self._asked)
         patience = Settings.of(plan.logical.config).emptying_secs
         self._draining = Draining(plan, difference, patience / 2, now)
-        held = difference.held | Difference.without(plan, self._away).held
+        held = difference.held | PlanDifference.without(plan, self._away).held
         self._draining.hold = self._orders.hold(sorted(held), sorted(difference.leaving), settle=False)

@@ -24,7 +24,7 @@ class Phase(enum.Enum):
 
 
 @dataclass(slots=True)
-class Told:
+class LastReport:
     """The newest report of one task."""
 
     life: int = 0
@@ -53,15 +53,15 @@ class Ending:
         self.phase = Phase.RUNNING
         self.failure = self.culprit = ""
         self.unsaved = self.begun = False
-        self.tasks = {task: Told() for task in plan.tasks}
+        self.tasks = {task: LastReport() for task in plan.tasks}
         self._managers = dict(facts.managers)
         self._removed = facts.removed
         self._ended_before = frozenset(facts.ended)
         self._met: set[int] = set()  # managers, by this master
         for task, known in facts.tasks.items():
-            told = self.tasks[task]
-            told.life, told.given_up, told.former_given_up = known.life, known.given_up, known.former_given_up
-            told.state = ENDED if task in self._ended_before else ACTIVE
+            last = self.tasks[task]
+            last.life, last.given_up, last.former_given_up = known.life, known.given_up, known.former_given_up
+            last.state = ENDED if task in self._ended_before else ACTIVE
         self._connect(plan)
 
     def _connect(self, plan: PhysicalPlan) -> None:
@@ -82,32 +82,32 @@ class Ending:
         """An update: who stays where it is keeps what is known of it."""
         former, self.tasks = self.tasks, {}
         for task, place in plan.tasks.items():
-            told = former.get(task, Told())
+            last = former.get(task, LastReport())
             if task in former and self._plan.tasks[task].container != place.container:
-                told = Told(former_given_up=told.given_up + told.former_given_up)
-            self.tasks[task] = told
+                last = LastReport(former_given_up=last.given_up + last.former_given_up)
+            self.tasks[task] = last
         self._removed += sum(t.given_up + t.former_given_up for task, t in former.items() if task not in plan.tasks)
         self._managers = {number: life for number, life in self._managers.items() if number in plan.containers}
         self._connect(plan)
 
     def reported(self, report: TaskReport) -> bool:
         """Takes a report; False if a higher incarnation, or a later report, is known already."""
-        told = self.tasks.get(report.task)
-        if told is None or (report.life, report.version) <= (told.life, told.version):
+        last = self.tasks.get(report.task)
+        if last is None or (report.life, report.version) <= (last.life, last.version):
             return False
         self.begun = self.begun or not self._upstream[report.task]
         ending = self.phase is Phase.ENDING
-        if report.life > told.life:
-            if told.life and ending:
-                self._task_lost(report.task, heard=told.version > 0)
-            self.unsaved |= ending or told.given_up > 0
-            told.former_given_up += told.given_up
-        self.unsaved |= ending and (report.given_up != told.given_up or told.state != report.state == ENDED)
-        told.life, told.version = report.life, report.version
-        told.state, told.round, told.seen = report.state, report.round, dict(report.seen)
-        told.given_up, told.open, told.waiting = report.given_up, report.open, report.waiting
-        told.epoch, told.hold = report.epoch, report.hold
-        told.error = report.error or told.error
+        if report.life > last.life:
+            if last.life and ending:
+                self._task_lost(report.task, heard=last.version > 0)
+            self.unsaved |= ending or last.given_up > 0
+            last.former_given_up += last.given_up
+        self.unsaved |= ending and (report.given_up != last.given_up or last.state != report.state == ENDED)
+        last.life, last.version = report.life, report.version
+        last.state, last.round, last.seen = report.state, report.round, dict(report.seen)
+        last.given_up, last.open, last.waiting = report.given_up, report.open, report.waiting
+        last.epoch, last.hold = report.epoch, report.hold
+        last.error = report.error or last.error
         if report.failure:
             self._fails(report.failure, self._plan.tasks[report.task].name)
         return True
@@ -140,7 +140,7 @@ class Ending:
         """
         if self.phase is not Phase.RUNNING:
             return False
-        spouts_done = all(told.state == DONE for task, told in self.tasks.items() if not self._upstream[task])
+        spouts_done = all(last.state == DONE for task, last in self.tasks.items() if not self._upstream[task])
         return spouts_done and not self.restless(self.tasks)
 
     def restless(self, tasks: Iterable[int]) -> list[int]:
@@ -160,21 +160,21 @@ class Ending:
         """What a new master must know if it finds ``state``: all incarnations as soon as a loss counts."""
         tasks = self.tasks.items()
         if state is RunState.ENDING:
-            known = {t: TaskFacts(told.life, told.given_up, told.former_given_up) for t, told in tasks}
-            ended = [t for t, told in tasks if told.state == ENDED]
+            known = {t: TaskFacts(last.life, last.given_up, last.former_given_up) for t, last in tasks}
+            ended = [t for t, last in tasks if last.state == ENDED]
             return EndFacts(drain, known, dict(self._managers), self._removed, ended)
-        gone = {t: TaskFacts(0, 0, told.former_given_up) for t, told in tasks if told.former_given_up}
+        gone = {t: TaskFacts(0, 0, last.former_given_up) for t, last in tasks if last.former_given_up}
         return EndFacts(drain, gone, removed=self._removed)
 
     @property
     def all_ended(self) -> bool:
         """Whether every task has reported its end."""
-        return self.phase is Phase.ENDING and all(told.state == ENDED for told in self.tasks.values())
+        return self.phase is Phase.ENDING and all(last.state == ENDED for last in self.tasks.values())
 
     @property
     def given_up(self) -> int:
         """Rows that will never be sent again, of all lives."""
-        return self._removed + sum(told.given_up + told.former_given_up for told in self.tasks.values())
+        return self._removed + sum(last.given_up + last.former_given_up for last in self.tasks.values())
 
     def verdict(self) -> tuple[bool, str, str]:
         """(succeeded, reason, culprit) of a topology whose tasks have ended."""
@@ -189,7 +189,7 @@ class Ending:
 
     def errors(self) -> dict[str, str]:
         """The last exception of each task that had one, by the task's name."""
-        return {self._plan.tasks[task].name: told.error for task, told in self.tasks.items() if told.error}
+        return {self._plan.tasks[task].name: last.error for task, last in self.tasks.items() if last.error}
 
     def _fails(self, reason: str, culprit: str) -> None:
         """What comes first is the cause."""

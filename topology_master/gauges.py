@@ -6,7 +6,7 @@ import structlog
 
 from ardea.metrics import Identity, Registry, observe_process
 from ardea.plan.names import TOPOLOGY_MASTER
-from ardea.topology_master.state import Master
+from ardea.topology_master.master import Master
 
 log = structlog.get_logger(TOPOLOGY_MASTER)
 

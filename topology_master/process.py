@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from ardea import leash
+from ardea import parent_link
 from ardea.errors import ExitCode
 from ardea.metrics import Identity, Overview
 from ardea.plan.definition import Definition
@@ -22,9 +22,9 @@ from ardea.protocol.wire_pb2 import ANSWER, ASK, REFUSED, SUMMARY, Ask, Header, 
 from ardea.state import Fenced, Lease, Term, Unavailable, open_state, paths, records
 from ardea.state.records import ExecutionState, MasterLocation, RunState
 from ardea.topology_master.gauges import Gauges
+from ardea.topology_master.master import Master
 from ardea.topology_master.sockets import Sockets
 from ardea.topology_master.standby import Standby
-from ardea.topology_master.state import Master
 from ardea.topology_master.state_store import StateStore
 from ardea.topology_master.verbs import Verbs
 from ardea.transport import peer_number
@@ -64,7 +64,7 @@ class MasterProcess:
         self._sockets = Sockets(host, metrics, definition.keys, keys)
         self._overview = Overview()
         self._gauges = Gauges(
-            Identity(topology=definition.topology, container=0, process=self._name, life=leash.life())
+            Identity(topology=definition.topology, container=0, process=self._name, life=parent_link.life())
         )
         self._next_second = 0.0
         self._over_since: float | None = None
@@ -78,7 +78,7 @@ class MasterProcess:
         while self.exit_code is None:
             if (now := time.monotonic()) >= next_beat:
                 next_beat = now + 1.0
-                leash.beat(in_user_code=False)
+                parent_link.beat(in_user_code=False)
                 self._sockets.tell_metrics(self._gauges.snapshot())
             if (lease := standby.attempt()) is not None:
                 return lease
@@ -91,7 +91,7 @@ class MasterProcess:
         supervisor = os.environ.get("ARDEA_SUPERVISOR_ID")
         holder = f"{supervisor}/{self._name}" if supervisor else ""
         host, port = self._sockets.host, self._sockets.port
-        return MasterLocation(host=host, port=port, term=term, pid=os.getpid(), holder=holder, life=leash.life())
+        return MasterLocation(host=host, port=port, term=term, pid=os.getpid(), holder=holder, life=parent_link.life())
 
     def _begin(self) -> Master:
         """A new term: takes it, says where it is, goes on from what is stored."""
@@ -157,24 +157,24 @@ class MasterProcess:
             due = min(master.tick(now), self._next_second)
         except Fenced as error:
             log.error("this master's term is over", reason=error.message)
-            leash.report(f"this master's term is over: {error.message}")
+            parent_link.report(f"this master's term is over: {error.message}")
             self._stop(ExitCode.TEMPORARY)
         if not self._still_holds(lease):
             log.error("the lease may be another's: this master ends")
-            leash.report("the lease may be another's: no answer from the state manager for too long")
+            parent_link.report("the lease may be another's: no answer from the state manager for too long")
             self._stop(ExitCode.TEMPORARY)
         if now >= self._next_second:
             self._gauges.late(now - self._next_second)
             self._next_second = now + 1.0
             sockets.learn(master.admissions.definition.keys)
-            leash.beat(in_user_code=False)
+            parent_link.beat(in_user_code=False)
             self._tell_metrics(now)
         return min(due, self._end(now)) if master.over else due
 
     def _end(self, now: float) -> float:
         """Stops when everybody knows the final state, or has had the time; returns when to look again."""
         self._over_since = self._over_since or now
-        if self._master.admissions.told_everybody or now - self._over_since > LINGER_AFTER_END:
+        if self._master.admissions.everybody_knows or now - self._over_since > LINGER_AFTER_END:
             self._stop(_code_of(self._master.execution.state))
         return now + 0.05
 

@@ -26,7 +26,7 @@ class Standby:
         self._path = paths.master(topology_id)
         self._location = location
         self._holder: Versioned | None = None
-        self._told = False
+        self._said = False
         self._watch = state.watch(self._path, self._seen)
 
     def attempt(self) -> Lease | None:
@@ -37,7 +37,7 @@ class Standby:
         try:
             self._state.poll()
             if self._holder is not None:
-                self._bury(self._holder)
+                self._remove_former_lease(self._holder)
                 return None
             lease = self._state.lease(self._path, records.encode(self._location))
         except (Conflict, NotFound):
@@ -53,7 +53,7 @@ class Standby:
     def _seen(self, node: Versioned | None) -> None:
         self._holder = node
 
-    def _bury(self, node: Versioned) -> None:
+    def _remove_former_lease(self, node: Versioned) -> None:
         """Removes what a former life left.  Version and term name it, for nobody else wrote one under the other."""
         former, mine = records.decode(node.data, MasterLocation, self._path), self._location
         dead = former.holder == mine.holder != "" and former.life < mine.life
@@ -65,6 +65,6 @@ class Standby:
         log.info("the lease of this process' former life is removed", life=former.life)
 
     def _say(self, what: str) -> None:
-        if not self._told:
-            self._told = True
+        if not self._said:
+            self._said = True
             log.info(what, path=self._path)

@@ -62,11 +62,11 @@ class StateStore:
         plan, state = paths.physical_plan(self._topology), paths.execution_state(self._topology)
         record = paths.topology(self._topology)
         held = self._state.get(record)
-        told = records.decode(held.data, TopologyRecord, record).changed_to(wanted)
+        changed = records.decode(held.data, TopologyRecord, record).changed_to(wanted)
         writes: list[Write] = [
             Set(plan, wanted.packed(), wanted.epoch - 1),
             Set(state, records.encode(execution), self._state.get(state).version),
-            Set(record, records.encode(told), held.version),
+            Set(record, records.encode(changed), held.version),
         ]
         self._term.transaction([*writes, *self._way_back(former)])
 

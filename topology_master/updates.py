@@ -18,11 +18,11 @@ from ardea.plan.definition import Definition
 from ardea.plan.physical import PhysicalPlan
 from ardea.plan.wire import packing_from_bytes
 from ardea.state.records import Switch
-from ardea.topology_master.changing import Advice, Difference, Draining, Switching, renumbered
+from ardea.topology_master.changing import Advice, Draining, PlanDifference, Switching, renumbered
 from ardea.topology_master.ending import Ending
 
 
-class Orders(Protocol):
+class UpdateOrders(Protocol):
     """What an update orders."""
 
     def hold(self, spouts: Sequence[str], leaving: Sequence[int], *, settle: bool) -> int:
@@ -32,7 +32,7 @@ class Orders(Protocol):
         """Orders all spouts to go on."""
 
 
-class Topology(Protocol):
+class UpdateWrites(Protocol):
     """What an update does to the topology; each write is one transaction under the master's term."""
 
     def switch(self, wanted: Definition, former: Definition | None, switch: Switch) -> None:
@@ -47,8 +47,8 @@ class Updates:
 
     def __init__(
         self,
-        orders: Orders,
-        topology: Topology,
+        orders: UpdateOrders,
+        writes: UpdateWrites,
         definition: Definition,
         former: Definition | None,
         switch: Switch | None,
@@ -56,7 +56,7 @@ class Updates:
     ) -> None:
         """``former`` and ``switch`` are what a former master left half done."""
         self._orders = orders
-        self._topology = topology
+        self._writes = writes
         self._definition = definition
         self._plan = plan_of(definition)
         self._request: UpdateRequest | None = None
@@ -64,14 +64,14 @@ class Updates:
         self._switching: Switching | None = None
         self._switch = switch
         self._former = former
-        self._difference: Difference | None = None
+        self._difference: PlanDifference | None = None
         self._last: UpdateProgress | None = None
         self._late: list[str] = []
         if switch is not None:
             self._switching = Switching(self._plan, math.inf if former is None else now + switch.patience)
             if former is not None:
                 rebuilt = former.build != definition.build
-                self._difference = Difference.between(
+                self._difference = PlanDifference.between(
                     plan_of(former), self._plan, rebuilt=rebuilt, whole=definition.whole
                 )
 
@@ -132,7 +132,7 @@ class Updates:
             raise ProtocolError("UPDATE_REFUSED", wrong or f"it is a plan of {wanted.topology}")
         self._request = request
         rebuilt = wanted.build != present.build
-        self._difference = Difference.between(self._plan, plan, rebuilt=rebuilt, whole=wanted.whole)
+        self._difference = PlanDifference.between(self._plan, plan, rebuilt=rebuilt, whole=wanted.whole)
         self._draining = Draining(self._plan, self._difference, self._timeout(), now)
         self._hold(settle=False)
         self.look(ending, now)
@@ -171,7 +171,7 @@ class Updates:
 
     def _begin_switch(self, wanted: Definition, former: Definition | None, switch: Switch, now: float) -> None:
         wanted = msgspec.structs.replace(wanted, epoch=self._definition.epoch + 1)
-        self._topology.switch(wanted, former, switch)
+        self._writes.switch(wanted, former, switch)
         self._definition, self._former, self._switch = wanted, former, switch
         self._plan = plan_of(wanted)
         self._draining = None
@@ -187,7 +187,7 @@ class Updates:
         switch = self._switch
         assert switch is not None
         if advice is Advice.GO_ON:
-            self._topology.settled()
+            self._writes.settled()
             self._orders.resume()
             step = "refused" if switch.put_back else "done"
             self._last = UpdateProgress(switch.id, step, reason=switch.put_back)

@@ -14,8 +14,8 @@ from ardea.plan.change import UpdateRequest
 from ardea.plan.definition import Definition
 from ardea.protocol.wire_pb2 import Answer, Ask, TaskState
 from ardea.state import Fenced
-from ardea.topology_master.ending import Told
-from ardea.topology_master.state import Master
+from ardea.topology_master.ending import LastReport
+from ardea.topology_master.master import Master
 from ardea.versions import protocol_differs
 
 AS_OLD = "the verb has to be of the topology's version"
@@ -85,18 +85,18 @@ class Verbs:
             "errors": list(errors.values()),
             "erring": list(errors),
             "update": msgspec.to_builtins(master.updates.progress()),
-            "tasks": {plan.tasks[t].name: self._task(t, told) for t, told in master.ending.tasks.items()},
+            "tasks": {plan.tasks[t].name: self._task(t, last) for t, last in master.ending.tasks.items()},
             "components": {name: msgspec.to_builtins(t) for name, t in self._overview.components().items()},
             "processes": [msgspec.to_builtins(p) for p in self._overview.processes()],
         }
 
-    def _task(self, task: int, told: Told) -> dict[str, Any]:
+    def _task(self, task: int, last: LastReport) -> dict[str, Any]:
         plan = self._master.admissions.plan
         component = plan.logical[plan.tasks[task].component]
         return {
-            "state": TaskState.Name(told.state),
-            "life": told.life,
-            "open": told.open,
+            "state": TaskState.Name(last.state),
+            "life": last.life,
+            "open": last.open,
             "asked": msgspec.to_builtins(component.resource),
         }
 

@@ -18,7 +18,7 @@ from rich.text import Text
 from ardea.cli.streams import Unwritable
 from ardea.errors import ArdeaError, ExitCode, escaped
 from ardea.scheduler.home import DEFAULT
-from ardea.scheduler.machine import State
+from ardea.scheduler.local import State
 
 P = ParamSpec("P")
 

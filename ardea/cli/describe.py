@@ -155,16 +155,16 @@ def _tasks(status: Status, processes: list[ProcessRow], width: int) -> Table:
     rows = []
     counted = {each.process: each.totals for each in status.processes if each.component}
     running = {each.name: each for each in processes}
-    for task, told in sorted(status.tasks.items()):
+    for task, report in sorted(status.tasks.items()):
         process, totals = running.get(task), counted.get(task, Totals())
-        life = f"{admission_of(told.life)}.{life_of(told.life)}"
+        life = f"{admission_of(report.life)}.{life_of(report.life)}"
         if process is None:  # its supervisor has not written anything yet
             where, how = ("?", "?"), ("?", life, "0")
         else:
             where = (str(process.container), str(process.pid or "-"))
             how = (process.state, life, str(process.restarts))
         used = (f"{totals.cpu_seconds:,.1f}", format_bytes(totals.resident_memory_bytes))
-        asked = f"{format_cpu(told.asked.cpu)} CPU, {format_bytes(told.asked.ram)}"
+        asked = f"{format_cpu(report.asked.cpu)} CPU, {format_bytes(report.asked.ram)}"
         counts = (totals.emitted, totals.executed, totals.acked, totals.failed, totals.pending)
-        rows.append((task, *where, told.state, *how, *used, asked, *(f"{count:,}" for count in counts)))
+        rows.append((task, *where, report.state, *how, *used, asked, *(f"{count:,}" for count in counts)))
     return fitted((*names, *numbers), rows, width, least=_LEAST, numbers=(*numbers, "CPU s", "Memory"))

@@ -19,12 +19,12 @@ from ardea.errors import ClusterError, ExitCode, UsageError, UserError
 from ardea.metrics import Totals
 from ardea.scheduler import capacity
 from ardea.scheduler.control import unfinished, waiting_for
-from ardea.scheduler.giveup import PATIENCE, deaths, said
 from ardea.scheduler.home import Home
-from ardea.scheduler.keep import Keeper
+from ardea.scheduler.hopeless_run import PATIENCE, deaths, said
+from ardea.scheduler.local import MetricsPort
 from ardea.scheduler.logs import LogName, Tail, log_files
-from ardea.scheduler.machine import MetricsPort
 from ardea.scheduler.run import LocalRun, Outcome, Stage
+from ardea.scheduler.run_keeper import RunKeeper
 from ardea.scheduler.submission import Submission
 from ardea.state.records import RunState
 
@@ -78,7 +78,7 @@ def run(
     raise typer.Exit(EXIT_CODES[outcome.state])
 
 
-class Watch(Keeper):
+class Watch(RunKeeper):
     """Follows one run on the terminal."""
 
     def __init__(self, run: LocalRun, logs: list[str], stderr: Console) -> None:
@@ -90,7 +90,7 @@ class Watch(Keeper):
         self._rates = Rates({spout.name for spout in run.submission.plan.spouts})
         self._display = Display(stderr, run.submission.plan.name)
         self._shown: set[str] = set()
-        self._told_of_timeouts = False
+        self._timeouts_shown = False
         self._next_draw = 0.0
 
     def started(self) -> None:
@@ -196,10 +196,10 @@ class Watch(Keeper):
     def _print_timeouts(self) -> None:
         """Once: time-outs where nothing is acked look like a topology that does nothing."""
         plan = self.run.submission.plan
-        told = self.run.status.components if self.run.status and not self._told_of_timeouts else {}
-        for name, totals in ((spout.name, told.get(spout.name, Totals())) for spout in plan.spouts):
+        components = self.run.status.components if self.run.status and not self._timeouts_shown else {}
+        for name, totals in ((spout.name, components.get(spout.name, Totals())) for spout in plan.spouts):
             if totals.timed_out and not totals.acked:
-                self._told_of_timeouts = True
+                self._timeouts_shown = True
                 self._say(
                     f"{_count(totals.timed_out, 'tuple')} of {name} timed out after "
                     f"{Settings.of(plan.config).message_timeout:g} s: nobody acked or failed them. A bolt with "

@@ -15,7 +15,7 @@ from ardea.cli import console
 from ardea.cli.console import Output
 from ardea.errors import ConfigError, UsageError
 from ardea.scheduler.home import Home
-from ardea.scheduler.machine import METRICS_KEY
+from ardea.scheduler.local import METRICS_KEY
 from ardea.scheduler.packing.report import as_json, as_table
 from ardea.scheduler.submission import Submission
 from ardea.validation import wrong_name

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ardea.errors import UserError
 from ardea.kafka import beginning
-from ardea.kafka.marks import Marks, Place
+from ardea.kafka.marks import Marks, PartitionId
 from ardea.kafka.sharing import share
 from ardea.kafka.source import Source, Start
 from ardea.kafka.survey import Span, Survey
@@ -17,10 +17,10 @@ from ardea.kafka.survey import Span, Survey
 class Steps(NamedTuple):
     """``line``: what to commit before anybody reads; partitions to begin with, to leave to others, and deleted ones."""
 
-    line: Mapping[Place, int]
-    gained: Mapping[Place, Marks]
-    lost: Sequence[Place]
-    gone: Sequence[Place]
+    line: Mapping[PartitionId, int]
+    gained: Mapping[PartitionId, Marks]
+    lost: Sequence[PartitionId]
+    gone: Sequence[PartitionId]
 
 
 NOTHING = Steps({}, {}, (), ())
@@ -39,10 +39,10 @@ class Assignment:
         self._source, self._run = source, run
         self.index, self.tasks = index, tasks
         self.begun = False
-        self._bounded: frozenset[Place] | None = None
-        self._missed: set[Place] = set()  # of this task's, those that the last survey did not find
+        self._bounded: frozenset[PartitionId] | None = None
+        self._missed: set[PartitionId] = set()  # of this task's, those that the last survey did not find
 
-    def needs(self, places: Sequence[Place]) -> Sequence[Place]:
+    def needs(self, places: Sequence[PartitionId]) -> Sequence[PartitionId]:
         """The partitions whose spans the next survey has to find."""
         return places if self.index == 0 and not self.begun else share(places, self.index, self.tasks)
 
@@ -52,7 +52,7 @@ class Assignment:
         source = self._source
         return [moment for moment in (source.start, source.otherwise, source.end) if isinstance(moment, datetime)]
 
-    def decide(self, survey: Survey, known: Iterable[Place]) -> Steps:
+    def decide(self, survey: Survey, known: Iterable[PartitionId]) -> Steps:
         """What to do, ``known`` being the partitions that this task has.
 
         Raises:
@@ -77,14 +77,14 @@ class Assignment:
         self._missed = missed
         return Steps({}, gained, sorted(known - mine - missed), sorted(gone))
 
-    def _line(self, survey: Survey) -> dict[Place, int]:
+    def _line(self, survey: Survey) -> dict[PartitionId, int]:
         source = self._source
         keep = source.start == "committed"
         start = source.otherwise if keep else source.start
         chosen = {place: _offset(start, place, span, survey) for place, span in survey.spans.items()}
         return beginning.line(survey.places, survey.stored, chosen, keep=keep)
 
-    def _marks(self, place: Place, survey: Survey) -> Marks:
+    def _marks(self, place: PartitionId, survey: Survey) -> Marks:
         stored, span = survey.stored.get(place), survey.spans[place]
         try:
             begin = beginning.resume(stored, span.first, self._run)
@@ -112,7 +112,7 @@ class Assignment:
             )
 
 
-def _offset(where: Start, place: Place, span: Span, survey: Survey) -> int:
+def _offset(where: Start, place: PartitionId, span: Span, survey: Survey) -> int:
     if isinstance(where, datetime):
         return survey.moments[where][place]
     return span.first if where == "earliest" else span.end

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ardea.kafka.marks import Place
+from ardea.kafka.marks import PartitionId
 
 MARK = "ardea:"
 
@@ -31,14 +31,18 @@ def mark_of(run: str) -> str:
     return MARK + run
 
 
-def drawn(stored: Mapping[Place, Stored], run: str) -> bool:
+def drawn(stored: Mapping[PartitionId, Stored], run: str) -> bool:
     """Whether this run has begun."""
     return any(found.metadata == mark_of(run) for found in stored.values())
 
 
 def line(
-    places: Sequence[Place], stored: Mapping[Place, Stored], chosen: Mapping[Place, int], *, keep: bool
-) -> dict[Place, int]:
+    places: Sequence[PartitionId],
+    stored: Mapping[PartitionId, Stored],
+    chosen: Mapping[PartitionId, int],
+    *,
+    keep: bool,
+) -> dict[PartitionId, int]:
     """Where each partition begins.
 
     Args:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ardea.kafka.client import Connection, kafka
-from ardea.kafka.marks import Place
+from ardea.kafka.marks import PartitionId
 from ardea.kafka.survey import PATIENCE, Span
 
 ROUND = 0.05
@@ -18,7 +18,7 @@ ROUND = 0.05
 class Deleted(Exception):  # noqa: N818 -- says what is, not that somebody erred
     """Offset ``wanted`` of ``place`` is not there; ``span`` is."""
 
-    def __init__(self, place: Place, wanted: int, span: Span) -> None:
+    def __init__(self, place: PartitionId, wanted: int, span: Span) -> None:
         super().__init__(f"offset {wanted} of {place} is wanted, but there are only {span.first} to {span.end}")
         self.place, self.wanted, self.span = place, wanted, span
 
@@ -41,10 +41,10 @@ class Fetcher:
         """``most``: records of a partition that are taken at once."""
         self._connection, self._consumer, self._most, self._clock = connection, consumer, most, clock
         self._lib = kafka()
-        self._ahead: dict[Place, _Ahead] = {}
-        self._ended: dict[Place, int] = {}  # where partitions ended when that was last seen
+        self._ahead: dict[PartitionId, _Ahead] = {}
+        self._ended: dict[PartitionId, int] = {}  # where partitions ended when that was last seen
 
-    def span(self, place: Place) -> Span:
+    def span(self, place: PartitionId) -> Span:
         """Where the partition begins and ends now.
 
         Raises:
@@ -58,7 +58,7 @@ class Fetcher:
         self._consumer.list_topics(place.topic, timeout=PATIENCE)  # the client looks every five minutes by itself
         return self._asked_span(place)
 
-    def new(self, place: Place, begin: int, end: int | None, patience: float) -> tuple[list[Any], int]:
+    def new(self, place: PartitionId, begin: int, end: int | None, patience: float) -> tuple[list[Any], int]:
         """What is there from ``begin`` on, and the offset behind it; nothing, if nothing comes within ``patience``.
 
         Raises:
@@ -83,7 +83,7 @@ class Fetcher:
         self._resume(place, ahead)
         return taken, ahead.begin
 
-    def again(self, place: Place, begin: int, end: int, patience: float) -> list[Any] | None:
+    def again(self, place: PartitionId, begin: int, end: int, patience: float) -> list[Any] | None:
         """All records of a stretch; None if they do not come within ``patience``.
 
         Raises:
@@ -101,10 +101,10 @@ class Fetcher:
         self._resume(place, ahead)
         return taken
 
-    def _asked_span(self, place: Place) -> Span:
+    def _asked_span(self, place: PartitionId) -> Span:
         return Span(*self._consumer.get_watermark_offsets(self._lib.TopicPartition(*place), timeout=PATIENCE))
 
-    def _at(self, place: Place, begin: int) -> _Ahead:
+    def _at(self, place: PartitionId, begin: int) -> _Ahead:
         """Begins there, if that is not where it is."""
         ahead = self._ahead.get(place)
         if ahead is not None and ahead.begin == begin and ahead.error is None:
@@ -119,7 +119,7 @@ class Fetcher:
         ahead = self._ahead[place] = _Ahead(begin, begin=begin)
         return ahead
 
-    def _until(self, place: Place, ahead: _Ahead, condition: Callable[[], bool], patience: float) -> bool:
+    def _until(self, place: PartitionId, ahead: _Ahead, condition: Callable[[], bool], patience: float) -> bool:
         deadline = self._clock() + patience
         while not condition():
             if ahead.error is not None:
@@ -130,7 +130,7 @@ class Fetcher:
             self._poll(ROUND)
         return True
 
-    def _at_end(self, place: Place, ahead: _Ahead) -> bool:
+    def _at_end(self, place: PartitionId, ahead: _Ahead) -> bool:
         """Whether nothing is known to be behind what was read."""
         if self._ended.get(place, -1) < ahead.position:
             return False
@@ -143,7 +143,7 @@ class Fetcher:
         self._connection.check()
 
     def _keep(self, message: Any) -> None:
-        place = Place(message.topic(), message.partition())
+        place = PartitionId(message.topic(), message.partition())
         ahead = self._ahead.get(place)
         error = message.error()
         if error is not None:
@@ -155,7 +155,7 @@ class Fetcher:
                 ahead.paused = True
                 self._consumer.pause([self._lib.TopicPartition(*place)])
 
-    def _news(self, place: Place, ahead: _Ahead | None, offset: int, error: Any) -> None:
+    def _news(self, place: PartitionId, ahead: _Ahead | None, offset: int, error: Any) -> None:
         codes = self._lib.KafkaError
         if error.code() == codes._PARTITION_EOF:
             self._ended[place] = offset
@@ -168,7 +168,7 @@ class Fetcher:
             self._connection.refuse(error)
             self._connection.quiet.say(logging.WARNING, (place, error.code()), f"{place}: {error.str()}")
 
-    def _resume(self, place: Place, ahead: _Ahead) -> None:
+    def _resume(self, place: PartitionId, ahead: _Ahead) -> None:
         if ahead.paused and len(ahead.read) < self._most:
             ahead.paused = False
             self._consumer.resume([self._lib.TopicPartition(*place)])

@@ -14,7 +14,7 @@ Offsets = NDArray[np.int64]
 OFFSET_BITS, PLACE_BITS = 47, 16
 
 
-class Place(NamedTuple):
+class PartitionId(NamedTuple):
     """A partition of a topic."""
 
     topic: str
@@ -106,9 +106,9 @@ def offsets_by_place(ids: Offsets) -> dict[int, Offsets]:
     return {int(part[0]) >> OFFSET_BITS: part & (1 << OFFSET_BITS) - 1 for part in parts}
 
 
-def to_commit(marks: Mapping[Place, Marks]) -> dict[Place, int]:
+def to_commit(marks: Mapping[PartitionId, Marks]) -> dict[PartitionId, int]:
     """What has changed since it was committed; counts as committed from now on."""
-    changed: dict[Place, int] = {}
+    changed: dict[PartitionId, int] = {}
     for place, mark in marks.items():
         if (low := mark.low) != mark.committed:
             mark.committed = changed[place] = low

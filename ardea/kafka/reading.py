@@ -20,7 +20,7 @@ from ardea.errors import UserError
 from ardea.kafka.assignment import Assignment
 from ardea.kafka.beginning import mark_of
 from ardea.kafka.client import CONSUMER, Connection, kafka, properties
-from ardea.kafka.marks import Marks, Offsets, Place, offsets_by_place, row_ids, to_commit
+from ardea.kafka.marks import Marks, Offsets, PartitionId, offsets_by_place, row_ids, to_commit
 from ardea.kafka.source import UNDECODABLE, Source, check_size, unfit, unfit_row
 from ardea.kafka.survey import PATIENCE, Span, Survey, Surveyor
 from ardea.metrics.user import AssignableMetric, CountMetric
@@ -63,18 +63,18 @@ class RecordSpout(Spout):
         self._connection = Connection(properties(config), self.logger, self.clock)
         self._consumer = self._connection.open("Consumer", CONSUMER, fixed)
         self._surveyor = Surveyor(self._consumer, self.source.topics)
-        self._marks: dict[Place, Marks] = {}
-        self._reading: set[Place] = set()  # those that the client has been given
+        self._marks: dict[PartitionId, Marks] = {}
+        self._reading: set[PartitionId] = set()  # those that the client has been given
         self._topics: set[str] = set()  # of which it has ever been given any
-        self._spans: dict[Place, Span] = {}
-        self._lags: dict[Place, AssignableMetric] = {}
+        self._spans: dict[PartitionId, Span] = {}
+        self._lags: dict[PartitionId, AssignableMetric] = {}
         self._context = context
         self._skipped = context.register_metric("kafka-skipped", CountMetric())
         by_batch = self.source.translate_batch is not None
         self._most = min(settings.batch_rows if by_batch else RECORDS, settings.max_spout_pending)
         self._most_bytes = settings.max_tuple_bytes
-        self._numbers: dict[Place, int] = {}  # 0, 1, ...: in the ids of rows of batches
-        self._gathered: defaultdict[Place, list[tuple[Any, Offsets]]] = defaultdict(list)  # batches not emitted yet
+        self._numbers: dict[PartitionId, int] = {}  # 0, 1, ...: in the ids of rows of batches
+        self._gathered: defaultdict[PartitionId, list[tuple[Any, Offsets]]] = defaultdict(list)  # not emitted yet
         self._size = 0  # bytes that this call of next_tuple has read, at most
         self._acked: list[Any] = []
         self._acked_numbers: list[NDArray[np.int64]] = []
@@ -126,17 +126,17 @@ class RecordSpout(Spout):
 
     # --- records ----------------------------------------------------------------------------------------------
 
-    def _by_place(self, messages: list[Any]) -> Iterator[tuple[Place, list[Any]]]:
+    def _by_place(self, messages: list[Any]) -> Iterator[tuple[PartitionId, list[Any]]]:
         """Runs of one partition.  Asking each message for its topic, too, is left out where there is only one."""
         kind, (first, *others) = self._lib.Message, self._topics or {""}
         for partition, run in groupby(messages, kind.partition):
             if not others:
-                yield Place(first, partition), list(run)
+                yield PartitionId(first, partition), list(run)
                 continue
             for topic, some in groupby(run, kind.topic):
-                yield Place(topic, partition), list(some)
+                yield PartitionId(topic, partition), list(some)
 
-    def _take(self, place: Place, messages: list[Any]) -> None:
+    def _take(self, place: PartitionId, messages: list[Any]) -> None:
         """Those of one partition, in order, and what the client has to say between them."""
         if place not in self._reading:
             return  # it has become another task's, or has been read to its end
@@ -153,7 +153,7 @@ class RecordSpout(Spout):
         if self._marks[place].exhausted:
             self._leave(place)
 
-    def _records(self, place: Place, marks: Marks, messages: list[Any]) -> None:
+    def _records(self, place: PartitionId, marks: Marks, messages: list[Any]) -> None:
         first, last = messages[0].offset(), messages[-1].offset()
         if last - first == len(messages) - 1:  # they ascend: there are no gaps
             offsets = np.arange(first, last + 1, dtype=np.int64)
@@ -192,7 +192,7 @@ class RecordSpout(Spout):
             raise UserError(f"translate_batch made {batch.num_rows} rows of {len(messages)} records")
         return batch
 
-    def _emit(self, place: Place, marks: Marks, rows: Any, offsets: Offsets) -> None:
+    def _emit(self, place: PartitionId, marks: Marks, rows: Any, offsets: Offsets) -> None:
         if self.source.translate_batch is not None:
             self._gathered[place].append((rows, offsets))
             marks.read(offsets)
@@ -218,7 +218,7 @@ class RecordSpout(Spout):
                     ids = ids[batch.num_rows :]
         self._gathered.clear()
 
-    def _single(self, place: Place, marks: Marks, message: Any) -> None:
+    def _single(self, place: PartitionId, marks: Marks, message: Any) -> None:
         """One of a batch with a record that is too large, or that cannot be translated."""
         offset = message.offset()
         try:
@@ -238,7 +238,7 @@ class RecordSpout(Spout):
         else:
             self._emit(place, marks, rows, np.array([offset]))
 
-    def _news(self, place: Place, marks: Marks, message: Any) -> None:
+    def _news(self, place: PartitionId, marks: Marks, message: Any) -> None:
         """Not a record."""
         error, codes = message.error(), self._lib.KafkaError
         if error.code() == codes._PARTITION_EOF:
@@ -249,7 +249,7 @@ class RecordSpout(Spout):
             self._connection.refuse(error)
             self._connection.quiet.say(logging.WARNING, (place, error.code()), f"{place}: {error.str()}")
 
-    def _deleted(self, place: Place, marks: Marks) -> None:
+    def _deleted(self, place: PartitionId, marks: Marks) -> None:
         """The offset that is to be read next is not there."""
         point = self._lib.TopicPartition(*place)
         span = Span(*self._consumer.get_watermark_offsets(point, timeout=PATIENCE))
@@ -262,7 +262,7 @@ class RecordSpout(Spout):
         self._leave(place)
         self._begin(place, Marks(begin, end=marks.end))
 
-    def _vanished(self, place: Place) -> None:
+    def _vanished(self, place: PartitionId) -> None:
         """It was deleted with its topic."""
         marks = self._marks[place]
         end = self._spans[place].end if marks.end is None else marks.end
@@ -335,7 +335,7 @@ class RecordSpout(Spout):
         self._spans.update(survey.spans)
         self._measure()
 
-    def _begin(self, place: Place, marks: Marks) -> None:
+    def _begin(self, place: PartitionId, marks: Marks) -> None:
         self._marks[place] = marks
         if place not in self._lags:
             name = f"kafka-lag/{place.topic}/{place.partition}"
@@ -346,13 +346,13 @@ class RecordSpout(Spout):
             self._consumer.incremental_assign([self._lib.TopicPartition(*place, marks.position)])
             self.logger.info("reads %s from offset %d", place, marks.position)
 
-    def _leave(self, place: Place) -> None:
+    def _leave(self, place: PartitionId) -> None:
         """Reads no more of it; what is open is committed as it is acked, as long as there are marks."""
         if place in self._reading:
             self._reading.remove(place)
             self._consumer.incremental_unassign([self._lib.TopicPartition(*place)])
 
-    def _drop(self, place: Place) -> None:
+    def _drop(self, place: PartitionId) -> None:
         """It is another task's, or nobody's."""
         self._leave(place)
         del self._marks[place], self._spans[place]
@@ -366,7 +366,7 @@ class RecordSpout(Spout):
         if self._numbers:  # rows of a batch that were sent again come one by one
             arrays.append(np.array([one for one in acked if type(one) is int], dtype=np.int64))
             acked = [one for one in acked if type(one) is tuple]
-        done: defaultdict[Place, list[int]] = defaultdict(list)
+        done: defaultdict[PartitionId, list[int]] = defaultdict(list)
         for place, offset in acked:
             done[place].append(offset)
         numbers = np.concatenate(arrays) if arrays else np.empty(0, dtype=np.int64)
@@ -385,7 +385,7 @@ class RecordSpout(Spout):
         if changed := to_commit(self._marks):
             self._send_commit(changed)
 
-    def _send_commit(self, offsets: dict[Place, int]) -> None:
+    def _send_commit(self, offsets: dict[PartitionId, int]) -> None:
         mark = mark_of(self._run)
         points = [self._lib.TopicPartition(*place, offset, mark) for place, offset in offsets.items()]
         self._consumer.commit(offsets=points, asynchronous=True)
@@ -398,7 +398,7 @@ class RecordSpout(Spout):
             reason = error or point.error
             if reason is None:
                 continue
-            if (marks := self._marks.get(Place(point.topic, point.partition))) is not None:
+            if (marks := self._marks.get(PartitionId(point.topic, point.partition))) is not None:
                 marks.committed = None
             codes = self._lib.KafkaError
             why = reason.str()

@@ -7,17 +7,17 @@ from collections.abc import Iterable, Sequence
 
 import xxhash
 
-from ardea.kafka.marks import Place
+from ardea.kafka.marks import PartitionId
 
 Topics = Sequence[str] | re.Pattern[str]
 
 
-def owner(place: Place, tasks: int) -> int:
+def owner(place: PartitionId, tasks: int) -> int:
     """The index of its task.  Partitions of one topic go to the tasks in turn; topics begin at different ones."""
     return (xxhash.xxh3_64_intdigest(place.topic.encode()) + place.partition) % tasks
 
 
-def share(places: Iterable[Place], index: int, tasks: int) -> list[Place]:
+def share(places: Iterable[PartitionId], index: int, tasks: int) -> list[PartitionId]:
     """Those of one task, sorted."""
     return sorted(place for place in places if owner(place, tasks) == index)
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from ardea.errors import TopologyError, UserError
-from ardea.kafka.marks import Place
+from ardea.kafka.marks import PartitionId
 from ardea.kafka.sharing import Topics
 
 Start = Literal["committed", "earliest", "latest"] | datetime
@@ -50,7 +50,7 @@ def record_size(message: Any) -> int:
     return len(message) + len(message.key() or b"")
 
 
-def unfit(place: Place, message: Any, error: Exception) -> UserError:
+def unfit(place: PartitionId, message: Any, error: Exception) -> UserError:
     """Says which record cannot be translated, or is too large, and why."""
     return UserError(
         f"the record at offset {message.offset()} of {place} cannot be emitted: {type(error).__name__}: {error}",
@@ -58,7 +58,7 @@ def unfit(place: Place, message: Any, error: Exception) -> UserError:
     )
 
 
-def unfit_row(place: Place, message: Any, error: Exception, most: int) -> tuple[Any, ...]:
+def unfit_row(place: PartitionId, message: Any, error: Exception, most: int) -> tuple[Any, ...]:
     """The values of UNDECODABLE_FIELDS."""
     value = None if record_size(message) > most else message.value()
     return (*place, message.offset(), message.key(), value, f"{type(error).__name__}: {error}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from ardea.component import Inputs, Spec, Spout, Stream
-from ardea.kafka.marks import Place
+from ardea.kafka.marks import PartitionId
 from ardea.kafka.reading import RecordSpout
 from ardea.kafka.sharing import Topics
 from ardea.kafka.source import (
@@ -79,7 +79,7 @@ class KafkaSpout:
             problems.append(f"group= takes a name, not {group!r}")
         refuse("KafkaSpout", problems)
         if isinstance(end, Mapping):
-            end = {Place(*place): offset for place, offset in end.items()}
+            end = {PartitionId(*place): offset for place, offset in end.items()}
         self._fields = [outputs] if isinstance(outputs, str) else list(outputs)
         self._source = Source(
             names, translate, translate_batch, group, start, otherwise, end, deleted, undecodable

@@ -13,7 +13,7 @@ from ardea.config import Settings
 from ardea.errors import FailedException
 from ardea.kafka import control
 from ardea.kafka.client import PRODUCER, Connection, kafka, kafka_admin, properties
-from ardea.kafka.marks import Place
+from ardea.kafka.marks import PartitionId
 from ardea.kafka.record import Record
 from ardea.kafka.source import refuse
 from ardea.kafka.survey import PATIENCE
@@ -220,7 +220,9 @@ class TopicState(State):
             deadline = self.clock() + BEGIN
             while left:
                 if self.clock() > deadline:
-                    ends = ", ".join(f"offset {end} of {Place(self._control, number)}" for number, end in left.items())
+                    ends = ", ".join(
+                        f"offset {end} of {PartitionId(self._control, number)}" for number, end in left.items()
+                    )
                     raise FailedException(
                         f"state {self._name} waits to read the control topic up to {ends}: no broker sends it, or"
                         " another writer's transaction is open before it, which ends after its transaction.timeout.ms"

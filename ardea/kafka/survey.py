@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ardea.kafka.beginning import Stored
 from ardea.kafka.client import kafka
-from ardea.kafka.marks import Place
+from ardea.kafka.marks import PartitionId
 from ardea.kafka.sharing import Topics, wanted
 
 PATIENCE = 5.0
@@ -29,11 +29,11 @@ class Span(NamedTuple):
 class Survey(NamedTuple):
     """What was found.  ``spans`` and ``moments`` have the partitions that were asked for."""
 
-    places: tuple[Place, ...]
+    places: tuple[PartitionId, ...]
     missing: tuple[str, ...]
-    stored: dict[Place, Stored]
-    spans: dict[Place, Span]
-    moments: dict[datetime, dict[Place, int]]
+    stored: dict[PartitionId, Stored]
+    spans: dict[PartitionId, Span]
+    moments: dict[datetime, dict[PartitionId, int]]
 
 
 class Surveyor:
@@ -45,7 +45,9 @@ class Surveyor:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="kafka-survey")
         self._running: Future[Survey] | None = None
 
-    def ask(self, choose: Callable[[Sequence[Place]], Sequence[Place]], moments: Sequence[datetime] = ()) -> None:
+    def ask(
+        self, choose: Callable[[Sequence[PartitionId]], Sequence[PartitionId]], moments: Sequence[datetime] = ()
+    ) -> None:
         """Begins a survey, unless one is running; ``choose`` says of which partitions spans and moments are needed."""
         if self._running is None:
             self._running = self._pool.submit(self.survey, choose, moments)
@@ -61,7 +63,9 @@ class Surveyor:
         done, self._running = self._running, None
         return done.result()
 
-    def survey(self, choose: Callable[[Sequence[Place]], Sequence[Place]], moments: Sequence[datetime] = ()) -> Survey:
+    def survey(
+        self, choose: Callable[[Sequence[PartitionId]], Sequence[PartitionId]], moments: Sequence[datetime] = ()
+    ) -> Survey:
         """Looks, in this thread.
 
         Raises:
@@ -70,11 +74,11 @@ class Surveyor:
         consumer = self._consumer
         found = consumer.list_topics(timeout=PATIENCE).topics
         names = wanted(self._topics, (name for name, topic in found.items() if topic.error is None))
-        places = tuple(Place(name, number) for name in names for number in sorted(found[name].partitions))
+        places = tuple(PartitionId(name, number) for name in names for number in sorted(found[name].partitions))
         missing = () if hasattr(self._topics, "fullmatch") else tuple(sorted(set(self._topics).difference(names)))
         committed = consumer.committed([self._point(*place) for place in places], timeout=PATIENCE) if places else ()
         stored = {
-            Place(point.topic, point.partition): Stored(point.offset, point.metadata or "")
+            PartitionId(point.topic, point.partition): Stored(point.offset, point.metadata or "")
             for point in committed
             if point.offset >= 0
         }
@@ -88,11 +92,11 @@ class Surveyor:
         """Waits for the thread, which ends when the brokers have answered or their time is over."""
         self._pool.shutdown(cancel_futures=True)
 
-    def _at(self, moment: datetime, spans: dict[Place, Span]) -> dict[Place, int]:
+    def _at(self, moment: datetime, spans: dict[PartitionId, Span]) -> dict[PartitionId, int]:
         """The first offset of each partition that is not older; its end if there is none."""
         if not spans:
             return {}
         stamp = int(moment.timestamp() * 1000)
         found = self._consumer.offsets_for_times([self._point(*place, stamp) for place in spans], timeout=PATIENCE)
-        points = {Place(point.topic, point.partition): point.offset for point in found}
+        points = {PartitionId(point.topic, point.partition): point.offset for point in found}
         return {place: points[place] if points[place] >= 0 else span.end for place, span in spans.items()}

@@ -14,7 +14,7 @@ from ardea.context import TopologyContext
 from ardea.errors import FailedException, UserError
 from ardea.kafka.client import CONSUMER, Connection, kafka, properties
 from ardea.kafka.fetching import Deleted, Fetcher
-from ardea.kafka.marks import Place
+from ardea.kafka.marks import PartitionId
 from ardea.kafka.sharing import Topics, wanted
 from ardea.kafka.source import (
     UNDECODABLE,
@@ -79,7 +79,7 @@ class KafkaTridentSpout(PartitionedSpout):
         self.opaque = self.committing = opaque
         self._topics, self._translate, self._records = names, translate, records
         self._start, self._deleted, self._undecodable, self._width = start, deleted, undecodable, len(fields)
-        self._end = {Place(*place): offset for place, offset in end.items()} if isinstance(end, Mapping) else end
+        self._end = {PartitionId(*place): offset for place, offset in end.items()} if isinstance(end, Mapping) else end
 
     @classmethod
     def transactional(cls, topics: str | Sequence[str] | re.Pattern[str], *args: Any, **options: Any) -> Self:
@@ -124,7 +124,7 @@ class KafkaTridentSpout(PartitionedSpout):
         self._known: list[str] = []
         self._next_look = self._next_news = 0.0
         self._ready = self._over = False
-        self._ends: dict[Place, int] | None = None
+        self._ends: dict[PartitionId, int] | None = None
 
     def partitions(self) -> Sequence[str]:
         """``TOPIC/NUMBER`` of each partition, looked at every ten seconds."""
@@ -233,7 +233,7 @@ class KafkaTridentSpout(PartitionedSpout):
             self._unanswered(error)
             return None
 
-    def _first(self, attempt: Attempt, place: Place) -> int:
+    def _first(self, attempt: Attempt, place: PartitionId) -> int:
         """Where a partition begins that has no position: one that appears later, at its first record."""
         first, end = self._asked(lambda: self._fetcher.span(place))
         if attempt.txid > 1 or self._start == "earliest":
@@ -244,7 +244,7 @@ class KafkaTridentSpout(PartitionedSpout):
         [found] = self._asked(lambda: self._consumer.offsets_for_times([point], timeout=PATIENCE))
         return int(found.offset) if found.offset >= 0 else end
 
-    def _emit(self, place: Place, messages: Sequence[Any], collector: Collector) -> None:
+    def _emit(self, place: PartitionId, messages: Sequence[Any], collector: Collector) -> None:
         """A row for each record, unless it is left out; the same ones whenever the batch comes again."""
         translate, emit, width = self._translate, collector.emit, self._width
         aside = self._undecodable == "emit"
@@ -269,7 +269,7 @@ class KafkaTridentSpout(PartitionedSpout):
             if row is not None:
                 emit((*row, None) if aside else row)
 
-    def _unfit(self, place: Place, message: Any, error: Exception, collector: Collector) -> None:
+    def _unfit(self, place: PartitionId, message: Any, error: Exception, collector: Collector) -> None:
         """A record that cannot be translated, or is too large."""
         unread = unfit(place, message, error)
         if self._undecodable == "fail":
@@ -309,7 +309,7 @@ class KafkaTridentSpout(PartitionedSpout):
         self._connection.silence(error.args[0].str())
 
 
-def place_of(partition: str) -> Place:
+def place_of(partition: str) -> PartitionId:
     """Of ``TOPIC/NUMBER``."""
     topic, _, number = partition.rpartition("/")
-    return Place(topic, int(number))
+    return PartitionId(topic, int(number))

@@ -249,12 +249,12 @@ class Overview:
             msgspec.DecodeError, UnicodeDecodeError: it is not one, or holds text that is not UTF-8.
         """
         try:
-            told = msgspec.msgpack.decode(summary, type=Summary)
+            decoded = msgspec.msgpack.decode(summary, type=Summary)
         except RecursionError:
             raise msgspec.DecodeError("nested too deep") from None
-        for report in told.processes:
-            process = self._processes.setdefault((told.container, report.process, report.task), _Process())
-            if process.lives.accept((told.admission, report.life), _sound(report.current), _sound(report.former)):
+        for report in decoded.processes:
+            process = self._processes.setdefault((decoded.container, report.process, report.task), _Process())
+            if process.lives.accept((decoded.admission, report.life), _sound(report.current), _sound(report.former)):
                 process.component, process.seen = report.component, now
                 process.gauges = {name: value for name, value in report.gauges.items() if is_sound(value)}
 

@@ -33,7 +33,7 @@ _AGAIN = 0.2
 """Seconds until a driver that was not reached is told again."""
 
 
-class Told(msgspec.Struct, frozen=True):
+class DriverCall(msgspec.Struct, frozen=True):
     """What the driver sends to a spout task: the task's token, and where the driver is."""
 
     token: str
@@ -44,7 +44,7 @@ def tell(task: Access, driver: Access) -> None:
     """The driver's part; OSError if the task is not there."""
     host, _, port = task.address.rpartition(":")
     with socket.create_connection((host, int(port)), timeout=_WITHIN) as connection:
-        connection.sendall(msgspec.json.encode(Told(task.token, driver)) + b"\n")
+        connection.sendall(msgspec.json.encode(DriverCall(task.token, driver)) + b"\n")
 
 
 class Callers:
@@ -139,7 +139,7 @@ class Link(threading.Thread):
         """Waits for the driver's answer and mirrors, again and again."""
         try:
             while not self._closed:
-                if (driver := self._told()) is not None:
+                if (driver := self._called()) is not None:
                     self._follow(driver)
         except Exception as error:
             self.fail(error)
@@ -180,13 +180,13 @@ class Link(threading.Thread):
             self._answered.notify_all()
         self.join(_WITHIN)
 
-    def _told(self) -> Access | None:
+    def _called(self) -> Access | None:
         """The driver, if it has called."""
         for line in self._callers.lines(0.1):
             with contextlib.suppress(ValueError, RecursionError):  # a stranger sends anything
-                told = msgspec.json.decode(line, type=Told)
-                if secrets.compare_digest(told.token.encode(), self.own.token.encode()):
-                    return told.driver
+                call = msgspec.json.decode(line, type=DriverCall)
+                if secrets.compare_digest(call.token.encode(), self.own.token.encode()):
+                    return call.driver
         return None
 
     def _mirror(self, driver: Access) -> None:
@@ -241,12 +241,12 @@ class Acknowledger(threading.Thread):
         """One after the other."""
         try:
             while (acked := self._waiting.get()) is not None:
-                while not self._told(*acked) and not self._closed.wait(_AGAIN):
+                while not self._write_progress(*acked) and not self._closed.wait(_AGAIN):
                     pass
         except Exception as error:
             self._link.fail(error)
 
-    def _told(self, partition: int, batches: int) -> bool:
+    def _write_progress(self, partition: int, batches: int) -> bool:
         if (driver := self._link.driver) is None:
             return False
         mark = str(batches).encode()

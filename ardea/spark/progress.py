@@ -34,7 +34,7 @@ class Mark(NamedTuple):
     source: str = ""
 
 
-class Progress:
+class JobProgress:
     """Counts acks by batch; the first batch that is not completely acked is written to ``folder/PARTITION``.
 
     Only the task that reads the partition writes, and what is lost of it is only processed once more: no fsync, and

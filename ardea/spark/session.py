@@ -55,10 +55,10 @@ def require_java() -> str:
     if java is None:
         where = f"in JAVA_HOME, {home}" if home else "on the PATH"
         raise UserError(f"Spark needs Java {JAVA} or newer, and there is no java {where}", hint=_INSTALL_JAVA)
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = _VERSION.search(told)
+    output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = _VERSION.search(output)
     if version is None or int(version[1]) < JAVA:
-        found = f"is Java {version[1]}" if version else f"does not tell its version: {told.strip()[:200]!r}"
+        found = f"is Java {version[1]}" if version else f"does not tell its version: {output.strip()[:200]!r}"
         raise UserError(f"Spark needs Java {JAVA} or newer, and {java} {found}", hint=_INSTALL_JAVA)
     return java
 

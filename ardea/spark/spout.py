@@ -21,7 +21,7 @@ from ardea.spark.driver import Driver, SparkDriver
 from ardea.spark.index import IndexReader, Partition
 from ardea.spark.job import DRIVER, PROGRESS, SERVE, SparkJob, Start, own_host
 from ardea.spark.link import Link
-from ardea.spark.progress import MAX_ROWS, ROW_BITS, Progress, ids_of
+from ardea.spark.progress import MAX_ROWS, ROW_BITS, JobProgress, ids_of
 from ardea.spark.reading import ATTEMPTS, Batches, FetchedFiles, SharedFiles, batches_of, served_pieces, uri_pieces
 from ardea.spark.schema import Column, parse_schema
 
@@ -164,7 +164,7 @@ class StagedSpout(Spout):
         self._follow(progress, context)
 
     def _follow(self, progress: Path, context: TopologyContext) -> None:
-        self._progress = Progress(progress, context.clock)
+        self._progress = JobProgress(progress, context.clock)
         self._begun: dict[int, Partition] = {}
         self._dropped: dict[int, int] = {}  # begun, and not readable at the time -> the batch to go on with
         self._batches: Batches | None = None

@@ -115,9 +115,9 @@ class Work(threading.Thread):
     def fail(self, error: BaseException) -> None:
         """Keeps the first error, in the words of the JVM while that is there."""
         if self.error is None:
-            self.error = error if isinstance(error, ArdeaError) else self._told(error)
+            self.error = error if isinstance(error, ArdeaError) else self._as_user_error(error)
 
-    def _told(self, error: BaseException) -> UserError:
+    def _as_user_error(self, error: BaseException) -> UserError:
         cause = session.jvm_death() or session.cause_of(error, self._job.function.__code__.co_filename)
         self._logger.error("the Spark job failed", exc_info=error)
         return UserError(

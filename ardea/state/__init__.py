@@ -22,7 +22,7 @@ from ardea.state.manager import (
     Watch,
     Write,
 )
-from ardea.state.sight import Sight
+from ardea.state.master_watch import MasterWatch
 from ardea.state.term import Fenced, Term
 
 __all__ = [
@@ -33,8 +33,8 @@ __all__ = [
     "Fenced",
     "FileState",
     "Lease",
+    "MasterWatch",
     "Set",
-    "Sight",
     "StateManager",
     "Term",
     "Unavailable",

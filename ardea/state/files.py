@@ -245,12 +245,12 @@ class _FileWatch(Watch):
         self.path = path
         self._callback = callback
         self._watches = watches
-        self._told: list[Versioned | None] = []
+        self._reported: list[Versioned | None] = []
 
     def tell(self, now: Versioned | None) -> None:
         """Calls back if this differs from what was told last."""
-        if self in self._watches and self._told != [now]:
-            self._told = [now]
+        if self in self._watches and self._reported != [now]:
+            self._reported = [now]
             self._callback(now)
 
     def cancel(self) -> None:

@@ -64,7 +64,7 @@ class ZooKeeperWatch(Watch):
         self._path = path
         self._callback = callback
         self._watches = watches
-        self._told: list[Versioned | None] = []
+        self._reported: list[Versioned | None] = []
         self._stale = True
         self._asked: tuple[Any, Any] | None = None
         self._failure: StateError | None = None
@@ -99,8 +99,8 @@ class ZooKeeperWatch(Watch):
             return
         self._failure = None
         now = None if node is None else Versioned(node.data, node.version)
-        if self in self._watches and self._told != [now]:
-            self._told = [now]
+        if self in self._watches and self._reported != [now]:
+            self._reported = [now]
             self._callback(now)
 
     def _fired(self, _event: Any) -> None:

@@ -36,18 +36,18 @@ class Process(Protocol):
 
 
 Start = Callable[[Sequence[str], Mapping[str, str], Sequence[int], int], Process]
-"""(argv, env, the three numbers of the leash, output) -> a process that leads a group of its own."""
+"""(argv, env, the three numbers of the parent link, output) -> a process that leads a group of its own."""
 
 
-def execute(argv: Sequence[str], env: Mapping[str, str], leash: Sequence[int], output: int) -> Process:
+def execute(argv: Sequence[str], env: Mapping[str, str], parent_link: Sequence[int], output: int) -> Process:
     """Starts a process as every program is started."""
     return subprocess.Popen(
         argv,
-        env={**env, "ARDEA_LEASH": ",".join(map(str, leash))},
+        env={**env, "ARDEA_PARENT_LINK": ",".join(map(str, parent_link))},
         stdin=subprocess.DEVNULL,
         stdout=output,
         stderr=output,
-        pass_fds=leash,
+        pass_fds=parent_link,
         **kernel.apart(),  # a terminal's Ctrl-C is the supervisor's alone, and the group dies as one
     )
 
@@ -56,35 +56,35 @@ def execute(argv: Sequence[str], env: Mapping[str, str], leash: Sequence[int], o
 class Child:
     """A running process, leader of its own process group.
 
-    ``leash_fd``: closing it ends the group; ``beat_fd``: a byte a beat; ``output_fd``: its stdout and stderr.
+    ``parent_link_fd``: closing it ends the group; ``beat_fd``: a byte a beat; ``output_fd``: its stdout and stderr.
     """
 
     process: Process
-    leash_fd: int
+    parent_link_fd: int
     beat_fd: int
     output_fd: int
 
     @classmethod
     def spawn(cls, argv: Sequence[str], env: Mapping[str, str], lock_fd: int, start: Start = execute) -> Self:
-        """Start it; its leash, its beats and ``lock_fd`` are the three numbers of ARDEA_LEASH.
+        """Start it; its parent link, its beats and ``lock_fd`` are the three numbers of ARDEA_PARENT_LINK.
 
-        A ``start`` that fails may have started it all the same: such a process ends with its leash.
+        A ``start`` that fails may have started it all the same: such a process ends with its parent link.
 
         Raises:
             OSError: it cannot be started, for example because there is no such command.
         """
         with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
-            leash_theirs, leash_ours = _pipe(theirs, ours)
+            link_theirs, link_ours = _pipe(theirs, ours)
             beat_ours, beat_theirs = _pipe(ours, theirs)
             output_ours, output_theirs = _pipe(ours, theirs)
             for fd in (beat_ours, beat_theirs, output_ours):
                 os.set_blocking(fd, False)
-            given = (leash_theirs, beat_theirs, lock_fd)
+            given = (link_theirs, beat_theirs, lock_fd)
             process = start(argv, env, given, output_theirs)
             with contextlib.suppress(ProcessLookupError):  # it may have ended already
-                kernel.arm_leash(leash_theirs, process.pid)
+                kernel.arm_parent_link(link_theirs, process.pid)
             ours.pop_all()
-        return cls(process, leash_ours, beat_ours, output_ours)
+        return cls(process, link_ours, beat_ours, output_ours)
 
     @property
     def pid(self) -> int:
@@ -121,7 +121,7 @@ class Child:
 
     def close(self) -> None:
         """Give up our ends of the pipes."""
-        for fd in (self.leash_fd, self.beat_fd, self.output_fd):
+        for fd in (self.parent_link_fd, self.beat_fd, self.output_fd):
             os.close(fd)
 
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TypedDict
 
-from ardea.supervision.machine import Look
+from ardea.supervision.supervisor_state import Look
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _PR_SET_CHILD_SUBREAPER = 36
@@ -77,11 +77,11 @@ def apart() -> Apart:
     return {"start_new_session": True}
 
 
-def arm_leash(fd: int, group: int) -> None:
+def arm_parent_link(fd: int, group: int) -> None:
     """Have the kernel kill a process group when the pipe behind ``fd`` loses its last writer (Linux).
 
-    The thread of ``ardea.leash`` does the same everywhere, but needs the interpreter lock, which code in C may hold
-    for ever.  The arrangement belongs to the open pipe, not to ``fd``: it stays when only the child has it.
+    The thread of ``ardea.parent_link`` does the same everywhere, but needs the interpreter lock, which code in C may
+    hold for ever.  The arrangement belongs to the open pipe, not to ``fd``: it stays when only the child has it.
     """
     if sys.platform == "linux":
         fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGKILL)

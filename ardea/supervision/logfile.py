@@ -27,7 +27,7 @@ class LogFile:
 
     def write(self, data: bytes) -> None:
         """Append the output of the process."""
-        if self._lost and not self._told():
+        if self._lost and not self._note_loss():
             self._lost += len(data)
             return
         while data:
@@ -56,7 +56,7 @@ class LogFile:
             return cut
         return data.find(b"\n") + 1 or len(data)  # a line is under way, or longer than a file: finish it
 
-    def _told(self) -> bool:
+    def _note_loss(self) -> bool:
         """Say how much was lost, if there is room again."""
         end = b"" if self._whole else b"\n"
         notice = b"%s--- %d bytes of output lost: the log could not be written ---\n" % (end, self._lost)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ardea.heron_instance.gateway import Gateway
-from ardea.heron_instance.inlet import InputBatch
+from ardea.heron_instance.input_batch import InputBatch
 from ardea.heron_instance.messages import OutMessage
 from ardea.metrics import Identity
 from ardea.plan.physical import TaskPlan
@@ -18,7 +18,7 @@ from ardea.protocol.lane import Lane
 from ardea.protocol.link import CONTROL_ROOM, Link
 from ardea.protocol.story import Story
 from ardea.protocol.wire_pb2 import ROWS, VERDICTS, Header
-from ardea.stream_manager.state import StreamManager
+from ardea.stream_manager.manager import StreamManager
 from ardea.tuples import Tuple
 
 COUNTED = 100
@@ -145,7 +145,7 @@ class Audit:
         for task, channel in manager.rows.channels.items():
             self._channel(who, task, channel)
             held += channel.held_bytes
-        room = sum(source.window.limit_bytes + 2 * self._largest for source in manager.outputs.sources.values())
+        room = sum(source.window.limit_bytes + 2 * self._largest for source in manager.outputs.output_credits.values())
         if held > room:
             raise InvariantError(f"{who} holds {held:,} bytes of its instances' output; their credit is {room:,}")
         for link in (*manager.members.instances.values(), *manager.members.peers.values()):

@@ -18,18 +18,18 @@ from ardea.scheduler.packing import packing_for
 from ardea.scheduler.update import wanted
 from ardea.state import Unavailable
 from ardea.state.records import RunState
-from ardea.supervision.machine import BACKOFF
 from ardea.supervision.spec import Policy
+from ardea.supervision.supervisor_state import BACKOFF
 from ardea.testing.audit import Audit
 from ardea.testing.clock import Timeline
 from ardea.testing.components import Buildable
 from ardea.testing.containers import REMOVED
 from ardea.testing.eviction import Eviction
 from ardea.testing.instance import SimulatedInstance
+from ardea.testing.memory_store import STATE, MemoryStore
 from ardea.testing.network import Network
 from ardea.testing.record import Record
 from ardea.testing.servers import SimulatedManager, SimulatedMaster
-from ardea.testing.state import STATE, MemoryStore
 from ardea.testing.world import MASTER, Process, World, manager_name
 
 C = TypeVar("C", bound=Component)

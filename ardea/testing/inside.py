@@ -16,7 +16,7 @@ from ardea.testing.cluster import Cluster
 from ardea.testing.instance import SimulatedInstance
 from ardea.testing.servers import SimulatedMaster
 from ardea.testing.world import MASTER, Process, World
-from ardea.topology_master.state import Master
+from ardea.topology_master.master import Master
 
 Heard = tuple[str, str, Header]
 """(receiver, sender, header) of a message."""

@@ -123,9 +123,9 @@ class SimulatedInstance:
         self._handover.burst += message.size
         self._post(partial(self.shell.gateway.offer, message), message.size)
 
-    def taken(self, header: Header, size: int) -> None:
+    def consumed(self, header: Header, size: int) -> None:
         """From the executor."""
-        self._post(partial(self.shell.gateway.taken, header, size), 0)
+        self._post(partial(self.shell.gateway.consumed, header, size), 0)
 
     def wait_room(self, most: int, timeout: float) -> bool:
         """From the executor, inside an emit."""

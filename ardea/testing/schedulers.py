@@ -149,14 +149,14 @@ class _Check:
             _expect("the id of what is found", found.id, known[0].id)
             _expect("whether it runs, looked at again", found.runs(), True)
             _expect("the id in the definition", found.definition().topology, found.id)
-            told = found.describe()
-            if told.status is None:
-                raise AssertionError(f"describe has no status of a topology that runs: {told.silence}")
-            _expect("the state in describe", told.status.state, RunState.RUNNING)
-            _expect("the tasks in describe", sorted(told.status.tasks), ["ignore-0", "numbers-0"])
-            untold = {"container-1", "ignore-0", "numbers-0"} - told.status.stories.keys()
+            description = found.describe()
+            if description.status is None:
+                raise AssertionError(f"describe has no status of a topology that runs: {description.silence}")
+            _expect("the state in describe", description.status.state, RunState.RUNNING)
+            _expect("the tasks in describe", sorted(description.status.tasks), ["ignore-0", "numbers-0"])
+            untold = {"container-1", "ignore-0", "numbers-0"} - description.status.stories.keys()
             _expect("of whom describe has no story", untold, set())
-            missing = {"ignore-0", "numbers-0"} - {process.name for process in told.processes}
+            missing = {"ignore-0", "numbers-0"} - {process.name for process in description.processes}
             _expect("the tasks whose processes describe lacks", missing, set())
         with self._make() as scheduler, _raises(NotFound, "find of a topology that there is not"):
             scheduler.find(f"{self._name}Missing")

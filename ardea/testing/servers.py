@@ -18,9 +18,9 @@ from ardea.state.records import MasterLocation
 from ardea.stream_manager.shell import Shell
 from ardea.testing.audit import InvariantError
 from ardea.testing.clock import Alarm
-from ardea.testing.state import LEASE, STATE, Sight, UnderTerm, Watch
+from ardea.testing.memory_store import LEASE, STATE, Known, UnderTerm, Watch
 from ardea.testing.world import MASTER, Process, World, manager_name
-from ardea.topology_master.state import Master
+from ardea.topology_master.master import Master
 from ardea.topology_master.store import Store
 
 MASTER_LINGER = 3.0
@@ -139,7 +139,7 @@ class SimulatedManager:
 
     # --- what the shell asks for ------------------------------------------------------------------------------
 
-    def look(self) -> Sight:
+    def look(self) -> Known:
         """See :class:`Outside`, as for all of these."""
         return self._watch.look()
 
@@ -236,7 +236,7 @@ class SimulatedMaster:
             return
         if self.master.over:
             self.over_since = now if self.over_since is None else self.over_since
-            if self.master.admissions.told_everybody or now - self.over_since > MASTER_LINGER:
+            if self.master.admissions.everybody_knows or now - self.over_since > MASTER_LINGER:
                 self.kill()
                 self.world.ended(self, None)
                 return

@@ -17,9 +17,9 @@ from ardea.protocol.wire_pb2 import Header
 from ardea.testing.audit import Audit
 from ardea.testing.clock import Timeline
 from ardea.testing.containers import Supervisors
+from ardea.testing.memory_store import MemoryStore
 from ardea.testing.network import Network
 from ardea.testing.record import Record
-from ardea.testing.state import MemoryStore
 
 MASTER = "master"
 STORY_LINES = 5000

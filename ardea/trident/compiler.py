@@ -262,8 +262,8 @@ class _Compilation:
         needs = part.group.resources
         specs = [before, executor.spec(part.name, part.hint, inputs=inputs, config=node.spout.config, **needs)]
         if node.spout.companion is not None:
-            told = {GlobalStreamId(master, SUCCESS): Grouping.GLOBAL}
-            specs.append(node.spout.companion.spec(f"{part.name}_driver", inputs=told))
+            driver_inputs = {GlobalStreamId(master, SUCCESS): Grouping.GLOBAL}
+            specs.append(node.spout.companion.spec(f"{part.name}_driver", inputs=driver_inputs))
         return specs
 
     def _asked(self, part: _Part, node: DrpcNode) -> Spec:

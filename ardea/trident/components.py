@@ -125,14 +125,14 @@ class SpoutExecutor(Reporting):
     def _begin(self, attempt: Attempt, metadata: Any, tup: Any, *, skip: bool) -> None:
         self._attempts[attempt.txid] = attempt.attempt
         batch = TrackedBatch(BatchRun(attempt.txid, attempt.attempt))
-        outlet = _Outlet(self, batch, () if skip else self.data_streams)
-        self._emitter.emit_batch(attempt, metadata, outlet)
-        outlet.flush()
-        self._size.update(outlet.count)
+        output = _BatchOutput(self, batch, () if skip else self.data_streams)
+        self._emitter.emit_batch(attempt, metadata, output)
+        output.flush()
+        self._size.update(output.count)
         self.report(self.group, batch, tup)
 
 
-class _Outlet:
+class _BatchOutput:
     """The collector of an emitter."""
 
     def __init__(self, bolt: SpoutExecutor, batch: TrackedBatch, streams: Sequence[str]) -> None:

@@ -160,7 +160,7 @@ class SpoutCoordinator(Bolt):
         self._store = open_store(context, self.memory, self.stream, "coordinator")
         self._coordinator = copy.deepcopy(self.spout).coordinator(config, context, self._store)
         self._seen: set[int] = set()  # transactions of this life
-        self._told = 0  # the last one that it heard is committed
+        self._reported = 0  # the last one that it heard is committed
         self._metadata = {txid: self._store.get(f"meta/{txid}") for txid in self._store.transactions("meta")}
 
     def process(self, tup: Any) -> None:
@@ -190,9 +190,9 @@ class SpoutCoordinator(Bolt):
 
     def _succeed(self, txid: int) -> None:
         """Commits come in order: this is also the news of earlier ones, which may have been lost."""
-        for committed in sorted({txid, *(seen for seen in self._seen if self._told < seen < txid)}):
+        for committed in sorted({txid, *(seen for seen in self._seen if self._reported < seen < txid)}):
             self._coordinator.success(committed)
-        self._told = txid
+        self._reported = txid
         self._seen = {seen for seen in self._seen if seen >= txid}
 
     def _forget(self, txid: int) -> None:

@@ -33,7 +33,7 @@ def labelled(function: str) -> dict[str, Any]:
     return {"heron.kubernetes.labels": {f"drpc.ardea.dev/{function}": "true"}}
 
 
-class Place(NamedTuple):
+class DrpcAddress(NamedTuple):
     """Where a function's requests come in: in this process, or at an interface and a port."""
 
     function: str
@@ -46,7 +46,7 @@ class DrpcSpout(Spout):
     """Emits each request as a batch, and answers those that fail."""
 
     config = MappingProxyType({"topology.max.spout.pending": OPEN, "topology.state.access": True})
-    place: ClassVar[Place]
+    place: ClassVar[DrpcAddress]
     data_streams: ClassVar[Sequence[str]] = ()
     report_stream: ClassVar[str]
     readers: ClassVar[Sequence[str]] = ()
@@ -121,7 +121,7 @@ class DrpcSpout(Spout):
 class ReturnResults(Processor):
     """Sends the rows of a request's batch to who asked.  Its parents: the last stream, and where the answers go."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: DrpcAddress) -> None:
         self._place = place
 
     def begin(self, run: BatchRun) -> None:

@@ -12,7 +12,7 @@ from ardea.errors import TopologyError
 from ardea.plan import LogicalPlan
 from ardea.topology import NOTHING, Topology
 from ardea.trident.compiler import compile_graph
-from ardea.trident.drpc import ARGS, RETURN, Place
+from ardea.trident.drpc import ARGS, RETURN, DrpcAddress
 from ardea.trident.graph import DrpcNode, Graph, ProcessorNode, SpoutNode
 from ardea.trident.joins import Joiner, JoinFields, JoinType, MultiReduce
 from ardea.trident.maps import SnapshottableMap
@@ -78,7 +78,7 @@ class TridentTopology:
         if not function or "/" in function:
             raise TopologyError([f"new_drpc_stream() takes a name without a slash, not {function!r}"])
         fields = (ARGS, RETURN)
-        place = Place(function, local, host, port)
+        place = DrpcAddress(function, local, host, port)
         source = DrpcNode(self.graph.next_index, fields, (), None, None, f"requests of {function}", place)
         self.graph.add(source)
         stream = Stream(self, source)

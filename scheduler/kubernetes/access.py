@@ -13,8 +13,8 @@ from ardea.config import Settings
 from ardea.errors import Conflict
 from ardea.plan.definition import Definition
 from ardea.scheduler.kubernetes import layout, names
-from ardea.scheduler.kubernetes.blueprint import Blueprint
 from ardea.scheduler.kubernetes.client import Manifest, Objects
+from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
 from ardea.state import paths
 from ardea.state.address import ADDRESS_FILE, CREDENTIAL_FILE
 
@@ -28,9 +28,9 @@ def components(definition: Definition) -> frozenset[str]:
     return frozenset(c.name for c in shape.components if Settings.of(shape.config, c.config).state_access)
 
 
-def volume(blueprint: Blueprint) -> Manifest:
+def volume(inputs: ManifestInputs) -> Manifest:
     """Of a pod that has tasks with access."""
-    secret = {"secretName": names.state_secret(blueprint.root), "defaultMode": _OWNER_AND_GROUP}
+    secret = {"secretName": names.state_secret(inputs.root), "defaultMode": _OWNER_AND_GROUP}
     return {"name": VOLUME, "secret": secret}
 
 
@@ -39,40 +39,40 @@ def mount() -> Manifest:
     return {"name": VOLUME, "mountPath": str(layout.STATE_MOUNT), "readOnly": True}
 
 
-def secret(blueprint: Blueprint, credential: str) -> Manifest:
+def secret(inputs: ManifestInputs, credential: str) -> Manifest:
     """The Secret; ``credential`` is ``user:password``, and the user's name is that of the root."""
-    name = paths.name_of(blueprint.id)
-    above = blueprint.definition.state.rpartition("/")[0]
+    name = paths.name_of(inputs.id)
+    above = inputs.definition.state.rpartition("/")[0]
     values = {ADDRESS_FILE: f"{above}/{credential.partition(':')[0]}", CREDENTIAL_FILE: credential}
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {
-            "name": names.state_secret(blueprint.root),
-            "labels": blueprint.pods.labels | names.of_name(name) | {names.ROLE: names.STATE},
-            "annotations": {**blueprint.pods.annotations},
+            "name": names.state_secret(inputs.root),
+            "labels": inputs.pods.labels | names.of_name(name) | {names.ROLE: names.STATE},
+            "annotations": {**inputs.pods.annotations},
         },
         "type": "Opaque",
         "data": {key: base64.b64encode(value.encode()).decode() for key, value in values.items()},
     }
 
 
-def grant(cluster: Objects, blueprint: Blueprint) -> None:
+def grant(cluster: Objects, inputs: ManifestInputs) -> None:
     """Makes the Secret where the name has none; otherwise its tasks find what their predecessors left.
 
     Nothing is done for a topology whose tasks need none.
     """
-    if not components(blueprint.definition):
+    if not components(inputs.definition):
         return
-    former = cluster.find("Secret", names.state_secret(blueprint.root))
+    former = cluster.find("Secret", names.state_secret(inputs.root))
     if former is None:
-        user = paths.new_topology_id(paths.name_of(blueprint.id))  # nobody can guess it and be there first
+        user = paths.new_topology_id(paths.name_of(inputs.id))  # nobody can guess it and be there first
         try:
-            cluster.create(secret(blueprint, f"{user}:{secrets.token_hex(16)}"))
+            cluster.create(secret(inputs, f"{user}:{secrets.token_hex(16)}"))
         except Conflict:
-            former = cluster.find("Secret", names.state_secret(blueprint.root))
+            former = cluster.find("Secret", names.state_secret(inputs.root))
     if former is not None:
-        cluster.apply(secret(blueprint, _credential(former)))  # at the servers of today
+        cluster.apply(secret(inputs, _credential(former)))  # at the servers of today
 
 
 def _credential(found: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ardea.errors import NotFound, UserError
-from ardea.scheduler.kubernetes.blueprint import MAX_BYTES, Bundle
+from ardea.scheduler.kubernetes.manifest_inputs import MAX_BYTES, Bundle
 
 LARGEST_SHOWN = 5
 

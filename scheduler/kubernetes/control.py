@@ -74,12 +74,12 @@ class Port:
         root = self._cluster.find("ConfigMap", str(self._found.root["metadata"]["name"]))
         if root is None:
             raise NotFound(f"{self._found.id} is gone")
-        told = objects.status_of(root)
-        if told is None or not told.master:
+        status = objects.status_of(root)
+        if status is None or not status.master:
             return None  # none acts yet
-        number, key = next(self._numbers), self._found.blueprint.definition.keys.get(holder(MASTER_CONTAINER), "")
+        number, key = next(self._numbers), self._found.inputs.definition.keys.get(holder(MASTER_CONTAINER), "")
         seconds = min(ANSWERS_WITHIN, left)
-        program.write(inside.question(number, told.master, key, ask, seconds))
+        program.write(inside.question(number, status.master, key, ask, seconds))
         deadline = self._clock() + seconds + GRACE
         while (line := program.read_line(max(0.0, deadline - self._clock()))) is not None:
             try:

@@ -7,16 +7,16 @@ from datetime import datetime
 from typing import Any
 
 from ardea.scheduler.kubernetes import layout, names
-from ardea.scheduler.kubernetes.blueprint import Blueprint
 from ardea.scheduler.kubernetes.client import Manifest
-from ardea.scheduler.kubernetes.keeper import container_statuses
+from ardea.scheduler.kubernetes.decisions import container_statuses
+from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
 from ardea.scheduler.kubernetes.waiting import trouble_of
 from ardea.scheduler.processes import ProcessRow
 
 _LOOPS = ("CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull")
 
 
-def process_rows(blueprint: Blueprint, pods: Iterable[Manifest]) -> list[ProcessRow]:
+def process_rows(inputs: ManifestInputs, pods: Iterable[Manifest]) -> list[ProcessRow]:
     """One row a container; tasks have their own names."""
     rows = []
     tasks = {
@@ -24,7 +24,7 @@ def process_rows(blueprint: Blueprint, pods: Iterable[Manifest]) -> list[Process
             called: next(i.name for i in plan.instances if i.task == task)
             for task, called in names.instance_names(plan.instances).items()
         }
-        for plan in blueprint.containers
+        for plan in inputs.containers
     }
     for pod in pods:
         number = int(pod["metadata"]["labels"][names.CONTAINER])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ardea.errors import ArdeaError, ClusterError
-from ardea.scheduler.kubernetes import room
+from ardea.scheduler.kubernetes import capacity
 from ardea.scheduler.kubernetes.client import Cluster
 from ardea.scheduler.kubernetes.submission import find_defaults
 from ardea.scheduler.schedulers import Check
@@ -65,8 +65,8 @@ def _nodes(cluster: Cluster) -> Check:
         nodes = cluster.list("Node")
     except ClusterError:
         return Check("nodes", True, "may not be listed, so that submit cannot refuse a container that fits none")
-    found = room.largest(nodes)
-    return Check("nodes", found != room.NONE, found)
+    found = capacity.largest(nodes)
+    return Check("nodes", found != capacity.NONE, found)
 
 
 def _rights(cluster: Cluster) -> Iterator[Check]:

@@ -54,13 +54,13 @@ class KubernetesHandle(Handle):
             status=status,
             silence=silence,
             kept_by=SchedulerLocation(scheduler="kubernetes", host=self._cluster.namespace, pid=0),
-            processes=process_rows(self._found.blueprint, pods),
+            processes=process_rows(self._found.inputs, pods),
             pods=pod_rows(pods, jobs, refusals(self._cluster, jobs, pods)),
         )
 
     def definition(self) -> Definition:
         """See :class:`Handle`."""
-        return self._found.blueprint.definition
+        return self._found.inputs.definition
 
     @contextlib.contextmanager
     def control(self) -> Iterator[ControlPort]:

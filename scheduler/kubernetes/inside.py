@@ -53,9 +53,9 @@ def answer(line: bytes) -> tuple[int, list[bytes] | None]:
     Raises:
         ValueError, KeyError, TypeError: the line is something else.
     """
-    told = json.loads(line)
-    frames = told["frames"]
-    return int(told["number"]), None if frames is None else [base64.b64decode(frame) for frame in frames]
+    answer = json.loads(line)
+    frames = answer["frames"]
+    return int(answer["number"]), None if frames is None else [base64.b64decode(frame) for frame in frames]
 
 
 def main() -> int:
@@ -71,8 +71,8 @@ def main() -> int:
         ask.token = token
         keys = Keyring(secret, {_MASTER: asked["key"]}) if asked["key"] else None
         frames = _asked(asked["address"], keys, ask, float(asked["seconds"]))
-        told = None if frames is None else [base64.b64encode(frame).decode() for frame in frames]
-        _say(json.dumps({"number": asked["number"], "frames": told}).encode())
+        encoded = None if frames is None else [base64.b64encode(frame).decode() for frame in frames]
+        _say(json.dumps({"number": asked["number"], "frames": encoded}).encode())
     return 0
 
 

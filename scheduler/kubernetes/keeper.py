@@ -1,183 +1,192 @@
-"""What the acting master does for the pods of its topology.  Pure: what is seen in, what to do out.
-
-Kubernetes restarts containers in place and replaces lost pods by itself.  Left to the keeper is what it does too late
-or not at all: the Job controller's delay doubles with every lost pod, a pod stays on a node that is gone, a process
-that cannot go on is started for ever, and plans change.
-"""
+"""The keeper at work: looks at one topology's objects, does what :mod:`.decisions` decides."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+import logging
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
 
-from ardea.errors import ExitCode
-from ardea.scheduler.kubernetes import names
-from ardea.scheduler.kubernetes.objects import deleted_at
+import msgspec
 
-FIRST_DELAY = 10.0
-"""Seconds that the Job controller waits after the first lost pod; then twice as long each time."""
-LONGEST_DELAY = 20.0
-STUCK_AFTER = 10.0
-"""Seconds beyond its grace after which nobody will end a pod that is being deleted any more."""
+from ardea.errors import ArdeaError, NotFound, Unreachable
+from ardea.plan.definition import Definition
+from ardea.scheduler.control import MasterClient, Status, waiting_for
+from ardea.scheduler.follow import Follower
+from ardea.scheduler.kubernetes import names, objects, pods
+from ardea.scheduler.kubernetes.client import Manifest, Objects
+from ardea.scheduler.kubernetes.decisions import (
+    Action,
+    CreateJob,
+    DeleteJob,
+    Fail,
+    ForgetPod,
+    content_of,
+    decide,
+    job_seen,
+    pod_seen,
+)
+from ardea.scheduler.kubernetes.manifest_inputs import PODS, ManifestInputs, Pods
+from ardea.scheduler.kubernetes.objects import RootStatus
+from ardea.scheduler.kubernetes.root_object import write_status
+from ardea.state import StateManager
+from ardea.state.records import RunState
+
+LOOK_EVERY = 2.0
+ASK_PATIENCE = 2.0
+log = logging.getLogger("keeper")
 
 
-@dataclass(frozen=True, slots=True)
-class JobSeen:
-    """A Job.  ``failed``: pods that it has lost; ``finished``: it is Complete or Failed.
+class Keeper:
+    """Keeps one topology, as long as the process that it is part of acts as its master.
 
-    ``content``: what its pod was made for; nothing for a master's.
+    It is the cluster's ``ardea.scheduler.follow.Processes``: the root, and with it all Jobs, follow the plan.
     """
 
-    name: str
-    uid: str
-    failed: int
-    finished: bool
-    deleting: bool
-    content: str = ""
+    def __init__(
+        self,
+        cluster: Objects,
+        inputs: ManifestInputs,
+        state: StateManager,
+        client: MasterClient,
+        acting: Callable[[], bool],
+        address: str,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        """``client`` asks by ``state``, and polls it; ``address`` is that of this master's control port."""
+        self._cluster, self._inputs, self._client, self._acting, self._now = cluster, inputs, client, acting, now
+        self._address = address
+        self._follower = Follower(state, inputs.definition, self)
+        self._written: RootStatus | None = None
+        self._came_up = False
+        self._draining = False
+
+    def round(self) -> None:
+        """One look at everything; what it cannot do now is due in the next round.
+
+        Raises:
+            ArdeaError: the cluster does not answer, or refuses.
+        """
+        root = self._cluster.find("ConfigMap", self._inputs.root)
+        if root is None or objects.deleted_at(root) is not None or self._is_anothers(root):
+            return  # Kubernetes removes everything
+        selector = names.of_topology(self._inputs.id)
+        jobs = [job_seen(job) for job in self._cluster.list("Job", selector)]
+        found = [pod_seen(pod) for pod in self._cluster.list("Pod", selector)]
+        status = self._ask()  # after the Jobs: one that has ended has done so for a reason that the master knows
+        if status is None:
+            return
+        self._tell(root, status)
+        over = RunState(status.state).final
+        if not over:
+            self._drain(objects.kill_of(root))
+            if self._acting():
+                self._follower.step()
+        if status.epoch != self._inputs.definition.epoch:
+            return  # Jobs by another plan than the master's would do harm
+        wanted = {job["metadata"]["name"]: job for job in pods.jobs(self._inputs, root)}
+        contents = {name: content_of(job) for name, job in wanted.items()}
+        updating = status.update is not None and status.update.running
+        for action in decide(contents, jobs, found, self._now(), over=over, updating=updating):
+            if not self._acting():
+                return
+            self._do(action, wanted)
+
+    def follow(self, definition: Definition) -> None:
+        """The root says from now on what runs, in what pods; this round replaces Jobs of another content.
+
+        Raises:
+            NotFound: the root is gone, or the code of the plan.
+            ArdeaError: the cluster does not answer, or refuses.
+        """
+        name = self._inputs.root
+        root = self._cluster.find("ConfigMap", name)
+        code = self._cluster.find("ConfigMap", names.code(name, definition.code))
+        if root is None or code is None or self._is_anothers(root):
+            raise NotFound(f"namespace {self._cluster.namespace} has no {'code' if root else 'root'} of {name}")
+        inputs = ManifestInputs(definition=definition, pods=msgspec.json.decode(code["data"][PODS], type=Pods))
+        record = objects.record_of(root).changed_to(definition)
+        self._cluster.patch(
+            "ConfigMap", name, {"metadata": {"uid": root["metadata"]["uid"]}, **objects.content(inputs, record)}
+        )
+        self._inputs = inputs
+
+    def _do(self, action: Action, wanted: dict[str, Manifest]) -> None:
+        match action:
+            case CreateJob(name):
+                log.info("creates Job %s", name)
+                self._cluster.apply(wanted[name])
+            case DeleteJob(name, uid, why):
+                log.warning("deletes Job %s: %s", name, why)
+                self._cluster.delete("Job", name, uid=uid)
+                if name in wanted:
+                    self._cluster.apply(wanted[name])
+            case ForgetPod(name, uid):
+                log.warning("forgets pod %s: its node does not end it", name)
+                self._cluster.delete("Pod", name, uid=uid, grace=0)
+            case Fail(reason):
+                log.error("the topology fails: %s", reason)
+                self._client.ask("fail", reason=reason)
+
+    def _ask(self) -> Status | None:
+        try:
+            return self._client.ask("status", patience=ASK_PATIENCE)
+        except Unreachable:
+            return None
+
+    def _drain(self, seconds: float | None) -> None:
+        if seconds is not None and not self._draining:
+            log.info("the topology is to end: open tuples have %g s", seconds)
+            self._client.ask("drain", wait=f"{seconds:g}")
+            self._draining = True
+
+    def _is_anothers(self, root: Manifest) -> bool:
+        """Whether the name is another topology's by now."""
+        return objects.record_of(root).id != self._inputs.id
+
+    def _tell(self, root: Manifest, status: Status) -> None:
+        """The root says it to whoever has a kubeconfig, also when no master lives any more."""
+        self._came_up = self._came_up or status.complete
+        if RunState(status.state).final:
+            return  # the process itself has the last word
+        news = RootStatus(
+            state=status.state,
+            reason=status.reason,
+            came_up=self._came_up,
+            waiting=waiting_for(status),
+            master=self._address,
+        )
+        if news != self._written:
+            write_status(self._cluster, root, news)
+            self._written = news
 
 
-@dataclass(frozen=True, slots=True)
-class PodSeen:
-    """A pod.  ``permanent``: what the process said that ended with exit code 78, if one did."""
+class KeeperThread(threading.Thread):
+    """Rounds, as long as the process acts; an error ends a round, not the thread."""
 
-    name: str
-    uid: str
-    job: str
-    over: bool
-    gone_by: datetime | None
-    permanent: str
+    def __init__(self, keeper: Keeper, acting: Callable[[], bool]) -> None:
+        super().__init__(name="keeper", daemon=True)
+        self._keeper, self._acting = keeper, acting
+        self._stop_asked = threading.Event()
+        self._said = ""
 
+    def run(self) -> None:
+        """Until :meth:`stop`."""
+        while not self._stop_asked.wait(LOOK_EVERY):
+            if self._acting():
+                self._look()
 
-@dataclass(frozen=True, slots=True)
-class CreateJob:
-    """The Job of this name, from the blueprint."""
+    def stop(self) -> None:
+        """Returns when no round is under way."""
+        self._stop_asked.set()
+        self.join()
 
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class DeleteJob:
-    """This very Job; a Job of its name that is wanted is created in the next round."""
-
-    name: str
-    uid: str
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class ForgetPod:
-    """This very pod, without waiting for its node."""
-
-    name: str
-    uid: str
-
-
-@dataclass(frozen=True, slots=True)
-class Fail:
-    """The topology, for a process cannot go on."""
-
-    reason: str
-
-
-Action = CreateJob | DeleteJob | ForgetPod | Fail
-
-
-def decide(
-    wanted: Mapping[str, str],
-    jobs: Iterable[JobSeen],
-    pods: Iterable[PodSeen],
-    now: datetime,
-    *,
-    over: bool,
-    updating: bool = False,
-) -> list[Action]:
-    """What is to be done now; the same again does no harm.
-
-    Args:
-        wanted: the names of the Jobs that there shall be, those of masters included, with their content.
-        jobs: those that there are.
-        pods: theirs.
-        now: with a time zone.
-        over: the topology has its final state.
-        updating: a process that cannot go on is no end: the plan that brought it is put back.
-    """
-    pods = tuple(pods)
-    stuck = [p for p in pods if p.gone_by is not None and (now - p.gone_by).total_seconds() > STUCK_AFTER]
-    actions: list[Action] = [ForgetPod(pod.name, pod.uid) for pod in stuck]
-    if over:
-        return actions
-    there = {job.name: job for job in jobs}
-    if not updating:
-        # What an update that was put back has left is about to go, and says nothing about the plan.
-        stay = {job.name for job in there.values() if job.name in wanted and job.content == wanted[job.name]}
-        dead = [pod for pod in pods if pod.permanent and pod.gone_by is None and pod.job in stay]
-        if dead:  # its Job may have ended by now, and stays, with the log
-            return [*actions, Fail(f"{dead[0].name} cannot go on: {dead[0].permanent}")]
-    running = {pod.job for pod in pods if not pod.over and pod.gone_by is None}
-    for name, job in there.items():
-        if not job.deleting and (why := _fault(job, wanted, running)):
-            actions.append(DeleteJob(name, job.uid, why))
-    return actions + [CreateJob(name) for name in sorted(wanted) if name not in there]
-
-
-def _fault(job: JobSeen, wanted: Mapping[str, str], running: Collection[str]) -> str:
-    """Why this Job is to go; empty if it stays."""
-    if job.name not in wanted:
-        return "the plan has no such container any more"
-    if job.content != wanted[job.name]:
-        return "the plan has other tasks, or other code, for it"
-    if job.finished:
-        return "it has ended before its topology"
-    delay = FIRST_DELAY * 2 ** (job.failed - 1) if job.failed else 0.0
-    if job.name not in running and delay > LONGEST_DELAY:
-        return f"it has lost {job.failed} pods and would wait {min(delay, 600):.0f} s for the next"
-    return ""
-
-
-def job_seen(manifest: dict[str, Any]) -> JobSeen:
-    """A Job as the cluster describes it."""
-    status, metadata = manifest.get("status", {}), manifest["metadata"]
-    conditions = {c["type"] for c in status.get("conditions", ()) if c["status"] == "True"}
-    return JobSeen(
-        name=metadata["name"],
-        uid=metadata["uid"],
-        failed=int(status.get("failed", 0)),
-        finished=bool(conditions & {"Complete", "Failed"}),
-        deleting="deletionTimestamp" in metadata,
-        content=content_of(manifest),
-    )
-
-
-def content_of(job: dict[str, Any]) -> str:
-    """What the pod of a Job is for; nothing for a master's."""
-    return str((job["metadata"].get("annotations") or {}).get(names.CONTENT, ""))
-
-
-def pod_seen(manifest: dict[str, Any]) -> PodSeen:
-    """A pod as the cluster describes it."""
-    status, metadata = manifest.get("status", {}), manifest["metadata"]
-    return PodSeen(
-        name=metadata["name"],
-        uid=metadata["uid"],
-        job=metadata.get("labels", {}).get(names.JOB, ""),
-        over=status.get("phase") in ("Succeeded", "Failed"),
-        gone_by=deleted_at(manifest),
-        permanent=next((why for why in map(_permanent, container_statuses(manifest)) if why), ""),
-    )
-
-
-def container_statuses(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    """Of all containers of a pod, in the order of their start."""
-    status = manifest.get("status", {})
-    return [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
-
-
-def _permanent(container: dict[str, Any]) -> str:
-    for state in (container.get("state", {}), container.get("lastState", {})):
-        ended = state.get("terminated")
-        if ended and ended["exitCode"] == ExitCode.PERMANENT:
-            said = ended.get("message", "").strip() or "exit code 78"
-            return f"{container['name']}: {said.splitlines()[-1]}"
-    return ""
+    def _look(self) -> None:
+        try:
+            self._keeper.round()
+            self._said = ""
+        except ArdeaError as error:
+            if error.message != self._said:
+                log.warning("%s; it is tried again", error.message)
+            self._said = error.message

@@ -108,7 +108,7 @@ def sources_of(found: Found, pods: list[Manifest]) -> Iterator[Source]:
     """All logs of these pods."""
     tasks = {
         (plan.number, called): next(i.name for i in plan.instances if i.task == task)
-        for plan in found.blueprint.containers
+        for plan in found.inputs.containers
         for task, called in names.instance_names(plan.instances).items()
     }
     for pod in pods:

@@ -9,14 +9,14 @@ import argparse
 import sys
 from pathlib import Path
 
-from ardea import leash, logs
+from ardea import logs, parent_link
 from ardea.errors import ArdeaError, ExitCode
 from ardea.plan.definition import Definition
 from ardea.scheduler.control import MasterClient
-from ardea.scheduler.kubernetes.blueprint import Blueprint
 from ardea.scheduler.kubernetes.client import Cluster
-from ardea.scheduler.kubernetes.keeping import Keeper, KeeperThread
-from ardea.scheduler.kubernetes.place import Place
+from ardea.scheduler.kubernetes.keeper import Keeper, KeeperThread
+from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
+from ardea.scheduler.kubernetes.root_object import RootObject
 from ardea.state import open_state
 from ardea.state.records import RunState
 from ardea.topology_master.process import MasterProcess, read_token
@@ -25,35 +25,35 @@ from ardea.topology_master.process import MasterProcess, read_token
 def run(definition: Definition, folder: Path, metrics: str, host: str, keys: Path | None) -> ExitCode:
     """The whole life of one master; a topology that has ended needs none."""
     code = ExitCode.TEMPORARY
-    with leash.beating(in_user_code=False):
+    with parent_link.beating(in_user_code=False):
         cluster = Cluster.connect()
-        place = Place(cluster, definition)
-        root = place.root() if place.wanted() else None
+        root_object = RootObject(cluster, definition)
+        root = root_object.root() if root_object.wanted() else None
         if root is not None:
-            place.register(root)
+            root_object.register(root)
     if root is not None:
-        process = MasterProcess(definition, host, read_token(folder), metrics, place.wanted, keys)
-        code = _act(process, folder, cluster, Blueprint.read(root))
-    if code != ExitCode.OK and place.wanted():
+        process = MasterProcess(definition, host, read_token(folder), metrics, root_object.wanted, keys)
+        code = _act(process, folder, cluster, ManifestInputs.read(root))
+    if code != ExitCode.OK and root_object.wanted():
         return code
-    with leash.beating(in_user_code=False):
-        verdict = place.conclude()
+    with parent_link.beating(in_user_code=False):
+        verdict = root_object.conclude()
     if verdict is None:
         return ExitCode.TEMPORARY
     if verdict.state == RunState.FAILED:
-        leash.report(verdict.reason)
+        parent_link.report(verdict.reason)
         return ExitCode.PERMANENT
     return ExitCode.OK
 
 
-def _act(process: MasterProcess, folder: Path, cluster: Cluster, blueprint: Blueprint) -> ExitCode:
+def _act(process: MasterProcess, folder: Path, cluster: Cluster, inputs: ManifestInputs) -> ExitCode:
     definition = process.definition
 
     def acting() -> bool:
         return process.acting
 
     with open_state(definition.state) as state, MasterClient(state, definition.topology, folder) as client:
-        keeper = KeeperThread(Keeper(cluster, blueprint, state, client, acting, process.address), acting)
+        keeper = KeeperThread(Keeper(cluster, inputs, state, client, acting, process.address), acting)
         keeper.start()
         try:
             return process.run()
@@ -63,7 +63,7 @@ def _act(process: MasterProcess, folder: Path, cluster: Cluster, blueprint: Blue
 
 def main() -> int:
     """Runs the master."""
-    leash.attach()
+    parent_link.attach()
     logs.configure_structured()
     parser = argparse.ArgumentParser(prog="ardea.scheduler.kubernetes.master", description=__doc__)
     parser.add_argument("--definition", type=Path, required=True)
@@ -74,10 +74,10 @@ def main() -> int:
     args = parser.parse_args()
     try:
         definition = Definition.to_run(args.definition)
-        return leash.ended(run(definition, args.folder, args.metrics, args.host, args.keys))
+        return parent_link.ended(run(definition, args.folder, args.metrics, args.host, args.keys))
     except ArdeaError as error:
         print(f"error: {error.message}", file=sys.stderr)  # noqa: T201
-        leash.report(error.message.splitlines()[0])
+        parent_link.report(error.message.splitlines()[0])
         return error.exit_code
 
 

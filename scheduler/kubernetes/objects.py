@@ -11,7 +11,7 @@ import msgspec
 
 from ardea.plan.names import MASTER_CONTAINER
 from ardea.scheduler.kubernetes import names, pods
-from ardea.scheduler.kubernetes.blueprint import BUNDLE, PODS, Blueprint, Bundle
+from ardea.scheduler.kubernetes.manifest_inputs import BUNDLE, PODS, Bundle, ManifestInputs
 from ardea.state.records import TopologyRecord
 from ardea.transport import CALLERS, KEY_FILE, holder
 
@@ -43,56 +43,56 @@ class RootStatus(msgspec.Struct, frozen=True, kw_only=True):
         return self.state in ("SUCCEEDED", "FAILED", "KILLED")
 
 
-def root(blueprint: Blueprint, record: TopologyRecord) -> dict[str, Any]:
+def root(inputs: ManifestInputs, record: TopologyRecord) -> dict[str, Any]:
     """The object whose deletion is the end of all others."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
-            "name": blueprint.root,
-            "labels": blueprint.pods.labels | names.labels(blueprint.id) | {names.ROLE: "topology"},
-            "annotations": {**blueprint.pods.annotations},
+            "name": inputs.root,
+            "labels": inputs.pods.labels | names.labels(inputs.id) | {names.ROLE: "topology"},
+            "annotations": {**inputs.pods.annotations},
         },
-        **content(blueprint, record),
+        **content(inputs, record),
     }
 
 
-def content(blueprint: Blueprint, record: TopologyRecord) -> dict[str, Any]:
+def content(inputs: ManifestInputs, record: TopologyRecord) -> dict[str, Any]:
     """What the root says, as an update changes it."""
-    data = blueprint.data()
+    data = inputs.data()
     return {**data, "data": {**data["data"], RECORD: msgspec.json.encode(record).decode()}}
 
 
-def code(blueprint: Blueprint, bundle: Bundle | None, owner: dict[str, Any]) -> dict[str, Any]:
+def code(inputs: ManifestInputs, bundle: Bundle | None, owner: dict[str, Any]) -> dict[str, Any]:
     """One version of the author's files, and how its pods are made.  It never changes; another is another object."""
-    manifest = pods.owned(names.code(blueprint.root, blueprint.definition.code), "ConfigMap", blueprint, owner)
+    manifest = pods.owned(names.code(inputs.root, inputs.definition.code), "ConfigMap", inputs, owner)
     manifest["metadata"]["labels"] |= {names.ROLE: names.CODE}
-    manifest["metadata"]["annotations"] |= _plan(blueprint)
+    manifest["metadata"]["annotations"] |= _plan(inputs)
     data = base64.b64encode(bundle.data).decode() if bundle else ""
     return {
         **manifest,
         "immutable": True,
-        "data": {PODS: blueprint.data()["data"][PODS]},
+        "data": {PODS: inputs.data()["data"][PODS]},
         **({"binaryData": {BUNDLE: data}} if data else {}),
     }
 
 
-def secret(blueprint: Blueprint, token: str, credential: str, owner: dict[str, Any]) -> dict[str, Any]:
+def secret(inputs: ManifestInputs, token: str, credential: str, owner: dict[str, Any]) -> dict[str, Any]:
     """``token`` opens the control port; ``credential`` is ``user:password`` for ZooKeeper."""
-    return _secret(names.secret(blueprint.root), {"token": token, "zookeeper": credential}, blueprint, owner)
+    return _secret(names.secret(inputs.root), {"token": token, "zookeeper": credential}, inputs, owner)
 
 
-def key_secrets(blueprint: Blueprint, keys: Mapping[str, str], owner: dict[str, Any]) -> list[dict[str, Any]]:
+def key_secrets(inputs: ManifestInputs, keys: Mapping[str, str], owner: dict[str, Any]) -> list[dict[str, Any]]:
     """One for each container; ``keys``: secret keys by the names that :func:`ardea.scheduler.keys.issue` has."""
     made = []
-    for number in (MASTER_CONTAINER, *(plan.number for plan in blueprint.containers)):
+    for number in (MASTER_CONTAINER, *(plan.number for plan in inputs.containers)):
         if holder(number) in keys:
             values = {KEY_FILE: keys[holder(number)]}
             if number == MASTER_CONTAINER:
                 values[CALLERS] = keys[CALLERS]
-            secret = _secret(names.key_secret(blueprint.root, number), values, blueprint, owner)
+            secret = _secret(names.key_secret(inputs.root, number), values, inputs, owner)
             secret["metadata"]["labels"] |= {names.ROLE: names.KEY}
-            secret["metadata"]["annotations"] |= _plan(blueprint)
+            secret["metadata"]["annotations"] |= _plan(inputs)
             made.append(secret)
     return made
 
@@ -120,10 +120,10 @@ def deleted_at(manifest: dict[str, Any]) -> datetime | None:
     return datetime.fromisoformat(written) if written else None
 
 
-def _plan(blueprint: Blueprint) -> dict[str, str]:
-    return {names.PLAN: str(blueprint.definition.epoch)}
+def _plan(inputs: ManifestInputs) -> dict[str, str]:
+    return {names.PLAN: str(inputs.definition.epoch)}
 
 
-def _secret(name: str, values: Mapping[str, str], blueprint: Blueprint, owner: dict[str, Any]) -> dict[str, Any]:
+def _secret(name: str, values: Mapping[str, str], inputs: ManifestInputs, owner: dict[str, Any]) -> dict[str, Any]:
     data = {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
-    return {**pods.owned(name, "Secret", blueprint, owner), "type": "Opaque", "data": data}
+    return {**pods.owned(name, "Secret", inputs, owner), "type": "Opaque", "data": data}

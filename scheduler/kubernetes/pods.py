@@ -13,7 +13,7 @@ from ardea.plan.names import LEAVING, LEFT, MASTER_CONTAINER, METRICS_MANAGER, S
 from ardea.plan.packing import ContainerPlan
 from ardea.plan.resource import MIB, Resource
 from ardea.scheduler.kubernetes import access, layout, names, processes
-from ardea.scheduler.kubernetes.blueprint import BUNDLE, DEFINITION, PODS, Blueprint, Extras
+from ardea.scheduler.kubernetes.manifest_inputs import BUNDLE, DEFINITION, PODS, Extras, ManifestInputs
 from ardea.state.address import CREDENTIAL
 
 Manifest = dict[str, Any]
@@ -37,37 +37,37 @@ _POD_SECURITY: Manifest = {
 }
 
 
-def jobs(blueprint: Blueprint, owner: Manifest) -> list[Manifest]:
+def jobs(inputs: ManifestInputs, owner: Manifest) -> list[Manifest]:
     """All Jobs; ``owner`` is the root object as the cluster knows it."""
-    masters = [master_job(blueprint, number, owner) for number in range(1, blueprint.pods.masters + 1)]
-    return [*masters, *(container_job(blueprint, plan, owner) for plan in blueprint.containers)]
+    masters = [master_job(inputs, number, owner) for number in range(1, inputs.pods.masters + 1)]
+    return [*masters, *(container_job(inputs, plan, owner) for plan in inputs.containers)]
 
 
-def master_job(blueprint: Blueprint, number: int, owner: Manifest) -> Manifest:
+def master_job(inputs: ManifestInputs, number: int, owner: Manifest) -> Manifest:
     """A master's Job, which ends as the topology does: Complete, or Failed."""
-    metrics = Resource(0.05, blueprint.settings.metricsmgr_ram, 64 * MIB)
+    metrics = Resource(0.05, inputs.settings.metricsmgr_ram, 64 * MIB)
     containers = [
-        _prepare(blueprint, MASTER_CONTAINER),
-        _metrics_manager(blueprint, MASTER_CONTAINER, metrics),
+        _prepare(inputs, MASTER_CONTAINER),
+        _metrics_manager(inputs, MASTER_CONTAINER, metrics),
         _container(
-            blueprint, MASTER_CONTAINER, TOPOLOGY_MASTER, MASTER_NEEDS,
-            {"env": [_credential(blueprint)], "volumeMounts": [_home(), *_keys(blueprint)]},
+            inputs, MASTER_CONTAINER, TOPOLOGY_MASTER, MASTER_NEEDS,
+            {"env": [_credential(inputs)], "volumeMounts": [_home(), *_keys(inputs)]},
         ),
     ]  # fmt: skip
     pod = _pod(
-        blueprint,
+        inputs,
         names.MASTER,
         MASTER_CONTAINER,
-        [blueprint.extras()],
+        [inputs.extras()],
         {
             "restartPolicy": "Never",  # what a podFailurePolicy asks for
-            "serviceAccountName": blueprint.pods.master_service_account,
+            "serviceAccountName": inputs.pods.master_service_account,
             "automountServiceAccountToken": True,
             "initContainers": containers[:2],
             "containers": containers[2:],
             "volumes": [
-                {"name": "access", "secret": _secret_file(blueprint)},
-                *_key_volume(blueprint, MASTER_CONTAINER),
+                {"name": "access", "secret": _secret_file(inputs)},
+                *_key_volume(inputs, MASTER_CONTAINER),
             ],
         },
     )
@@ -75,86 +75,86 @@ def master_job(blueprint: Blueprint, number: int, owner: Manifest) -> Manifest:
         {"action": "FailJob", "onExitCodes": _exits(name)} for name in (layout.PREPARE, TOPOLOGY_MASTER)
     ]
     rules.append({"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]})
-    name = names.master_job(blueprint.root, number)
-    return _job(blueprint, name, names.MASTER, MASTER_CONTAINER, pod, owner, {"podFailurePolicy": {"rules": rules}})
+    name = names.master_job(inputs.root, number)
+    return _job(inputs, name, names.MASTER, MASTER_CONTAINER, pod, owner, {"podFailurePolicy": {"rules": rules}})
 
 
-def container_job(blueprint: Blueprint, plan: ContainerPlan, owner: Manifest) -> Manifest:
+def container_job(inputs: ManifestInputs, plan: ContainerPlan, owner: Manifest) -> Manifest:
     """A container's Job: managers as sidecars, each instance a container of its own."""
-    number, settings = plan.number, blueprint.settings
+    number, settings = plan.number, inputs.settings
     called = names.instance_names(plan.instances)
-    extras = {component: blueprint.extras(component) for component in sorted({i.component for i in plan.instances})}
+    extras = {component: inputs.extras(component) for component in sorted({i.component for i in plan.instances})}
     metrics = Resource(round(plan.overhead.cpu / 4, 3), settings.metricsmgr_ram, plan.overhead.disk // 4)
     manager = Resource(
         round(plan.overhead.cpu - metrics.cpu, 3),
         max(settings.stmgr_ram, plan.overhead.ram - metrics.ram),
         plan.overhead.disk - metrics.disk,
     )
-    granted = access.components(blueprint.definition) & extras.keys()
+    granted = access.components(inputs.definition) & extras.keys()
     instances = [
-        _instance(blueprint, number, called[i.task], i.resource, extras[i.component], granted=i.component in granted)
+        _instance(inputs, number, called[i.task], i.resource, extras[i.component], granted=i.component in granted)
         for i in plan.instances
     ]
     pod = _pod(
-        blueprint,
+        inputs,
         names.WORKER,
         number,
         [*extras.values()],
         {
             "restartPolicy": "OnFailure",
-            "serviceAccountName": blueprint.pods.container_service_account,
+            "serviceAccountName": inputs.pods.container_service_account,
             "automountServiceAccountToken": False,
             "initContainers": [
-                _prepare(blueprint, number, content=blueprint.content(plan)),
-                _stream_manager(blueprint, number, manager),
-                _metrics_manager(blueprint, number, metrics),
+                _prepare(inputs, number, content=inputs.content(plan)),
+                _stream_manager(inputs, number, manager),
+                _metrics_manager(inputs, number, metrics),
             ],
             "containers": instances,
             "volumes": [
-                _code_volume(blueprint),
+                _code_volume(inputs),
                 *map(_volume, _distinct(extras.values())),
-                *_key_volume(blueprint, number),
-                *([access.volume(blueprint)] if granted else []),
+                *_key_volume(inputs, number),
+                *([access.volume(inputs)] if granted else []),
             ],
         },
     )
-    job = _job(blueprint, names.container_job(blueprint.root, number), names.WORKER, number, pod, owner, {})
-    job["metadata"]["annotations"][names.CONTENT] = blueprint.content(plan)
+    job = _job(inputs, names.container_job(inputs.root, number), names.WORKER, number, pod, owner, {})
+    job["metadata"]["annotations"][names.CONTENT] = inputs.content(plan)
     return job
 
 
-def owned(name: str, kind: str, blueprint: Blueprint, owner: Manifest) -> Manifest:
+def owned(name: str, kind: str, inputs: ManifestInputs, owner: Manifest) -> Manifest:
     """The head of an object that goes with the root."""
-    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": blueprint.root, "uid": owner["metadata"]["uid"]}
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": inputs.root, "uid": owner["metadata"]["uid"]}
     return {
         "apiVersion": "batch/v1" if kind == "Job" else "v1",
         "kind": kind,
         "metadata": {
             "name": name,
-            "labels": blueprint.pods.labels | names.labels(blueprint.id),
-            "annotations": {**blueprint.pods.annotations},
+            "labels": inputs.pods.labels | names.labels(inputs.id),
+            "annotations": {**inputs.pods.annotations},
             "ownerReferences": [{**reference, "controller": True, "blockOwnerDeletion": True}],
         },
     }
 
 
 def _job(
-    blueprint: Blueprint, name: str, component: str, number: int, pod: Manifest, owner: Manifest, more: Manifest
+    inputs: ManifestInputs, name: str, component: str, number: int, pod: Manifest, owner: Manifest, more: Manifest
 ) -> Manifest:
-    manifest = owned(name, "Job", blueprint, owner)
-    manifest["metadata"]["labels"] = blueprint.pods.labels | names.labels(blueprint.id, component, number)
+    manifest = owned(name, "Job", inputs, owner)
+    manifest["metadata"]["labels"] = inputs.pods.labels | names.labels(inputs.id, component, number)
     manifest["spec"] = {"backoffLimit": _NEVER, "completions": 1, "parallelism": 1, "template": pod, **more}
     return manifest
 
 
-def _pod(blueprint: Blueprint, component: str, number: int, extras: list[Extras], spec: Manifest) -> Manifest:
+def _pod(inputs: ManifestInputs, component: str, number: int, extras: list[Extras], spec: Manifest) -> Manifest:
     """The template, with what the configuration of the topology and of its components adds."""
-    topology = blueprint.settings
-    labels, annotations = {**blueprint.pods.labels}, {**blueprint.pods.annotations}
+    topology = inputs.settings
+    labels, annotations = {**inputs.pods.labels}, {**inputs.pods.annotations}
     for extra in extras:
         labels |= extra.labels
         annotations |= extra.annotations
-    selector = {"matchLabels": {names.TOPOLOGY_ID: names.label(blueprint.id), names.COMPONENT: component}}
+    selector = {"matchLabels": {names.TOPOLOGY_ID: names.label(inputs.id), names.COMPONENT: component}}
     spread = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}
     lost = [
         {"key": f"node.kubernetes.io/{what}", "operator": "Exists", "effect": "NoExecute",
@@ -171,7 +171,7 @@ def _pod(blueprint: Blueprint, component: str, number: int, extras: list[Extras]
         "volumes": [
             {"name": "home", "emptyDir": {}},
             {"name": "tmp", "emptyDir": {}},
-            {"name": "topology", "configMap": {"name": blueprint.root, "items": [_item(DEFINITION)]}},
+            {"name": "topology", "configMap": {"name": inputs.root, "items": [_item(DEFINITION)]}},
             *spec["volumes"],
         ],
     }
@@ -179,22 +179,22 @@ def _pod(blueprint: Blueprint, component: str, number: int, extras: list[Extras]
         whole["nodeSelector"] = dict(topology.kubernetes_node_selector)
     if topology.kubernetes_priority_class:
         whole["priorityClassName"] = topology.kubernetes_priority_class
-    metadata = {"labels": labels | names.labels(blueprint.id, component, number), "annotations": annotations}
+    metadata = {"labels": labels | names.labels(inputs.id, component, number), "annotations": annotations}
     return {"metadata": metadata, "spec": whole}
 
 
-def _container(blueprint: Blueprint, number: int, name: str, needs: Resource, more: Manifest) -> Manifest:
+def _container(inputs: ManifestInputs, number: int, name: str, needs: Resource, more: Manifest) -> Manifest:
     """A container whose PID 1 supervises one process."""
     return {
         "name": name,
-        "image": blueprint.pods.image,
-        "imagePullPolicy": blueprint.pods.image_pull_policy,
-        "command": processes.supervisor(blueprint.id, number, name),
-        "resources": _resources(needs, blueprint.settings),
+        "image": inputs.pods.image,
+        "imagePullPolicy": inputs.pods.image_pull_policy,
+        "command": processes.supervisor(inputs.id, number, name),
+        "resources": _resources(needs, inputs.settings),
         "securityContext": _SECURITY,
         "terminationMessagePolicy": "FallbackToLogsOnError",
         **more,
-        "env": [*_environment(blueprint), *more.get("env", ())],
+        "env": [*_environment(inputs), *more.get("env", ())],
         "volumeMounts": [
             *more.get("volumeMounts", ()),
             {"name": "tmp", "mountPath": layout.TEMPORARY, "subPath": name},
@@ -202,70 +202,70 @@ def _container(blueprint: Blueprint, number: int, name: str, needs: Resource, mo
     }
 
 
-def _prepare(blueprint: Blueprint, number: int, *, content: str = "") -> Manifest:
+def _prepare(inputs: ManifestInputs, number: int, *, content: str = "") -> Manifest:
     """``content``: what the pod is for; a master's has none, but tokens."""
     mounts = [_home(), {"name": "topology", "mountPath": str(layout.ROOT_MOUNT), "readOnly": True}]
     if content:
         mounts.append({"name": "code", "mountPath": str(layout.CODE_MOUNT), "readOnly": True})
     else:
-        mounts += [{"name": "access", "mountPath": str(layout.TOKEN_MOUNT), "readOnly": True}, *_keys(blueprint)]
-    made = _container(blueprint, number, layout.PREPARE, Resource(0.05, 256 * MIB, 64 * MIB), {"volumeMounts": mounts})
+        mounts += [{"name": "access", "mountPath": str(layout.TOKEN_MOUNT), "readOnly": True}, *_keys(inputs)]
+    made = _container(inputs, number, layout.PREPARE, Resource(0.05, 256 * MIB, 64 * MIB), {"volumeMounts": mounts})
     argv = ["python", "-P", "-m", "ardea.scheduler.kubernetes.prepare", "--container", str(number)]
     return {**made, "command": [*argv, *(["--content", content] if content else [])]}
 
 
-def _stream_manager(blueprint: Blueprint, number: int, needs: Resource) -> Manifest:
-    plan = layout.process_folder(blueprint.id, number, STREAM_MANAGER) / "manager.plan"
+def _stream_manager(inputs: ManifestInputs, number: int, needs: Resource) -> Manifest:
+    plan = layout.process_folder(inputs.id, number, STREAM_MANAGER) / "manager.plan"
     ready = {"exec": {"command": ["test", "-e", str(plan)]}, "periodSeconds": 5}
     more = {
         "restartPolicy": "Always",
         "readinessProbe": ready,
-        "env": [_credential(blueprint)],
-        "volumeMounts": [_home(), *_keys(blueprint)],
+        "env": [_credential(inputs)],
+        "volumeMounts": [_home(), *_keys(inputs)],
     }
-    return _container(blueprint, number, STREAM_MANAGER, needs, more)
+    return _container(inputs, number, STREAM_MANAGER, needs, more)
 
 
-def _metrics_manager(blueprint: Blueprint, number: int, needs: Resource) -> Manifest:
-    port = blueprint.settings.metrics_port + number
+def _metrics_manager(inputs: ManifestInputs, number: int, needs: Resource) -> Manifest:
+    port = inputs.settings.metrics_port + number
     probe = {"httpGet": {"path": "/healthz", "port": "metrics"}}
     more = {
         "restartPolicy": "Always",
         "ports": [{"name": "metrics", "containerPort": port}],
         "readinessProbe": {**probe, "periodSeconds": 5},
         "livenessProbe": {**probe, "initialDelaySeconds": 30, "periodSeconds": 10, "failureThreshold": 6},
-        "env": [_credential(blueprint)],
-        "volumeMounts": [_home(), *_keys(blueprint)],
+        "env": [_credential(inputs)],
+        "volumeMounts": [_home(), *_keys(inputs)],
     }
-    return _container(blueprint, number, METRICS_MANAGER, needs, more)
+    return _container(inputs, number, METRICS_MANAGER, needs, more)
 
 
 def _instance(
-    blueprint: Blueprint, number: int, name: str, needs: Resource, extras: Extras, *, granted: bool
+    inputs: ManifestInputs, number: int, name: str, needs: Resource, extras: Extras, *, granted: bool
 ) -> Manifest:
     """User code: it may write into its own folder and into /tmp, and knows no credential of the engine.
 
     ``granted``: but that for the tasks' own part of the state manager.
     """
-    folder = layout.process_folder(blueprint.id, number, name)
+    folder = layout.process_folder(inputs.id, number, name)
     own = {"name": "home", "mountPath": str(folder), "subPath": str(folder.relative_to(layout.HOME))}
     given = [{"name": key, "value": value} for key, value in extras.env.items()]
     state = [access.mount()] if granted else []
     more: Manifest = {
         "env": [{"name": "HOME", "value": layout.TEMPORARY}, *given],
         "volumeMounts": [{**_home(), "readOnly": True}, own, *map(_mount, extras.volumes), *state],
-        "lifecycle": {"preStop": {"exec": {"command": ["sh", "-c", _wait_for_rest(blueprint, number, folder)]}}},
+        "lifecycle": {"preStop": {"exec": {"command": ["sh", "-c", _wait_for_rest(inputs, number, folder)]}}},
     }
     if extras.env_from:
         more["envFrom"] = [_env_from(source) for source in extras.env_from]
-    made = _container(blueprint, number, name, needs, more)
-    return {**made, "command": processes.supervisor(blueprint.id, number, name, led=True)}
+    made = _container(inputs, number, name, needs, more)
+    return {**made, "command": processes.supervisor(inputs.id, number, name, led=True)}
 
 
-def _wait_for_rest(blueprint: Blueprint, number: int, folder: Path) -> str:
+def _wait_for_rest(inputs: ManifestInputs, number: int, folder: Path) -> str:
     """Lets the stream manager know, and waits until nothing is on its way to the container any more."""
-    left = layout.process_folder(blueprint.id, number, STREAM_MANAGER) / LEFT
-    looks = max(1, round(blueprint.settings.emptying_secs / _LOOK))
+    left = layout.process_folder(inputs.id, number, STREAM_MANAGER) / LEFT
+    looks = max(1, round(inputs.settings.emptying_secs / _LOOK))
     look = f"[ -e {shlex.quote(str(left))} ] && exit; sleep {_LOOK}"
     return f"touch {shlex.quote(str(folder / LEAVING))}; for _ in $(seq {looks}); do {look}; done"
 
@@ -280,7 +280,7 @@ def _resources(needs: Resource, settings: Settings) -> Manifest:
     }
 
 
-def _environment(blueprint: Blueprint) -> list[Manifest]:
+def _environment(inputs: ManifestInputs) -> list[Manifest]:
     """Of every container: its pod, its image, and where the topology's state lies."""
     fields = {
         "POD_UID": "metadata.uid",
@@ -288,35 +288,35 @@ def _environment(blueprint: Blueprint) -> list[Manifest]:
         "POD_NAMESPACE": "metadata.namespace",
         "POD_IP": "status.podIP",
     }
-    told = {"ARDEA_IMAGE": blueprint.pods.image, "ARDEA_STATE": blueprint.definition.state}
+    variables = {"ARDEA_IMAGE": inputs.pods.image, "ARDEA_STATE": inputs.definition.state}
     return [
         *({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}} for name, path in fields.items()),
-        *({"name": name, "value": value} for name, value in told.items()),
+        *({"name": name, "value": value} for name, value in variables.items()),
     ]
 
 
-def _credential(blueprint: Blueprint) -> Manifest:
-    key = {"name": names.secret(blueprint.root), "key": "zookeeper", "optional": True}
+def _credential(inputs: ManifestInputs) -> Manifest:
+    key = {"name": names.secret(inputs.root), "key": "zookeeper", "optional": True}
     return {"name": CREDENTIAL, "valueFrom": {"secretKeyRef": key}}
 
 
-def _secret_file(blueprint: Blueprint) -> Manifest:
-    return {"secretName": names.secret(blueprint.root), "items": [{"key": "token", "path": "token"}]}
+def _secret_file(inputs: ManifestInputs) -> Manifest:
+    return {"secretName": names.secret(inputs.root), "items": [{"key": "token", "path": "token"}]}
 
 
-def _key_volume(blueprint: Blueprint, number: int) -> list[Manifest]:
-    secret = {"secretName": names.key_secret(blueprint.root, number)}
-    return [{"name": "key", "secret": secret}] if blueprint.definition.keys else []
+def _key_volume(inputs: ManifestInputs, number: int) -> list[Manifest]:
+    secret = {"secretName": names.key_secret(inputs.root, number)}
+    return [{"name": "key", "secret": secret}] if inputs.definition.keys else []
 
 
-def _keys(blueprint: Blueprint) -> list[Manifest]:
+def _keys(inputs: ManifestInputs) -> list[Manifest]:
     mount = {"name": "key", "mountPath": str(layout.KEY_MOUNT), "readOnly": True}
-    return [mount] if blueprint.definition.keys else []
+    return [mount] if inputs.definition.keys else []
 
 
-def _code_volume(blueprint: Blueprint) -> Manifest:
-    keys = [PODS, *([BUNDLE] if blueprint.pods.python else [])]
-    version = names.code(blueprint.root, blueprint.definition.code)
+def _code_volume(inputs: ManifestInputs) -> Manifest:
+    keys = [PODS, *([BUNDLE] if inputs.pods.python else [])]
+    version = names.code(inputs.root, inputs.definition.code)
     return {"name": "code", "configMap": {"name": version, "items": [_item(key) for key in keys]}}
 
 

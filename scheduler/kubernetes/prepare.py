@@ -20,7 +20,7 @@ from ardea.plan.definition import Definition
 from ardea.plan.names import MASTER_CONTAINER
 from ardea.scheduler.keys import keys_of
 from ardea.scheduler.kubernetes import access, bundle, layout, processes
-from ardea.scheduler.kubernetes.blueprint import BUNDLE, DEFINITION, PODS, Blueprint, Pods
+from ardea.scheduler.kubernetes.manifest_inputs import BUNDLE, DEFINITION, PODS, ManifestInputs, Pods
 from ardea.supervision.spec import Policy, dump
 from ardea.transport import CALLERS, KEY_FILE
 
@@ -73,9 +73,9 @@ def prepare(
     else:
         pods = msgspec.json.decode((code / PODS).read_bytes(), type=Pods)
         bundle.check_python(pods.python)
-        blueprint = Blueprint(definition=definition, pods=pods)
-        plan = next((p for p in blueprint.containers if p.number == container), None)
-        if plan is None or blueprint.content(plan) != content:
+        inputs = ManifestInputs(definition=definition, pods=pods)
+        plan = next((p for p in inputs.containers if p.number == container), None)
+        if plan is None or inputs.content(plan) != content:
             raise Stale(f"plan {definition.epoch} has other tasks for this pod; it is tried again")
         if (code / BUNDLE).exists():
             bundle.unpack((code / BUNDLE).read_bytes(), layout.CODE)

@@ -36,7 +36,7 @@ class Restart:
 
     def containers(self) -> list[int]:
         """Those that the topology has, 0 (the masters') included."""
-        return [MASTER_CONTAINER, *(plan.number for plan in self._found.blueprint.containers)]
+        return [MASTER_CONTAINER, *(plan.number for plan in self._found.inputs.containers)]
 
     def restart(self, containers: Sequence[int], patience: float) -> None:
         """Returns when every process of these containers is back, and the topology complete.
@@ -54,9 +54,7 @@ class Restart:
         before = self._status()
         deadline = self._clock() + patience
         restarted = {self._number(pod) for pod in self._pods(containers) if self._order(pod)}
-        tasks = {
-            i.name for plan in self._found.blueprint.containers if plan.number in restarted for i in plan.instances
-        }
+        tasks = {i.name for plan in self._found.inputs.containers if plan.number in restarted for i in plan.instances}
         while missing := self._missing(before, tasks):
             if self._clock() >= deadline:
                 raise TimedOut(

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from ardea.errors import UsageError, UserError
-from ardea.scheduler.kubernetes import room
+from ardea.scheduler.kubernetes import capacity
 from ardea.scheduler.kubernetes.client import Cluster, Manifest
 from ardea.scheduler.kubernetes.doctor import checks
 from ardea.scheduler.kubernetes.handle import KubernetesHandle
@@ -16,7 +16,7 @@ from ardea.scheduler.kubernetes.kill import Killing
 from ardea.scheduler.kubernetes.logs import PodLogs
 from ardea.scheduler.kubernetes.submission import Options, Prepared, find_defaults, prepare, submit
 from ardea.scheduler.kubernetes.topologies import find, listing
-from ardea.scheduler.kubernetes.waiting import Progress, Waiter
+from ardea.scheduler.kubernetes.waiting import PodsProgress, Waiter
 from ardea.scheduler.schedulers import Check, Deployment, Say, Scheduler, Verdict
 from ardea.state.records import RunState
 from ardea.state.topologies import TopologyStatus
@@ -108,7 +108,7 @@ class Jobs(Deployment):
     def __init__(self, cluster: Cluster, prepared: Prepared) -> None:
         self.submission = prepared.submission
         self.place = f"namespace {cluster.namespace}"
-        self.where = {"namespace": cluster.namespace, "root": prepared.blueprint.root}
+        self.where = {"namespace": cluster.namespace, "root": prepared.inputs.root}
         self.options = f" -n {cluster.namespace}"
         self._cluster, self._prepared = cluster, prepared
         self._root: Manifest = {}
@@ -119,13 +119,13 @@ class Jobs(Deployment):
 
     def submit(self, say: Say) -> None:  # noqa: ARG002
         """See :class:`Deployment`."""
-        room.require(self._cluster, self._prepared.blueprint)
+        capacity.require(self._cluster, self._prepared.inputs)
         self._root = submit(self._cluster, self._prepared)
 
     def wait(self, patience: float | None, *, ended: bool, show: Callable[[str, str], None]) -> Verdict:
         """See :class:`Deployment`."""
 
-        def seen(progress: Progress) -> None:
+        def seen(progress: PodsProgress) -> None:
             show(progress.status.state if progress.status else "STARTING", progress.line)
 
         status = Waiter(self._cluster, self._root, seen).wait(patience, ended=ended)

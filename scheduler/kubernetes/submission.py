@@ -14,8 +14,8 @@ from ardea.config import Settings, parse, validate
 from ardea.errors import Conflict, NotFound, UserError
 from ardea.scheduler import keys
 from ardea.scheduler.kubernetes import access, bundle, layout, names, objects, pods
-from ardea.scheduler.kubernetes.blueprint import Blueprint, Bundle, Defaults, Pods
 from ardea.scheduler.kubernetes.client import Manifest, Objects
+from ardea.scheduler.kubernetes.manifest_inputs import Bundle, Defaults, ManifestInputs, Pods
 from ardea.scheduler.submission import Submission
 
 MASTERS_KEY = "heron.topology.master.replicas"
@@ -37,25 +37,25 @@ class Prepared:
     """A topology that is ready to be submitted."""
 
     submission: Submission
-    blueprint: Blueprint
+    inputs: ManifestInputs
     bundle: Bundle | None
     keys: Mapping[str, str]
 
     def root(self) -> Manifest:
         """The root object."""
-        return objects.root(self.blueprint, self.submission.record())
+        return objects.root(self.inputs, self.submission.record())
 
     def manifests(self) -> list[Manifest]:
         """All objects, as ``--dry-run`` shows them: without the cluster's UID, and without the secrets' values."""
         root = self.root()
         owner = {**root, "metadata": {**root["metadata"], "uid": "UID-OF-THE-ROOT"}}
         secrets_ = [
-            objects.secret(self.blueprint, "", "", owner),
-            *objects.key_secrets(self.blueprint, self.keys, owner),
-            *([access.secret(self.blueprint, "")] if access.components(self.blueprint.definition) else []),
+            objects.secret(self.inputs, "", "", owner),
+            *objects.key_secrets(self.inputs, self.keys, owner),
+            *([access.secret(self.inputs, "")] if access.components(self.inputs.definition) else []),
         ]
         blank = [{**secret, "data": dict.fromkeys(secret["data"], "")} for secret in secrets_]
-        return [root, objects.code(self.blueprint, self.bundle, owner), *blank, *pods.jobs(self.blueprint, owner)]
+        return [root, objects.code(self.inputs, self.bundle, owner), *blank, *pods.jobs(self.inputs, owner)]
 
 
 def find_defaults(cluster: Objects) -> Defaults:
@@ -96,8 +96,8 @@ def prepare(target: str, overrides: Mapping[str, Any], options: Options, default
             )
     made = Submission.of(target, overrides, state)
     texts = {key for key, value in defaults.config.items() if isinstance(value, str)}
-    told = defaults.config | parse(f"{key}={defaults.config[key]}" for key in texts)  # `helm --set` makes texts
-    lowest = {METRICS_KEY: layout.METRICS_PORT, **validate(told, "the namespace's defaults")}
+    given = defaults.config | parse(f"{key}={defaults.config[key]}" for key in texts)  # `helm --set` makes texts
+    lowest = {METRICS_KEY: layout.METRICS_PORT, **validate(given, "the namespace's defaults")}
     missing = {key: value for key, value in lowest.items() if key not in made.plan.config}
     made = Submission.of(target, {**missing, **overrides}, state)
     location, packed = pack(target, options)
@@ -121,7 +121,7 @@ def prepare(target: str, overrides: Mapping[str, Any], options: Options, default
     )
     definition, secret_keys = keys.issue(definition)
     whole = Submission(made.plan, made.packing, definition, made.topology_class)
-    return Prepared(whole, Blueprint(definition=definition, pods=wanted), packed, secret_keys)
+    return Prepared(whole, ManifestInputs(definition=definition, pods=wanted), packed, secret_keys)
 
 
 def pack(target: str, options: Options) -> tuple[str, Bundle | None]:
@@ -147,34 +147,34 @@ def submit(cluster: Objects, prepared: Prepared) -> Manifest:
     Raises:
         Conflict: a topology of this name runs, or another object has its name.
     """
-    blueprint = prepared.blueprint
+    inputs = prepared.inputs
     wanted = prepared.root()
     try:
         root = cluster.create(wanted)
     except Conflict:
-        _make_room(cluster, blueprint)
+        _make_room(cluster, inputs)
         root = cluster.create(wanted)
     try:
         token, password = secrets.token_hex(16), secrets.token_hex(16)
-        cluster.apply(objects.secret(blueprint, token, f"{blueprint.id}:{password}", root))
-        code = objects.code(blueprint, prepared.bundle, root)
-        for manifest in (code, *objects.key_secrets(blueprint, prepared.keys, root), *pods.jobs(blueprint, root)):
+        cluster.apply(objects.secret(inputs, token, f"{inputs.id}:{password}", root))
+        code = objects.code(inputs, prepared.bundle, root)
+        for manifest in (code, *objects.key_secrets(inputs, prepared.keys, root), *pods.jobs(inputs, root)):
             cluster.apply(manifest)
-        access.grant(cluster, blueprint)  # the last, because it stays, whatever is refused
+        access.grant(cluster, inputs)  # the last, because it stays, whatever is refused
     except BaseException:
-        cluster.delete("ConfigMap", blueprint.root, uid=root["metadata"]["uid"])
+        cluster.delete("ConfigMap", inputs.root, uid=root["metadata"]["uid"])
         raise
     return root
 
 
-def _make_room(cluster: Objects, blueprint: Blueprint) -> None:
+def _make_room(cluster: Objects, inputs: ManifestInputs) -> None:
     """For the name; what the former topology left goes with its root."""
-    former = cluster.find("ConfigMap", blueprint.root)
+    former = cluster.find("ConfigMap", inputs.root)
     if former is None:
         return
     if (former["metadata"].get("labels") or {}).get(names.ROLE) != "topology":
         raise Conflict(
-            f"namespace {cluster.namespace} has a ConfigMap {blueprint.root} which is no topology's; "
+            f"namespace {cluster.namespace} has a ConfigMap {inputs.root} which is no topology's; "
             "nothing was submitted",
             hint="submit under another --name",
         )
@@ -185,11 +185,11 @@ def _make_room(cluster: Objects, blueprint: Blueprint) -> None:
             hint=f"`ardea kill {record.name} -n {cluster.namespace}` ends it; or submit under another --name",
         )
     uid = former["metadata"]["uid"]
-    cluster.delete("ConfigMap", blueprint.root, uid=uid)
+    cluster.delete("ConfigMap", inputs.root, uid=uid)
     for job in cluster.list("Job", names.of_topology(record.id)):
         cluster.delete("Job", job["metadata"]["name"], uid=job["metadata"]["uid"])
     for kind in ("Secret", "ConfigMap"):
         for manifest in cluster.list(kind, names.of_topology(record.id)):
             cluster.delete(kind, manifest["metadata"]["name"], uid=manifest["metadata"]["uid"])
-    if cluster.find("ConfigMap", blueprint.root) is not None:
+    if cluster.find("ConfigMap", inputs.root) is not None:
         raise NotFound(f"{record.id} is still going; repeat the command")

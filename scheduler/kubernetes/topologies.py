@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from ardea.errors import NotFound
 from ardea.scheduler.kubernetes import names, objects
-from ardea.scheduler.kubernetes.blueprint import Blueprint
 from ardea.scheduler.kubernetes.client import Manifest, Objects
+from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
 from ardea.state.records import ExecutionState, RunState
 from ardea.state.topologies import TopologyStatus
 
@@ -25,9 +25,9 @@ class Found:
         return self.topology.id
 
     @property
-    def blueprint(self) -> Blueprint:
+    def inputs(self) -> ManifestInputs:
         """What its objects are made from."""
-        return Blueprint.read(self.root)
+        return ManifestInputs.read(self.root)
 
 
 def listing(cluster: Objects) -> list[Found]:
@@ -68,6 +68,6 @@ def master_pods(cluster: Objects, topology_id: str) -> list[Manifest]:
 
 
 def _status(root: Manifest) -> TopologyStatus:
-    record, told = objects.record_of(root), objects.status_of(root)
-    execution = ExecutionState(RunState(told.state), told.reason) if told else ExecutionState(RunState.RUNNING)
+    record, status = objects.record_of(root), objects.status_of(root)
+    execution = ExecutionState(RunState(status.state), status.reason) if status else ExecutionState(RunState.RUNNING)
     return TopologyStatus(record.id, record, execution, running=not execution.state.final)

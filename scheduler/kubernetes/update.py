@@ -25,9 +25,9 @@ from ardea.scheduler import keys
 from ardea.scheduler.control import ControlPort, Status
 from ardea.scheduler.difference import difference
 from ardea.scheduler.kubernetes import access, bundle, layout, names, objects
-from ardea.scheduler.kubernetes.blueprint import BUNDLE, Blueprint, Bundle, Pods
 from ardea.scheduler.kubernetes.client import Manifest, Objects
 from ardea.scheduler.kubernetes.control import Port
+from ardea.scheduler.kubernetes.manifest_inputs import BUNDLE, Bundle, ManifestInputs, Pods
 from ardea.scheduler.kubernetes.provision import Provision
 from ardea.scheduler.kubernetes.submission import Options, pack
 from ardea.scheduler.kubernetes.topologies import Found
@@ -60,7 +60,7 @@ class Wanted:
     """What is to be changed: ``present`` is what the ``root`` says runs, ``next`` what is to run, of this ``code``."""
 
     root: Manifest
-    present: Blueprint
+    present: ManifestInputs
     next: Definition
     code: Code
 
@@ -102,7 +102,7 @@ class Preparation:
             )
         return Wanted(root, present, next_, code)
 
-    def _present(self) -> tuple[Manifest, Blueprint, bool]:
+    def _present(self) -> tuple[Manifest, ManifestInputs, bool]:
         """The root, what it says runs as soon as its master says the same, and whether an update is half done."""
         deadline = self._clock() + MASTER_WITHIN
         while True:
@@ -110,7 +110,7 @@ class Preparation:
             root = self._cluster.find("ConfigMap", self._root)
             if root is None:
                 raise NotFound(f"{self._found.id} is gone")
-            present = Blueprint.read(root)
+            present = ManifestInputs.read(root)
             if status is not None and status.epoch == present.definition.epoch:
                 return root, present, status.update is not None and status.update.step in ("switching", "putting back")
             if self._clock() >= deadline:
@@ -129,7 +129,7 @@ class Preparation:
         return None
 
     @contextlib.contextmanager
-    def _code(self, present: Blueprint, target: str | None, options: Options) -> Iterator[Code]:
+    def _code(self, present: ManifestInputs, target: str | None, options: Options) -> Iterator[Code]:
         """What is to run; the present files are loaded from the cluster."""
         pods = msgspec.structs.replace(present.pods, image=options.image or present.pods.image)
         if target is not None:
@@ -196,12 +196,12 @@ class PodUpdate(Update):
         """See :class:`Update`."""
         self._port.close()
 
-    def _brought(self, provision: Provision) -> Blueprint:
+    def _brought(self, provision: Provision) -> ManifestInputs:
         """What runs next; the cluster has what its new pods mount."""
         wanted, code = self._wanted, self._wanted.code
         kept = self._kept(wanted.next)
         definition, fresh = keys.issue(wanted.next, kept)
-        next_ = Blueprint(definition=definition, pods=code.pods)
+        next_ = ManifestInputs(definition=definition, pods=code.pods)
         secrets_ = objects.key_secrets(next_, kept | fresh, wanted.root)
         provision.bring([*secrets_, objects.code(next_, code.bundle, wanted.root)])
         access.grant(self._cluster, next_)
@@ -227,14 +227,14 @@ class PodUpdate(Update):
                 found[holder(number)] = base64.b64decode(secret["data"][KEY_FILE]).decode()
         return found
 
-    def _used(self, now: Blueprint) -> frozenset[str]:
+    def _used(self, now: ManifestInputs) -> frozenset[str]:
         """Code and keys that pods of this plan mount."""
         numbers = (MASTER_CONTAINER, *(plan.number for plan in now.containers))
         keys_ = (names.key_secret(self._root, number) for number in numbers)
         return frozenset((names.code(self._root, now.definition.code), *keys_))
 
 
-def _other_python(present: Blueprint, here: str) -> UserError:
+def _other_python(present: ManifestInputs, here: str) -> UserError:
     return UserError(
         f"this is Python {here}, and {present.id} runs with {present.pods.python}; values and digests may differ, so "
         "nothing was changed",

@@ -11,14 +11,14 @@ from typing import Any
 from ardea.errors import ClusterError, Conflict, TimedOut
 from ardea.scheduler.kubernetes import names, objects
 from ardea.scheduler.kubernetes.client import Manifest, Objects
-from ardea.scheduler.kubernetes.keeper import container_statuses, pod_seen
+from ardea.scheduler.kubernetes.decisions import container_statuses, pod_seen
 from ardea.scheduler.kubernetes.objects import RootStatus
 
 LOOK_EVERY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class PodsProgress:
     """``ready`` of ``pods`` pods are; ``trouble``: what keeps others; ``status``: the master's last word."""
 
     pods: int
@@ -36,7 +36,7 @@ class Progress:
 
 def progress(
     root: Manifest, jobs: Iterable[Manifest], pods: Iterable[Manifest], refused: Mapping[str, str]
-) -> Progress:
+) -> PodsProgress:
     """Pure.  ``failure``: why it can never run, before a master could say so; ``refused``: see :func:`refusals`."""
     jobs, pods = list(jobs), [pod for pod in pods if objects.deleted_at(pod) is None]
     status = objects.status_of(root)
@@ -48,7 +48,7 @@ def progress(
     if failed and (status is None or not status.final):
         failure = said or str(_condition(failed[0], "Failed"))
     ready = sum(_ready(pod) for pod in pods)
-    return Progress(len(jobs), ready, troubles[0] if troubles else "", failure, status)
+    return PodsProgress(len(jobs), ready, troubles[0] if troubles else "", failure, status)
 
 
 def trouble_of(pod: Manifest) -> str:
@@ -91,7 +91,7 @@ class Waiter:
         self,
         cluster: Objects,
         root: Manifest,
-        show: Callable[[Progress], None],
+        show: Callable[[PodsProgress], None],
         *,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
@@ -132,7 +132,7 @@ class Waiter:
                 )
             self._pause(LOOK_EVERY)
 
-    def _look(self, root: Manifest, topology: str) -> Progress:
+    def _look(self, root: Manifest, topology: str) -> PodsProgress:
         selector = names.of_topology(topology)
         jobs, pods = (self._cluster.list(kind, selector) for kind in ("Job", "Pod"))
         return progress(root, jobs, pods, refusals(self._cluster, jobs, pods))

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from ardea.config import Settings
 from ardea.plan import LogicalPlan, PackingPlan
-from ardea.scheduler.packing.bins import Bin, check, finish, no_room
+from ardea.scheduler.packing.containers import OpenContainer, check, finish, no_room
 from ardea.scheduler.packing.executors import executors_of
 from ardea.scheduler.packing.round_robin import repack_evenly
 from ardea.scheduler.packing.rules import Rules
@@ -52,14 +52,14 @@ class EvenPacking:
         rules, executors = Rules.of(settings), executors_of(plan)
         slots = _local_slots(settings)
         check(plan, executors, rules, containers=settings.containers, slots=len(slots))
-        bins: list[Bin] = []
+        open_containers: list[OpenContainer] = []
         for number, dealt in enumerate(assign(executors, settings.containers, slots).values(), 1):
-            bins.append(Bin(number, rules))
+            open_containers.append(OpenContainer(number, rules))
             for executor in dealt:
-                if not bins[-1].fits(executor):
+                if not open_containers[-1].fits(executor):
                     raise no_room(plan, executor, settings.containers)
-                bins[-1].add(executor)
-        return finish(self.name, bins)
+                open_containers[-1].add(executor)
+        return finish(self.name, open_containers)
 
     def repack(self, current: PackingPlan, plan: LogicalPlan, *, highest: int = 0) -> PackingPlan:
         """Storm deals anew what a changed number of slots makes uneven; this moves only the surplus."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ardea.config import Settings
 from ardea.plan import LogicalPlan, PackingPlan, Resource
-from ardea.scheduler.packing.bins import Bin, check, finish, first_fit
+from ardea.scheduler.packing.containers import OpenContainer, check, finish, first_fit
 from ardea.scheduler.packing.executors import Executor, executors_of
 from ardea.scheduler.packing.repack import Repack, executors_after
 from ardea.scheduler.packing.resource_compliant import MAX_INSTANCES
@@ -28,9 +28,9 @@ class FirstFitDecreasingPacking:
         executors = sorted(executors_of(plan), key=_decreasing(settings))
         rules = _rules(settings, executors)
         check(plan, executors, rules)
-        bins: list[Bin] = []
-        first_fit(executors, bins, rules)
-        return finish(self.name, bins)
+        open_containers: list[OpenContainer] = []
+        first_fit(executors, open_containers, rules)
+        return finish(self.name, open_containers)
 
     def repack(self, current: PackingPlan, plan: LogicalPlan, *, highest: int = 0) -> PackingPlan:
         """Keeps what fits, first-fits the rest, and gives up containers that become empty."""
@@ -40,9 +40,9 @@ class FirstFitDecreasingPacking:
         check(plan, executors, rules)
         work = Repack(current, executors, rules)
         work.keep()
-        first_fit(sorted(work.pending, key=_decreasing(settings)), work.bins, rules)
+        first_fit(sorted(work.pending, key=_decreasing(settings)), work.open_containers, rules)
         work.drop_empty()
-        return finish(self.name, work.bins)
+        return finish(self.name, work.open_containers)
 
 
 def _decreasing(settings: Settings) -> Callable[[Executor], tuple[float, float, int, int, str, int]]:

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from ardea.plan import LogicalPlan, PackingPlan
-from ardea.scheduler.packing.bins import Bin, spread
+from ardea.scheduler.packing.containers import OpenContainer, spread
 from ardea.scheduler.packing.executors import Executor, split
 from ardea.scheduler.packing.rules import Rules
 
@@ -43,7 +43,7 @@ class Repack:
         self._executors = executors
         self._changed = _changed(current, executors)
         self.rules = rules
-        self.bins = [Bin(container.number, rules) for container in current.containers]
+        self.open_containers = [OpenContainer(container.number, rules) for container in current.containers]
         self.pending: list[Executor] = []
 
     def keep(self, containers: int | None = None) -> None:
@@ -51,11 +51,11 @@ class Repack:
 
         ``containers``: no more than so many stay, those with the most living tasks; None keeps all.
         """
-        if containers is not None and len(self.bins) > containers:
+        if containers is not None and len(self.open_containers) > containers:
             self._drop(containers)
-        bins = {b.number: b for b in self.bins}
+        open_containers = {b.number: b for b in self.open_containers}
         for executor in sorted(self._executors, key=lambda e: (e.need.ram, e.need.cpu, e.need.disk, e.tasks)):
-            home = bins.get(self._home(executor, bins))
+            home = open_containers.get(self._home(executor, open_containers))
             if home is not None and home.fits(executor):
                 home.add(executor)
             else:
@@ -67,32 +67,32 @@ class Repack:
 
         Afterwards the containers' executors of a component differ by at most one, as far as there is room.
         """
-        resized = bool(opened) or {b.number for b in self.bins} != set(self._container.values())
+        resized = bool(opened) or {b.number for b in self.open_containers} != set(self._container.values())
         names = sorted({e.component for e in self._executors})
         for name in names:
             if resized or name in self._changed:
                 self._level_component(name)
-        self._fill([b for b in self.bins if b.number in opened or not b.executors])
+        self._fill([b for b in self.open_containers if b.number in opened or not b.executors])
 
     def drop_empty(self, least: int = 0) -> None:
         """Gives up containers without executors while more than ``least`` remain, the highest first."""
-        for number in sorted((b.number for b in self.bins if not b.executors), reverse=True):
-            if len(self.bins) > least:
-                self.bins = [b for b in self.bins if b.number != number]
+        for number in sorted((b.number for b in self.open_containers if not b.executors), reverse=True):
+            if len(self.open_containers) > least:
+                self.open_containers = [b for b in self.open_containers if b.number != number]
 
     def _drop(self, containers: int) -> None:
         living = Counter(self._container.get(task, 0) for e in self._executors for task in e.tasks)
-        keep = sorted(self.bins, key=lambda b: (-living[b.number], b.number))[:containers]
-        self.bins = sorted(keep, key=lambda b: b.number)
+        keep = sorted(self.open_containers, key=lambda b: (-living[b.number], b.number))[:containers]
+        self.open_containers = sorted(keep, key=lambda b: b.number)
 
-    def _home(self, executor: Executor, bins: Collection[int]) -> int:
+    def _home(self, executor: Executor, open_containers: Collection[int]) -> int:
         """The container that holds most of its tasks, the lowest of several; 0 if none does."""
         votes = Counter(self._container.get(task, 0) for task in executor.tasks)
-        return max((n for n in votes if n in bins), key=lambda number: (votes[number], -number), default=0)
+        return max((n for n in votes if n in open_containers), key=lambda number: (votes[number], -number), default=0)
 
     def _level_component(self, name: str) -> None:
-        holders = [b for b in self.bins if b.counts[name]]
-        share = sum(b.counts[name] for b in holders) // len(self.bins)
+        holders = [b for b in self.open_containers if b.counts[name]]
+        share = sum(b.counts[name] for b in holders) // len(self.open_containers)
         for source in sorted(holders, key=lambda b: (-b.counts[name], -len(b.executors), b.number)):
             if source.counts[name] <= share:
                 return
@@ -100,15 +100,15 @@ class Repack:
             for executor in own[share:]:
                 source.remove(executor)
             for executor in own[share:]:
-                better = [b for b in self.bins if b.counts[name] < source.counts[name]]
+                better = [b for b in self.open_containers if b.counts[name] < source.counts[name]]
                 if spread([executor], better):
                     source.add(executor)
 
-    def _fill(self, targets: list[Bin]) -> None:
+    def _fill(self, targets: list[OpenContainer]) -> None:
         """Moves executors from the fullest containers to ``targets`` until these are no more than one behind."""
         while targets:
             target = min(targets, key=lambda b: (len(b.executors), b.number))
-            source = max(self.bins, key=lambda b: (len(b.executors), -b.number))
+            source = max(self.open_containers, key=lambda b: (len(b.executors), -b.number))
             if len(source.executors) - len(target.executors) < 2:
                 return
             for executor in sorted(source.executors.values(), key=lambda e: e.tasks, reverse=True):

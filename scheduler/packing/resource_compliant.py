@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ardea.config import Settings
 from ardea.plan import LogicalPlan, PackingPlan
 from ardea.plan.resource import total
-from ardea.scheduler.packing.bins import Bin, add_bin, check, finish, spread
+from ardea.scheduler.packing.containers import OpenContainer, check, finish, open_container, spread
 from ardea.scheduler.packing.executors import Executor, executors_of
 from ardea.scheduler.packing.repack import Repack, executors_after
 from ardea.scheduler.packing.round_robin import largest_first
@@ -31,9 +31,9 @@ class ResourceCompliantPacking:
         check(plan, executors, rules, containers=settings.containers)
         containers = min(max(settings.containers, _fewest(executors, rules)), len(executors))
         while True:
-            bins = [Bin(number, rules) for number in range(1, containers + 1)]
-            if not spread(executors, bins):
-                return finish(self.name, bins)
+            open_containers = [OpenContainer(number, rules) for number in range(1, containers + 1)]
+            if not spread(executors, open_containers):
+                return finish(self.name, open_containers)
             # Geometric, so that ten thousand tasks take tens of attempts; below sixteen it adds one.
             containers = min(containers + 1 + containers // 16, len(executors))
 
@@ -46,14 +46,17 @@ class ResourceCompliantPacking:
         work = Repack(current, executors, rules)
         work.keep()
         work.drop_empty(least=settings.containers)
-        opened = [add_bin(work.bins, rules).number for _ in range(settings.containers - len(work.bins))]
-        left = spread(work.pending, work.bins)
+        opened = [
+            open_container(work.open_containers, rules).number
+            for _ in range(settings.containers - len(work.open_containers))
+        ]
+        left = spread(work.pending, work.open_containers)
         while left:
-            more = [add_bin(work.bins, rules) for _ in range(_fewest(left, rules))]
+            more = [open_container(work.open_containers, rules) for _ in range(_fewest(left, rules))]
             opened.extend(b.number for b in more)
             left = spread(left, more)
         work.level(opened)
-        return finish(self.name, work.bins)
+        return finish(self.name, work.open_containers)
 
 
 def _fewest(executors: Sequence[Executor], rules: Rules) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ardea.config import Settings
 from ardea.plan import LogicalPlan, PackingPlan
-from ardea.scheduler.packing.bins import Bin, add_bin, check, finish, no_room, spread
+from ardea.scheduler.packing.containers import OpenContainer, check, finish, no_room, open_container, spread
 from ardea.scheduler.packing.executors import Executor, executors_of
 from ardea.scheduler.packing.repack import Repack, executors_after
 from ardea.scheduler.packing.rules import Rules
@@ -25,10 +25,10 @@ class RoundRobinPacking:
         settings = Settings.of(plan.config)
         rules, executors = Rules.of(settings), sorted(executors_of(plan), key=largest_first)
         check(plan, executors, rules, containers=settings.containers)
-        bins = [Bin(number, rules) for number in range(1, settings.containers + 1)]
-        if left := spread(executors, bins):
-            raise no_room(plan, left[0], len(bins))
-        return finish(self.name, bins)
+        open_containers = [OpenContainer(number, rules) for number in range(1, settings.containers + 1)]
+        if left := spread(executors, open_containers):
+            raise no_room(plan, left[0], len(open_containers))
+        return finish(self.name, open_containers)
 
     def repack(self, current: PackingPlan, plan: LogicalPlan, *, highest: int = 0) -> PackingPlan:
         """Keeps what can stay and moves only what would leave a component unevenly spread."""
@@ -49,8 +49,11 @@ def repack_evenly(
     check(plan, executors, rules, containers=settings.containers, slots=slots)
     work = Repack(current, executors, rules)
     work.keep(settings.containers)
-    opened = [add_bin(work.bins, rules).number for _ in range(settings.containers - len(work.bins))]
-    if left := spread(work.pending, work.bins):
-        raise no_room(plan, left[0], len(work.bins))
+    opened = [
+        open_container(work.open_containers, rules).number
+        for _ in range(settings.containers - len(work.open_containers))
+    ]
+    if left := spread(work.pending, work.open_containers):
+        raise no_room(plan, left[0], len(work.open_containers))
     work.level(opened)
-    return finish(name, work.bins)
+    return finish(name, work.open_containers)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ardea.config import Settings
 from ardea.plan import LogicalPlan, PackingPlan
-from ardea.scheduler.packing.bins import Bin, add_bin, check, finish
+from ardea.scheduler.packing.containers import OpenContainer, check, finish, open_container
 from ardea.scheduler.packing.executors import Executor
 from ardea.scheduler.packing.repack import Repack, executors_after
 from ardea.scheduler.packing.round_robin import largest_first
@@ -34,16 +34,18 @@ def repack_whole(current: PackingPlan, plan: LogicalPlan, *, highest: int = 0) -
     work.keep()
     largest = max(len(container.instances) for container in current.containers)
     most = min(rules.max_instances, max(largest, *(len(e.tasks) for e in work.pending), 1))
-    fresh: list[Bin] = []
+    fresh: list[OpenContainer] = []
     for executor in sorted(work.pending, key=largest_first):
-        _room(executor, fresh, work.bins, replace(rules, max_instances=most)).add(executor)
+        _room(executor, fresh, work.open_containers, replace(rules, max_instances=most)).add(executor)
     work.drop_empty()
-    return finish(current.algorithm, work.bins)
+    return finish(current.algorithm, work.open_containers)
 
 
-def _room(executor: Executor, fresh: list[Bin], bins: list[Bin], rules: Rules) -> Bin:
+def _room(
+    executor: Executor, fresh: list[OpenContainer], open_containers: list[OpenContainer], rules: Rules
+) -> OpenContainer:
     for each in fresh:
         if each.fits(executor):
             return each
-    fresh.append(add_bin(bins, rules))
+    fresh.append(open_container(open_containers, rules))
     return fresh[-1]

@@ -10,7 +10,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 HERE = "tests/process/"
 GROUPS = {
-    "kubernetes": ("kubernetes/",),
+    "kubernetes": ("scheduler/kubernetes/",),
     "java": ("spark/", "state/test_faults.py", "state/test_outage.py", "trident/test_under_fire.py"),
     "zookeeper": ("state/",),
 }

@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 
 from ardea.scheduler.control import Status
 from ardea.scheduler.home import Home
-from ardea.scheduler.local import LocalScheduler
+from ardea.scheduler.local_processes import LocalProcesses
 from ardea.scheduler.run import LocalRun, Outcome
 from ardea.scheduler.submission import Submission
 from ardea.state import paths, records
@@ -70,7 +70,7 @@ class LocalTopology:
         # Whoever is killed again and again by a test is not given up for that.
         self.folder = self._home.folder(self._topology)
         self.machines = Machines(self.folder) if machines else None
-        scheduler = LocalScheduler if self.machines is None else self.machines.scheduler
+        scheduler = LocalProcesses if self.machines is None else self.machines.scheduler
         self._run = LocalRun(submission, self._home, give_up=0, patient=True, scheduler=scheduler)
         self.processes = Processes(self.folder, self.machines.running if self.machines else dict)
         self.targets = targets(submission.packing)

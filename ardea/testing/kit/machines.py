@@ -20,7 +20,7 @@ from ardea.errors import ExitCode
 from ardea.plan.definition import Definition
 from ardea.plan.names import MASTER_CONTAINER, container_name
 from ardea.scheduler.home import is_locked
-from ardea.scheduler.local import LocalScheduler
+from ardea.scheduler.local_processes import LocalProcesses
 from ardea.supervision import records, spec
 from ardea.supervision.child import Child
 from ardea.supervision.spec import ProcessSpec
@@ -80,7 +80,7 @@ class Machine:
         while output := self._child.output():
             self._log.write(output)
         if (code := self._child.process.poll()) is not None:
-            self._bury(code)
+            self._note_end(code)
 
     def stop(self, number: signal.Signals) -> None:
         """SIGTERM or SIGKILL, to whoever still runs."""
@@ -91,12 +91,12 @@ class Machine:
         """Kills it, and waits until all that it kept is gone."""
         if self.code is None:
             self._child.kill_group()
-            self._bury(self._child.process.wait())
+            self._note_end(self._child.process.wait())
         deadline = time.monotonic() + ENDS_WITHIN
         while is_locked(self.folder / "lock") and time.monotonic() < deadline:
             time.sleep(LOOK_EVERY)
 
-    def _bury(self, code: int) -> None:
+    def _note_end(self, code: int) -> None:
         self.code = code
         self._log.write(self._child.last_output())
         self._log.close()
@@ -136,7 +136,7 @@ class Machines:
         self._environment: Mapping[str, str] = {}
         self._numbers = itertools.count(1)
 
-    def scheduler(self, definition: Definition, folder: Path) -> LocalScheduler:
+    def scheduler(self, definition: Definition, folder: Path) -> LocalProcesses:
         """One whose topology's supervisor keeps the master's container alone."""
         return _MasterOnly(definition, folder, self.wanted)
 
@@ -194,7 +194,7 @@ class Machines:
         return 1 + sum(machine.container == number for machine in self.former)
 
 
-class _MasterOnly(LocalScheduler):
+class _MasterOnly(LocalProcesses):
     """Writes all specifications down, and says which containers are to be kept elsewhere."""
 
     def __init__(self, definition: Definition, folder: Path, wanted: set[int]) -> None:

@@ -19,7 +19,7 @@ import msgspec
 
 from ardea.plan.names import MASTER_CONTAINER, METRICS_MANAGER, STREAM_MANAGER, TOPOLOGY_MASTER, container_name
 from ardea.plan.packing import PackingPlan
-from ardea.stream_manager.place import Remembered
+from ardea.stream_manager.container_setup import Remembered
 from ardea.supervision.records import read_status
 from ardea.testing.kit.schedule import Targets
 

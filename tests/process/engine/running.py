@@ -21,8 +21,8 @@ from ardea.scheduler.home import Home
 from ardea.scheduler.run import LocalRun, Outcome
 from ardea.scheduler.submission import Submission
 from ardea.state.records import RunState
-from ardea.supervision.machine import BACKOFF
 from ardea.supervision.records import read_exits, read_status
+from ardea.supervision.supervisor_state import BACKOFF
 from tests.conftest import SOAK
 from tests.examples import ALL
 

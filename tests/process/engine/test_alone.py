@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ardea.scheduler.home import Home
-from ardea.scheduler.local import LocalScheduler
+from ardea.scheduler.local_processes import LocalProcesses
 from ardea.scheduler.submission import Submission
 from tests.process.engine.running import TOPOLOGIES
 from tests.process.waiting import eventually
@@ -31,7 +31,7 @@ def cpu(pid: int) -> float:
 def test_it_waits_and_does_not_spin(tmp_path):
     home = Home(str(tmp_path / "state"))
     submission = Submission.of(str(TOPOLOGIES / "wire.py:Pair"), {"test.out": str(tmp_path)}, home.state_url)
-    LocalScheduler(submission.definition, tmp_path / "run").prepare()
+    LocalProcesses(submission.definition, tmp_path / "run").prepare()
     spec = json.loads((tmp_path / "run" / "container-1" / "spec.json").read_text())
     argv = next(process["argv"] for process in spec["processes"] if process["name"] == "stream-manager")
     manager = subprocess.Popen(argv)

@@ -15,7 +15,7 @@ from ardea.plan.definition import Definition
 from ardea.scheduler import keys
 from ardea.state import open_state, paths, records
 from ardea.state.records import MasterLocation
-from ardea.stream_manager.place import Remembered
+from ardea.stream_manager.container_setup import Remembered
 from ardea.transport import CALLERS, KEY_FILE, Keyring, holder, pair
 from tests.process.engine.running import Running
 

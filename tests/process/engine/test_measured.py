@@ -8,7 +8,7 @@ from statistics import median
 import pytest
 
 from tests.process.engine.running import SOAK, Running, size
-from tests.process.prometheus import Prometheus, local
+from tests.process.metrics_manager.prometheus import Prometheus, local
 
 pytestmark = [pytest.mark.cluster, pytest.mark.alone]
 

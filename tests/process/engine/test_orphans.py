@@ -19,7 +19,7 @@ from tests.process.waiting import alive, eventually, heirs
 
 pytestmark = pytest.mark.cluster
 
-# Supervisors; master or stream manager, and metrics manager; tasks; the nurseries of the containers of tasks.
+# Supervisors; master or stream manager, and metrics manager; tasks; the forkservers of the containers of tasks.
 PROCESSES = 1 + 3 + 3 * 2 + 5 + 2
 SOCKETS = 2 * 2 + 3  # of the stream managers for each lane, and of the metrics managers
 MARK = "LOOKED_FOR_BY"  # in the command's environment; everybody inherits it
@@ -57,7 +57,7 @@ class Command:
         )
 
     def everybody(self) -> set[int]:
-        """All that descend from the command and run: supervisors, what they have started or replaced, nurseries."""
+        """All that descend from the command and run: supervisors, what they have started or replaced, forkservers."""
         return heirs(self._mark) - {self.popen.pid}
 
     def pids(self, container: str = "*") -> dict[str, int]:

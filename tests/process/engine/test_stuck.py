@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-import ardea.scheduler.local
+import ardea.scheduler.local_processes
 from tests.process.engine.running import Running
 
 pytestmark = pytest.mark.cluster
@@ -18,7 +18,11 @@ WHERE = {"behaves-0": "in wait_for_ever", "behaves-1": "in loop_for_ever"}
 
 
 def test_who_is_stuck_in_a_call_is_named_with_its_stack_and_the_others_go_on(tmp_path, monkeypatch):
-    monkeypatch.setattr(ardea.scheduler.local, "Policy", functools.partial(ardea.scheduler.local.Policy, report=REPORT))
+    monkeypatch.setattr(
+        ardea.scheduler.local_processes,
+        "Policy",
+        functools.partial(ardea.scheduler.local_processes.Policy, report=REPORT),
+    )
     with Running("stuck.py", tmp_path) as topology:
         topology.running()
         topology.grows("executed", "behaves", 1000)

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-import ardea.scheduler.local
+import ardea.scheduler.local_processes
 from tests.process.engine.running import Running, size
 
 pytestmark = pytest.mark.cluster
@@ -32,7 +32,9 @@ VICTIMS = (
 def test_every_input_is_processed_at_least_once_whoever_is_killed(tmp_path, monkeypatch):
     """Bolts, spouts, managers and the master, one after the other; then one that hangs."""
     monkeypatch.setattr(
-        ardea.scheduler.local, "Policy", functools.partial(ardea.scheduler.local.Policy, silence=SILENCE)
+        ardea.scheduler.local_processes,
+        "Policy",
+        functools.partial(ardea.scheduler.local_processes.Policy, silence=SILENCE),
     )
     with Running("survivors.py", tmp_path) as topology:
         topology.running()

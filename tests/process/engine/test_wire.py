@@ -18,7 +18,7 @@ from ardea.protocol.flow import Window
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import MANY, ONE, ROWS, UNTRACKED, Header, Hello, Plan
-from ardea.scheduler.local import LocalScheduler
+from ardea.scheduler.local_processes import LocalProcesses
 from ardea.transport import Dialled, context
 from ardea.versions import PROTOCOL
 from tests.process.engine.running import Running, size
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.cluster
 @pytest.fixture
 def cuttable(monkeypatch):
     """Stream managers whose TCP connections SIGUSR2 cuts."""
-    module = LocalScheduler._module
+    module = LocalProcesses._module
 
     def replaced(self, name, *args):
         command = module(self, name, *args)
@@ -37,7 +37,7 @@ def cuttable(monkeypatch):
             return command
         return (sys.executable, "-P", str(Path(__file__).with_name("cut_manager.py")), *command[4:])
 
-    monkeypatch.setattr(LocalScheduler, "_module", replaced)
+    monkeypatch.setattr(LocalProcesses, "_module", replaced)
 
 
 @pytest.mark.soak
@@ -109,7 +109,7 @@ class Played:
     def deliver(self, header: Header, frames: list[bytes], size: int) -> None:
         if header.kind == ROWS:
             self.received.append((header, list(frames)))
-            self.gateway.taken(header, size)
+            self.gateway.consumed(header, size)
             self.window.consumed(header.rows, size, 1e-3)
 
     def step(self) -> None:
@@ -121,8 +121,8 @@ class Played:
 
 def test_payload_frames_of_random_bytes_pass_two_managers_unchanged(tmp_path, monkeypatch):
     """Nothing in them is rows, nor ids of trees that there are: a manager that read them would stumble."""
-    workers = LocalScheduler._workers
-    monkeypatch.setattr(LocalScheduler, "_workers", lambda self, plan: workers(self, plan)[:2])  # the managers alone
+    workers = LocalProcesses._workers
+    monkeypatch.setattr(LocalProcesses, "_workers", lambda self, plan: workers(self, plan)[:2])  # the managers alone
     chance = random.Random(28)
     sent = [(1, [b""]), (1, [b"\xc1"]), (1, [chance.randbytes(3_000_000)])]
     for _ in range(300):

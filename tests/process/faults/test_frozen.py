@@ -6,7 +6,7 @@ import functools
 
 import pytest
 
-import ardea.scheduler.local
+import ardea.scheduler.local_processes
 from ardea.supervision.records import read_exits
 from tests.process.faults.counted import Counted
 
@@ -47,7 +47,9 @@ def test_what_stands_still_for_less_than_ten_seconds_and_a_link_that_is_cut_lose
 def test_what_stands_still_for_longer_is_killed_and_started_again(tmp_path, monkeypatch):
     """Managers, a task, the master; then a container with its supervisor, in whose place another one comes."""
     monkeypatch.setattr(
-        ardea.scheduler.local, "Policy", functools.partial(ardea.scheduler.local.Policy, silence=SILENCE)
+        ardea.scheduler.local_processes,
+        "Policy",
+        functools.partial(ardea.scheduler.local_processes.Policy, silence=SILENCE),
     )
     with Counted(tmp_path) as run:
         folder, processes = run.topology.folder, run.topology.processes

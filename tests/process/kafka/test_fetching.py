@@ -11,7 +11,7 @@ import pytest
 
 from ardea.kafka.client import CONSUMER, Connection, properties
 from ardea.kafka.fetching import Deleted, Fetcher
-from ardea.kafka.marks import Place
+from ardea.kafka.marks import PartitionId
 
 FIXED = {"group.id": "test-fetcher", "enable.partition.eof": True, "auto.offset.reset": "error"}
 
@@ -30,7 +30,7 @@ def test_what_was_read_once_is_read_again_in_any_order(broker, fetcher):
     topic = broker.topic(3)
     broker.write(topic, [b"%d" % number for number in range(3000)])
     random_ = random.Random(3)
-    places = [Place(topic, number) for number in range(3)]
+    places = [PartitionId(topic, number) for number in range(3)]
     behind = dict.fromkeys(places, 0)
     stretches = []
     while min(behind.values()) < 1000:
@@ -49,7 +49,7 @@ def test_what_was_read_once_is_read_again_in_any_order(broker, fetcher):
 
 def test_nothing_comes_where_nothing_is_and_ends_are_kept(broker, fetcher, deadline):
     topic = broker.topic()
-    place = Place(topic, 0)
+    place = PartitionId(topic, 0)
     assert fetcher.new(place, 0, None, 0.5) == ([], 0)
     broker.write(topic, [b"a", b"b", b"c"])
     messages, behind = deadline(lambda: (found := fetcher.new(place, 0, 2, 0.5))[0] and found, "something is there")
@@ -60,7 +60,7 @@ def test_nothing_comes_where_nothing_is_and_ends_are_kept(broker, fetcher, deadl
 
 def test_deleted_records_are_told(broker, fetcher):
     topic = broker.topic()
-    place = Place(topic, 0)
+    place = PartitionId(topic, 0)
     broker.write(topic, [b"%d" % number for number in range(10)])
     broker.delete_before(topic, 0, 4)
     with pytest.raises(Deleted, match=rf"offset 2 of {topic}\[0\] is wanted, but there are only 4 to 10"):
@@ -71,9 +71,9 @@ def test_deleted_records_are_told(broker, fetcher):
 def test_a_partition_that_its_topic_gets_is_read(broker, fetcher):
     topic = broker.topic()
     broker.write(topic, [b"a"])
-    assert fetcher.span(Place(topic, 0)) == (0, 1)
+    assert fetcher.span(PartitionId(topic, 0)) == (0, 1)
     broker.grow(topic, 2)
     broker.write(topic, [b"b"], partition=1)
-    assert fetcher.span(Place(topic, 1)) == (0, 1)
-    messages, behind = fetcher.new(Place(topic, 1), 0, None, 10.0)
+    assert fetcher.span(PartitionId(topic, 1)) == (0, 1)
+    messages, behind = fetcher.new(PartitionId(topic, 1), 0, None, 10.0)
     assert ([message.value() for message in messages], behind) == ([b"b"], 1)

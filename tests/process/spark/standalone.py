@@ -36,14 +36,14 @@ def cluster(folder: Path, workers: int) -> Iterator[str]:
             return log
 
         folder.mkdir()
-        master = told(start("Master", HOST), r"Starting Spark master at (spark://\S+)")
+        master = logged(start("Master", HOST), r"Starting Spark master at (spark://\S+)")
         common = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder), master)
         for log in [start("Worker", f"127.0.0.{number}", *common) for number in range(1, workers + 1)]:
-            told(log, "Successfully registered with (master)")
+            logged(log, "Successfully registered with (master)")
         yield master
 
 
-def told(log: Path, pattern: str) -> str:
+def logged(log: Path, pattern: str) -> str:
     """What the first group of the pattern is in the log, once it is there."""
     found = eventually(lambda: re.search(pattern, log.read_text()), 60, lambda: log.read_text()[-2000:])
     assert found is not None

@@ -8,13 +8,13 @@ import pytest
 
 from ardea.errors import StateError
 from ardea.scheduler.kubernetes import access
-from ardea.scheduler.kubernetes.blueprint import Defaults
+from ardea.scheduler.kubernetes.manifest_inputs import Defaults
 from ardea.scheduler.kubernetes.submission import Options, prepare
 from ardea.state import Create, Set, open_state, paths
 from ardea.state.address import Access
 from ardea.trident.store import StateManagerStore
-from tests.process.kubernetes.running import TOPOLOGIES
-from tests.unit.kubernetes.fake import FakeCluster
+from tests.process.scheduler.kubernetes.running import TOPOLOGIES
+from tests.unit.scheduler.kubernetes.fake import FakeCluster
 
 OFFSETS = "/trident/Exact/lines/coordinator/0"
 
@@ -27,17 +27,17 @@ def granted(server, root, tmp_path):
     def grant(name="here"):
         cluster = clusters.setdefault(name, FakeCluster(name))
         state = f"zookeeper://127.0.0.1:{server.servers[0].port}{root}"
-        blueprint = prepare(str(TOPOLOGIES / "exact.py"), {}, Options(), Defaults(image="i", state=state)).blueprint
-        access.grant(cluster, blueprint)
+        inputs = prepare(str(TOPOLOGIES / "exact.py"), {}, Options(), Defaults(image="i", state=state)).inputs
+        access.grant(cluster, inputs)
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
         for file, value in cluster.find("Secret", "exact-state")["data"].items():
             (folder / file).write_bytes(base64.b64decode(value))
         mounted = Access.read(folder)
-        master = open_state(blueprint.definition.state, f"{blueprint.id}:s3cr3t")
+        master = open_state(inputs.definition.state, f"{inputs.id}:s3cr3t")
         tasks = open_state(mounted.address, mounted.credential)
         opened.extend((master, tasks))
-        return blueprint, master, tasks, mounted
+        return inputs, master, tasks, mounted
 
     yield grant
     for state in opened:
@@ -51,20 +51,20 @@ def refused(*acts):
 
 
 def test_tasks_reach_their_own_part_and_nothing_else(granted):
-    blueprint, master, tasks, mounted = granted()
-    known = paths.execution_state(blueprint.id)
+    inputs, master, tasks, mounted = granted()
+    known = paths.execution_state(inputs.id)
     master.create(known, b"running")
     store = StateManagerStore(tasks)
     store.put(OFFSETS, [7, 1])
     assert store.get(OFFSETS) == [7, 1]
     assert store.children("/trident/Exact/lines") == ("coordinator",)
 
-    intruder = open_state(blueprint.definition.state, mounted.credential)
+    intruder = open_state(inputs.definition.state, mounted.credential)
     refused(
         lambda: intruder.get(known),
         lambda: intruder.children("/executionstate"),
         lambda: intruder.transaction([Set(known, b"killed", 1)]),
-        lambda: intruder.transaction([Create(paths.master(blueprint.id), b"me")]),
+        lambda: intruder.transaction([Create(paths.master(inputs.id), b"me")]),
         lambda: intruder.delete(known),
     )
     intruder.close()
@@ -90,12 +90,12 @@ def test_others_tasks_and_strangers_reach_none_of_it(granted):
 
 
 def test_the_next_topology_of_the_name_goes_on(granted):
-    blueprint, master, tasks, _ = granted()
+    inputs, master, tasks, _ = granted()
     StateManagerStore(tasks).put(OFFSETS, [7, 1])
-    known = paths.execution_state(blueprint.id)
+    known = paths.execution_state(inputs.id)
     master.create(known, b"running")
     master.delete(known)
     master.discard()
     later, _, tasks, _ = granted()
-    assert later.id != blueprint.id
+    assert later.id != inputs.id
     assert StateManagerStore(tasks).get(OFFSETS) == [7, 1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.state.test_manager import *  # noqa: F403
-from tests.unit.state.test_sight import *  # noqa: F403
+from tests.unit.state.test_master_watch import *  # noqa: F403
 from tests.unit.state.test_term import *  # noqa: F403
 from tests.unit.state.test_topologies import *  # noqa: F403
 

@@ -1,6 +1,6 @@
-"""``python outliving.py LEASH ARGUMENTS``: python with these arguments, which lives on when its supervisor kills it.
+"""``python outliving.py LINK ARGUMENTS``: python with these arguments, which lives on when its supervisor kills it.
 
-Like a process on a machine that was cut off.  It lives as long as somebody writes to the fifo LEASH.
+Like a process on a machine that was cut off.  It lives as long as somebody writes to the fifo LINK.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ import sys
 
 
 def main() -> int:
-    _, beats, lock = os.environ["ARDEA_LEASH"].split(",")
-    leash = os.open(sys.argv[1], os.O_RDONLY)
-    os.environ["ARDEA_LEASH"] = f"{leash},{beats},{lock}"
-    fds = (leash, int(beats), int(lock))
+    _, beats, lock = os.environ["ARDEA_PARENT_LINK"].split(",")
+    parent_link = os.open(sys.argv[1], os.O_RDONLY)
+    os.environ["ARDEA_PARENT_LINK"] = f"{parent_link},{beats},{lock}"
+    fds = (parent_link, int(beats), int(lock))
     with subprocess.Popen([sys.executable, *sys.argv[2:]], pass_fds=fds, start_new_session=True) as process:
         return process.wait()
 

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 import redis
 
-import ardea.scheduler.local
+import ardea.scheduler.local_processes
 from ardea.drpc import DrpcClient
 from ardea.errors import ArdeaError
 from ardea.state import FileState
@@ -368,20 +368,20 @@ class CutOff:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, leaks: Any) -> None:
         self._folder, self._leaks = folder, leaks
         self._late: list[int] = []
-        fifo = folder / "leash"
+        fifo = folder / "parent-link"
         os.mkfifo(fifo)
-        self._leash = os.open(fifo, os.O_RDWR)
-        python = ardea.scheduler.local._python
+        self._parent_link = os.open(fifo, os.O_RDWR)
+        python = ardea.scheduler.local_processes._python
         command = (sys.executable, "-P", str(OUTLIVING), str(fifo), "-P", "-m", "ardea.heron_instance")
         monkeypatch.setattr(
-            ardea.scheduler.local, "_python", lambda name: command if name == command[-1] else python(name)
+            ardea.scheduler.local_processes, "_python", lambda name: command if name == command[-1] else python(name)
         )
 
     def __enter__(self) -> CutOff:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._leash)
+        os.close(self._parent_link)
         self.end()
         there = self._leaks.processes
         eventually(lambda: not [line for line in there().values() if "heron_instance" in line], 20, "all have ended")

@@ -19,10 +19,10 @@ from ardea.stream_manager.pauses import BackPressure
 
 pressure = BackPressure(1, {}, {}, {})
 consumer = type("Consumer", (), {"task": 1, "pausing": True})
-told = []
-BackPressure.told = lambda *args, **more: told.append(args)
+noted = []
+BackPressure.note_pause = lambda *args, **more: noted.append(args)
 pressure.announce(None, consumer, 0.0)
-print(len(told))
+print(len(noted))
 """
 
 

@@ -15,7 +15,7 @@ from ardea.metrics import ProcessTotals, Totals
 from ardea.plan.change import UpdateProgress
 from ardea.plan.resource import MIB, Resource
 from ardea.protocol.incarnations import incarnation
-from ardea.scheduler.control import Status, TaskStatus, Told
+from ardea.scheduler.control import Status, StoryEvent, TaskStatus
 from ardea.scheduler.processes import ProcessRow, metrics_ports
 from ardea.scheduler.schedulers import Description
 from ardea.state.records import ExecutionState, RunState, TopologyRecord
@@ -108,11 +108,14 @@ def test_a_task_whose_rows_wait_for_the_interpreter_is_named(printed):
 def test_who_is_stuck_is_told_with_what_happened_to_it_last():
     """In the order in which people look; nobody else's story is."""
     stories = {
-        "update": [Told(3.0, "u1: draining, waiting for add-0", 2)],
-        "container-2": [Told(60.0, "says hello, held by x", 1), Told(58.5, "refused, REPLACED: it stood still", 7)],
-        "container-3": [Told(70.0, "admission 1, life 1 registered at h:1", 1)],
-        "add-0": [Told(61.25, "admission 1, life 1 reports ACTIVE", 1)],
-        "add-1": [Told(1.0, "admission 1, life 1 reports ACTIVE", 1)],
+        "update": [StoryEvent(3.0, "u1: draining, waiting for add-0", 2)],
+        "container-2": [
+            StoryEvent(60.0, "says hello, held by x", 1),
+            StoryEvent(58.5, "refused, REPLACED: it stood still", 7),
+        ],
+        "container-3": [StoryEvent(70.0, "admission 1, life 1 registered at h:1", 1)],
+        "add-0": [StoryEvent(61.25, "admission 1, life 1 reports ACTIVE", 1)],
+        "add-1": [StoryEvent(1.0, "admission 1, life 1 reports ACTIVE", 1)],
     }
     status = Status(
         "t-1", "RUNNING", "", 1, 1, [2], ["sum-0"], 0, [], UpdateProgress("u1", "draining"), {}, {}, [], stories=stories

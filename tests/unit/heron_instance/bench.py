@@ -33,7 +33,7 @@ class Output:
     def wait_room(self, below, timeout):
         return True
 
-    def taken(self, header, size):
+    def consumed(self, header, size):
         pass
 
 

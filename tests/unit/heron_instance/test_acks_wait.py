@@ -52,7 +52,7 @@ class Output:
     def wait_room(self, below, timeout):
         return True
 
-    def taken(self, header, size):
+    def consumed(self, header, size):
         pass
 
     def left(self):

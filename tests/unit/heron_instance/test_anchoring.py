@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ardea.heron_instance.anchoring import UNANCHORED, Anchoring
 from ardea.heron_instance.buffers import StreamBuffer
-from ardea.heron_instance.inlet import InputBatch
+from ardea.heron_instance.input_batch import InputBatch
 from ardea.heron_instance.trees import Trees
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.wire_pb2 import ONE, Header

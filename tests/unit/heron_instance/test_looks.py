@@ -7,8 +7,8 @@ import pytest
 from ardea import Bolt, CustomStreamGrouping, Grouping, Spout, Stream, Topology
 from ardea.protocol.wire_pb2 import ACKS
 from ardea.testing import CollectBolt
+from tests.simulation.heron_instance.test_long_calls import NUMBERS, bench
 from tests.unit.heron_instance.bench import Bench
-from tests.unit.heron_instance.test_long_calls import NUMBERS, bench
 
 
 class NotNow(CustomStreamGrouping):

@@ -45,13 +45,13 @@ def test_no_text_names_a_module_without_ardea():
 @pytest.mark.parametrize(
     ("text", "bare"),
     [
-        ('local = "scheduler.machine:Local"', True),
-        ('monkeypatch.setattr("scheduler.local.Policy", policy)', True),
+        ('local = "scheduler.local:Local"', True),
+        ('monkeypatch.setattr("scheduler.local_processes.Policy", policy)', True),
         ('["python", "-P", "-m", "stream_manager"]', True),
         ("`python -m heron_instance`", True),
-        ('local = "ardea.scheduler.machine:Local"', False),
+        ('local = "ardea.scheduler.local:Local"', False),
         ('["python", "-P", "-m", "ardea.stream_manager"]', False),
-        ("topology_master/state.py, scheduler.release(), tests.unit.topology_master.state", False),
+        ("topology_master/master.py, scheduler.release(), tests.unit.topology_master.master", False),
     ],
 )
 def test_bare_names_are_recognised(text, bare):

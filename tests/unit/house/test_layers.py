@@ -26,7 +26,7 @@ OFFENCES = {
     "pyspark": ("ardea.cli", "pyspark"),
     "payloads": ("ardea.stream_manager", "pyarrow"),
     "instances": ("ardea.heron_instance", "rich"),
-    "supervisor": ("ardea.leash", "numpy"),
+    "supervisor": ("ardea.parent_link", "numpy"),
     "processes": ("ardea.scheduler", "ardea.heron_instance"),
     "command-line": ("ardea.cli", "ardea.scheduler.kubernetes"),
 }
@@ -112,9 +112,9 @@ MANAGERS = ("stream_manager", "topology_master", "metrics_manager")
 
 # Where managers read or write msgpack, and what: files, snapshots and summaries of the engine's own, never rows.
 MSGPACK = {
-    ("stream_manager/place.py", "encode"),  # manager.plan beside its life
-    ("stream_manager/place.py", "decode Remembered"),
-    ("metrics_manager/state.py", "decode Snapshot"),  # what a process of its container counted
+    ("stream_manager/container_setup.py", "encode"),  # manager.plan beside its life
+    ("stream_manager/container_setup.py", "decode Remembered"),
+    ("metrics_manager/metrics_state.py", "decode Snapshot"),  # what a process of its container counted
     ("metrics_manager/server.py", "encode"),  # the summary for the master
 }
 

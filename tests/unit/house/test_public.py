@@ -25,7 +25,7 @@ ENGINES_OWN = {
     ("docs/protocol.md", "ardea.protocol.flow"),
     ("docs/updating.md", "ardea.scheduler.follow"),
     ("docs/schedulers.md", "ardea.scheduler.home"),
-    ("docs/schedulers.md", "ardea.scheduler.machine"),
+    ("docs/schedulers.md", "ardea.scheduler.local"),
 }
 """Pages for whoever works on the engine, or writes a scheduler."""
 PAGES = [*ROOT.glob("docs/*.md"), ROOT / "README.md"]

@@ -73,3 +73,31 @@ def test_no_test_sleeps():
 @pytest.mark.parametrize("source", ["import time\ntime.sleep(1)", "x = 1\nfrom time import monotonic, sleep"])
 def test_sleeping_is_recognised(source):
     assert sleeping_lines(source) == [2]
+
+
+def simulates(source: str) -> bool:
+    """Whether it runs simulated clusters, or asks what is inside of one."""
+    modules = {"ardea.testing": {"Cluster", "run"}, "ardea.testing.inside": {"Inside", "overheard"}}
+    return any(
+        {alias.name for alias in node.names} & modules.get(str(node.module), set())
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ImportFrom)
+    )
+
+
+def test_simulated_clusters_run_in_a_tree_of_their_own():
+    """So a folder says what its tests take; those of real processes may compare with a simulated cluster."""
+    unit = [path for path in python_files() if path.is_relative_to(ROOT / "tests" / "unit")]
+    assert named([path for path in unit if simulates(path.read_text())]) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("from ardea.testing import CollectBolt, run", True),
+        ("from ardea.testing.inside import Inside", True),
+        ("from ardea.testing import RowsSpout\nfrom subprocess import run", False),
+    ],
+)
+def test_simulations_are_recognised(source, found):
+    assert simulates(source) == found

@@ -12,13 +12,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from ardea.errors import UserError
 from ardea.kafka.assignment import Assignment
 from ardea.kafka.beginning import Stored, mark_of
-from ardea.kafka.marks import Place, to_commit
+from ardea.kafka.marks import PartitionId, to_commit
 from ardea.kafka.source import Source, key_and_value
 from ardea.kafka.survey import Span, Survey
 from tests.examples import share
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-ONE, TWO, OTHER = Place("t", 0), Place("t", 1), Place("u", 0)
+ONE, TWO, OTHER = PartitionId("t", 0), PartitionId("t", 1), PartitionId("u", 0)
 
 
 def source(start="committed", otherwise="earliest", end=None) -> Source:
@@ -108,15 +108,15 @@ class Lives(RuleBasedStateMachine):
     def begin(self, tasks):
         self.count = tasks
         self.ends = {ONE: 4, TWO: 0}
-        self.stored: dict[Place, Stored] = {}
-        self.line: dict[Place, int] | None = None
-        self.done: set[tuple[Place, int]] = set()
+        self.stored: dict[PartitionId, Stored] = {}
+        self.line: dict[PartitionId, int] | None = None
+        self.done: set[tuple[PartitionId, int]] = set()
         self.lives = [self.life(index) for index in range(tasks)]
 
     def life(self, index):
         return Assignment(source("latest"), "run", index, self.count), {}
 
-    @rule(place=st.sampled_from([ONE, TWO, Place("t", 2), Place("t", 3)]), count=st.integers(1, 5))
+    @rule(place=st.sampled_from([ONE, TWO, PartitionId("t", 2), PartitionId("t", 3)]), count=st.integers(1, 5))
     def write(self, place, count):
         self.ends[place] = self.ends.get(place, 0) + count
 

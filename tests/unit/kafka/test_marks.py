@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.errors import UserError
-from ardea.kafka.marks import Marks, Place, offsets_by_place, row_ids, to_commit
+from ardea.kafka.marks import Marks, PartitionId, offsets_by_place, row_ids, to_commit
 
 OFFSETS = st.lists(st.integers(0, 200), unique=True, max_size=60).map(sorted)
 
@@ -68,7 +68,7 @@ def test_what_was_read_is_not_committed_before_it_is_done_though_the_end_is_know
 
 
 def test_only_what_changed_is_committed():
-    one, two = Place("t", 0), Place("t", 1)
+    one, two = PartitionId("t", 0), PartitionId("t", 1)
     marks = {one: Marks(4, committed=4), two: Marks(0)}
     assert to_commit(marks) == {two: 0}
     marks[one].read([4, 5])

@@ -12,7 +12,7 @@ import pytest
 from ardea.errors import UserError
 from ardea.kafka import reading
 from ardea.kafka.beginning import Stored, mark_of
-from ardea.kafka.marks import Place
+from ardea.kafka.marks import PartitionId
 from ardea.kafka.reading import COMMIT, KEEP, RecordSpout
 from ardea.kafka.sharing import share
 from ardea.kafka.source import Source, key_and_value
@@ -72,7 +72,7 @@ class Task(RecordSpout):
         self.ends = ends
         self.now = 0.0
         self.clock = lambda: self.now
-        places = tuple(Place("t", number) for number in sorted(ends))
+        places = tuple(PartitionId("t", number) for number in sorted(ends))
         stored = {place: Stored(committed, mark_of(RUN)) for place in places}
         self.survey = Survey(places, (), stored, {place: Span(0, ends[place.partition]) for place in places}, {})
         surveyor = SimpleNamespace(answer=lambda: self.survey, ask=lambda *_: None)
@@ -111,9 +111,9 @@ class Task(RecordSpout):
 
     def look(self, *there: int) -> None:
         """A survey that finds these partitions, and what was committed."""
-        places = tuple(Place("t", number) for number in there)
+        places = tuple(PartitionId("t", number) for number in there)
         spans = {place: Span(0, self.ends[place.partition]) for place in places}
-        committed = {Place("t", number): offset for commit in self.commits for number, offset in commit.items()}
+        committed = {PartitionId("t", number): offset for commit in self.commits for number, offset in commit.items()}
         stored = {place: Stored(offset, mark_of(RUN)) for place, offset in committed.items()}
         self.survey = self.survey._replace(places=places, spans=spans, stored=self.survey.stored | stored)
         self.now += KEEP
@@ -132,7 +132,7 @@ def records(count, partition=0):
 
 def test_what_is_behind_the_end_is_neither_emitted_nor_committed(monkeypatch):
     """It was written after the end was found, or is left for another reader: the next run begins with it."""
-    task = Task(records(10), monkeypatch, {0: 10}, end={Place("t", 0): 5})
+    task = Task(records(10), monkeypatch, {0: 10}, end={PartitionId("t", 0): 5})
     task.next_tuple()
     assert [rows for _, rows in task.emitted] == [[(None, b"%d" % offset)] for offset in range(5)]
     task.ack_batch([tup_id for ids, _ in task.emitted for tup_id in ids])
@@ -140,7 +140,7 @@ def test_what_is_behind_the_end_is_neither_emitted_nor_committed(monkeypatch):
     assert task.finished
 
 
-@pytest.mark.parametrize("end", ["latest", {Place("t", 0): 2}], ids=["latest", "given"])
+@pytest.mark.parametrize("end", ["latest", {PartitionId("t", 0): 2}], ids=["latest", "given"])
 def test_a_bounded_spout_does_not_take_a_shorter_topic_of_the_same_name_for_read(monkeypatch, end):
     with pytest.raises(UserError, match=r"offset 100 of t\[0\] is to be read next, but there are only 0 to 3"):
         Task([], monkeypatch, {0: 3}, committed=100, end=end).next_tuple()
@@ -169,8 +169,8 @@ def test_with_more_tasks_a_partition_is_left_to_another_and_with_fewer_it_comes_
     waiting = [*records(3), *records(3, partition=1)]
     task = Task(waiting, monkeypatch, {0: 9, 1: 9})
     task.next_tuple()
-    [kept] = share([Place("t", 0), Place("t", 1)], 0, 2)
-    left = Place("t", 1 - kept.partition)
+    [kept] = share([PartitionId("t", 0), PartitionId("t", 1)], 0, 2)
+    left = PartitionId("t", 1 - kept.partition)
     task.ack_batch([tup_id for tup_id in emitted() if tup_id[0] == left][:2])
     tasks(2)
     assert task.commits == [{left.partition: 2}], "as it was left"

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from ardea.errors import FailedException, UserError
 from ardea.kafka.client import Quiet
 from ardea.kafka.fetching import Deleted
-from ardea.kafka.marks import Place
+from ardea.kafka.marks import PartitionId
 from ardea.kafka.survey import Span
 from ardea.kafka.trident import KafkaTridentSpout
 from ardea.metrics.user import CountMetric
 from ardea.trident import Attempt
 from tests.examples import share
-from tests.unit.trident.parts import Emissions
+from tests.simulation.trident.parts import Emissions
 
-PLACE = Place("t", 0)
+PLACE = PartitionId("t", 0)
 
 
 class Message:

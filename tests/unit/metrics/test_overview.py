@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.metrics import Identity, Lives, Overview, Registry, Summary, TaskSummary
-from ardea.metrics_manager.state import MetricsState
+from ardea.metrics_manager.metrics_state import MetricsState
 
 ACKED = "ardea_instance_tuples_acked_total"
 LATENCY = "ardea_spout_complete_latency_seconds"

@@ -15,7 +15,7 @@ from ardea.protocol.flow import Window
 from ardea.protocol.lane import Lane
 from ardea.protocol.wire_pb2 import HELLO, REFUSED, Header, Hello, Plan, Refusal
 from ardea.scheduler.packing import packing_for
-from ardea.stream_manager.state import StreamManager
+from ardea.stream_manager.manager import StreamManager
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.versions import FORMAT, PROTOCOL, UNNUMBERED, format_differs, protocol_differs
 

@@ -17,7 +17,7 @@ from ardea.spark.link import tell
 from ardea.spark.stage import Run, write_partition
 from ardea.spark.storage import Folder
 from tests.process.waiting import eventually
-from tests.unit.spark.test_spout import Task, load, thousands
+from tests.simulation.spark.test_spout import Task, load, thousands
 
 HOST = "127.0.0.1"
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.spark.index import Partition, StagedFile
-from ardea.spark.progress import MAX_ROWS, Progress, ids_of, read_mark, write_mark
+from ardea.spark.progress import MAX_ROWS, JobProgress, ids_of, read_mark, write_mark
 
 
 def partition(number, run="run-1", batches=1):
@@ -21,7 +21,7 @@ def partition(number, run="run-1", batches=1):
 @given(st.data(), st.lists(st.lists(st.integers(1, 4), max_size=4), min_size=1, max_size=3))
 def test_the_mark_is_the_first_batch_with_a_gap(data, partitions):
     with tempfile.TemporaryDirectory() as folder:
-        progress = Progress(Path(folder), itertools.count(1.0).__next__)
+        progress = JobProgress(Path(folder), itertools.count(1.0).__next__)
         batches = {(p, b): ids_of(p, b, rows) for p, sizes in enumerate(partitions) for b, rows in enumerate(sizes)}
         for p in range(len(partitions)):
             assert progress.begin(partition(p)) == (0, "")
@@ -37,12 +37,12 @@ def test_the_mark_is_the_first_batch_with_a_gap(data, partitions):
         for p, sizes in enumerate(partitions):
             expected = next((b for b in range(len(sizes)) if (p, b) not in whole), len(sizes))
             assert progress.mark(p) == expected
-            assert Progress(Path(folder)).begin(partition(p, "run-2")) == (expected, f"run-1/{p}")
+            assert JobProgress(Path(folder)).begin(partition(p, "run-2")) == (expected, f"run-1/{p}")
 
 
 def test_a_mark_is_written_ten_times_a_second_and_at_the_end_at_once(tmp_path):
     now = [100.0]
-    progress = Progress(tmp_path, lambda: now[0])
+    progress = JobProgress(tmp_path, lambda: now[0])
     progress.begin(partition(3, batches=5))
     written = []
     for batch, seconds in enumerate((0.0, 0.05, 0.04, 0.02, 0.0)):
@@ -58,7 +58,7 @@ def test_a_mark_is_written_ten_times_a_second_and_at_the_end_at_once(tmp_path):
 @pytest.mark.parametrize(("seconds", "at_once", "kept"), [(0.05, False, 1), (0.1, False, 3), (0.0, True, 3)])
 def test_what_was_acked_last_is_kept_too(tmp_path, seconds, at_once, kept):
     now = [100.0]
-    progress = Progress(tmp_path, lambda: now[0])
+    progress = JobProgress(tmp_path, lambda: now[0])
     progress.begin(partition(3, batches=5))
     for batch in range(3):
         ids = ids_of(3, batch, 2)
@@ -70,7 +70,7 @@ def test_what_was_acked_last_is_kept_too(tmp_path, seconds, at_once, kept):
 
 
 def test_late_acks_of_a_forgotten_partition_are_ignored(tmp_path):
-    progress = Progress(tmp_path)
+    progress = JobProgress(tmp_path)
     ids = {number: ids_of(number, 0, 5) for number in (3, 4)}
     for number, rows in ids.items():
         progress.begin(partition(number))

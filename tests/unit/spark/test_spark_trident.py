@@ -20,7 +20,7 @@ from ardea.trident import Count, MemoryMapState, TridentTopology
 from ardea.trident.spout import Attempt
 from ardea.trident.store import MemoryStore, StreamStore
 from tests.examples import share
-from tests.unit.spark.test_spout import load
+from tests.simulation.spark.test_spout import load
 
 
 class Stream:

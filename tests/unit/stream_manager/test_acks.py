@@ -12,7 +12,7 @@ from ardea.protocol.lane import Lane
 from ardea.protocol.link import CONTROL_ROOM, Link
 from ardea.protocol.wire_pb2 import ACKS, ACTIVATE, CREDITS, DEACTIVATE, HEARTBEAT, ORDER, PAUSE, Header, Order
 from ardea.stream_manager.acks import ENTRIES_A_MESSAGE, ControlOutbox, PendingAcks
-from ardea.stream_manager.greeting import pass_on
+from ardea.stream_manager.hellos import pass_on
 from tests.examples import share
 
 TIMEOUT = 30.0

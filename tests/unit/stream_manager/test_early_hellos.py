@@ -17,7 +17,7 @@ from ardea.scheduler.packing import packing_for
 from ardea.state import open_state, paths
 from ardea.state.records import ExecutionState, RunState, encode
 from ardea.stream_manager import shell
-from ardea.stream_manager.place import Place
+from ardea.stream_manager.container_setup import ContainerSetup
 from ardea.stream_manager.process import StreamManagerProcess
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.transport import Dialled, caller, context, ipc_address
@@ -39,25 +39,25 @@ def definition(tmp_path):
 
 
 @pytest.fixture
-def place(tmp_path):
+def setup(tmp_path):
     addresses = [ipc_address(tmp_path, f"{secrets.token_hex(4)}-{name}") for name in ("control", "data", "metrics")]
-    return Place(1, tmp_path, *addresses, "127.0.0.1")
+    return ContainerSetup(1, tmp_path, *addresses, "127.0.0.1")
 
 
 @pytest.fixture
-def manager(definition, place):
-    made = StreamManagerProcess(definition, place)
+def manager(definition, setup):
+    made = StreamManagerProcess(definition, setup)
     yield made
     made.close()
 
 
 @pytest.fixture
-def call(place):
+def call(setup):
     """Dials the control lane under a name."""
     mine, dialled = context(), []
 
     def begin(name):
-        dialled.append(Dialled(mine, name, place.control))
+        dialled.append(Dialled(mine, name, setup.control))
         return dialled[-1]
 
     yield begin
@@ -126,7 +126,7 @@ def test_bytes_that_are_no_message_do_not_end_it(manager, task, hears, definitio
 
 
 def test_the_end_ahead_of_the_plan_ends_the_manager(manager, definition):
-    """tests/unit/testing/test_cluster.py: so does that of a simulated cluster."""
+    """tests/simulation/testing/test_cluster.py: so does that of a simulated cluster."""
     with open_state(definition.state) as state:
         state.create(paths.execution_state("pair-1"), encode(ExecutionState(RunState.SUCCEEDED)))
     assert manager.run() is ExitCode.OK

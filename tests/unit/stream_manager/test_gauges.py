@@ -11,7 +11,7 @@ from ardea.protocol.lane import Lane
 from ardea.protocol.wire_pb2 import CREDITS, Address, Header, Plan
 from ardea.scheduler.packing import packing_for
 from ardea.stream_manager.gauges import Gauges
-from ardea.stream_manager.state import StreamManager
+from ardea.stream_manager.manager import StreamManager
 from ardea.testing import CollectBolt, RowsSpout
 
 

@@ -77,7 +77,7 @@ class Managers(RuleBasedStateMachine):
     def arrive(self, to, words):
         for _ in range(min(words, len(self.way[to]))):
             header = self.way[to].popleft()
-            self.managers[to].told(PLAN, header.target, 3 - to, self.now, paused=header.paused)
+            self.managers[to].note_pause(PLAN, header.target, 3 - to, self.now, paused=header.paused)
 
     @rule(to=st.sampled_from([1, 2]))
     def a_connection_breaks(self, to):

@@ -7,7 +7,7 @@ import subprocess
 import msgspec
 import pytest
 
-from ardea.stream_manager.place import Remembered
+from ardea.stream_manager.container_setup import Remembered
 from ardea.supervision.records import write_status
 from ardea.testing.kit import Found, Processes
 

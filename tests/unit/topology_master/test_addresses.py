@@ -26,9 +26,9 @@ from ardea.protocol.wire_pb2 import (
 from ardea.scheduler.packing import packing_for
 from ardea.state.records import RunState
 from ardea.testing import CollectBolt, RowsSpout
-from ardea.testing.state import MemoryStore
+from ardea.testing.memory_store import MemoryStore
 from ardea.topology_master.admissions import SILENCE
-from ardea.topology_master.state import Master
+from ardea.topology_master.master import Master
 from ardea.versions import PROTOCOL, UNNUMBERED
 
 

@@ -20,7 +20,7 @@ from ardea.scheduler.packing import packing_for
 from ardea.scheduler.update import wanted
 from ardea.state.records import EndFacts
 from ardea.testing import CollectBolt, RowsSpout
-from ardea.topology_master.changing import Difference, renumbered
+from ardea.topology_master.changing import PlanDifference, renumbered
 from ardea.topology_master.ending import Ending
 from ardea.topology_master.updates import Updates, plan_of
 
@@ -63,7 +63,7 @@ def changed(present, parallelism, *, rebuilt=False):
 def difference(parallelism, *, rebuilt=False):
     present = submitted()
     next_ = changed(present, parallelism, rebuilt=rebuilt)
-    return Difference.between(plan_of(present), plan_of(next_), rebuilt=rebuilt)
+    return PlanDifference.between(plan_of(present), plan_of(next_), rebuilt=rebuilt)
 
 
 def test_neighbours_are_touched_and_what_lies_upstream_waits():
@@ -92,12 +92,12 @@ def test_containers_that_are_replaced_as_a_whole_take_their_tasks_with_them(chan
     for parallelism in changes:
         next_ = changed(present, parallelism)
         former, plan = plan_of(present), plan_of(next_)
-        found = Difference.between(former, plan, rebuilt=False, whole=next_.whole)
+        found = PlanDifference.between(former, plan, rebuilt=False, whole=next_.whole)
         tasks = [{n: {t for t in p.tasks if p.tasks[t].container == n} for n in p.containers} for p in (former, plan)]
         same = {n for n in former.containers if tasks[0][n] == tasks[1].get(n)}
         assert found.leaving == {t for t, task in former.tasks.items() if task.container not in same}
         assert {former.tasks[t].component for t in found.leaving} <= found.changed
-        alone = Difference.between(former, plan, rebuilt=False)
+        alone = PlanDifference.between(former, plan, rebuilt=False)
         assert found.changed >= alone.changed
         assert found.leaving >= alone.leaving
         present = msgspec.structs.replace(next_, epoch=present.epoch + 1)
@@ -115,7 +115,7 @@ def test_ids_are_never_used_again(changes):
         assert not fresh & ever
         assert not fresh or min(fresh) > max(ever)
         ever |= fresh
-        found = Difference.between(former, plan, rebuilt=False)
+        found = PlanDifference.between(former, plan, rebuilt=False)
         assert found.changed <= found.touched <= found.waits | set(plan.component_tasks)
         for name in found.waits:
             assert former.logical.upstream(name) <= found.waits
@@ -188,7 +188,7 @@ class AnUpdate(RuleBasedStateMachine):
         self.request = UpdateRequest(f"{self.now} {present.epoch}", next_, present.epoch, 20.0)
         self.began = self.now
         self.updates.requested(self.request, self.ending, self.now, ends="")
-        differs = Difference.between(plan_of(present), plan_of(next_), rebuilt=next_.build != present.build).changed
+        differs = PlanDifference.between(plan_of(present), plan_of(next_), rebuilt=next_.build != present.build).changed
         assert self.board.definitions[-1] is present or not differs, "switched before any spout could obey"
         self._after()
 

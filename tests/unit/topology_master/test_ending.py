@@ -27,7 +27,7 @@ def plan():
     return PhysicalPlan.of(logical, packing_for(logical.config).pack(logical), 1)
 
 
-def told(plan, name, life=1, state=ENDED, version=1):
+def report_of(plan, name, life=1, state=ENDED, version=1):
     (task,) = plan.component_tasks[name]
     return TaskReport(task=task, life=life, state=state, version=version)
 
@@ -36,13 +36,13 @@ def former(plan, *ended):
     """The facts that a master leaves which heard all, and of these that they had ended."""
     ending = Ending(plan, EndFacts())
     for name in plan.component_tasks:
-        ending.reported(told(plan, name, state=RESTING))
+        ending.reported(report_of(plan, name, state=RESTING))
     for container in plan.containers:
         ending.manager_met(container, 1)
     ending.declared()
     ending.unsaved = False
     for name in ended:
-        ending.reported(told(plan, name, version=2))
+        ending.reported(report_of(plan, name, version=2))
     assert ending.unsaved == bool(ended)
     execution = ExecutionState(RunState.ENDING, end=ending.facts(RunState.ENDING, None))
     return records.decode(records.encode(execution), ExecutionState, "x").end
@@ -56,14 +56,14 @@ def successor(plan, facts):
 
 def test_a_bolt_that_had_ended_and_died_with_the_master_did_no_harm(plan):
     ending = successor(plan, former(plan, "sink"))
-    ending.reported(told(plan, "sink", life=2, state=ACTIVE))
+    ending.reported(report_of(plan, "sink", life=2, state=ACTIVE))
     assert not ending.failure
 
 
 def test_one_that_had_not_ended_did_whatever_is_reported_since(plan):
     """Its new life has ended, by the markers that it was sent again."""
     ending = successor(plan, former(plan, "last"))
-    ending.reported(told(plan, "sink", life=2))
+    ending.reported(report_of(plan, "sink", life=2))
     assert "sink-0 died after the end was declared" in ending.failure
     assert ending.verdict() == (False, ending.failure, "sink-0")
 
@@ -73,7 +73,7 @@ def test_a_manager_that_died_with_the_master_did_no_harm_if_all_that_it_held_and
     everybody = {"spout", "count", "sink", "last"}
     ending = successor(plan, former(plan, *ended))
     for name in everybody - set(ended):
-        ending.reported(told(plan, name, version=3))  # since, by whatever markers
+        ending.reported(report_of(plan, name, version=3))  # since, by whatever markers
     container = next(iter(plan.containers))
     held = {plan.tasks[t.task].component for t in plan.tasks_in(container)}
     touched = held | ({"sink", "last"} if "spout" in held else set()) | ({"sink"} if "count" in held else set())
@@ -84,8 +84,8 @@ def test_a_manager_that_died_with_the_master_did_no_harm_if_all_that_it_held_and
 
 def test_a_loss_that_this_master_sees_is_judged_by_what_it_has_heard(plan):
     ending = successor(plan, former(plan))
-    ending.reported(told(plan, "sink", version=3))
-    ending.reported(told(plan, "sink", life=2, state=ACTIVE))
+    ending.reported(report_of(plan, "sink", version=3))
+    ending.reported(report_of(plan, "sink", life=2, state=ACTIVE))
     assert not ending.failure
 
 
@@ -95,11 +95,11 @@ def test_a_master_that_finds_all_ended_need_not_ask(plan):
 
 def test_a_spout_has_begun_also_when_an_update_has_moved_it_since(plan):
     ending = Ending(plan, EndFacts())
-    ending.reported(told(plan, "sink", state=ACTIVE))
+    ending.reported(report_of(plan, "sink", state=ACTIVE))
     assert not ending.begun
     moving = next(name for name in ("spout", "count") if plan.tasks[plan.component_tasks[name][0]].container == 2)
-    ending.reported(told(plan, moving, state=ACTIVE))
-    ending.reported(told(plan, "sink", state=ACTIVE, version=2))
+    ending.reported(report_of(plan, moving, state=ACTIVE))
+    ending.reported(report_of(plan, "sink", state=ACTIVE, version=2))
     assert ending.begun
     logical = Chain.plan({"topology.stmgrs": 1})
     ending.replanned(PhysicalPlan.of(logical, packing_for(logical.config).pack(logical), 2))
@@ -110,7 +110,7 @@ def test_a_spout_has_begun_also_when_an_update_has_moved_it_since(plan):
 def test_the_task_that_reports_a_failure_is_the_culprit_whatever_the_reason_names(plan):
     ending = successor(plan, EndFacts())
     for name in ("last", "sink"):
-        report = told(plan, name)
+        report = report_of(plan, name)
         report.failure = "spout-0 and count-0 are given up"
         ending.reported(report)
     assert ending.verdict() == (False, "spout-0 and count-0 are given up", "last-0")
@@ -118,11 +118,11 @@ def test_the_task_that_reports_a_failure_is_the_culprit_whatever_the_reason_name
 
 def test_the_task_of_the_last_error_is_the_culprit_where_rows_were_given_up(plan):
     ending = successor(plan, EndFacts())
-    report = told(plan, "spout")
+    report = report_of(plan, "spout")
     report.given_up = 2
     ending.reported(report)
     assert ending.verdict() == (False, "2 tuples were given up", "")
-    report = told(plan, "last")
+    report = report_of(plan, "last")
     report.error = "sink-0 is not to blame"
     ending.reported(report)
     assert ending.errors() == {"last-0": "sink-0 is not to blame"}

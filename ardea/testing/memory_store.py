@@ -1,0 +1,137 @@
+"""The simulated state manager: what the masters write, and the way to it, which is slow or cut like any other.
+
+On the network it is called ``state``: ``network.cut("master", "state")``, ``network.delay("manager-1", "state", 0.5)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from ardea.plan.definition import Definition
+from ardea.state import Fenced, Unavailable
+from ardea.state.records import ExecutionState, MasterLocation, RunState
+from ardea.testing.audit import InvariantError
+from ardea.testing.clock import Timeline
+from ardea.testing.network import Network
+
+STATE = "state"
+LEASE = 6.0
+"""Seconds without an answer after which a master's lease may be another's."""
+
+
+class MemoryStore:
+    """What the masters write: it outlives them all.  ``term`` is the newest master's, ``master`` where it listens."""
+
+    def __init__(self, state: RunState, definition: Definition) -> None:
+        self.held = ExecutionState(state)
+        self.definition = definition
+        self.former: Definition | None = None
+        self.writes = 0
+        self.term = 0
+        self.master: MasterLocation | None = None
+        self.switched: Callable[[], None] = _nothing  # a scheduler's watch
+        self._admitted: dict[int, list[str]] = {}
+
+    def holders(self) -> dict[int, str]:
+        """See :class:`ardea.topology_master.store.Store`."""
+        return {container: held[-1] for container, held in self._admitted.items()}
+
+    def admit(self, container: int, holder: str, host: str, port: int) -> int:  # noqa: ARG002
+        """See :class:`ardea.topology_master.store.Store`."""
+        held = self._admitted.setdefault(container, [])
+        if holder in held[:-1]:
+            raise InvariantError(f"{holder} was admitted again, though {held[-1]} had been admitted in its place")
+        if holder not in held:
+            held.append(holder)
+        return len(held)
+
+    def execution(self, execution: ExecutionState) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+        self.held = execution
+        self.writes += 1
+
+    def switch(self, wanted: Definition, former: Definition | None, execution: ExecutionState) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+        assert wanted.epoch == self.definition.epoch + 1
+        self.definition, self.former = wanted, former
+        self.execution(execution)
+        self.switched()
+
+    def settled(self, execution: ExecutionState) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+        self.former = None
+        self.execution(execution)
+
+    @property
+    def state(self) -> RunState:
+        """The topology's."""
+        return self.held.state
+
+
+class UnderTerm:
+    """A master's calls: refused when a newer one has begun, and in vain while its way to the state is cut.
+
+    A call is carried out at once; ``wait`` is told how many seconds its answer takes.
+    """
+
+    def __init__(
+        self, store: MemoryStore, term: int, holder: str, network: Network, wait: Callable[[float], None]
+    ) -> None:
+        store.term = self._term = term
+        self._store, self._holder, self._network, self._wait = store, holder, network, wait
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        call = getattr(self._store, name)
+
+        def called(*args: Any) -> Any:
+            self.reach()
+            if self._store.term != self._term:
+                raise Fenced(f"term {self._term} is over: the term is {self._store.term}")
+            if delay := self._network.delay_of(self._holder, STATE):
+                self._wait(2 * delay)
+            return call(*args)
+
+        return called
+
+    def reach(self) -> None:
+        """Raises Unavailable while there is no way."""
+        if self._network.is_cut(self._holder, STATE):
+            raise Unavailable("no server answers")
+
+
+class Known(msgspec.Struct, frozen=True):
+    """What :class:`ardea.state.master_watch.MasterWatch` tells, and when it was so."""
+
+    time: float
+    master: MasterLocation | None
+    final: bool
+
+
+class Watch:
+    """What a process has heard of the master: late if its way to the state is slow, nothing new while it is cut."""
+
+    def __init__(self, store: MemoryStore, watcher: str, network: Network, timeline: Timeline) -> None:
+        self._known = Known(0.0, None, final=False)
+        self._store, self._watcher, self._network, self._timeline = store, watcher, network, timeline
+
+    def look(self) -> Known:
+        """Never waits."""
+        if not self._network.is_cut(self._watcher, STATE):
+            now = self._timeline.now
+            news = Known(now, self._store.master, self._store.state.final)
+            if delay := self._network.delay_of(self._watcher, STATE):
+                self._timeline.at(now + delay, lambda: self._learn(news))
+            else:
+                self._learn(news)
+        return self._known
+
+    def _learn(self, news: Known) -> None:
+        if news.time >= self._known.time:
+            self._known = news
+
+
+def _nothing() -> None:
+    """Nobody watches."""

@@ -1,0 +1,92 @@
+"""Which tuple a bolt was processing when its process died: kept in a file, read by the task's next life.
+
+Only where ``topology.max.tuple.replays`` is set: the next life names the roots of that tuple in its hello, so that a
+row which kills its process counts as failed, not as lost, and becomes a dead letter in the end.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from ardea.heron_instance.input_batch import InputBatch
+from ardea.protocol.ids import NO_IDS, U64
+from ardea.tuples import Tuple
+
+_POSITION = struct.Struct("=II")  # place in the batch + 1 (0: in none), rows
+FIRST_BYTES = 64 * 1024
+
+
+class CurrentTuple:
+    """One task's file: position, number of rows, an offset into the roots for each row and the end, the roots.
+
+    The pages are shared with the kernel, which keeps them when the process is killed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._map = self._open(FIRST_BYTES)
+        self._rows = 0
+
+    @staticmethod
+    def left(path: Path) -> U64:
+        """The roots of the tuple inside ``process`` when the former life ended; empty if there was none."""
+        try:
+            content = path.read_bytes()
+            place, rows = _POSITION.unpack_from(content)
+            if not place:
+                return NO_IDS
+            offsets = np.frombuffer(content, "=u4", rows + 1, _POSITION.size)
+            first = _POSITION.size + offsets.nbytes
+            roots = np.frombuffer(content, "=u8", int(offsets[-1]), first)
+            return roots[offsets[place - 1] : offsets[place]]
+        except (OSError, ValueError, IndexError, struct.error):
+            return NO_IDS  # none, or it died while it wrote this
+
+    def begin(self, batch: InputBatch) -> None:
+        """The next tuples are of this batch."""
+        self.clear()
+        rows = len(batch.rows) if batch.tracked else 0
+        known = batch.trees.counts
+        counts = np.ones(rows, dtype=np.uint32) if known is None else known.astype(np.uint32)
+        offsets = np.concatenate((np.zeros(1, dtype=np.uint32), np.cumsum(counts[:rows], dtype=np.uint32)))
+        content = offsets.tobytes() + batch.trees.roots.tobytes()
+        end = _POSITION.size + len(content)
+        if end > len(self._map):
+            self._map.close()
+            self._map = self._open(end * 2)
+        self._map[_POSITION.size : end] = content
+        self._rows = rows
+
+    def enter(self, index: int) -> None:
+        """The tuple at ``index`` is about to be processed."""
+        if self._rows:
+            _POSITION.pack_into(self._map, 0, index + 1, self._rows)
+
+    def recording(self, process: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
+        """A ``process`` whose tuple is known here, should it be its last."""
+        enter = self.enter
+
+        def recorded(tup: Tuple) -> None:
+            enter(tup._index)
+            process(tup)
+
+        return recorded
+
+    def clear(self) -> None:
+        """No tuple is being processed."""
+        _POSITION.pack_into(self._map, 0, 0, 0)
+
+    def close(self) -> None:
+        """The process ends in order."""
+        self._map.close()
+        self._path.unlink(missing_ok=True)
+
+    def _open(self, size: int) -> mmap.mmap:
+        with self._path.open("w+b") as file:
+            file.truncate(size)
+            return mmap.mmap(file.fileno(), size)

@@ -1,0 +1,234 @@
+"""What a component emits, until it leaves: the streams of a task and who reads them.
+
+An emit only appends; :class:`ardea.heron_instance.dispatch.Dispatch` does everything else, a batch at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, SupportsIndex
+
+from ardea.errors import EncodingError, UserError
+from ardea.heron_instance.buffers import StreamBuffer
+from ardea.heron_instance.environment import Environment
+from ardea.heron_instance.parcels import ColumnParcel, Consumer
+from ardea.heron_instance.routing import Router, make_router
+from ardea.heron_instance.sendable import own, well_formed
+from ardea.plan.logical import GroupingPlan
+from ardea.protocol.arrow import arrow
+from ardea.protocol.columns import ColumnRows
+from ardea.protocol.headed import HeadedRows
+from ardea.protocol.values import RowCodec
+
+_HEAD_BYTES = 256
+_LOCAL = ("local_or_shuffle", "load_aware")
+"""Groupings for which it matters which tasks are in the container."""
+
+
+class TaskOutput:
+    """All output streams of one task.
+
+    ``row_limit`` is how many rows inside one call make a flush; ``runs`` say from which row of it on a buffer was
+    emitted to, in the order of emission.
+    """
+
+    def __init__(self, env: Environment) -> None:
+        self._env = env
+        self.component = env.task.component
+        self._codec = RowCodec(env.settings.pickle)
+        self.row_limit = env.settings.batch_rows * 4
+        self.runs: list[tuple[StreamBuffer, int]] = []
+        self._local: frozenset[int] = frozenset()
+        streams = env.plan.logical[self.component].streams
+        self.buffers = {stream.name: StreamBuffer(number, stream, []) for number, stream in enumerate(streams)}
+        self.replanned()
+
+    # --- who reads --------------------------------------------------------------------------------------------
+
+    def replanned(self) -> None:
+        """Other tasks may read now; nothing waits to be flushed.  Routers whose targets stay go on as they are."""
+        plan, task = self._env.plan, self._env.task
+        former, self._local = self._local, frozenset(t.task for t in plan.tasks_in(task.container))
+        for buffer in self.buffers.values():
+            known = {consumer.component: consumer for consumer in buffer.consumers}
+            buffer.consumers = []
+            for reader, grouping in plan.logical.consumers(self.component, buffer.plan.name):
+                consumer, targets = known.get(reader.name), plan.component_tasks[reader.name]
+                moved = former != self._local and grouping.kind in _LOCAL
+                if consumer is None or consumer.targets != targets or moved:
+                    consumer = Consumer(reader.name, self._router(grouping, buffer, targets), targets)
+                buffer.consumers.append(consumer)
+
+    def _router(self, grouping: GroupingPlan, buffer: StreamBuffer, targets: tuple[int, ...]) -> Router | None:
+        if grouping.kind == "direct":
+            return None
+        env = self._env
+        return make_router(grouping, buffer.plan, targets, self._local, env.rng, env.context, self.component)
+
+    def reads(self, stream: str, task: int) -> bool:
+        """Whether a task reads the stream."""
+        return any(task in consumer.targets for consumer in self.buffers[stream].consumers)
+
+    @property
+    def feeds(self) -> tuple[int, ...]:
+        """Every task that this one can send to."""
+        return tuple(sorted({t for b in self.buffers.values() for c in b.consumers for t in c.targets}))
+
+    def refresh(self, loads: Mapping[int, float]) -> None:
+        """How full the ways to the tasks are, 0 to 1, as the manager says each second."""
+        for buffer in self.buffers.values():
+            for consumer in buffer.consumers:
+                if consumer.router is not None:
+                    consumer.router.refresh(loads)
+
+    # --- what waits -------------------------------------------------------------------------------------------
+
+    @property
+    def waiting(self) -> int:
+        """Rows emitted and not yet flushed."""
+        return sum(map(len, self.buffers.values()))
+
+    @property
+    def emitted(self) -> int:
+        """Rows emitted so far."""
+        return sum(b.emitted + len(b) for b in self.buffers.values())
+
+    def on_its_way(
+        self, part: StreamBuffer | None
+    ) -> tuple[Iterable[StreamBuffer], Sequence[tuple[StreamBuffer, int]]]:
+        """The buffers of a flush and their runs: all, or ``part`` of the only one."""
+        return (self.buffers.values(), self.runs) if part is None else ((part,), ())
+
+    def clear(self) -> None:
+        """Nothing waits any more."""
+        for buffer in self.buffers.values():
+            buffer.clear()
+        self.runs.clear()
+
+    def buffer(self, stream: str) -> StreamBuffer:
+        """The buffer of a declared stream, noting a change of stream for the order of emission."""
+        try:
+            buffer = self.buffers[stream]
+        except KeyError:
+            known = ", ".join(self.buffers) or "none"
+            raise UserError(
+                f"Unknown stream ID: {stream}: component {self.component} declares {known}",
+                hint="declare it in `outputs`",
+            ) from None
+        if not self.runs or self.runs[-1][0] is not buffer:
+            self.runs.append((buffer, len(buffer)))
+        return buffer
+
+    # --- emits ------------------------------------------------------------------------------------------------
+
+    def emit_direct(self, buffer: StreamBuffer, values: Sequence[Any], task: int, mark: Any) -> tuple[int, ...]:
+        """To one task that reads the stream with a direct grouping; to nobody if it does not."""
+        if not buffer.plan.direct:
+            raise UserError(
+                f"Cannot emitDirect to a task expecting a regular grouping: stream {buffer.plan.name} of "
+                f"{self.component} is not declared direct"
+            )
+        if type(task) is not int and not isinstance(task, SupportsIndex):
+            raise UserError(
+                f"component {self.component}, stream {buffer.plan.name}: direct_task={task!r} is no task's id",
+                hint="context.component_tasks(component) has the ids of its tasks",
+            )
+        known = any(task in c.targets for c in buffer.consumers if c.router is None)
+        rows = buffer.rows
+        tasks = rows.picked.single[len(rows.values)] = (task,) if known else ()
+        rows.values.append(values)
+        rows.marks.append(mark)
+        return tasks
+
+    def emit_chosen(self, buffer: StreamBuffer, values: Sequence[Any], mark: Any) -> tuple[int, ...]:
+        """Routes one row at once, because the emitter wants to know its tasks; none, if it will be refused."""
+        rows = buffer.rows
+        tasks: tuple[int, ...] = ()
+        if well_formed([values], len(buffer.plan.fields)):
+            with contextlib.suppress(EncodingError):
+                tasks = tuple(t for c in buffer.consumers if c.router is not None for t in c.router.route_one(values))
+                rows.picked.single[len(rows.values)] = tasks
+        rows.values.append(values)
+        rows.marks.append(mark)
+        return tasks
+
+    def emit_routed(self, buffer: StreamBuffer, rows: Sequence[Sequence[Any]], mark: Any) -> dict[int, int]:
+        """Routes many rows at once; how many each task gets."""
+        waiting = buffer.rows
+        if not well_formed(rows, len(buffer.plan.fields)):
+            waiting.unfold()
+            return dict(Counter(task for row in rows for task in self.emit_chosen(buffer, row, mark)))
+        head: tuple[Any, ...] = ()
+        body, encoded = rows, b""
+        if isinstance(rows, HeadedRows) and (encoded := self._encoded_head(rows.head)):
+            head, body = rows.head, rows.body
+        first, count = len(waiting.values), len(rows)
+        counts = self._route(buffer, rows, first)
+        if first == 0:
+            waiting.head, waiting.encoded_head = head, encoded
+        elif waiting.encoded_head != encoded:
+            waiting.unfold()
+            body = rows
+        waiting.values.extend([row if type(row) is tuple else own(row) for row in body])
+        waiting.marks.extend([mark] * count)
+        waiting.picked.ranges.append(range(first, first + count))
+        return counts
+
+    def _route(self, buffer: StreamBuffer, rows: Sequence[Sequence[Any]], first: int) -> dict[int, int]:
+        """Picks the tasks of rows that will wait from number ``first`` on."""
+        counts: dict[int, int] = {}
+        for consumer in buffer.consumers:
+            if consumer.router is None:
+                continue
+            for place, picked in consumer.router.shares(rows):
+                task = consumer.targets[place]
+                counts[task] = counts.get(task, 0) + len(picked)
+                buffer.rows.picked.many.setdefault(task, []).append(picked + first)
+        return counts
+
+    def _encoded_head(self, head: tuple[Any, ...]) -> bytes:
+        """Empty: these values stand in each row, as those that cannot be sent or are too large for a header do."""
+        if len(self.buffers) == 1:
+            return b""  # an emit may append to the rows of an only stream without a look at their head
+        try:
+            encoded = self._codec.encode([head])
+        except EncodingError:
+            return b""
+        return encoded if len(encoded) <= _HEAD_BYTES else b""
+
+    def emit_columns(self, stream: str, batch: Any, origin: Any, leave: Callable[[], None]) -> None:
+        """A record batch that :meth:`check_columns` has seen; nothing else waits, and ``leave`` flushes it at once."""
+        if not batch.num_rows:
+            return
+        buffer = self.buffer(stream)
+        buffer.columns = ColumnParcel(ColumnRows(batch), origin)
+        try:
+            leave()
+        except BaseException:
+            buffer.columns = None  # it would take the place of rows to come
+            raise
+
+    def check_columns(self, stream: str, batch: Any) -> None:
+        """The rules for record batches; raises UserError."""
+        buffer = self.buffer(stream)
+        self.check(buffer)
+        if not isinstance(batch, arrow().RecordBatch):
+            raise UserError(
+                f"component {self.component}, stream {stream}: emit_batch got a {type(batch).__qualname__}",
+                hint="emit a pyarrow.RecordBatch; a table has to_batches()",
+            )
+        if batch.num_columns != len(buffer.plan.fields):
+            raise UserError(
+                f"component {self.component}, stream {buffer.plan.name}: a batch has {batch.num_columns} columns, "
+                f"the stream declares {len(buffer.plan.fields)} ({', '.join(buffer.plan.fields)})"
+            )
+
+    def check(self, buffer: StreamBuffer) -> None:
+        """The emit rules that need no routing; raises UserError."""
+        if buffer.plan.direct:
+            raise UserError(
+                f"Cannot do regular emit to direct stream {buffer.plan.name} of {self.component}",
+                hint="pass direct_task=",
+            )

@@ -1,0 +1,146 @@
+"""When a run is hopeless.  Pure: it is told what the master and the supervisors say, and answers with a reason.
+
+`ardea run` gives up; a topology that was submitted does so only until it runs, and then goes on trying.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from ardea.errors import ExitCode
+from ardea.supervision.records import Exit
+from ardea.supervision.spec import RESTARTED
+from ardea.supervision.supervisor_state import EARLY
+
+PATIENCE = 30.0
+HOPELESS_FAILURES = 100
+HOPELESS_ATTEMPTS = 5
+"""Failures of each open row, where few rows would need minutes of back-off to fail a hundred times."""
+FRUITLESS_LIVES = 3
+VAIN_LIVES = 5
+SHORT = 30.0
+"""Seconds within which so many ends of a process that runs no user code are too many."""
+
+
+class Cause(NamedTuple):
+    """Why a run ends; ``culprit``: see :class:`~ardea.state.records.ExecutionState`."""
+
+    reason: str
+    culprit: str = ""
+
+
+class NothingAcked:
+    """A hundred tuples failed, or all that are open five times over, and none was acked for so long."""
+
+    def __init__(self, patience: float = PATIENCE, failures: int = HOPELESS_FAILURES) -> None:
+        """``patience`` in seconds; 0: never gives up."""
+        self._patience, self._failures = patience, failures
+        self._acked = -1
+        self._since = 0.0
+        self._failed_then = 0
+
+    def observe(self, now: float, acked: int, failed: int, pending: int) -> Cause | None:
+        """The cause to give up, if there is one.
+
+        A sum that falls is that of a new master, which has not been told all yet: from there it is counted anew.
+
+        Args:
+            now: seconds, steady.
+            acked: trees that the spouts saw completed since the topology began.
+            failed: those that failed, timed out or were lost.
+            pending: rows that are open, or wait to be sent again; without any, only the hundred count.
+        """
+        if acked != self._acked or failed <= self._failed_then:
+            self._acked, self._since, self._failed_then = acked, now, failed
+        failures = failed - self._failed_then
+        enough = min(self._failures, HOPELESS_ATTEMPTS * pending or self._failures)
+        if not self._patience or failures < enough or now - self._since < self._patience:
+            return None
+        return Cause(f"{failures:,} tuples failed and none was acked for {now - self._since:.0f} s")
+
+
+class DiesInVain:
+    """A task dies again and again, and no tuple is acked for so long; whether it has ever worked or not."""
+
+    def __init__(self, patience: float = PATIENCE) -> None:
+        """``patience`` in seconds; 0: never gives up."""
+        self._patience = patience
+        self._acked = -1
+        self._since = 0.0
+
+    def observe(
+        self, now: float, acked: int, exits: Mapping[str, Sequence[Exit]], tasks: Collection[str]
+    ) -> Cause | None:
+        """The cause to give up, if there is one.
+
+        Args:
+            now: seconds since 1970, as the ends have them.
+            acked: trees that the spouts saw completed.
+            exits: the ends of each process, oldest first.
+            tasks: the names that are tasks.
+        """
+        if acked != self._acked:
+            self._acked, self._since = acked, now
+        if not self._patience or now - self._since < self._patience:
+            return None
+        for name in tasks:
+            bad = [end for end in deaths(exits.get(name, ())) if end.time >= self._since]
+            if len(bad) >= VAIN_LIVES:
+                return Cause(f"{name} died {len(bad)} times and no tuple was acked meanwhile: {said(bad[-1])}", name)
+        return None
+
+
+class NothingDone:
+    """A process dies again and again; a task, without ever having emitted or processed a tuple.
+
+    Who has worked is remembered, for a new master knows only what it has been told since.
+    """
+
+    def __init__(self) -> None:
+        self._worked: set[str] = set()
+
+    def observe(
+        self, exits: Mapping[str, Sequence[Exit]], tasks: Collection[str], worked: Collection[str]
+    ) -> Cause | None:
+        """The cause to give up, if there is one.
+
+        Args:
+            exits: the ends of each process, oldest first.
+            tasks: the names that are tasks.
+            worked: those of them that are known to have emitted or processed a tuple: whatever ails them may pass.
+        """
+        self._worked.update(worked)
+        for name, ends in exits.items():
+            if name in self._worked:
+                continue
+            bad = deaths(ends)[-FRUITLESS_LIVES:]
+            if name not in tasks:
+                bad = [end for end in bad if end.code is not None]
+            if len(bad) < FRUITLESS_LIVES or (name not in tasks and bad[-1].time - bad[0].time > SHORT):
+                continue
+            so_far = " before it emitted or processed anything" if name in tasks else ""
+            return Cause(f"{name} died {FRUITLESS_LIVES} times{so_far}: {said(bad[-1])}", name)
+        return None
+
+
+def deaths(ends: Iterable[Exit]) -> list[Exit]:
+    """Those that were neither orderly nor asked for."""
+    return [end for end in ends if end.code != ExitCode.OK and said(end) != RESTARTED]
+
+
+def permanent(exits: Mapping[str, Sequence[Exit]]) -> Cause | None:
+    """Why a process ended for good (exit code 78), if one did: the first.  ``exits``: the ends of each process."""
+    ended = [(end, name) for name, ends in exits.items() for end in ends if end.code == ExitCode.PERMANENT]
+    if not ended:
+        return None
+    first, name = min(ended, key=lambda each: each[0].time)
+    return Cause(f"{first.name} cannot go on: {said(first)}", name)
+
+
+def said(end: Exit) -> str:
+    """What the process said of its end, else how it ended."""
+    within = re.fullmatch(r"[^(]*\((.*)\)", end.reason, re.DOTALL)
+    words = (within[1] if within else end.reason).removeprefix(f"{end.name}: ")
+    return f"exited with 0 {words}" if words == EARLY else words

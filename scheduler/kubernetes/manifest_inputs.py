@@ -1,0 +1,144 @@
+"""All that the objects of one topology are made from, as the root object keeps it.  Pure."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Self
+
+import msgspec
+
+from ardea.config import Settings
+from ardea.plan.definition import Definition
+from ardea.plan.packing import ContainerPlan
+from ardea.plan.wire import packing_from_bytes
+from ardea.scheduler.kubernetes import names
+from ardea.state import paths
+
+DEFINITION = "definition"
+BUNDLE = "bundle"
+PODS = "pods.json"
+PullPolicy = Literal["Always", "IfNotPresent", "Never"]
+MAX_BYTES = 900 << 10
+"""What a definition, or a bundle, may take, compressed: an object of Kubernetes holds 1 MiB."""
+
+
+class Defaults(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What the chart tells submitters (``defaults.json``); options win, and so does a topology's own configuration."""
+
+    image: str = ""
+    image_pull_policy: PullPolicy = "IfNotPresent"
+    state: str = ""
+    master_service_account: str = "default"
+    container_service_account: str = "default"
+    master_replicas: int = 2
+    config: dict[str, Any] = {}
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+
+
+class Bundle(msgspec.Struct, frozen=True):
+    """The author's files: a compressed archive, and the Python (``3.11``) that they were checked with."""
+
+    data: bytes
+    python: str
+
+
+class Pods(msgspec.Struct, frozen=True, kw_only=True):
+    """How the pods of a topology are made, besides what its configuration says.
+
+    ``python``: the minor version that the bundle was made with; empty without one.
+    """
+
+    image: str
+    image_pull_policy: PullPolicy
+    master_service_account: str
+    container_service_account: str
+    masters: int
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    python: str
+
+    def code(self, bundle: Bundle | None) -> str:
+        """What the code is called that these pods run: equal files in equal pods are one version."""
+        digest = hashlib.blake2b(msgspec.json.encode(self), digest_size=5)
+        digest.update(bundle.data if bundle else b"")
+        return digest.hexdigest()
+
+
+class Extras(msgspec.Struct, frozen=True, kw_only=True):
+    """What the configuration adds to a pod and to the containers of instances."""
+
+    labels: dict[str, str]
+    annotations: dict[str, str]
+    env: dict[str, str]
+    env_from: tuple[str, ...]
+    volumes: tuple[Mapping[str, Any], ...]
+
+
+class ManifestInputs(msgspec.Struct, frozen=True, kw_only=True):
+    """A topology for a cluster: what runs (``definition``) and in what pods."""
+
+    definition: Definition
+    pods: Pods
+
+    @property
+    def id(self) -> str:
+        """The topology's."""
+        return self.definition.topology
+
+    @property
+    def root(self) -> str:
+        """The name of the root object."""
+        return names.root(paths.name_of(self.id))
+
+    @property
+    def settings(self) -> Settings:
+        """The topology's configuration."""
+        return Settings.of(self.definition.shape.config)
+
+    @property
+    def containers(self) -> tuple[ContainerPlan, ...]:
+        """As packed; the masters' pods are not among them."""
+        return packing_from_bytes(self.definition.packing).containers
+
+    def extras(self, component: str | None = None) -> Extras:
+        """What the topology, and then one of its components, adds to the pods."""
+        shape = self.definition.shape
+        configs = [shape.config, *(c.config for c in shape.components if c.name == component)]
+        layers = [Settings.of(config) for config in configs]
+        volumes = {volume["name"]: volume for layer in layers for volume in layer.kubernetes_volumes}
+        return Extras(
+            labels=_united(layer.kubernetes_labels for layer in layers),
+            annotations=_united(layer.kubernetes_annotations for layer in layers),
+            env=_united(layer.kubernetes_env for layer in layers),
+            env_from=tuple(dict.fromkeys(source for layer in layers for source in layer.kubernetes_env_from)),
+            volumes=tuple(volumes.values()),
+        )
+
+    def content(self, plan: ContainerPlan) -> str:
+        """What a container's pod is for: tasks of a build.  A pod of another content has to be replaced."""
+        tasks = [self.definition.build, *(instance.task for instance in plan.instances)]
+        return hashlib.blake2b(msgspec.json.encode(tasks), digest_size=8).hexdigest()
+
+    def data(self) -> dict[str, Any]:
+        """The ``data`` and ``binaryData`` of the root object."""
+        return {
+            "data": {PODS: msgspec.json.encode(self.pods).decode()},
+            "binaryData": {DEFINITION: base64.b64encode(self.definition.packed()).decode()},
+        }
+
+    @classmethod
+    def read(cls, root: dict[str, Any]) -> Self:
+        """What :meth:`data` wrote into a root object."""
+        return cls(
+            definition=Definition.unpacked(
+                base64.b64decode(root["binaryData"][DEFINITION]), f"the root {root['metadata']['name']}"
+            ),
+            pods=msgspec.json.decode(root["data"][PODS], type=Pods),
+        )
+
+
+def _united(maps: Iterable[Mapping[str, str] | None]) -> dict[str, str]:
+    return {key: value for each in maps for key, value in (each or {}).items()}

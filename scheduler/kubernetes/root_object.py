@@ -1,0 +1,162 @@
+"""One topology's root object and state, as its masters see them: from its registration to the last trace."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import msgspec
+
+from ardea.errors import ArdeaError, Conflict, NotFound
+from ardea.plan.definition import Definition
+from ardea.scheduler.kubernetes import names, objects
+from ardea.scheduler.kubernetes.client import Manifest, Objects
+from ardea.scheduler.kubernetes.decisions import job_seen
+from ardea.scheduler.kubernetes.objects import RootStatus
+from ardea.state import Create, StateManager, open_state, paths, records
+from ardea.state.records import ExecutionState, RunState, SchedulerLocation
+from ardea.state.topologies import remove
+
+VERDICT = "TopologyFailed"
+"""The type of the condition that says in the masters' Jobs why the topology has failed."""
+JOBS_END_WITHIN = 30.0
+"""Seconds that containers have to hear of the end; those on lost nodes never do."""
+LOOK_EVERY = 0.5
+log = logging.getLogger("keeper")
+
+
+class RootObject:
+    """Where one topology is kept."""
+
+    def __init__(
+        self,
+        cluster: Objects,
+        definition: Definition,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._cluster, self._definition, self._clock, self._pause = cluster, definition, clock, pause
+        self._name = names.root(paths.name_of(definition.topology))
+
+    def root(self) -> Manifest | None:
+        """The root object, unless it is another topology's, or going."""
+        root = self._cluster.find("ConfigMap", self._name)
+        if root is None or objects.deleted_at(root) is not None:
+            return None
+        return root if objects.record_of(root).id == self._definition.topology else None
+
+    def wanted(self) -> bool:
+        """Whether the topology still is to have a master; True if nobody can say."""
+        try:
+            root = self.root()
+        except ArdeaError as error:
+            log.warning("%s; taken to be there", error.message)
+            return True
+        status = objects.status_of(root) if root is not None else None
+        return root is not None and not (status is not None and status.final)
+
+    def register(self, root: Manifest) -> None:
+        """Makes the topology known to the state manager, whoever of its masters comes first."""
+        topology = self._definition.topology
+        location = SchedulerLocation(scheduler="kubernetes", host=self._cluster.namespace, pid=0)
+        with open_state(self._definition.state) as state:
+            if state.exists(paths.topology(topology)):
+                return
+            with contextlib.suppress(Conflict):
+                state.transaction(
+                    [
+                        Create(paths.topology(topology), records.encode(objects.record_of(root))),
+                        Create(
+                            paths.execution_state(topology),
+                            records.encode(ExecutionState.first(active=self._definition.active)),
+                        ),
+                        Create(paths.scheduler(topology), records.encode(location)),
+                    ]
+                )
+
+    def conclude(self) -> RootStatus | None:
+        """The final state: told where people look for it, then forgotten by the state manager.
+
+        None: there is none yet.  Can be repeated, also by another master.
+        """
+        root = self.root()
+        with open_state(self._definition.state) as state:
+            if root is None:
+                self._forget(state)
+                return RootStatus(state=RunState.KILLED, removed=True)
+            status = objects.status_of(root)
+            if status is None or not status.final:
+                execution = self._execution(state)
+                if execution is None or not execution.state.final:
+                    return None
+                status = RootStatus(state=execution.state, reason=execution.reason, came_up=True)
+                self._tell(root, status)
+            if status.state == RunState.FAILED:
+                self._condition(status.reason)
+            if not status.removed:
+                if objects.kill_of(root) is None:
+                    self._end_jobs()
+                self._forget(state)
+                status = msgspec.structs.replace(status, removed=True)
+                self._tell(root, status)
+        return status
+
+    def _tell(self, root: Manifest, status: RootStatus) -> None:
+        """The name may be another topology's by now: one that has ended makes room at once."""
+        with contextlib.suppress(Conflict, NotFound):
+            write_status(self._cluster, root, status)
+
+    def _execution(self, state: StateManager) -> ExecutionState | None:
+        path = paths.execution_state(self._definition.topology)
+        with contextlib.suppress(NotFound):
+            return records.decode(state.get(path).data, ExecutionState, path)
+        return None
+
+    def _condition(self, reason: str) -> None:
+        """Kubernetes' own condition says no more than the exit code."""
+        condition = {
+            "type": VERDICT,
+            "status": "True",
+            "reason": "Failed",
+            "message": reason[:1024],
+            "lastTransitionTime": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        }
+        for job in self._cluster.list("Job", names.of_topology(self._definition.topology, names.MASTER)):
+            change = {"metadata": {"uid": job["metadata"]["uid"]}, "status": {"conditions": [condition]}}
+            try:
+                self._cluster.patch("Job", job["metadata"]["name"], change, "status")
+            except ArdeaError as error:
+                log.warning("%s; the reason stands in the root and in the pod", error.message)
+
+    def _end_jobs(self) -> None:
+        """Waits for the containers; the state must not be gone before they have read the end from it."""
+        selector = names.of_topology(self._definition.topology, names.WORKER)
+        deadline = self._clock() + JOBS_END_WITHIN
+        while left := [job for job in map(job_seen, self._cluster.list("Job", selector)) if not job.finished]:
+            if self._clock() >= deadline:
+                for job in left:
+                    log.warning("deletes Job %s: it has not heard of the end", job.name)
+                    self._cluster.delete("Job", job.name, uid=job.uid)
+                return
+            self._pause(LOOK_EVERY)
+
+    def _forget(self, state: StateManager) -> None:
+        with contextlib.suppress(Conflict, NotFound):  # another master does the same
+            remove(state, self._definition.topology)
+        state.discard()
+
+
+def write_status(cluster: Objects, root: Manifest, status: RootStatus) -> None:
+    """Into the annotation of this very root.
+
+    Raises:
+        Conflict: another has its name.
+        NotFound: it is gone.
+    """
+    annotations = {objects.STATUS: msgspec.json.encode(status).decode()}
+    metadata = {"uid": root["metadata"]["uid"], "annotations": annotations}
+    cluster.patch("ConfigMap", root["metadata"]["name"], {"metadata": metadata})

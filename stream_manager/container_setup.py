@@ -1,0 +1,50 @@
+"""Where the process of a stream manager is: container, addresses, and the folder with what its last life has left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+
+class Remembered(msgspec.Struct, frozen=True):
+    """What lies beside the life counter, so that a restarted manager comes back without the master."""
+
+    holder: str
+    admission: int
+    data_port: int
+    control_port: int
+    plan: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerSetup:
+    """Which container, where its instances dial, where its files are."""
+
+    container: int
+    folder: Path
+    control: str
+    data: str
+    metrics: str
+    host: str
+    keys: Path | None = None
+
+    def remember(self, known: Remembered) -> None:
+        """For the next life."""
+        path = self._plan
+        temporary = path.with_suffix(".tmp")
+        temporary.write_bytes(msgspec.msgpack.encode(known))
+        temporary.replace(path)
+
+    def recall(self, holder: str) -> Remembered | None:
+        """What the last life under that supervisor has left."""
+        try:
+            known = msgspec.msgpack.decode(self._plan.read_bytes(), type=Remembered)
+        except (OSError, ValueError):
+            return None
+        return known if known.holder == holder else None
+
+    @property
+    def _plan(self) -> Path:
+        return self.folder / "manager.plan"

@@ -1,0 +1,23 @@
+"""Every series of the chart's dashboards and alerts is one that a topology really exports."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from tests.process.engine.running import Running
+from tests.process.helm.monitoring import OBSERVED, answers_everything, rules
+from tests.process.metrics_manager.prometheus import Prometheus, local
+
+pytestmark = [pytest.mark.cluster, pytest.mark.prometheus, pytest.mark.timeout(240)]
+
+
+def test_a_real_prometheus_has_an_answer_for_every_panel_and_alert(prometheus_binary: Path, tmp_path: Path):
+    with Running(str(OBSERVED), tmp_path) as topology:
+        topology.running()
+        ports = [topology.port(number) for number in (0, 1, 2)]
+        prometheus = Prometheus(prometheus_binary, tmp_path, local(*ports, namespace="here"), rules("here"))
+        with contextlib.closing(prometheus):
+            answers_everything(prometheus, "here", topology.run.step)

@@ -1,0 +1,112 @@
+"""The chart's life on a real cluster: install, upgrade, loss of a server, uninstall."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.process.scheduler.kubernetes.releases import (
+    CHART,
+    RELEASE,
+    CommandError,
+    evict,
+    helm,
+    install,
+    kubectl,
+    namespace,
+    needs_cluster,
+    objects,
+    read,
+)
+from tests.process.waiting import eventually
+
+pytestmark = [needs_cluster, pytest.mark.timeout(420)]
+
+SERVER = "ardea-zookeeper"
+
+
+def zookeeper(space: str, server: int, *command: str) -> str:
+    """What zkCli.sh says to a command, asked in that server's pod."""
+    pod = f"{SERVER}-{server}"
+    return kubectl("exec", pod, f"--namespace={space}", "--", "zkCli.sh", "-server", "localhost:2181", *command)
+
+
+def uninstall(space: str) -> None:
+    helm("uninstall", RELEASE, f"--namespace={space}", "--wait")
+
+
+def ready(space: str) -> int:
+    return read("statefulset", SERVER, f"--namespace={space}")["status"].get("readyReplicas", 0)
+
+
+def up(space: str) -> list[str]:
+    """The servers that are ready and not about to go; the set's own count lags behind."""
+    pods = read("pods", f"--namespace={space}")["items"]
+    return [pod["metadata"]["name"] for pod in pods if is_ready(pod) and "deletionTimestamp" not in pod["metadata"]]
+
+
+def is_ready(pod: dict[str, Any]) -> bool:
+    return any((c["type"], c["status"]) == ("Ready", "True") for c in pod["status"].get("conditions", ()))
+
+
+def test_install_upgrade_and_uninstall_leave_nothing_behind():
+    with namespace() as space:
+        install(space, "zookeeper.persistence.enabled=true")
+        assert ready(space) == 1, "helm install --wait returned before ZooKeeper was ready"
+        pods = read("pods", f"--namespace={space}")["items"]
+        assert [pod["metadata"]["name"] for pod in pods] == [f"{SERVER}-0"], "nothing else runs before a submit"
+        zookeeper(space, 0, "create", "/kept", "by-the-claim")
+        first = read("pod", f"{SERVER}-0", f"--namespace={space}")["metadata"]["uid"]
+
+        changes = ["--set=zookeeper.extraConfig.globalOutstandingLimit=2000", "--set=topology.masterReplicas=1"]
+        helm("upgrade", RELEASE, CHART, f"--namespace={space}", "--reuse-values", "--wait", *changes)
+
+        assert read("pod", f"{SERVER}-0", f"--namespace={space}")["metadata"]["uid"] != first
+        assert "by-the-claim" in zookeeper(space, 0, "get", "/kept")
+        defaults = read("configmap", "--selector=ardea.dev/role=defaults", f"--namespace={space}")["items"]
+        assert [json.loads(d["data"]["defaults.json"])["masterReplicas"] for d in defaults] == [1]
+
+        with pytest.raises(CommandError, match="an upgrade cannot change it"):
+            helm("upgrade", RELEASE, CHART, f"--namespace={space}", "--reuse-values", "--set=zookeeper.servers=3")
+        assert ready(space) == 1
+
+        uninstall(space)
+        # Pods and claims follow what owned them.
+        eventually(lambda: not objects(space), 60, lambda: f"nothing remains of {objects(space)}")
+
+
+@pytest.mark.thorough
+def test_three_servers_outlive_any_one_and_no_drain_takes_two():
+    with namespace() as space:
+        install(space, "zookeeper.servers=3")
+        assert ready(space) == 3
+        zookeeper(space, 0, "create", "/written", "on-one")
+        evict(space, f"{SERVER}-2")
+        with pytest.raises(CommandError, match="disruption budget"):
+            evict(space, f"{SERVER}-1")
+        eventually(lambda: "on-one" in read_from(space, 1), 60, "two servers answer: the evicted one may have led")
+        eventually(lambda: len(up(space)) == 3, 120, "the third server is back")
+        assert "on-one" in zookeeper(space, 2, "get", "/written"), "it has what was written while it was away"
+
+
+def read_from(space: str, server: int) -> str:
+    """What it has of /written, or what it says while the servers elect."""
+    try:
+        return zookeeper(space, server, "get", "/written")
+    except CommandError as error:
+        return str(error)
+
+
+@pytest.mark.thorough
+def test_helm_test_submits_a_topology_and_goes_with_the_release(image):
+    with namespace() as space:
+        install(space, *image)
+        said = helm("test", RELEASE, f"--namespace={space}", "--logs", "--timeout=300s")
+        assert "Phase:          Succeeded" in said
+        assert "SUCCEEDED" in said, "the log of the test's pod"
+        kept = read("pod", f"{RELEASE}-test", f"--namespace={space}")
+        assert kept["status"]["phase"] == "Succeeded", "it stays, for its log"
+        uninstall(space)
+        eventually(lambda: not objects(space), 60, lambda: f"nothing remains of {objects(space)}")

@@ -1,6 +1,0 @@
-"""A module with which a nursery does not get round to telling the pid of what it has forked."""
-
-import os
-import threading
-
-os.waitpid = lambda *_: threading.Event().wait()

@@ -1,0 +1,198 @@
+"""Whether a container fits a node, with nodes as the cluster's own client describes them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kubernetes import client
+
+from ardea.errors import ClusterError, UserError
+from ardea.scheduler.kubernetes import capacity, doctor, pods
+from ardea.scheduler.kubernetes.manifest_inputs import Defaults
+
+GIB = 1 << 30
+OWNER = {"metadata": {"uid": "of-the-root"}}
+
+
+def node(name="node-1", cpu="4", memory="8Gi", disk="20Gi", labels=None, taints=()):
+    """As the API server sends it."""
+    made = client.V1Node(
+        kind="Node",
+        metadata=client.V1ObjectMeta(name=name, labels={"kubernetes.io/os": "linux", **(labels or {})}),
+        spec=client.V1NodeSpec(taints=[client.V1Taint(**taint) for taint in taints] or None),
+        status=client.V1NodeStatus(
+            capacity={"cpu": "64", "memory": "512Gi", "ephemeral-storage": "900Gi", "pods": "110"},
+            allocatable={"cpu": cpu, "memory": memory, "ephemeral-storage": disk, "pods": "110", "hugepages-2Mi": "0"},
+        ),
+    )
+    return client.ApiClient().sanitize_for_serialization(made)
+
+
+def container(cpu="100m", memory="1Gi", **more):
+    wanted = client.V1ResourceRequirements(requests={"cpu": cpu, "memory": memory, "ephemeral-storage": "64Mi"})
+    return client.V1Container(name="count-1", resources=wanted, **more)
+
+
+def pod(*containers, **spec):
+    made = client.V1PodSpec(containers=list(containers) or [container()], **spec)
+    return client.ApiClient().sanitize_for_serialization(made)
+
+
+def test_nothing_is_said_if_one_node_is_large_enough():
+    nodes = [node(memory="1Gi"), node("node-2", memory="4Gi")]
+    assert capacity.shortage(nodes, [("a", pod(container(memory="3Gi")))]) == ""
+    assert capacity.shortage(nodes, []) == ""
+
+
+def test_one_sentence_says_what_is_asked_for_and_what_there_is():
+    nodes = [node(cpu="8", memory="7900Mi"), node("node-2", cpu="2", memory="3Gi")]
+    jobs = [("words-container-1", pod(container(memory="9Gi"))), ("words-container-2", pod(container(memory="12Gi")))]
+    said = capacity.shortage(nodes, jobs)
+    assert said == (
+        "no node is large enough for the pod of words-container-2 (count-1) (like 1 more), even when it is empty, so "
+        "it cannot be scheduled: it asks for 12.00 GiB of memory, and node-1, which comes closest, has 7.71 GiB of "
+        "memory; more containers (--containers) make each of them smaller, and ram=, cpu= and disk= of components say "
+        "what a task asks for"
+    )
+
+
+def test_all_that_is_short_is_named():
+    said = capacity.shortage([node(cpu="1500m")], [("a", pod(container(cpu="2"), container(cpu="250m", memory="9Gi")))])
+    assert "it asks for 2.25 CPU, 10.00 GiB of memory, and node-1, which comes closest, has 1.5 CPU, 8.00 GiB" in said
+
+
+def test_a_node_has_to_be_large_enough_in_every_respect():
+    """Neither of these is, although both amounts exist."""
+    nodes = [node(cpu="16", memory="2Gi"), node("node-2", cpu="1", memory="64Gi")]
+    said = capacity.shortage(nodes, [("a", pod(container(cpu="8", memory="4Gi")))])
+    assert "it asks for 4.00 GiB of memory, and node-1, which comes closest, has 2.00 GiB of memory" in said
+
+
+def test_nodes_that_do_not_take_the_pod_do_not_count():
+    small, tainted = node(memory="1Gi"), {"key": "gpu", "value": "yes", "effect": "NoSchedule"}
+    large = node("node-2", memory="64Gi", labels={"disk": "ssd"}, taints=[tainted])
+    wanted = [container(memory="8Gi")]
+    said = capacity.shortage([small, large], [("a", pod(*wanted))])
+    assert "node-1, which comes closest, has 1.00 GiB" in said
+    tolerations = [client.V1Toleration(key="gpu", operator="Exists")]
+    assert capacity.shortage([small, large], [("a", pod(*wanted, tolerations=tolerations))]) == ""
+    said = capacity.shortage([small, large], [("a", pod(*wanted, node_selector={"disk": "ssd"}))])
+    assert said.startswith(
+        "no node takes the pod of a, so it cannot be scheduled: none has the label disk=ssd and only taints that it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("toleration", "admitted"),
+    [
+        ({"key": "gpu", "operator": "Exists"}, True),
+        ({"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}, True),
+        ({"key": "gpu", "value": "yes"}, True),
+        ({"operator": "Exists"}, True),
+        ({"key": "gpu", "value": "no"}, False),
+        ({"key": "cpu", "operator": "Exists"}, False),
+        ({"key": "gpu", "operator": "Exists", "effect": "NoExecute"}, False),
+    ],
+)
+def test_a_taint_is_tolerated_as_kubernetes_has_it(toleration, admitted):
+    tainted = node(taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}])
+    assert capacity.admits(tainted, pod(tolerations=[client.V1Toleration(**toleration)])) is admitted
+
+
+def test_a_soft_taint_keeps_nobody_away_and_a_cordon_not_for_ever():
+    assert capacity.admits(node(taints=[{"key": "a", "effect": "PreferNoSchedule"}]), pod())
+    cordoned = node(taints=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}])
+    assert capacity.admits(cordoned, pod())
+    assert capacity.largest([cordoned]) == capacity.NONE
+
+
+def test_sidecars_count_beside_the_containers_and_init_containers_before_them():
+    sidecar = container(cpu="500m", memory="1Gi", restart_policy="Always")
+    first, small = container(cpu="3", memory="1Gi"), container(cpu="1", memory="4Gi")
+    asked = capacity.requests(pod(small, small, init_containers=[sidecar, first]))
+    assert (asked["cpu"], asked["memory"]) == (3500, 9 * GIB)
+    before_the_sidecar = capacity.requests(pod(small, small, init_containers=[first, sidecar]))
+    assert before_the_sidecar["cpu"] == 3000
+
+
+amounts = st.integers(1, 64)
+
+
+@given(asked=st.tuples(amounts, amounts), nodes=st.lists(st.tuples(amounts, amounts), min_size=1, max_size=5))
+def test_something_is_short_exactly_if_no_node_fits(asked, nodes):
+    there = [node(f"n{number}", cpu=str(cpu), memory=f"{ram}Gi") for number, (cpu, ram) in enumerate(nodes)]
+    said = capacity.shortage(there, [("a", pod(container(cpu=str(asked[0]), memory=f"{asked[1]}Gi")))])
+    assert bool(said) is not any(asked[0] <= cpu and asked[1] <= ram for cpu, ram in nodes)
+
+
+@given(st.lists(st.tuples(amounts, amounts, st.sampled_from(["main", "init", "sidecar"])), max_size=6))
+def test_a_pod_asks_for_the_most_that_runs_at_a_time(parts):
+    """Started one by one: an init container is gone before the next, a sidecar stays."""
+    made = {"main": [], "init": []}
+    staying = most = (0, 0)
+    for cpu, ram, kind in sorted(parts, key=lambda part: part[2] == "main"):
+        of = container(cpu=str(cpu), memory=f"{ram}Gi", restart_policy="Always" if kind == "sidecar" else None)
+        made["main" if kind == "main" else "init"].append(of)
+        now = (staying[0] + cpu, staying[1] + ram)
+        most = tuple(map(max, most, now))
+        staying = staying if kind == "init" else now
+    spec = client.V1PodSpec(containers=made["main"], init_containers=made["init"])
+    asked = capacity.requests(client.ApiClient().sanitize_for_serialization(spec))
+    assert (asked["cpu"], asked["memory"]) == (most[0] * 1000, most[1] * GIB)
+
+
+class Cluster:
+    """Only lists nodes, or does not."""
+
+    namespace = "here"
+
+    def __init__(self, nodes):
+        self.nodes = nodes
+
+    def list(self, kind, selector=""):
+        assert (kind, selector) == ("Node", "")
+        if self.nodes is None:
+            raise ClusterError("cannot list Nodes in namespace here: nodes is forbidden")
+        return self.nodes
+
+
+def test_a_topology_with_a_pod_for_no_node_is_refused(prepared):
+    inputs = prepared().inputs
+    asked = max(capacity.requests(job["spec"]["template"]["spec"])["memory"] for job in pods.jobs(inputs, OWNER))
+    capacity.require(Cluster([node(memory=str(asked))]), inputs)
+    with pytest.raises(UserError, match=r"^no node is large enough for the pod of sums-container-") as refused:
+        capacity.require(Cluster([node(memory=str(asked - 1))]), inputs)
+    assert "heron.kubernetes.nodes.grow=true" in refused.value.hint
+
+
+def test_nodes_may_come_when_they_are_asked_for(prepared):
+    inputs = prepared({"heron.kubernetes.nodes.grow": True}).inputs
+    capacity.require(Cluster([node(memory="1Mi")]), inputs)
+    capacity.require(Cluster([]), inputs)
+
+
+def test_who_may_not_list_nodes_hears_nothing(prepared):
+    capacity.require(Cluster(None), prepared().inputs)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "row"),
+    [
+        (None, ("nodes", True, "may not be listed, so that submit cannot refuse a container that fits none")),
+        ([], ("nodes", False, "none takes pods")),
+        (
+            [node(), node("big", cpu="7910m", memory="15Gi"), node("no", taints=[{"key": "x", "effect": "NoExecute"}])],
+            ("nodes", True, "2 take pods; the largest has 7.91 CPU, 15.00 GiB of memory, 20.00 GiB of disk"),
+        ),
+    ],
+    ids=["forbidden", "none", "three"],
+)
+def test_doctor_says_how_large_the_nodes_are(monkeypatch, nodes, row):
+    cluster = Cluster(nodes)
+    monkeypatch.setattr(cluster, "version", lambda: (1, 34), raising=False)
+    monkeypatch.setattr(cluster, "may", lambda *_: True, raising=False)
+    monkeypatch.setattr(doctor, "find_defaults", lambda _: Defaults(image="a", state="b"))
+    found = list(doctor.checks(cluster))
+    assert row in found
+    assert [(what, good) for what, good, _ in found if what.startswith("rights") and not good] == []

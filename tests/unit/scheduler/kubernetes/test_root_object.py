@@ -1,0 +1,144 @@
+"""From the first master's registration to the last trace, whoever of the masters does it, and how often."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from ardea.scheduler.kubernetes import objects
+from ardea.scheduler.kubernetes.root_object import JOBS_END_WITHIN, VERDICT, RootObject
+from ardea.scheduler.kubernetes.submission import submit
+from ardea.state import open_state, paths, records
+from ardea.state.records import ExecutionState, RunState
+
+
+@pytest.fixture
+def root_object(cluster, prepared, tmp_path):
+    made = prepared()
+    definition = msgspec.structs.replace(made.inputs.definition, state=str(tmp_path / "state"))
+    made = msgspec_replace(made, definition)
+    submit(cluster, made)
+    now = [0.0]
+    pause = lambda seconds: now.__setitem__(0, now[0] + seconds)  # noqa: E731
+    made_root_object = RootObject(cluster, definition, clock=lambda: now[0], pause=pause)
+    made_root_object.register(made_root_object.root())
+    return made_root_object
+
+
+def msgspec_replace(made, definition):
+    import dataclasses
+
+    return dataclasses.replace(made, inputs=msgspec.structs.replace(made.inputs, definition=definition))
+
+
+def topology(cluster):
+    return objects.record_of(cluster.find("ConfigMap", "sums")).id
+
+
+def end(cluster, tmp_path, state, reason=""):
+    with open_state(str(tmp_path / "state")) as manager:
+        path = paths.execution_state(topology(cluster))
+        manager.set(path, records.encode(ExecutionState(state, reason)), manager.get(path).version)
+
+
+def known(cluster, tmp_path):
+    with open_state(str(tmp_path / "state")) as manager:
+        return [path for path in paths.every(topology(cluster)) if manager.exists(path)]
+
+
+def finish_containers(cluster):
+    for name in ("sums-container-1", "sums-container-2"):
+        cluster.patch("Job", name, {"status": {"conditions": [{"type": "Complete", "status": "True"}]}})
+
+
+@pytest.mark.parametrize(("active", "state"), [(True, RunState.RUNNING), (False, RunState.PAUSED)])
+def test_what_is_submitted_inactive_is_known_as_such_from_the_beginning(cluster, prepared, tmp_path, active, state):
+    """A master that dies as soon as it has registered the topology leaves that to the next one."""
+    made = prepared()
+    definition = msgspec.structs.replace(made.inputs.definition, state=str(tmp_path / "state"), active=active)
+    submit(cluster, msgspec_replace(made, definition))
+    root_object = RootObject(cluster, definition)
+    root_object.register(root_object.root())
+    with open_state(definition.state) as manager:
+        path = paths.execution_state(definition.topology)
+        assert records.decode(manager.get(path).data, ExecutionState, path) == ExecutionState(state)
+
+
+def test_two_masters_register_once(cluster, root_object, tmp_path):
+    root_object.register(root_object.root())
+    assert len(known(cluster, tmp_path)) == 3
+
+
+def test_a_topology_that_takes_the_name_meanwhile_hears_nothing_of_its_predecessors_end(
+    cluster, root_object, prepared, tmp_path, monkeypatch
+):
+    """The first word of the end makes room for the name; the last one comes when all containers have heard of it."""
+    end(cluster, tmp_path, RunState.FAILED, "no water")
+    former, list_ = topology(cluster), cluster.list
+
+    def taken_meanwhile(kind, selector=""):
+        if kind == "Job" and monkeypatch.undo() is None:
+            submit(cluster, prepared())
+        return list_(kind, selector)
+
+    monkeypatch.setattr(cluster, "list", taken_meanwhile)
+    assert root_object.conclude().removed
+    root = cluster.find("ConfigMap", "sums")
+    assert objects.record_of(root).id != former
+    assert objects.status_of(root) is None
+    assert all("status" not in job for job in cluster.list("Job"))
+    with open_state(str(tmp_path / "state")) as manager:
+        assert not manager.exists(paths.topology(former))
+
+
+def test_there_is_no_verdict_before_the_end(cluster, root_object):
+    assert root_object.conclude() is None
+    assert root_object.wanted()
+    assert objects.status_of(cluster.find("ConfigMap", "sums")) is None
+
+
+def test_a_failure_says_why_in_the_root_and_in_the_jobs_and_is_forgotten(cluster, root_object, tmp_path):
+    end(cluster, tmp_path, RunState.FAILED, "a row cannot be read")
+    finish_containers(cluster)
+    for _ in range(2):
+        verdict = root_object.conclude()
+        assert (verdict.state, verdict.reason, verdict.removed) == ("FAILED", "a row cannot be read", True)
+    for name in ("sums-master-1", "sums-master-2"):
+        (condition,) = cluster.find("Job", name)["status"]["conditions"]
+        assert (condition["type"], condition["message"]) == (VERDICT, "a row cannot be read")
+    assert known(cluster, tmp_path) == []
+    assert not root_object.wanted()
+
+
+def test_containers_hear_of_the_end_before_the_state_is_gone(cluster, root_object, tmp_path):
+    end(cluster, tmp_path, RunState.SUCCEEDED)
+    looked = []
+    root_object._pause = lambda _: (looked.append(len(known(cluster, tmp_path))), finish_containers(cluster))
+    root_object.conclude()
+    assert looked == [3]
+    assert known(cluster, tmp_path) == []
+
+
+def test_containers_that_never_hear_of_the_end_go(cluster, root_object, tmp_path):
+    end(cluster, tmp_path, RunState.SUCCEEDED)
+    assert root_object.conclude().removed
+    assert root_object._clock() >= JOBS_END_WITHIN
+    assert [name for kind, name in cluster.objects if kind == "Job"] == ["sums-master-1", "sums-master-2"]
+
+
+def test_a_kill_waits_for_no_container(cluster, root_object, tmp_path):
+    cluster.patch("ConfigMap", "sums", {"metadata": {"annotations": {objects.KILL: "5"}}})
+    end(cluster, tmp_path, RunState.KILLED)
+    assert root_object.conclude().removed
+    assert root_object._clock() == 0.0
+    assert known(cluster, tmp_path) == []
+
+
+def test_another_topology_of_the_name_is_none_of_its_business(cluster, root_object):
+    root = cluster.objects["ConfigMap", "sums"]
+    record = objects.record_of(root)
+    other = msgspec.structs.replace(record, id="Sums-other")
+    root["data"][objects.RECORD] = msgspec.json.encode(other).decode()
+    assert not root_object.wanted()
+    assert root_object.conclude().state == "KILLED"
+    assert objects.status_of(root) is None

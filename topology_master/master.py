@@ -1,0 +1,263 @@
+"""The topology master: admits containers, makes the plan, gives orders, declares the end.
+
+Pure: messages come in through :meth:`Master.received`, writes to the state go out through ``Store``, and time
+passes in :meth:`Master.tick`.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+
+from ardea.config import Settings
+from ardea.plan.change import UpdateRequest
+from ardea.plan.definition import Definition
+from ardea.plan.names import container_name
+from ardea.protocol.incarnations import describe
+from ardea.protocol.link import Port
+from ardea.protocol.wire_pb2 import (
+    DEBUG,
+    END,
+    EXIT,
+    HELLO,
+    LEAVING,
+    REGISTER,
+    REPORT,
+    Header,
+    Hello,
+    Registration,
+    TaskReport,
+    TaskState,
+)
+from ardea.state.records import ExecutionState, RunState, Switch
+from ardea.topology_master.admissions import Admissions
+from ardea.topology_master.departures import Departures
+from ardea.topology_master.ending import Ending, Phase
+from ardea.topology_master.execution import Execution
+from ardea.topology_master.orders import Orders
+from ardea.topology_master.store import Store
+from ardea.topology_master.stories import UPDATE, Stories
+from ardea.topology_master.updates import Updates, plan_of
+
+HEARTBEAT_EVERY = 1.0
+
+
+class Master:
+    """One master's life; ``found`` is what the former ones left, ``now`` seconds on the clock of :meth:`tick`."""
+
+    def __init__(
+        self,
+        definition: Definition,
+        former: Definition | None,
+        term: int,
+        store: Store,
+        port: Port,
+        *,
+        found: ExecutionState,
+        now: float,
+    ) -> None:
+        self.term = term
+        self.stories = Stories(now)
+        self.execution = Execution(store, found)
+        self.admissions = Admissions(definition, term, store, port, self.stories, now)
+        self.orders = Orders(self.admissions, self.stories, term, active=found.state is not RunState.PAUSED)
+        self.ending = Ending(self.admissions.plan, found.end)
+        self.updates = Updates(self.orders, self, definition, former, found.switch, now)
+        self.departures = Departures(self.orders)
+        self._drain_until = math.inf
+        self._next_heartbeat = 0.0
+        if found.state is RunState.ENDING:
+            self.ending.declared()
+            self.orders.give(END)
+        if found.end.drain is not None:
+            self._drain_until = now + found.end.drain
+            self.orders.drain()
+        if term > 1:
+            self.updates.begun()
+
+    # --- messages ---------------------------------------------------------------------------------------------
+
+    def received(self, container: int, header: Header, frames: Sequence[bytes], now: float) -> None:
+        """One message of a container's manager."""
+        self.stories.now = now
+        if header.kind == HELLO:
+            self.admissions.met(container, header, Hello.FromString(frames[0]), now)
+        elif self.admissions.accepts(container, header, frames, now):
+            if header.kind == REGISTER:
+                registration = Registration.FromString(frames[0])
+                if registration.container == container:  # each speaks for itself
+                    self._register(container, registration, now)
+            elif header.kind == REPORT:
+                self._report(container, TaskReport.FromString(frames[0]), now)
+            elif header.kind == LEAVING:
+                self._leaving(container, now)
+
+    def _register(self, container: int, registration: Registration, now: float) -> None:
+        admissions = self.admissions
+        if admissions.replaces(container):
+            self.departures.replaced(container, admissions.plan, now)
+        recipients = admissions.admit(container, registration.address, now)
+        self.ending.manager_met(container, registration.address.incarnation)
+        self.orders.send_plan(recipients)
+        self._consider(now)
+
+    def _report(self, container: int, report: TaskReport, now: float) -> None:
+        place = self.admissions.plan.tasks.get(report.task)
+        # One that has moved may still report from where it was.
+        if place is not None and place.container == container and self.ending.reported(report):
+            self.stories.tell(place.name, f"{describe(report.life)} reports {TaskState.Name(report.state)}")
+            self._consider(now)
+
+    def _leaving(self, container: int, now: float) -> None:
+        """An update's own pods go at once; where the topology ends, they all go with it."""
+        self.stories.tell(container_name(container), "wants to leave")
+        if self.updates.running:
+            self.orders.leave([container])
+        elif self.execution.drain is None and self.ending.phase is Phase.RUNNING:
+            self.departures.asked(container, self.admissions.plan, self.ending, now)
+
+    # --- verbs ------------------------------------------------------------------------------------------------
+
+    def set_active(self, now: float, *, active: bool) -> None:
+        """Activates or deactivates the topology."""
+        self.stories.now = now
+        if self.ending.phase is not Phase.RUNNING or active == self.orders.active:
+            return
+        self.execution.write(self.ending, RunState.RUNNING if active else RunState.PAUSED)
+        self.orders.set_active(active=active)
+        self._consider(now)
+
+    def drain(self, now: float, wait: float | None = None) -> None:
+        """Stops the spouts, waits for what is open, then ends as KILLED; repeated with less time, it hurries."""
+        self.stories.now = now
+        wait = Settings.of(self.admissions.plan.logical.config).drain if wait is None else wait
+        if self.over or now + wait >= self._drain_until:
+            return
+        self.execution.write(self.ending, self.execution.state, drain=wait)
+        self._drain_until = now + wait
+        if self.departures.running:
+            self.departures.forgotten()
+            self.orders.resume()
+        self.orders.drain()
+        self._consider(now)
+
+    def fail(self, reason: str, culprit: str = "") -> None:
+        """Ends the topology as FAILED."""
+        self._finish(RunState.FAILED, reason, culprit)
+
+    def debug(self, target: str, seconds: int) -> None:
+        """Has a component, or one task by its name, log a sample of what it emits, for so long."""
+        self.orders.give(DEBUG, target=target, seconds=seconds)
+
+    # --- an update --------------------------------------------------------------------------------------------
+
+    def update(self, request: UpdateRequest, now: float) -> None:
+        """Begins or joins an update; :attr:`updates` knows how far it is.
+
+        Raises:
+            ProtocolError: it is refused; nothing was changed.
+        """
+        self.stories.now = now
+        ends = ""
+        if self.ending.phase is not Phase.RUNNING or self.execution.drain is not None:
+            drained = ", and is drained" if not self.over else ""
+            ends = f"the topology is ending: it is {self.execution.state}{drained}"
+        self.updates.requested(request, self.ending, now, ends=ends)
+        self._tell_of_update()
+        if self.updates.running:
+            self.departures.cancelled()
+
+    def switch(self, wanted: Definition, former: Definition | None, switch: Switch) -> None:
+        """See :class:`ardea.topology_master.updates.Topology`."""
+        plan, ending = plan_of(wanted), copy.copy(self.ending)
+        ending.replanned(plan)
+        self.execution.switch(wanted, former, switch, ending)
+        self.ending = ending
+        self.admissions.replanned(wanted, plan)
+        self.orders.send_plan(self.admissions.registered)
+
+    def settled(self) -> None:
+        """See :class:`ardea.topology_master.updates.Topology`."""
+        self.execution.settled(self.ending)
+
+    def _tell_of_update(self) -> None:
+        if (progress := self.updates.progress()) is not None:
+            waits = f", waiting for {', '.join(progress.late[:3])}" if progress.late else ""
+            self.stories.tell(
+                UPDATE, f"{progress.id}: {progress.step}{waits}{progress.reason and f': {progress.reason}'}"
+            )
+
+    # --- the end ----------------------------------------------------------------------------------------------
+
+    def _consider(self, now: float) -> None:
+        ending, drained = self.ending, self.execution.drain is not None
+        if ending.phase is Phase.OVER:
+            return
+        if ending.failure:
+            self._finish(RunState.FAILED, ending.failure, ending.culprit)
+        elif ending.all_ended:
+            succeeded, reason, culprit = ending.verdict()
+            self._finish(RunState.SUCCEEDED if succeeded else RunState.FAILED, reason, culprit)
+        elif drained and (ending.quiet or now >= self._drain_until or not self._begun):
+            left = sum(last.open for last in ending.tasks.values())
+            self._finish(
+                RunState.KILLED, f"{left:,} tuple{'s were' if left > 1 else ' was'} still open" if left else ""
+            )
+        elif not drained and self.orders.active and not self._waits and ending.quiet:
+            # Written down before the first end marker: a new master continues from it.
+            self.execution.write(ending, RunState.ENDING)
+            self.updates.ended("the topology has ended")
+            ending.declared()
+            self.orders.give(END)
+        else:
+            if ending.unsaved:
+                self.execution.write(ending, self.execution.state)
+            self.updates.look(ending, now)
+            self._tell_of_update()
+            self.departures.look(ending, self.admissions.plan, now)
+
+    def _finish(self, state: RunState, reason: str, culprit: str = "") -> None:
+        if self.over:
+            return
+        self.execution.write(self.ending, state, reason, culprit)
+        self.ending.phase = Phase.OVER
+        self.orders.give(EXIT)
+
+    @property
+    def _waits(self) -> bool:
+        """Whether somebody's new life is to come, which would have to hear of the end."""
+        return self.updates.switching or self.departures.running
+
+    @property
+    def _begun(self) -> bool:
+        """Whether there may be tuples: a spout has reported, or a former master may have heard of one."""
+        return self.term > 1 or self.ending.begun
+
+    @property
+    def over(self) -> bool:
+        """Whether the final state is stored."""
+        return self.ending.phase is Phase.OVER
+
+    # --- time -------------------------------------------------------------------------------------------------
+
+    def tick(self, now: float) -> float:
+        """Heartbeats, the end of a drain, the steps of an update; returns when to be called again."""
+        self.stories.now = now
+        if now >= self._next_heartbeat:
+            self._next_heartbeat = now + HEARTBEAT_EVERY
+            self.admissions.beat()
+        if self.over:
+            return self._next_heartbeat
+        if now >= min(self._drain_until, self.updates.due, self.departures.due):
+            self._consider(now)
+        due = min(self._drain_until, self.updates.due, self.departures.due)
+        return min(self._next_heartbeat, max(now, due))
+
+    @property
+    def silent_tasks(self) -> list[str]:
+        """Tasks that have not reported yet; nobody waits for those of a topology that was never active."""
+        tasks = self.ending.tasks
+        if not self.orders.active and not any(last.version for last in tasks.values()):
+            return []
+        return [self.admissions.plan.tasks[task].name for task, last in tasks.items() if not last.version]
