@@ -20,7 +20,7 @@ from typing import TypeVar
 import pytest
 from hypothesis import settings
 
-from tests.examples import ALL, share
+from tests.sizes import ALL, SOAK, share
 
 T = TypeVar("T")
 
@@ -32,9 +32,6 @@ KERNEL = "2"
 
 # Lives as long as the interpreter that first used shared memory.
 HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
-
-# Whether tests have their full size.
-SOAK = os.environ.get("ARDEA_SOAK", "") not in ("", "0")
 
 # The folders of tests, in the order in which they run.
 ORDER = ("unit", "simulation", "process", "fixtures")

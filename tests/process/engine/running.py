@@ -23,18 +23,9 @@ from ardea.scheduler.submission import Submission
 from ardea.state.records import RunState
 from ardea.supervision.records import read_exits, read_status
 from ardea.supervision.supervisor_state import BACKOFF
-from tests.conftest import SOAK
-from tests.examples import ALL
 
 T = TypeVar("T")
 TOPOLOGIES = Path(__file__).parent / "topologies"
-
-
-def size(small: T, large: T, whole: T | None = None) -> T:
-    """How much work a test does: ``small`` in `make test`, ``large`` in `make soak`; ``whole``: in `make test-all`."""
-    if SOAK:
-        return large
-    return small if whole is None or not os.environ.get(ALL) else whole
 
 
 class Running:

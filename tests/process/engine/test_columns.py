@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.process.engine.running import Running, size
+from tests.process.engine.running import Running
+from tests.sizes import size
 
 pytestmark = pytest.mark.cluster
 

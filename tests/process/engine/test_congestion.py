@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from tests.process.engine.running import Running, size
+from tests.process.engine.running import Running
+from tests.sizes import size
 
 pytestmark = [pytest.mark.thorough, pytest.mark.cluster, pytest.mark.alone]
 

@@ -7,8 +7,9 @@ from statistics import median
 
 import pytest
 
-from tests.process.engine.running import SOAK, Running, size
+from tests.process.engine.running import Running
 from tests.process.metrics_manager.prometheus import Prometheus, local
+from tests.sizes import SOAK, size
 
 pytestmark = [pytest.mark.cluster, pytest.mark.alone]
 

@@ -7,7 +7,8 @@ from itertools import pairwise, product
 
 import pytest
 
-from tests.process.engine.running import Running, size, tcp_connections
+from tests.process.engine.running import Running, tcp_connections
+from tests.sizes import size
 
 pytestmark = pytest.mark.cluster
 

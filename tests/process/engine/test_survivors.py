@@ -8,7 +8,8 @@ import signal
 import pytest
 
 import ardea.scheduler.local_processes
-from tests.process.engine.running import Running, size
+from tests.process.engine.running import Running
+from tests.sizes import size
 
 pytestmark = pytest.mark.cluster
 

@@ -21,7 +21,8 @@ from ardea.protocol.wire_pb2 import MANY, ONE, ROWS, UNTRACKED, Header, Hello, P
 from ardea.scheduler.local_processes import LocalProcesses
 from ardea.transport import Dialled, context
 from ardea.versions import PROTOCOL
-from tests.process.engine.running import Running, size
+from tests.process.engine.running import Running
+from tests.sizes import size
 
 pytestmark = pytest.mark.cluster
 

@@ -12,8 +12,8 @@ import time
 
 import pytest
 
-from tests.process.engine.running import size
 from tests.process.faults.counted import Counted
+from tests.sizes import size
 
 pytestmark = [pytest.mark.cluster, pytest.mark.alone]
 

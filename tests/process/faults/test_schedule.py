@@ -7,9 +7,9 @@ import itertools
 import pytest
 
 from ardea.testing.kit import Kind, Schedule
-from tests.process.engine.running import size
 from tests.process.faults.counted import QUIET, Counted
 from tests.process.waiting import alive
+from tests.sizes import size
 
 pytestmark = [pytest.mark.cluster]
 

@@ -6,9 +6,9 @@ import pytest
 
 from ardea.errors import ExitCode
 from ardea.supervision.records import read_exits, read_status
-from tests.process.engine.running import size
 from tests.process.faults.counted import Counted
 from tests.process.waiting import alive
+from tests.sizes import size
 
 pytestmark = [pytest.mark.thorough, pytest.mark.cluster, pytest.mark.alone]
 

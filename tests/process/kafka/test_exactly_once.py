@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from ardea.trident import SqliteState
-from tests.process.engine.running import size
+from tests.sizes import size
 
 EXACT = """
 from ardea.trident import TridentTopology

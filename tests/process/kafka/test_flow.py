@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from tests.process.engine.running import size
 from tests.process.kafka.conftest import HELD, lag, logs
+from tests.sizes import size
 
 
 @pytest.mark.thorough

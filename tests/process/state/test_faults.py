@@ -9,8 +9,8 @@ import pytest
 
 from ardea.errors import StateError
 from ardea.state import Create, Set, Term, Unavailable, Versioned
-from tests.process.engine.running import size
 from tests.process.waiting import eventually
+from tests.sizes import size
 
 pytestmark = [pytest.mark.zookeeper, pytest.mark.alone]
 

@@ -8,8 +8,9 @@ from datetime import datetime
 
 import pytest
 
-from tests.process.engine.running import Running, size
+from tests.process.engine.running import Running
 from tests.process.state.ensemble import Ensemble, Server
+from tests.sizes import size
 
 pytestmark = [pytest.mark.zookeeper, pytest.mark.cluster, pytest.mark.alone]
 

@@ -19,10 +19,10 @@ from ardea.state import Check, Create, Delete, Set, Term, Unavailable, Versioned
 from ardea.state.address import Address
 from ardea.state.envelope import Node, seal
 from ardea.state.zookeeper import ZooKeeperState
-from tests.process.engine.running import size
 from tests.process.state.ensemble import Ensemble, free_ports
 from tests.process.state.relay import Lose, Relay
 from tests.process.waiting import eventually
+from tests.sizes import size
 
 pytestmark = pytest.mark.zookeeper
 

@@ -28,8 +28,8 @@ from ardea.errors import ArdeaError
 from ardea.state import FileState
 from ardea.testing.kit import LocalTopology
 from ardea.trident import MemcachedState, RedisState, SqliteState
-from tests.process.engine.running import size
 from tests.process.waiting import eventually
+from tests.sizes import size
 
 from .servers import memcached, redis_server
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from ardea import Bolt, FailedException, Grouping, Spout, Topology, UserError
 from ardea.protocol.wire_pb2 import ARROW, ROWS
 from ardea.testing import CollectBolt, RowsSpout, run
-from tests.examples import share
 from tests.simulation.heron_instance.numbered import PAIRS, ROWS_OF, TOTAL, Batches, Same, SameRows
+from tests.sizes import share
 
 containers = pytest.mark.parametrize("containers", [1, 2])
 AT_ONCE = [{"topology.reliability.mode": "ATMOST_ONCE"}, {"topology.acker.executors": 0}]

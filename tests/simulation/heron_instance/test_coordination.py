@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ardea import Bolt, GlobalStreamId, Grouping, Spout, Stream, Topology, TopologyBuilder
 from ardea.errors import UserError
 from ardea.testing import CollectBolt, run
-from tests.examples import share
+from tests.sizes import share
 
 MASTER, FIRST, LAST = "$mastercoord-bg0", "$spoutcoord-b-0", "b-1"
 OUTPUTS = [Stream(["tx", "key"]), Stream(["tx", "count"], "$coord-bg0", direct=True)]

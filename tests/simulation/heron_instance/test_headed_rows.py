@@ -14,7 +14,7 @@ from ardea.protocol.values import RowCodec
 from ardea.protocol.wire_pb2 import ROWS
 from ardea.testing import CollectBolt, RowsSpout, run
 from ardea.tuples import TupleBatch
-from tests.examples import share
+from tests.sizes import share
 
 HEADS = [(), (1,), (2,), (1, "a"), (None, "a")]
 ROW = (7, "a", "w")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ardea import Bolt, Grouping, Spout, Topology, UserError
 from ardea.testing import Cluster, CollectBolt, RowsSpout, run
 from ardea.testing.inside import Inside
-from tests.examples import share
+from tests.sizes import share
 
 
 class Holding(Bolt):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ardea import Bolt, Spout, Stream, Topology
 from ardea.heron_instance.dispatch import Dispatch
 from ardea.testing import CollectBolt, run
-from tests.examples import share
+from tests.sizes import share
 
 STREAMS = ("odd", "even", "default")
 

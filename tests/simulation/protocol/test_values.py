@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from ardea import Topology
 from ardea.testing import Cluster, CollectBolt, RowsSpout, run
-from tests.examples import share
 from tests.simulation.parts import Identity
+from tests.sizes import share
 
 scalars = (
     st.none()

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ardea import Bolt, Grouping, Topology
 from ardea.testing import Cluster, CollectBolt, RowsSpout, run
-from tests.examples import share
 from tests.simulation.parts import Identity
+from tests.sizes import share
 
 SMALL = {"heron.instance.internal.queue.bytes": 8192, "heron.streammgr.cache.drain.size.bytes": 4096}
 PARTS = ("spout", "first", "second", "sink")

@@ -18,7 +18,7 @@ import pytest
 from ardea import Bolt, Grouping, Topology
 from ardea.testing import Cluster, CollectBolt, RowsSpout
 from ardea.testing.kit import Schedule, Targets
-from tests.process.engine.running import size
+from tests.sizes import size
 
 FIRST, _, LAST = os.environ.get("ARDEA_SEEDS", "").partition(":")
 SEEDS = range(int(FIRST or 0), int(LAST or size(100, 100_000, whole=1_000)))

@@ -14,8 +14,8 @@ from ardea import Bolt, FailedException, Grouping, Spout, Topology
 from ardea.protocol.wire_pb2 import REOPENED
 from ardea.testing import Cluster, CollectBolt, RowsSpout, run
 from ardea.testing.inside import Inside
-from tests.examples import share
 from tests.simulation.parts import Identity, TupleCounter
+from tests.sizes import share
 
 
 class Again(RowsSpout):

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from ardea import Bolt, Topology
 from ardea.testing import Cluster, CollectBolt, RowsSpout
-from tests.examples import share
 from tests.simulation.parts import TupleCounter
+from tests.sizes import share
 
 
 class Total(Topology):

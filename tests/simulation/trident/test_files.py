@@ -19,7 +19,7 @@ from ardea.testing import Cluster
 from ardea.testing.inside import Inside
 from ardea.trident import Count, CsvSpout, DirectorySpout, JsonLinesSpout, ParquetSpout, SqliteState, TridentTopology
 from ardea.trident.spout import Attempt
-from tests.examples import share
+from tests.sizes import share
 
 from .parts import AT_ONCE, counted, words_of, write_files
 

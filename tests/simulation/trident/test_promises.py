@@ -35,7 +35,7 @@ from ardea.trident.folder import FolderMap
 from ardea.trident.memory import LRUMemoryMap, MemoryMap
 from ardea.trident.sqlite import SqliteMap
 from ardea.trident.store import MemoryStore, StreamStore
-from tests.examples import share
+from tests.sizes import share
 
 from .parts import AT_ONCE, ONE_TASK, Emissions, counting, run_through, write_files
 

@@ -18,7 +18,7 @@ from ardea.heron_instance.input_batch import UNANCHORED, WHOLE_BATCH, ColumnInpu
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.columns import ColumnRows
 from ardea.protocol.wire_pb2 import MANY, UNTRACKED, Header
-from tests.examples import share
+from tests.sizes import share
 
 PLAN = StreamPlan("default", ("n",))
 ROOTS = st.integers(1, 6)  # few, so that anchors share them

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ardea.heron_instance.debug import PER_SECOND, EmitLog
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.columns import ColumnRows
-from tests.examples import share
+from tests.sizes import share
 
 
 @dataclass

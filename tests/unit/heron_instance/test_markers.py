@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ardea.heron_instance.markers import Markers
-from tests.examples import share
+from tests.sizes import share
 
 PAIR = {1: (2,), 2: ()}
 DIAMOND = {1: (2, 3), 2: (4,), 3: (4,), 4: ()}

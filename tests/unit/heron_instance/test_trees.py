@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from ardea.errors import UserError
 from ardea.heron_instance.trees import BACKOFF, OpenTrees, Replays, Row, TrackedColumns, ids_of
 from ardea.protocol.ids import GENERATIONS, SLOTS, generations_of, slots_of, tasks_of
-from tests.examples import share
+from tests.sizes import share
 
 TASK = 9
 

@@ -15,7 +15,7 @@ from ardea.kafka.beginning import Stored, mark_of
 from ardea.kafka.marks import PartitionId, to_commit
 from ardea.kafka.source import Source, key_and_value
 from ardea.kafka.survey import Span, Survey
-from tests.examples import share
+from tests.sizes import share
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ONE, TWO, OTHER = PartitionId("t", 0), PartitionId("t", 1), PartitionId("u", 0)

@@ -18,8 +18,8 @@ from ardea.kafka.survey import Span
 from ardea.kafka.trident import KafkaTridentSpout
 from ardea.metrics.user import CountMetric
 from ardea.trident import Attempt
-from tests.examples import share
 from tests.simulation.trident.parts import Emissions
+from tests.sizes import share
 
 PLACE = PartitionId("t", 0)
 

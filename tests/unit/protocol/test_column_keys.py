@@ -20,7 +20,7 @@ from ardea.protocol.arrow import rows_of
 from ardea.protocol.column_keys import ColumnKeys
 from ardea.protocol.columns import ColumnRows, columns_of, fitted, type_of
 from ardea.protocol.keys import key_hash
-from tests.examples import share
+from tests.sizes import share
 
 EAST = "+05:45"
 micros = st.integers(-62_135_596_800_000_000, 253_402_300_799_999_999)

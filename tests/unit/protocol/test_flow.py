@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ardea.protocol.flow import START_BYTES, START_ROWS, Channel, Window, divide
-from tests.examples import share
+from tests.sizes import share
 
 LIMIT = 1 << 20
 HORIZON = 5.0

@@ -45,7 +45,7 @@ from ardea.protocol.wire_pb2 import (
 from ardea.scheduler.control import MasterClient
 from ardea.state import open_state
 from ardea.versions import PROTOCOL
-from tests.examples import share
+from tests.sizes import share
 
 from .hostile import BOLT, SPOUT, Instance, Manager, ManagersMaster, TheMaster, messages
 

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from ardea.protocol.lane import Arrival, Lane, LaneState
 from ardea.protocol.link import CONFIRM_AFTER, CONTROL_ROOM, Link
 from ardea.protocol.wire_pb2 import ACKS, HEARTBEAT, HELLO, RESEND, ROWS, Header
-from tests.examples import share
+from tests.sizes import share
 
 KINDS = {Lane.DATA: ROWS, Lane.CONTROL: ACKS}
 

@@ -19,8 +19,8 @@ from ardea.spark.storage import Folder
 from ardea.trident import Count, MemoryMapState, TridentTopology
 from ardea.trident.spout import Attempt
 from ardea.trident.store import MemoryStore, StreamStore
-from tests.examples import share
 from tests.simulation.spark.test_spout import load
+from tests.sizes import share
 
 
 class Stream:

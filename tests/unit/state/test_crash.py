@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ardea.errors import StateError
 from ardea.state import Create, Delete, FileState, Set, Versioned
 from ardea.state.disk import Disk
-from tests.examples import share
+from tests.sizes import share
 
 A, B, C = "/topologies/wc-1", "/pplans/wc-1", "/deep/wc-1/er/node"
 BEFORE = {A: Versioned(b"old", 1), C: Versioned(b"gone", 1)}

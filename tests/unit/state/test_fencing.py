@@ -13,7 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ardea.errors import Conflict, NotFound
 from ardea.state import Create, Fenced, FileState, Set, Term, paths
-from tests.examples import share
+from tests.sizes import share
 
 ID = "wc-00000001"
 PLAN = paths.physical_plan(ID)

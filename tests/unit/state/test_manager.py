@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ardea.errors import Conflict, NotFound
 from ardea.state import Check, Create, Delete, Set, Versioned
-from tests.examples import share
+from tests.sizes import share
 
 A, B = "/topologies/wc-1", "/pplans/wc-1"
 

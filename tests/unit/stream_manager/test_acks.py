@@ -13,7 +13,7 @@ from ardea.protocol.link import CONTROL_ROOM, Link
 from ardea.protocol.wire_pb2 import ACKS, ACTIVATE, CREDITS, DEACTIVATE, HEARTBEAT, ORDER, PAUSE, Header, Order
 from ardea.stream_manager.acks import ENTRIES_A_MESSAGE, ControlOutbox, PendingAcks
 from ardea.stream_manager.hellos import pass_on
-from tests.examples import share
+from tests.sizes import share
 
 TIMEOUT = 30.0
 SPOUTS = (3, 4)

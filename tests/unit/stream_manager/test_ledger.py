@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ardea.protocol.ids import GENERATIONS, SLOTS, make_roots
 from ardea.stream_manager.ledger import Ledger
-from tests.examples import share
+from tests.sizes import share
 
 TASK = 7
 TIMEOUT = 10.0

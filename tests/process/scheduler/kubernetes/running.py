@@ -14,9 +14,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tests.process.engine.running import size
 from tests.process.scheduler.kubernetes.releases import CommandError, evict, kubectl, read
 from tests.process.waiting import eventually
+from tests.sizes import size
 
 HERE = Path(__file__).parent
 TOPOLOGIES = HERE / "topologies"

@@ -10,10 +10,10 @@ import time
 import pytest
 
 from tests.conftest import MARK
-from tests.process.engine.running import size
 from tests.process.scheduler.kubernetes.releases import kubectl, needs_cluster, read
 from tests.process.scheduler.kubernetes.running import ROUNDS, counted, nodes, pod_of, pods
 from tests.process.waiting import eventually
+from tests.sizes import size
 
 COMMAND = os.environ.get("ARDEA_KUBE_NODE_COMMAND")
 pytestmark = [

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from ardea.scheduler.kubernetes import layout
-from tests.process.engine.running import size
 from tests.process.scheduler.kubernetes.releases import RELEASE, ROOT, kubectl, needs_cluster, objects, read
 from tests.process.scheduler.kubernetes.running import (
     ROUNDS,
@@ -22,6 +21,7 @@ from tests.process.scheduler.kubernetes.running import (
     signal_process,
 )
 from tests.process.waiting import eventually
+from tests.sizes import size
 
 pytestmark = [needs_cluster, pytest.mark.timeout(size(600, 7200))]
 ZOOKEEPER = f"{RELEASE}-zookeeper-0"

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.process.engine.running import size
 from tests.process.scheduler.kubernetes.releases import RELEASE, kubectl, needs_cluster, read
 from tests.process.scheduler.kubernetes.running import (
     COUNTED,
@@ -22,6 +21,7 @@ from tests.process.scheduler.kubernetes.running import (
     signal_process,
 )
 from tests.process.waiting import eventually
+from tests.sizes import size
 
 pytestmark = [needs_cluster, pytest.mark.timeout(size(600, 7200))]
 ZOOKEEPER = f"{RELEASE}-zookeeper-0"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ardea.errors import Conflict
 from ardea.scheduler.kubernetes import names
 from ardea.scheduler.kubernetes.provision import Provision
-from tests.examples import share
+from tests.sizes import share
 from tests.unit.scheduler.kubernetes.fake import FakeCluster
 
 TOPOLOGY = "Sums-00000000"
