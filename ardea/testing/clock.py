@@ -16,6 +16,7 @@ class Timeline:
     """The one clock of a simulated cluster.  ``now`` is in seconds since its start."""
 
     def __init__(self, seed: int) -> None:
+        self.seed = seed
         self.now = 0.0
         self._ties = random.Random(f"ties of {seed}")
         self._count = itertools.count()

@@ -11,8 +11,12 @@ REMOVED = 20.0
 
 @dataclass(slots=True)
 class Supervisors:
-    """Of all containers, by number; 0 is the master's."""
+    """Of all containers, by number; 0 is the master's.
 
+    ``folders``: what a stream manager has left in its container's folder, by the supervisor.
+    """
+
+    folders: dict[str, bytes] = field(default_factory=dict)
     _replaced: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     _frozen: dict[int, float] = field(default_factory=dict)
 

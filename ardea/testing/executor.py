@@ -45,7 +45,7 @@ class SimulatedExecutor:
         self._look = look
         self.cost = world.cost.get(task.name, world.cost.get(task.component, DEFAULT_COST))
         self.component: Component | None = None
-        self._entropy = [world.seed, task.task, shell.life, world.supervisors.replaced(task.container)]
+        self._entropy = [world.timeline.seed, task.task, shell.life, world.supervisors.replaced(task.container)]
         self._ahead = 0.0
         self._over = False
         self._work: Generator[float, Item | None] | None = None
@@ -93,7 +93,7 @@ class SimulatedExecutor:
         self._turn.cancel()
 
     def _take_turn(self) -> None:
-        if not self._over and self._world.may_run(self._task.component, self._take_turn):
+        if not self._over and self._world.waits.may_run(self._task.component, self._take_turn):
             self._guard(self._run)
 
     def _run(self) -> None:

@@ -14,8 +14,8 @@ from ardea.heron_instance.executor import Executor
 from ardea.protocol.wire_pb2 import Header
 from ardea.testing.cluster import Cluster
 from ardea.testing.instance import SimulatedInstance
-from ardea.testing.servers import SimulatedMaster
-from ardea.testing.world import MASTER, Process, World
+from ardea.testing.servers import acting_master
+from ardea.testing.world import Process, World
 from ardea.topology_master.master import Master
 
 Heard = tuple[str, str, Header]
@@ -45,10 +45,7 @@ class Inside:
     @property
     def master(self) -> Master:
         """The state machine of the acting master; UserError if none runs."""
-        process = self.process(MASTER)
-        if not isinstance(process, SimulatedMaster):
-            raise UserError(f"there is no master now; {self._cluster.describe()}")
-        return process.master
+        return acting_master(self._world).master
 
     @property
     def replaced(self) -> Sequence[Process]:

@@ -39,7 +39,7 @@ class SimulatedInstance:
         self.alive = True
         self._stopping = self._waits_inside = False
         self.build = world.definition.build
-        self.shell = Shell(self, world.definition, world.logical, task, life, self._queued)
+        self.shell = Shell(self, world.definition, world.plan.logical, task, life, self._queued)
         if world.audit is not None:
             world.audit.counts(task, life, self.shell.registry.identity)
         self.executor = SimulatedExecutor(world, task, self.shell, self._guard, self._check_output)
@@ -98,7 +98,7 @@ class SimulatedInstance:
 
     def _queued(self) -> None:
         if self.world.audit is not None:
-            senders = len(self.world.containers)
+            senders = len(self.world.names.containers)
             waiting = self.shell.inbox.statistics().bytes
             self.world.audit.inbox(self.name, waiting, self.shell.settings.queue_bytes, senders)
         self.executor.wake()
@@ -135,7 +135,7 @@ class SimulatedInstance:
             return not self.alive or self.held_bytes <= most
 
         self._waits_inside = True
-        self.world.wait(self.task.component, enough, self.executor.clock() + timeout)
+        self.world.waits.wait(self.task.component, enough, self.executor.clock() + timeout)
         self._waits_inside = False
         if not self.alive:
             raise Stopping

@@ -8,7 +8,7 @@ from typing import cast
 
 import msgspec
 
-from ardea.errors import ProtocolError
+from ardea.errors import ProtocolError, UserError
 from ardea.protocol.checked import checked
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
@@ -74,8 +74,8 @@ class SimulatedManager:
         self._left: Callable[[], None] | None = None
         self._watch = Watch(world.store, self.name, world.network, world.timeline)
         self.shell = Shell(self, world.definition, container, self.holder, life, (self.holder, 1, 2))
-        if self.holder in world.scratch:
-            known = msgspec.msgpack.decode(world.scratch[self.holder], type=Remembered)
+        if (kept := world.supervisors.folders.get(self.holder)) is not None:
+            known = msgspec.msgpack.decode(kept, type=Remembered)
             self.shell.recall(known.admission, Plan.FromString(known.plan))
         self._round.set(world.timeline.now)
 
@@ -113,9 +113,11 @@ class SimulatedManager:
             sender, lane, message = self._mail.popleft()
             if self.world.audit is not None and Header.FromString(message[0]).kind == HELLO:
                 self.world.audit.hello_came(self._itself, sender.name)
-            task = self.world.tasks.get(sender.name)
+            task = self.world.names.tasks.get(sender.name)
             if task is None:
-                shell.received(self.world.containers[sender.name], sender.name.encode(), lane, message, now, peers=True)
+                shell.received(
+                    self.world.names.containers[sender.name], sender.name.encode(), lane, message, now, peers=True
+                )
             elif task.container == self.container:
                 shell.received(task.task, sender.name.encode(), lane, message, now, peers=False)
         due = shell.tick(now)
@@ -172,7 +174,9 @@ class SimulatedManager:
 
     def remember(self, admission: int, plan: Plan) -> None:
         """In the container's folder."""
-        self.world.scratch[self.holder] = msgspec.msgpack.encode(Remembered(admission, plan.SerializeToString()))
+        self.world.supervisors.folders[self.holder] = msgspec.msgpack.encode(
+            Remembered(admission, plan.SerializeToString())
+        )
 
 
 class SimulatedMaster:
@@ -285,3 +289,12 @@ class SimulatedMaster:
     def _post(self, link: Link, message: Message) -> None:
         if link.key in self._connected:
             self.world.post(self, manager_name(link.key), self._connected[link.key], Lane.CONTROL, message)
+
+
+def acting_master(world: World) -> SimulatedMaster:
+    """UserError if none runs."""
+    process = world.processes.get(MASTER)
+    if not isinstance(process, SimulatedMaster):
+        running = ", ".join(world.processes) or "nothing"
+        raise UserError(f"there is no master at {world.timeline.now:.6f} s; running: {running}")
+    return process

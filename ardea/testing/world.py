@@ -8,9 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ardea.plan.definition import Definition
-from ardea.plan.logical import LogicalPlan
-from ardea.plan.packing import PackingPlan
-from ardea.plan.physical import TaskPlan
+from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import kind_name
 from ardea.protocol.wire_pb2 import Header
@@ -20,6 +18,7 @@ from ardea.testing.containers import Supervisors
 from ardea.testing.memory_store import MemoryStore
 from ardea.testing.network import Network
 from ardea.testing.record import Record
+from ardea.testing.waits import Waits
 
 MASTER = "master"
 STORY_LINES = 5000
@@ -48,35 +47,52 @@ class Process(Protocol):
 
 
 @dataclass(slots=True)
+class Names:
+    """Every name of a stream manager (with its container) and of a task that there ever was."""
+
+    containers: dict[str, int] = field(default_factory=dict)
+    tasks: dict[str, TaskPlan] = field(default_factory=dict)
+
+    def add(self, plan: PhysicalPlan) -> None:
+        """Those of another plan."""
+        self.containers.update((manager_name(number), number) for number in plan.containers)
+        self.tasks.update((task.name, task) for task in plan.tasks.values())
+
+    def container_of(self, name: str) -> int:
+        """In which a process runs; the master's is 0."""
+        if name == MASTER:
+            return 0
+        return self.containers[name] if name in self.containers else self.tasks[name].container
+
+
+@dataclass(slots=True)
 class World:
     """One cluster's surroundings.
 
     ``processes`` are those that have their places, ``replaced`` those that run on though others have them.
-    ``logical``, ``packing`` and ``definition`` are what processes are started with now; ``containers`` and ``tasks``
-    have had every name that there ever was.  ``cost``: seconds a tuple (a spout: a ``next_tuple``), by component or
-    task.
+    ``definition`` and ``plan`` are what processes are started with now.  ``cost``: seconds a tuple (a spout: a
+    ``next_tuple``), by component or task.  ``ended`` is told of each process that ends by itself.
     """
 
-    seed: int
     timeline: Timeline
     network: Network
     record: Record
     audit: Audit | None
-    logical: LogicalPlan
-    packing: PackingPlan
-    definition: Definition
-    containers: dict[str, int]
-    tasks: dict[str, TaskPlan]
     cost: Mapping[str, float]
     store: MemoryStore
-    ended: Callable[[Process, BaseException | None], None]
+    definition: Definition
+    plan: PhysicalPlan
+    ended: Callable[[Process, BaseException | None], None] = field(init=False)
+    waits: Waits = field(init=False)
+    names: Names = field(default_factory=Names)
     processes: dict[str, Process] = field(default_factory=dict)
     replaced: list[Process] = field(default_factory=list)
     supervisors: Supervisors = field(default_factory=Supervisors)
-    scratch: dict[str, bytes] = field(default_factory=dict)
-    waiting: list[str] = field(default_factory=list)
-    _deferred: list[Callable[[], None]] = field(default_factory=list)
     _story: deque[tuple[float, str, str, Header]] = field(default_factory=lambda: deque(maxlen=STORY_LINES))
+
+    def __post_init__(self) -> None:
+        self.waits = Waits(self.timeline, lambda component: self.plan.logical.downstream(component))
+        self.names.add(self.plan)
 
     def post(self, sender: Process, target: str, holder: str, lane: Lane, message: Message) -> None:
         """Sends a message to whoever runs under that name when it arrives, in the container of that holder."""
@@ -94,32 +110,6 @@ class World:
         """All that run."""
         yield from self.processes.values()
         yield from self.replaced
-
-    # --- waiting inside a call --------------------------------------------------------------------------------
-
-    def wait(self, component: str, enough: Callable[[], bool], until: float) -> None:
-        """Lets the others go on until ``enough``, while an executor of ``component`` is inside an emit.
-
-        Its stack lies below theirs, so that only executors downstream of it run meanwhile: these are what it waits
-        for, and none of them can wait for it.  The others are slow for a while.
-        """
-        timeline = self.timeline
-        self.waiting.append(component)
-        while not enough() and timeline.next <= until:
-            timeline.step()
-        if not enough():
-            timeline.skip(until)
-        self.waiting.pop()
-        deferred, self._deferred = self._deferred, []
-        for action in deferred:
-            timeline.at(timeline.now, action)
-
-    def may_run(self, component: str, otherwise: Callable[[], None]) -> bool:
-        """Whether an executor of ``component`` may run now; if not, ``otherwise`` is called when it may."""
-        if self.waiting and component not in self.logical.downstream(self.waiting[-1]):
-            self._deferred.append(otherwise)
-            return False
-        return True
 
     # --- what happened ----------------------------------------------------------------------------------------
 
