@@ -19,6 +19,7 @@ from ardea.errors import ClusterError, NotFound, StateError, UserError
 from ardea.state import StateManager, open_state, paths, topologies
 from ardea.state.address import SCHEME
 from ardea.state.disk import Disk, explain
+from ardea.state.files import is_locked
 from ardea.state.topologies import TopologyStatus
 
 DEFAULT = "~/.ardea"
@@ -164,18 +165,3 @@ def hold(folder: Path) -> int:
 def is_held(folder: Path) -> bool:
     """Whether somebody keeps the topology of this folder."""
     return is_locked(folder / "run.lock")
-
-
-def is_locked(file: Path) -> bool:
-    """Whether a process holds a lock on the file."""
-    try:
-        fd = os.open(file, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
-    return False

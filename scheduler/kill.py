@@ -14,8 +14,10 @@ import tenacity
 from ardea.errors import ArdeaError, ClusterError, Conflict, NotFound, StateError, TimedOut
 from ardea.plan.names import CONTAINERS
 from ardea.scheduler.control import MasterClient, Unreadable
-from ardea.scheduler.home import Home, is_held, is_locked
+from ardea.scheduler.home import Home, is_held
+from ardea.scheduler.patience import Patience
 from ardea.state import StateManager, paths, records
+from ardea.state.files import is_locked
 from ardea.state.manager import Unavailable
 from ardea.state.records import SchedulerLocation
 from ardea.state.topologies import TopologyStatus, remove, status
@@ -45,7 +47,8 @@ class Killing:
         """``say`` takes a sentence for people."""
         self._state, self._say = state, say
         self._id, self._folder = topology.id, home.folder(topology.id)
-        self._clock, self._pause = clock, pause
+        self._clock = clock
+        self._patience = Patience(LOOK_EVERY, clock, pause)
 
     def kill(self, wait_secs: float) -> None:
         """Stops the spouts, gives open tuples ``wait_secs``, ends the processes, forgets the topology.
@@ -56,11 +59,11 @@ class Killing:
         final = self._final()
         if self._kept():
             if final or self._ordered(wait_secs):
-                self._within(wait_secs + ENDS_WITHIN, lambda: not self._kept() or self._abandoned())
+                self._patience.within(wait_secs + ENDS_WITHIN, lambda: not self._kept() or self._abandoned())
             self._end_keeper()
         elif not final:
             self._say(f"{self._id} is dead: nobody keeps its processes any more; what it left is removed")
-        if not self._within(DIES_WITHIN, lambda: not self._alive()):
+        if not self._patience.within(DIES_WITHIN, lambda: not self._alive()):
             raise TimedOut(
                 f"{self._id}: its keeper is gone, and a process of it still lives after {DIES_WITHIN:g} s",
                 hint=f"`lsof {self._folder}/*.lock {self._folder}/lock {self._folder}/container-*/lock` shows which",
@@ -154,15 +157,7 @@ class Killing:
         return is_held(self._folder) or any(map(is_locked, locks))
 
     def _gone_within(self, patience: float) -> bool:
-        return self._within(patience, lambda: not self._kept())
-
-    def _within(self, patience: float, condition: Callable[[], bool]) -> bool:
-        deadline = self._clock() + patience
-        while not condition():
-            if self._clock() >= deadline:
-                return False
-            self._pause(LOOK_EVERY)
-        return True
+        return self._patience.within(patience, lambda: not self._kept())
 
     @tenacity.retry(
         retry=tenacity.retry_if_exception_type((Conflict, NotFound)),

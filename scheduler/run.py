@@ -26,12 +26,13 @@ from ardea.scheduler import capacity
 from ardea.scheduler.control import MasterClient, Status
 from ardea.scheduler.exits import ExitRecords
 from ardea.scheduler.follow import Follower
-from ardea.scheduler.home import Home, hold, is_locked
+from ardea.scheduler.home import Home, hold
 from ardea.scheduler.hopeless_run import PATIENCE, Cause, DiesInVain, NothingAcked, NothingDone, permanent
 from ardea.scheduler.keeper_lease import FORGOTTEN, KeeperLease
 from ardea.scheduler.local_processes import LocalProcesses
 from ardea.scheduler.submission import Submission
 from ardea.state import StateManager, paths, records
+from ardea.state.files import is_locked
 from ardea.state.records import ExecutionState, RunState
 from ardea.state.topologies import listing, register, remove
 from ardea.supervision.child import Child

@@ -177,7 +177,7 @@ class FileState(StateManager):
         if node is None or not node.ephemeral:
             return node
         domain = self._domain(paths.domain(path))
-        if _is_locked(domain.lease_file(path)):
+        if is_locked(domain.lease_file(path)):
             return node
         with contextlib.suppress(StateError):  # a full disk: the next reader tries again, and it is dead all the same
             domain.commit([Change(domain.lease_file(path), None), Change(self._file(path), None)])
@@ -288,7 +288,8 @@ class _FileLease(Lease):
             self._fd = None
 
 
-def _is_locked(file: Path) -> bool:
+def is_locked(file: Path) -> bool:
+    """Whether a process holds a lock on the file."""
     try:
         fd = os.open(file, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

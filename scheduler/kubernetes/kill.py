@@ -9,6 +9,7 @@ from ardea.errors import TimedOut
 from ardea.scheduler.kubernetes import names, objects
 from ardea.scheduler.kubernetes.client import Objects
 from ardea.scheduler.kubernetes.topologies import Found, master_pods
+from ardea.scheduler.patience import Patience
 
 MASTER_WITHIN = 15.0
 """Seconds beyond those of open tuples that a living master has to end the topology and to remove its paths."""
@@ -30,7 +31,7 @@ class Killing:
     ) -> None:
         """``say`` takes a sentence for people."""
         self._cluster, self._found, self._say = cluster, found, say
-        self._clock, self._pause = clock, pause
+        self._patience = Patience(LOOK_EVERY, clock, pause)
         self._name = str(found.root["metadata"]["name"])
         self._uid = str(found.root["metadata"]["uid"])
 
@@ -47,12 +48,12 @@ class Killing:
             )
             if master_pods(self._cluster, topology):
                 self._say(f"{topology}: no new tuples; open ones have {wait_secs:g} s")
-                if not self._within(wait_secs + MASTER_WITHIN, self._ended):
+                if not self._patience.within(wait_secs + MASTER_WITHIN, self._ended):
                     self._say(f"{topology}: its master does not end it; Kubernetes does")
             else:
                 self._say(f"{topology} has no living master; what the state manager keeps of it is removed later")
         self._cluster.delete("ConfigMap", self._name, uid=self._uid, foreground=True)
-        if not self._within(GONE_WITHIN, self._gone):
+        if not self._patience.within(GONE_WITHIN, self._gone):
             left = ", ".join(self._left())
             raise TimedOut(
                 f"{topology}: {left} still there after {GONE_WITHIN:g} s; Kubernetes goes on removing it",
@@ -77,11 +78,3 @@ class Killing:
             for kind in kinds
             for manifest in self._cluster.list(kind, selector)
         ]
-
-    def _within(self, patience: float, condition: Callable[[], bool]) -> bool:
-        deadline = self._clock() + patience
-        while not condition():
-            if self._clock() >= deadline:
-                return False
-            self._pause(LOOK_EVERY)
-        return True

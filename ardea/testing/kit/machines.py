@@ -19,8 +19,8 @@ from pathlib import Path
 from ardea.errors import ExitCode
 from ardea.plan.definition import Definition
 from ardea.plan.names import MASTER_CONTAINER, container_name
-from ardea.scheduler.home import is_locked
 from ardea.scheduler.local_processes import LocalProcesses
+from ardea.state.files import is_locked
 from ardea.supervision import records, spec
 from ardea.supervision.child import Child
 from ardea.supervision.spec import ProcessSpec
