@@ -239,7 +239,7 @@ class BoltRunner:
         began = clock()
         end = self.process(batch, start, end)
         if self._env.current_tuple is not None:
-            self._env.current_tuple.clear()  # whoever dies between two slices was inside none
+            self._env.current_tuple.clear()  # a task that dies between two slices was inside no tuple
         self._done(batch, start, end, clock() - began)
 
     def process(self, batch: InputBatch, start: int, end: int) -> int:

@@ -44,7 +44,7 @@ class Lifecycle:
                 hook.cleanup()
 
     def fails_topology(self, error: BaseException) -> str:
-        """Why the topology cannot go on behind an error that ends the process; empty: it is started again."""
+        """Why the topology cannot go on after an error that ends the process; empty: it is started again."""
         if isinstance(error, ArdeaError):
             return f"{self._env.task.name} cannot go on: {error.message}"
         if self.ending:

@@ -47,5 +47,5 @@ class OpenRows:
         return self.congestion.rows(now) - self.trees.pending
 
     def forget_pace(self, now: float) -> None:
-        """All trees are lost at once, mostly, and all will be sent again: whoever came instead may be slower."""
+        """Most trees are lost at once and will be sent again; the tasks that come instead may be slower."""
         self.congestion = CongestionWindow(self._settings.message_timeout, now)

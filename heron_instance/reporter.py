@@ -64,7 +64,7 @@ class Reporter:
         return False
 
     def wake(self) -> None:
-        """Rests no longer, although it has sent nothing: whoever reads this task goes on with its ticks."""
+        """Rests no longer, although it has sent nothing, so that its readers go on with their ticks."""
         self.markers.resting = False
         for task in self.markers.feeds:
             self._send_marker(task, 0)

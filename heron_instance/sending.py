@@ -25,7 +25,7 @@ class Emitted(Interruptible, Protocol):
         """Sends all of it."""
 
     def flush_rows(self) -> None:
-        """Sends the rows; behind the end, gives them up."""
+        """Sends the rows; after the end, gives them up."""
 
 
 class Sending:
@@ -56,7 +56,7 @@ class Sending:
         return math.inf
 
     def flush_rows(self, origins: Origins, part: StreamBuffer | None = None) -> int:
-        """Sends rows, all or ``part`` of them; behind the end nobody would take them: returns how many were dropped."""
+        """Sends rows, all or ``part`` of them; after the end nobody would take them.  Returns how many were dropped."""
         if not self._reporter.markers.closed:
             self._dispatch.flush(origins, part)
             return 0

@@ -68,14 +68,12 @@ class Inside:
 def overheard() -> Iterator[list[Heard]]:
     """Every message that a process of any simulated cluster takes in the meantime."""
     seen: list[Heard] = []
-    heard = World.heard
 
-    def noted(self: World, process: str, source: str, header: Header) -> None:
+    def listen(process: str, source: str, header: Header) -> None:
         seen.append((process, source, header))
-        heard(self, process, source, header)
 
-    World.heard = noted  # type: ignore[method-assign]
+    World.listeners.append(listen)
     try:
         yield seen
     finally:
-        World.heard = heard  # type: ignore[method-assign]
+        World.listeners.remove(listen)

@@ -223,7 +223,7 @@ class Processes:
             self._restart(process.name)
 
     def _end_container(self, manager: str) -> None:
-        """A container whose stream manager has ended is ended by its supervisor, whoever is frozen in it."""
+        """When a stream manager has ended, the supervisor ends its container, with the tasks that are frozen."""
         number = self._world.names.containers.get(manager)
         for task in self._world.plan.tasks_in(number) if number is not None else ():
             process = self._world.processes.pop(task.name, None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from ardea.plan.definition import Definition
 from ardea.plan.physical import PhysicalPlan, TaskPlan
@@ -74,6 +74,9 @@ class World:
     ``next_tuple``), by component or task.  ``ended`` is told of each process that ends by itself.
     """
 
+    listeners: ClassVar[list[Callable[[str, str, Header], None]]] = []
+    """Of all worlds: told of each message that a process takes, with receiver and sender."""
+
     timeline: Timeline
     network: Network
     record: Record
@@ -114,7 +117,9 @@ class World:
     # --- what happened ----------------------------------------------------------------------------------------
 
     def heard(self, process: str, source: str, header: Header) -> None:
-        """For the story: a process takes a message."""
+        """A process takes a message."""
+        for listener in self.listeners:
+            listener(process, source, header)
         self._story.append((self.timeline.now, process, source, header))
 
     def story(self, process: str) -> str:
