@@ -108,22 +108,13 @@ class BoltRows:
             rows = buffer.rows
             self.anchoring.mark(rows)
             rows.unfold()
-            values = own(values)
-            tasks: list[int] | None = None
-            if direct_task is not None:
-                tasks = list(task_output.emit_direct(buffer, values, direct_task, mark))
-            else:
-                task_output.check(buffer)
-                if need_task_ids or self.hooks is not None:
-                    tasks = list(task_output.emit_chosen(buffer, values, mark))
-                else:
-                    rows.values.append(values)
-                    rows.marks.append(mark)
+            values, chosen = own(values), need_task_ids or self.hooks is not None
+            tasks = task_output.emit(buffer, values, mark, direct_task, chosen=chosen)
             if len(rows.values) >= task_output.row_limit:
                 self.overflow()
         if self.hooks is not None:
-            self.hooks.emitted(values, stream, tasks or ())
-        return tasks if need_task_ids else None
+            self.hooks.emitted(values, stream, list(tasks))
+        return list(tasks) if need_task_ids else None
 
     def emit_rows(self, rows: Sequence[Sequence[Any]], stream: str, head: tuple[Any, ...]) -> Mapping[int, int]:
         """Untracked rows, routed at once; see :meth:`ardea.Bolt.emit_rows`."""
@@ -141,7 +132,7 @@ class BoltRows:
             return counts
 
     def emit_columns(self, batch: Any, stream: str, anchors: Any, current: int) -> None:
-        """Columns leave at once, behind the rows emitted before; before the eyes of hooks, row by row."""
+        """Columns leave at once, after the rows emitted before; with hooks, which see each row, they leave as rows."""
         self._user_code.check_thread()
         with self._user_code.lock:
             self._task_output.check_columns(stream, batch)
@@ -188,7 +179,7 @@ class BoltRows:
     def send_rows(self, part: StreamBuffer | None = None) -> float:
         """Without the acks; returns when that was done.
 
-        What a submitted function emits cancels the task's rest, which begins again behind it.
+        What a submitted function emits cancels the task's rest, which begins again after it.
         """
         self._env.observer.leaving(*self._task_output.on_its_way(part))
         rests_again = self._reporter.markers.resting and self._task_output.waiting > 0
@@ -200,7 +191,7 @@ class BoltRows:
         return self._env.clock()
 
     def flush_rows(self, part: StreamBuffer | None = None) -> None:
-        """What was emitted behind the end is given up."""
+        """What was emitted after the end is given up."""
         if dropped := self._sending.flush_rows(self, part):
             self._reporter.given_up += dropped
 
@@ -251,7 +242,7 @@ class BoltRows:
         self.anchoring.anchored(buffer, trees)
 
     def refused(self, buffer: StreamBuffer, row: int, error: EncodingError) -> None:
-        """Fails the tuples that the row was anchored to, although acked: acks leave behind what was emitted before."""
+        """Fails the tuples that the row was anchored to, although acked: acks leave after what was emitted before."""
         origin = "not anchored"
         for batch, index in self.anchoring.take_out(buffer, row):
             origin = f"while processing tuple {batch.id_of(index)} of {batch.component}"

@@ -123,6 +123,19 @@ class TaskOutput:
 
     # --- emits ------------------------------------------------------------------------------------------------
 
+    def emit(
+        self, buffer: StreamBuffer, values: Sequence[Any], mark: Any, direct_task: int | None, *, chosen: bool
+    ) -> Sequence[int]:
+        """One row; with its tasks if it has a ``direct_task``, or they are to be ``chosen`` at once."""
+        if direct_task is not None:
+            return self.emit_direct(buffer, values, direct_task, mark)
+        self.check(buffer)
+        if chosen:
+            return self.emit_chosen(buffer, values, mark)
+        buffer.rows.values.append(values)
+        buffer.rows.marks.append(mark)
+        return ()
+
     def emit_direct(self, buffer: StreamBuffer, values: Sequence[Any], task: int, mark: Any) -> tuple[int, ...]:
         """To one task that reads the stream with a direct grouping; to nobody if it does not."""
         if not buffer.plan.direct:

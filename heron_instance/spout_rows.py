@@ -81,25 +81,16 @@ class SpoutRows:
         task_output = self._task_output
         with self._user_code.lock:
             buffer = task_output.buffer(stream)
-            rows, values = buffer.rows, own(values)
-            tasks: list[int] | None = None
-            if direct_task is not None:
-                tasks = list(task_output.emit_direct(buffer, values, direct_task, tup_id))
-            else:
-                task_output.check(buffer)
-                if need_task_ids or self.hooks is not None:
-                    tasks = list(task_output.emit_chosen(buffer, values, tup_id))
-                else:
-                    rows.values.append(values)
-                    rows.marks.append(tup_id)
-            if len(rows.values) >= task_output.row_limit:
+            values, chosen = own(values), need_task_ids or self.hooks is not None
+            tasks = task_output.emit(buffer, values, tup_id, direct_task, chosen=chosen)
+            if len(buffer.rows.values) >= task_output.row_limit:
                 self.overflow()
         if self.hooks is not None:
-            self.hooks.emitted(values, stream, tasks or ())
-        return tasks if need_task_ids else None
+            self.hooks.emitted(values, stream, list(tasks))
+        return list(tasks) if need_task_ids else None
 
     def emit_batch(self, batch: Any, tup_ids: TupIds | None, stream: str) -> None:
-        """Columns leave at once, behind the rows emitted before."""
+        """Columns leave at once, after the rows emitted before."""
         self._user_code.check_thread()
         with self._user_code.lock:
             self.absorb()
@@ -178,7 +169,7 @@ class SpoutRows:
         self.flush_rows(part)
 
     def flush_rows(self, part: StreamBuffer | None = None) -> None:
-        """What was emitted behind the end is given up."""
+        """What was emitted after the end is given up."""
         if dropped := self._sending.flush_rows(self._trees, part):
             self._settling.give_up(dropped)
 
