@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import fcntl
 import logging
 import os
 import selectors
@@ -30,6 +29,7 @@ from ardea import parent_link
 from ardea.errors import ArdeaError, ClusterError, ConfigError, ExitCode
 from ardea.supervision import kernel, records
 from ardea.supervision.child import Child, environment, reap_orphans
+from ardea.supervision.folder import Folder
 from ardea.supervision.forkserver import Forkserver
 from ardea.supervision.logfile import LogFile, StandardOutput
 from ardea.supervision.spec import Policy, ProcessSpec, load
@@ -57,6 +57,7 @@ from ardea.supervision.supervisor_state import (
 
 logger = logging.getLogger("ardea.supervisor")
 
+OUT_OF_MEMORY = "out of memory: killed by the kernel, at the limit of its container or of the machine"
 _LOCK_PATIENCE = 15.0
 _FORKSERVER_PATIENCE = 10.0
 _STOPS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -105,7 +106,8 @@ class Supervisor:
             raise ConfigError(f"supervisor of {folder}: needs processes of different names, got {names}")
         self.id = id_ or uuid.uuid4().hex
         self._stdout = stdout
-        self._folder = folder.absolute()
+        self._files = Folder(folder)
+        self._folder = self._files.path
         self._policy = policy or Policy()
         self._clock, self._wall = clock, wall
         self._state = SupervisorState(processes, self._policy, clock())
@@ -114,11 +116,10 @@ class Supervisor:
         self._lives: dict[str, int] = {}
         self._forkserver: Forkserver | None = None
         self._adopts = os.getpid() == 1
+        self._memory_kills = kernel.MemoryKills()
         self._selector = selectors.DefaultSelector()
         self._waker, self._wake = socket.socketpair()
-        self._lock_fd: int | None = None
         self._result: ExitCode | None = None
-        self._shown: object = None
         self._spec, self._read = spec, _stamp(spec)
         self._leader = leader
 
@@ -161,6 +162,7 @@ class Supervisor:
                 self._look()
                 self._follow_spec()
                 self._follow_leader()
+                self._files.beat()
                 parent_link.beat(in_user_code=False)
             self._handle(Tick())
             self._show_status()
@@ -283,8 +285,7 @@ class Supervisor:
             self._handle(Started(name))
 
     def _spawn(self, spec: ProcessSpec) -> Child:
-        assert self._lock_fd is not None
-        name = spec.name
+        name, lock = spec.name, self._files.lock_fd
         self._log_of(name)
         records.take_reason(self._folder, name)
         self._lives[name] = records.raise_life(self._folder, name)
@@ -298,10 +299,10 @@ class Supervisor:
         }
         if self._forkserver is not None and self._forkserver.can_fork(spec.argv, env):
             try:
-                return Child.spawn(spec.argv, env, self._lock_fd, self._forkserver.fork)
+                return Child.spawn(spec.argv, env, lock, self._forkserver.fork)
             except OSError as error:
                 self._close_forkserver(str(error))
-        return Child.spawn(spec.argv, env, self._lock_fd)
+        return Child.spawn(spec.argv, env, lock)
 
     def _on_forkserver(self) -> None:
         if self._forkserver is not None and not self._forkserver.hear():
@@ -342,6 +343,8 @@ class Supervisor:
         said = None
         with self._tolerating("the reason that it left could not be read", name):
             said = records.take_reason(self._folder, name)
+        if self._memory_kills.look() and code == -signal.SIGKILL:
+            said = OUT_OF_MEMORY
         self._handle(Exited(name, code, said))
 
     def _write_down(self, ended: Ended) -> None:
@@ -366,22 +369,16 @@ class Supervisor:
 
     def _take_folder(self) -> None:
         """Wait for the last process of a former supervisor: each holds the lock until it has ended."""
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._lock_fd = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         deadline = self._clock() + _LOCK_PATIENCE
-        while self._result is None:
-            try:
-                return fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if self._clock() >= deadline:
-                    raise ClusterError(
-                        f"supervisor of {self._folder}: the folder is still in use after {_LOCK_PATIENCE:g} s, by "
-                        "another supervisor or a process of a former one; nothing was started",
-                        hint=f"lsof {self._folder / 'lock'} shows who it is",
-                    ) from None
+        while self._result is None and not self._files.take():
+            if self._clock() >= deadline:
+                raise ClusterError(
+                    f"supervisor of {self._folder}: the folder is still in use after {_LOCK_PATIENCE:g} s, by "
+                    "another supervisor or a process of a former one; nothing was started",
+                    hint=f"lsof {self._folder / records.LOCK} shows who it is",
+                )
             parent_link.beat(in_user_code=False)
             self._wait(0.05)
-        return None
 
     def _show_status(self) -> None:
         processes = {
@@ -396,10 +393,8 @@ class Supervisor:
         }
         state = "ended" if self._result is not None else "stopping" if self._state.stopping else "running"
         status = {"supervisor": self.id, "pid": os.getpid(), "state": state, "processes": processes}
-        if status != self._shown:
-            self._shown = status
-            with self._tolerating("could not be written", "status.json"):
-                records.write_status(self._folder, status)
+        with self._tolerating("could not be written", "status.json"):
+            self._files.show(status)
 
     @contextlib.contextmanager
     def _tolerating(self, what: str, name: str) -> Iterator[None]:
@@ -436,8 +431,7 @@ class Supervisor:
         self._selector.close()
         self._waker.close()
         self._wake.close()
-        if self._lock_fd is not None:
-            os.close(self._lock_fd)
+        self._files.close()
 
 
 def _stamp(spec: Path | None) -> tuple[int, int] | None:

@@ -23,10 +23,13 @@ def main() -> int:
     parser.add_argument("--address", required=True)
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--keys", type=Path, help="the folder with the container's secret key")
+    parser.add_argument("--supervisors", type=Path, help="where the container's supervisors write; default: --folder")
     args = parser.parse_args()
     try:
         definition = Definition.to_run(args.definition)
-        process = MetricsManagerProcess(definition, args.container, args.folder, args.address, args.host, args.keys)
+        process = MetricsManagerProcess(
+            definition, args.container, args.folder, args.address, args.host, args.keys, args.supervisors
+        )
         return parent_link.ended(process.run())
     except ArdeaError as error:
         print(f"error: {error.message}", file=sys.stderr)  # noqa: T201

@@ -12,11 +12,13 @@ from ardea import parent_link
 from ardea.config import Settings
 from ardea.errors import ExitCode
 from ardea.metrics import Identity
+from ardea.metrics_manager.readiness import Readiness
 from ardea.metrics_manager.server import MetricsManager
 from ardea.metrics_manager.sinks import load_sinks
 from ardea.metrics_manager.summaries import Summaries
+from ardea.metrics_manager.supervised import Supervised
 from ardea.plan.definition import Definition
-from ardea.plan.names import METRICS_MANAGER
+from ardea.plan.names import MASTER_CONTAINER, METRICS_MANAGER
 from ardea.state import MasterWatch, open_state
 from ardea.supervision import records
 from ardea.transport import Bound, Keyring, Poller, context
@@ -53,9 +55,26 @@ class MetricsManagerProcess:
     """Wires one metrics manager; ``PORT`` is written to ``metrics.port`` in the container's folder."""
 
     def __init__(
-        self, definition: Definition, container: int, folder: Path, address: str, host: str, keys: Path | None = None
+        self,
+        definition: Definition,
+        container: int,
+        folder: Path,
+        address: str,
+        host: str,
+        keys: Path | None = None,
+        supervisors: Path | None = None,
     ) -> None:
-        """``keys`` is the folder with the secret key of the container."""
+        """Binds its sockets.
+
+        Args:
+            definition: of the topology.
+            container: its number.
+            folder: where its files lie.
+            address: where snapshots come to.
+            host: the interface of ``/metrics``.
+            keys: the folder with the secret key of the container.
+            supervisors: the folder of the container's supervisor, or of its supervisors' folders; None: ``folder``.
+        """
         settings = Settings.of(definition.shape.config)
         self.exit_code: ExitCode | None = None
         self._interval = settings.metrics_interval
@@ -66,10 +85,12 @@ class MetricsManagerProcess:
         )
         places = {"topology": definition.topology, "container": str(container), "folder": str(folder.absolute())}
         sinks = load_sinks(settings.metrics_sinks or {}, places)
-        self.manager = MetricsManager(identity, sinks, expiry=max(SILENT, 3 * self._interval))
-        port = self.manager.serve(settings.metrics_port and settings.metrics_port + container, host)
-        (folder / "metrics.port").write_text(f"{port}\n")
+        supervised = Supervised(supervisors or folder, container)
+        self.manager = MetricsManager(identity, sinks, supervised, expiry=max(SILENT, 3 * self._interval))
         self._state = open_state(definition.state)
+        ready = Readiness(supervised, (lambda: self._state.silence) if container == MASTER_CONTAINER else None)
+        port = self.manager.serve(settings.metrics_port and settings.metrics_port + container, host, ready.why_not)
+        (folder / "metrics.port").write_text(f"{port}\n")
         self._master_watch = MasterWatch(self._state, definition.topology)
         self._context = context()
         self.poller = Poller()

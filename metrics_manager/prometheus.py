@@ -1,4 +1,4 @@
-"""``/metrics`` for Prometheus, made from the state at each scrape, and ``/healthz``."""
+"""``/metrics`` for Prometheus, made from the state at each scrape, ``/healthz`` and ``/readyz``."""
 
 from __future__ import annotations
 
@@ -122,13 +122,20 @@ def _refusal(error: OSError | OverflowError, port: int, host: str) -> ClusterErr
 class MetricsServer:
     """An HTTP server in a thread of its own."""
 
-    def __init__(self, samples: Callable[[], Sequence[Sample]], port: int, host: str = "127.0.0.1") -> None:
+    def __init__(
+        self,
+        samples: Callable[[], Sequence[Sample]],
+        port: int,
+        host: str = "127.0.0.1",
+        why_not_ready: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
         """Binds and starts.
 
         Args:
             samples: called at each scrape, in the server's thread.
             port: 0 picks a free one; ``self.port`` tells which.
             host: ``0.0.0.0`` for all interfaces.
+            why_not_ready: called for ``/readyz``, in the server's thread: a line for each reason.
 
         Raises:
             ClusterError: the port cannot be bound.
@@ -141,7 +148,11 @@ class MetricsServer:
             path = environ["PATH_INFO"]
             if path == "/metrics":
                 return metrics(environ, start_response)  # type: ignore[no-any-return]
-            status, body = ("200 OK", b"ok\n") if path == "/healthz" else ("404 Not Found", b"see /metrics\n")
+            status, body = "404 Not Found", b"see /metrics\n"
+            if path in ("/healthz", "/readyz"):
+                reasons = why_not_ready() if path == "/readyz" else ()
+                status = "503 Service Unavailable" if reasons else "200 OK"
+                body = "".join(f"{line}\n" for line in reasons or ("ok",)).encode()
             start_response(status, [("Content-Type", "text/plain"), ("Content-Length", str(len(body)))])
             return [body]
 

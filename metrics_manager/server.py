@@ -18,6 +18,7 @@ from ardea.metrics.sinks import Sample
 from ardea.metrics_manager.metrics_state import MetricsState, Result
 from ardea.metrics_manager.prometheus import MetricsServer
 from ardea.metrics_manager.sinks import Batch, SinkStatistics, SinkWorker
+from ardea.metrics_manager.supervised import Supervised
 
 _log = structlog.get_logger(__name__)
 
@@ -41,6 +42,7 @@ class MetricsManager:
         self,
         identity: Identity,
         sinks: Sequence[SinkWorker] = (),
+        supervised: Supervised | None = None,
         *,
         expiry: float = 60.0,
         clock: Callable[[], float] = time.monotonic,
@@ -50,10 +52,11 @@ class MetricsManager:
         Args:
             identity: of this process; its container is the one it speaks for.
             sinks: from ``load_sinks``; closed by :meth:`close`.
+            supervised: what the supervisors of its container say; None: nothing.
             expiry: seconds of silence after which a process' series go.
             clock: seconds, steady; measures flushes.
         """
-        self._identity = identity
+        self._identity, self._supervised = identity, supervised
         self._sinks = {worker.name: worker for worker in sinks}
         self._clock = clock
         self._state = MetricsState(expiry)
@@ -119,12 +122,13 @@ class MetricsManager:
                 worker.offer(batch)
         self._flushes.observe(self._clock() - begun)
 
-    def serve(self, port: int, host: str = "127.0.0.1") -> int:
-        """Serves ``/metrics`` and ``/healthz`` from a thread.
+    def serve(self, port: int, host: str = "127.0.0.1", why_not_ready: Callable[[], Sequence[str]] = tuple) -> int:
+        """Serves ``/metrics``, ``/healthz`` and ``/readyz`` from a thread.
 
         Args:
             port: 0 picks a free one.
             host: the interface.
+            why_not_ready: what ``/readyz`` says: a line for each reason.
 
         Returns:
             The port.
@@ -132,7 +136,7 @@ class MetricsManager:
         Raises:
             ClusterError: the port cannot be bound.
         """
-        self._server = MetricsServer(self.samples, port, host)
+        self._server = MetricsServer(self.samples, port, host, why_not_ready)
         return self._server.port
 
     def samples(self) -> list[Sample]:
@@ -140,10 +144,17 @@ class MetricsManager:
         with self._lock:
             return self._state.samples()
 
-    def summary(self, admission: int) -> bytes:
-        """For the master's ``Overview.accept``; ``admission`` is the one that this container holds."""
+    def summary(self, admission: int, holder: str = "") -> bytes:
+        """For the master's ``Overview.accept``.
+
+        Args:
+            admission: the one that this container holds.
+            holder: who keeps this container.
+        """
         with self._lock:
-            return msgspec.msgpack.encode(self._state.summary(self._identity.container, admission))
+            summary = self._state.summary(self._identity.container, admission)
+        rows = self._supervised.rows() if self._supervised is not None else []
+        return msgspec.msgpack.encode(msgspec.structs.replace(summary, holder=holder, supervised=rows))
 
     def statistics(self) -> Statistics:
         """For logs and tests."""

@@ -57,7 +57,7 @@ class Summaries:
             return
         master = self._reach(f"tcp://{location.host}:{location.port}")
         head = Header(kind=SUMMARY, protocol=PROTOCOL).SerializeToString()
-        master.send([head, self._manager.summary(self._admission)])
+        master.send([head, self._manager.summary(self._admission, self._holder)])
         for frames in master.receive(16):
             try:
                 if checked(frames).kind == REFUSED:

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol, Self
 import msgspec
 
 from ardea.errors import ArdeaError, ClusterError, NotFound, Unreachable
+from ardea.health import Health, ProcessRow
 from ardea.metrics import ProcessTotals, Totals
 from ardea.plan.change import UpdateProgress
 from ardea.plan.definition import Definition
@@ -57,6 +58,8 @@ class Status(msgspec.Struct, frozen=True):
     """What the master says of its topology.  ``erring``: the tasks that had the ``errors``, in their order.
 
     ``stories``: what happened last to each task and container, to the update and the topology; only for who asks so.
+    ``acting``: what people call the master, or its pod; ``came_up``: it was complete at least once; ``health``: None
+    once it is over; ``supervised``: what the supervisors say of the processes.
     """
 
     topology: str
@@ -74,6 +77,10 @@ class Status(msgspec.Struct, frozen=True):
     processes: list[ProcessTotals]
     erring: list[str] = []
     stories: dict[str, list[StoryEvent]] = {}
+    acting: str = ""
+    came_up: bool = False
+    health: Health | None = None
+    supervised: list[ProcessRow] = []
 
     @property
     def complete(self) -> bool:

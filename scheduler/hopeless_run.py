@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from ardea.errors import ExitCode
+from ardea.health.processes import called, deaths, said
+from ardea.plan.names import MASTER_CONTAINER
+from ardea.scheduler.control import Status
 from ardea.supervision.records import Exit
-from ardea.supervision.spec import RESTARTED
-from ardea.supervision.supervisor_state import EARLY
 
 PATIENCE = 30.0
 HOPELESS_FAILURES = 100
@@ -125,9 +125,19 @@ class NothingDone:
         return None
 
 
-def deaths(ends: Iterable[Exit]) -> list[Exit]:
-    """Those that were neither orderly nor asked for."""
-    return [end for end in ends if end.code != ExitCode.OK and said(end) != RESTARTED]
+def hopeless_start(status: Status) -> Cause | None:
+    """Why a topology that has never been complete is given up: a process dies again and again, and has done nothing.
+
+    Masters do not count: who asks has found one that acts.
+    """
+    if status.came_up or (status.update is not None and status.update.running):
+        return None
+    worked = {p.process for p in status.processes if p.totals.emitted or p.totals.executed}
+    for row in status.supervised:
+        if row.crash_loop and row.container != MASTER_CONTAINER and row.name not in worked:
+            who, said_last = called(row), row.crash_loop.partition(": ")[2]
+            return Cause(f"given up: {who} died {row.deaths} times before it ever worked: {said_last}", who)
+    return None
 
 
 def permanent(exits: Mapping[str, Sequence[Exit]]) -> Cause | None:
@@ -137,10 +147,3 @@ def permanent(exits: Mapping[str, Sequence[Exit]]) -> Cause | None:
         return None
     first, name = min(ended, key=lambda each: each[0].time)
     return Cause(f"{first.name} cannot go on: {said(first)}", name)
-
-
-def said(end: Exit) -> str:
-    """What the process said of its end, else how it ended."""
-    within = re.fullmatch(r"[^(]*\((.*)\)", end.reason, re.DOTALL)
-    words = (within[1] if within else end.reason).removeprefix(f"{end.name}: ")
-    return f"exited with 0 {words}" if words == EARLY else words

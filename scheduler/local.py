@@ -14,6 +14,7 @@ from ardea.scheduler.home import DEFAULT, Home
 from ardea.scheduler.kill import Killing
 from ardea.scheduler.local_checks import checks
 from ardea.scheduler.local_handle import LocalHandle
+from ardea.scheduler.local_health import with_health
 from ardea.scheduler.logs import LocalLogs
 from ardea.scheduler.schedulers import Check, Deployment, Say, Scheduler, Verdict
 from ardea.scheduler.submission import Submission
@@ -51,9 +52,9 @@ class Local(Scheduler):
         return LocalDeployment(submission, self._home, self.daemon())
 
     def topologies(self) -> list[TopologyStatus]:
-        """See :class:`Scheduler`."""
+        """See :class:`Scheduler`; the masters of those that run are asked for their health."""
         with self._home.open_state() as state:
-            return listing(state)
+            return with_health(state, self._home, listing(state))
 
     def find(self, topology: str) -> LocalHandle:
         """See :class:`Scheduler`."""

@@ -14,6 +14,7 @@ from ardea.plan.names import container_name
 from ardea.plan.wire import packing_from_bytes
 from ardea.scheduler.control import ControlPort, MasterClient
 from ardea.scheduler.home import Home
+from ardea.scheduler.local_health import health_of
 from ardea.scheduler.local_update import LocalUpdate
 from ardea.scheduler.processes import metrics_ports, processes
 from ardea.scheduler.restart import Restart
@@ -46,12 +47,14 @@ class LocalHandle(Handle):
     def describe(self) -> Description:
         """See :class:`Handle`."""
         status, silence = self.master_says()
+        rows = processes(self._folder, time.time())
         return Description(
             topology=self.topology,
             status=status,
             silence=silence,
             kept_by=self._keeper(),
-            processes=processes(self._folder, time.time()),
+            processes=rows,
+            health=health_of(self.topology, status, silence, rows),
             metrics_ports=metrics_ports(self._folder) if self.topology.running else None,
             folder=self._folder,
         )

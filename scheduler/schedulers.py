@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 from ardea.errors import ClusterError, NotFound, OtherVersion, Unreachable, UsageError
+from ardea.health import Health, ProcessRow
 from ardea.plan.definition import Definition
 from ardea.scheduler.control import ControlPort, Status, Unreadable
 from ardea.scheduler.difference import Difference
-from ardea.scheduler.processes import ProcessRow
 from ardea.scheduler.submission import Submission
 from ardea.scheduler.update import Change
 from ardea.state.records import RunState, SchedulerLocation
@@ -76,6 +76,7 @@ class Description:
         metrics_ports: container -> port of this machine that serves ``/metrics``; None: elsewhere.
         folder: where its files lie on this machine; None: elsewhere.
         pods: where its containers are, if each is a pod: ``container``, ``pod``, ``node``, ``phase``, ``trouble``.
+        health: in one word, and who is not well; None: nobody knows, or it has ended.
     """
 
     topology: TopologyStatus
@@ -86,6 +87,7 @@ class Description:
     metrics_ports: Mapping[int, int] | None = None
     folder: Path | None = None
     pods: list[dict[str, Any]] | None = None
+    health: Health | None = None
 
 
 class Deployment(Closing, ABC):
@@ -339,7 +341,7 @@ class Scheduler(Closing, ABC):
 
     @abstractmethod
     def topologies(self) -> list[TopologyStatus]:
-        """All topologies of this place, the newest first."""
+        """All topologies of this place, the newest first, each with its health as far as anybody can say."""
 
     @abstractmethod
     def find(self, topology: str) -> Handle:

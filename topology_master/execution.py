@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from ardea.plan.definition import Definition
-from ardea.state.records import ExecutionState, RunState, Switch
+from ardea.state.records import EndFacts, ExecutionState, RunState, Switch
 from ardea.topology_master.ending import Ending
 from ardea.topology_master.store import Store
 
 
 class Execution:
-    """``drain``: seconds that the drain under way may take; None: there is none."""
+    """``drain``: seconds that the drain under way may take; None: there is none.
+
+    ``came_up``: every container has registered, and every task has reported, at least once.
+    """
 
     def __init__(self, store: Store, found: ExecutionState) -> None:
         """``found`` is what the former master has left."""
         self.state = found.state
         self.reason = found.reason
         self.drain = found.end.drain
+        self.came_up = found.came_up
         self._switch = found.switch
         self._store = store
 
@@ -25,7 +29,7 @@ class Execution:
         """The state, and the facts of the end with it."""
         drain = self.drain if drain is None else drain
         switch = None if state.final else self._switch
-        self._store.execution(ExecutionState(state, reason, ending.facts(state, drain), switch, culprit))
+        self._store.execution(self._stored(state, reason, ending.facts(state, drain), switch, culprit))
         self.state, self.reason, self.drain = state, reason, drain
         ending.unsaved = False
 
@@ -41,4 +45,9 @@ class Execution:
 
     def _with(self, switch: Switch | None, ending: Ending) -> ExecutionState:
         facts = ending.facts(self.state, self.drain)
-        return ExecutionState(self.state, self.reason, facts, None if self.state.final else switch, "")
+        return self._stored(self.state, self.reason, facts, None if self.state.final else switch, "")
+
+    def _stored(
+        self, state: RunState, reason: str, facts: EndFacts, switch: Switch | None, culprit: str
+    ) -> ExecutionState:
+        return ExecutionState(state, reason, facts, switch, culprit, self.came_up)

@@ -194,6 +194,8 @@ class Master:
         ending, drained = self.ending, self.execution.drain is not None
         if ending.phase is Phase.OVER:
             return
+        if not self.execution.came_up and not self.admissions.missing and not self.silent_tasks:
+            self.execution.came_up = ending.unsaved = True
         if ending.failure:
             self._finish(RunState.FAILED, ending.failure, ending.culprit)
         elif ending.all_ended:

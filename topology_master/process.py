@@ -22,6 +22,7 @@ from ardea.protocol.wire_pb2 import ANSWER, ASK, REFUSED, SUMMARY, Ask, Header, 
 from ardea.state import Fenced, Lease, Term, Unavailable, open_state, paths, records
 from ardea.state.records import ExecutionState, MasterLocation, RunState
 from ardea.topology_master.gauges import Gauges
+from ardea.topology_master.health import HealthWatch
 from ardea.topology_master.master import Master
 from ardea.topology_master.sockets import Sockets
 from ardea.topology_master.standby import Standby
@@ -62,7 +63,7 @@ class MasterProcess:
         self._state = open_state(definition.state)
         self._lease: Lease | None = None
         self._sockets = Sockets(host, metrics, definition.keys, keys)
-        self._overview = Overview()
+        self._overview, self._health = Overview(), HealthWatch()
         self._gauges = Gauges(
             Identity(topology=definition.topology, container=0, process=self._name, life=parent_link.life())
         )
@@ -122,6 +123,11 @@ class MasterProcess:
         """Whether nobody else can be the master now; from any thread."""
         return self._lease is not None and self.exit_code is None and self._lease.expires_in > 0.0
 
+    @property
+    def silence(self) -> float:
+        """Seconds since the state manager has answered; from any thread."""
+        return self._state.silence
+
     # --- the loop ---------------------------------------------------------------------------------------------
 
     def run(self) -> ExitCode:
@@ -133,7 +139,8 @@ class MasterProcess:
             self._close()
             return self.exit_code or ExitCode.TEMPORARY
         self._master = self._begin()
-        self._verbs = Verbs(self._master, self._overview, self._token)
+        acting = os.environ.get("POD_NAME", self._name)
+        self._verbs = Verbs(self._master, self._overview, self._health, self._token, acting)
         self._lease = lease
         log.info("this master acts", term=self._master.term)
         if self._master.execution.state.final:
@@ -211,7 +218,7 @@ class MasterProcess:
             refusal = Refusal(code="OTHER_VERSION", message=why, definite=True)
             self._sockets.answer(identity, Header(kind=REFUSED), refusal)
         else:
-            self._overview.accept(body, now)
+            self._health.heard(self._overview.accept(body, now), now)
 
     # --- the end ----------------------------------------------------------------------------------------------
 

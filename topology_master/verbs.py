@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import hmac
 import math
+import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from ardea.errors import OtherVersion, ProtocolError, StateError
+from ardea.health import Health
 from ardea.metrics import Overview
 from ardea.plan.change import UpdateRequest
 from ardea.plan.definition import Definition
 from ardea.protocol.wire_pb2 import Answer, Ask, TaskState
 from ardea.state import Fenced
 from ardea.topology_master.ending import LastReport
+from ardea.topology_master.health import HealthWatch, Seen
 from ardea.topology_master.master import Master
 from ardea.versions import protocol_differs
 
@@ -24,9 +28,18 @@ AS_OLD = "the verb has to be of the topology's version"
 class Verbs:
     """Those of one master, for callers that have its topology's token; docs/protocol.md lists them."""
 
-    def __init__(self, master: Master, overview: Overview, token: str) -> None:
-        self._master = master
-        self._overview = overview
+    def __init__(
+        self,
+        master: Master,
+        overview: Overview,
+        health: HealthWatch,
+        token: str,
+        acting: str,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """``acting`` is what people call this process, or its pod; ``wall``: Unix seconds."""
+        self._master, self._acting = master, acting
+        self._overview, self._health, self._wall = overview, health, wall
         self._token = token
 
     def answer(self, ask: Ask, protocol: int, now: float) -> Answer:
@@ -88,7 +101,22 @@ class Verbs:
             "tasks": {plan.tasks[t].name: self._task(t, last) for t, last in master.ending.tasks.items()},
             "components": {name: msgspec.to_builtins(t) for name, t in self._overview.components().items()},
             "processes": [msgspec.to_builtins(p) for p in self._overview.processes()],
+            "acting": self._acting,
+            "came_up": master.execution.came_up,
+            "health": None if master.over else msgspec.to_builtins(self._look(now)),
+            "supervised": msgspec.to_builtins(self._health.rows(plan, now)),
         }
+
+    def _look(self, now: float) -> Health:
+        master = self._master
+        seen = Seen(
+            plan=master.admissions.plan,
+            missing=master.admissions.missing,
+            silent=master.silent_tasks,
+            updating=master.updates.running,
+            came_up=master.execution.came_up,
+        )
+        return self._health.look(seen, now, self._wall())
 
     def _task(self, task: int, last: LastReport) -> dict[str, Any]:
         plan = self._master.admissions.plan

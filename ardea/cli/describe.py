@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,17 +18,19 @@ from ardea.cli.listing import row
 from ardea.cli.progress import jobs
 from ardea.cli.stories import story_lines, stuck
 from ardea.cli.tables import fitted
+from ardea.health import ProcessRow
 from ardea.metrics import Totals
 from ardea.protocol.incarnations import admission_of, life_of
 from ardea.scheduler.control import Status, unfinished
 from ardea.scheduler.packing.amounts import format_bytes, format_cpu
-from ardea.scheduler.processes import ProcessRow
 from ardea.scheduler.schedulers import Description, Scheduler
 from ardea.state.records import SchedulerLocation
 from ardea.supervision.spec import RESTARTED
 
 _LEAST = ("Asked", "CPU s", "Memory", "Pid", "Life", "Container", "Pending", "Restarts", "Process", "Acked", "Executed")
 """The columns that a narrow terminal does without, the first one first."""
+
+_LIFE = "Life A.L: the L-th start of the process in the A-th place, a pod or a supervisor, that its container has had"
 
 
 def describe(
@@ -63,6 +66,7 @@ def _document(description: Description) -> dict[str, Any]:
         "kept_by": msgspec.to_builtins(description.kept_by),
         "master_silent": description.silence or None,
         "status": documents.of_status(description.status),
+        "health": msgspec.to_builtins(description.health),
         "processes": msgspec.to_builtins(description.processes),
         "metrics_ports": description.metrics_ports,
         "pods": description.pods,
@@ -80,15 +84,18 @@ def _print(description: Description) -> None:
     for label, value in _facts(description):
         if value:
             line(f"{label:<14}  {value}")
+    for trouble in description.health.lines(time.time()) if description.health else ():
+        line(trouble)
     if status is not None:
         out.print(_tasks(status, rows, out.width), crop=False)
+        line(_LIFE)
         for error in status.errors:
             line(f"error: {error}")
     for pod in description.pods or ():
         where = f"pod {pod['pod']} on {pod['node'] or 'no node'}, {pod['phase']}" if pod["pod"] else "no pod"
         line(f"container {pod['container']}: {where}" + (f"; {pod['trouble']}" if pod["trouble"] else ""))
     for process in rows:
-        for text in _ailments(process):
+        if text := _restarted(process):
             line(text)
     for text in story_lines(status, stuck(status, rows)) if status is not None else ():
         line(text)
@@ -100,6 +107,7 @@ def _facts(description: Description) -> Iterator[tuple[str, str | None]]:
     yield "Topology", document["name"]
     yield "Id", document["id"]
     yield "State", description.topology.state
+    yield "Health", description.health.state if description.health else None
     yield "Reason", document["reason"]
     yield "File", document["location"]
     yield "Class", document["topology_class"]
@@ -109,7 +117,7 @@ def _facts(description: Description) -> Iterator[tuple[str, str | None]]:
     yield "Kept by", _kept(description.kept_by)
     yield "Folder", document["folder"]
     yield "Metrics", _ports(description.metrics_ports)
-    yield "Master", description.silence
+    yield "Master", description.silence or _acting(status)
     if status is not None:
         missing = [f"container {number}" for number in status.missing_containers] + status.silent_tasks
         yield "Not registered", ", ".join(missing) or "none"
@@ -118,21 +126,17 @@ def _facts(description: Description) -> Iterator[tuple[str, str | None]]:
         yield "Spark", ", ".join(jobs(status.components))
 
 
-def _ailments(process: ProcessRow) -> Iterator[str]:
-    """What is wrong with one process."""
+def _restarted(process: ProcessRow) -> str:
+    """What is said of a process that has died, and works again; empty: it has not."""
+    if process.crash_loop or not process.restarts or not process.last_reason or RESTARTED in process.last_reason:
+        return ""
     where = f" (container {process.container})" if process.container is not None else ""
-    if process.state == "stuck":
-        yield f"stuck: {process.name}{where} is in one call of user code; its log has the stack of every thread"
-    if process.state == "silent":
-        yield (
-            f"silent: the rows of {process.name}{where} wait: user code keeps the interpreter lock, in a call in C "
-            "that does not give it up; its log has the stack of every thread"
-        )
-    if process.crash_loop:
-        yield f"crash loop: {process.name}{where} {process.crash_loop}"
-    elif process.restarts and process.last_reason and RESTARTED not in process.last_reason:
-        times = "once" if process.restarts == 1 else f"{process.restarts} times"
-        yield f"restarted: {process.name}{where}, {times}; its last end: {process.last_reason}"
+    times = "once" if process.restarts == 1 else f"{process.restarts} times"
+    return f"restarted: {process.name}{where}, {times}; its last end: {process.last_reason}"
+
+
+def _acting(status: Status | None) -> str | None:
+    return f"{status.acting} acts, term {status.term}" if status is not None and status.acting else None
 
 
 def _ports(ports: Mapping[int, int] | None) -> str | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
+
+import msgspec
 
 from ardea.cli import console
 from ardea.cli.console import Output, OutputOption
@@ -24,14 +27,18 @@ def list_topologies(scheduler: Scheduler, output: OutputOption = Output.TABLE) -
         return
     cells = [_cells(topology) for topology in found]
     out = console.out()
-    columns = ("Name", "Id", "State", "Submitted", "By")
+    columns = ("Name", "Id", "State", "Health", "Submitted", "By")
     out.print(fitted(columns, cells, out.width, least=("By", "Submitted")), crop=False)
+    now = time.time()
+    for topology in found:
+        for trouble in topology.health.lines(now) if topology.health else ():
+            out.print(console.indented(f"{topology.id}: {trouble}"), soft_wrap=True)
 
 
 def _cells(topology: TopologyStatus) -> tuple[str, ...]:
     submitted = row(topology)
     by = submitted["submitted_at"] or "?", submitted["submitted_by"] or "?"
-    return (topology.name, topology.id, topology.state, *by)
+    return (topology.name, topology.id, topology.state, topology.health.state if topology.health else "-", *by)
 
 
 def row(topology: TopologyStatus) -> dict[str, Any]:
@@ -47,4 +54,5 @@ def row(topology: TopologyStatus) -> dict[str, Any]:
         "location": record.location if record else None,
         "other_version": f"{record.differs}; {REFUSED}" if record and record.differs else None,
         "problem": str(topology.problem) if topology.problem else None,
+        "health": msgspec.to_builtins(topology.health),
     }

@@ -16,11 +16,12 @@ from ardea.cli.progress import Display, Rates, failures, summed
 from ardea.cli.streams import Unwritable
 from ardea.config import Settings
 from ardea.errors import ClusterError, ExitCode, UsageError, UserError
+from ardea.health.processes import deaths, said
 from ardea.metrics import Totals
 from ardea.scheduler import capacity
 from ardea.scheduler.control import unfinished, waiting_for
 from ardea.scheduler.home import Home
-from ardea.scheduler.hopeless_run import PATIENCE, deaths, said
+from ardea.scheduler.hopeless_run import PATIENCE
 from ardea.scheduler.local import MetricsPort
 from ardea.scheduler.logs import LogName, Tail, log_files
 from ardea.scheduler.run import LocalRun, Outcome, Stage

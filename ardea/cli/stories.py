@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ardea.health import ProcessRow
 from ardea.plan.names import container_name
 from ardea.protocol.story import line
 from ardea.scheduler.control import Status
-from ardea.scheduler.processes import ProcessRow
 
 
 def stuck(status: Status, processes: Iterable[ProcessRow]) -> list[str]:

@@ -11,12 +11,13 @@ import msgspec
 import typer
 from rich.console import Group
 from rich.live import Live
+from rich.text import Text
 
 from ardea.cli import console
 from ardea.cli.console import Name, Output, OutputOption
 from ardea.cli.progress import seconds
 from ardea.cli.tables import fitted
-from ardea.errors import Unreachable
+from ardea.errors import Unreachable, escaped
 from ardea.metrics import ProcessTotals, Totals
 from ardea.plan.names import MASTER_CONTAINER, container_name
 from ardea.scheduler.control import Status
@@ -172,7 +173,7 @@ def top(
             rows = window.rows()
             if output is Output.JSON:
                 document = {"id": found.id, "state": status.state, "seconds": interval}
-                console.print_json(document | {"rows": msgspec.to_builtins(rows)})
+                console.print_json(document | msgspec.to_builtins({"health": status.health, "rows": rows}))
             else:
                 out.print(_tables(status, rows, out.width), crop=False)
             return
@@ -202,13 +203,16 @@ def _tables(status: Status, rows: Sequence[Row], width: int) -> Group:
     """Components and their tasks; below them the managers and masters."""
     own, others = [row for row in rows if row.component], [row for row in rows if not row.component]
     whole = [number for number, row in enumerate(own) if row.task is None]
-    title = f"{status.topology} {status.state}, per second"
+    health, troubles = status.health, []
+    if health is not None:
+        troubles = [Text(escaped(line)) for line in health.lines(time.time())]
+    title = f"{status.topology} {status.state}{f' {health.state}' if health else ''}, per second"
     cells = list(map(_cells, own))
     tasks = fitted(("Task", *_NUMBERS), cells, width, least=_LEAST, numbers=_NUMBERS, bold=whole, title=title)
     if not others:
-        return Group(tasks)
+        return Group(*troubles, tasks)
     used = [(f"{container_name(row.container or MASTER_CONTAINER)}/{row.task}", *_used(row)) for row in others]
-    return Group(tasks, "", fitted(("Process", *_USED), used, width, numbers=_USED))
+    return Group(*troubles, tasks, "", fitted(("Process", *_USED), used, width, numbers=_USED))
 
 
 _USED = ("CPU", "Memory", "Threads")

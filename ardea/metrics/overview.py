@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 import msgspec.structs
 
+from ardea.health import ProcessRow
 from ardea.metrics.series import SERIES, Kind, quantile
 
 Values = tuple[float, ...]
@@ -123,11 +124,16 @@ class TaskSummary(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Summary(msgspec.Struct, frozen=True, array_like=True):
-    """What a metrics manager tells the master.  ``admission`` of its container orders before any life."""
+    """What a metrics manager tells the master.  ``admission`` of its container orders before any life.
+
+    ``holder``: who keeps its container, as in the hello of a manager; ``supervised``: what the supervisors there say.
+    """
 
     container: int
     admission: int
     processes: list[TaskSummary]
+    holder: str = ""
+    supervised: list[ProcessRow] = []
 
 
 class Totals(msgspec.Struct):
@@ -240,8 +246,8 @@ class Overview:
         self._expiry = expiry
         self._processes: dict[tuple[int, str, int], _Process] = {}
 
-    def accept(self, summary: bytes, now: float) -> None:
-        """Takes a metrics manager's summary; ``now`` in seconds of any steady clock.
+    def accept(self, summary: bytes, now: float) -> Summary:
+        """Takes a metrics manager's summary, and returns it; ``now`` in seconds of any steady clock.
 
         Values that are no number, as an author's gauge may be, and of another shape than their series are left out.
 
@@ -257,6 +263,7 @@ class Overview:
             if process.lives.accept((decoded.admission, report.life), _sound(report.current), _sound(report.former)):
                 process.component, process.seen = report.component, now
                 process.gauges = {name: value for name, value in report.gauges.items() if is_sound(value)}
+        return decoded
 
     def expire(self, now: float) -> None:
         """Clears the gauges of whoever is silent; counters stay, for they are history."""

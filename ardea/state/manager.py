@@ -187,6 +187,14 @@ class StateManager(ABC):
     def poll(self) -> None:
         """Tells the watches what changed, on the caller's thread.  Never waits for another writer."""
 
+    @property
+    def silence(self) -> float:
+        """Seconds since the servers that keep the state have last answered; 0 on files.
+
+        Needs regular calls of :meth:`poll`; may be asked from any thread, and never waits.
+        """
+        return 0.0
+
     def discard(self) -> None:  # noqa: B027 -- most have nothing to remove
         """Removes the folders that servers keep at a root which is one topology's own, after its last node has gone."""
 

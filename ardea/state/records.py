@@ -108,7 +108,7 @@ class ExecutionState(msgspec.Struct, frozen=True):
     """``reason`` is a sentence for people; empty while all is well.  ``switch``: an update is half done.
 
     ``culprit`` names the process whose log tells more of the reason, as ``words-0`` or ``container-1/stream-manager``;
-    empty: none does.
+    empty: none does.  ``came_up``: every task has reported at least once.
     """
 
     state: RunState
@@ -116,6 +116,7 @@ class ExecutionState(msgspec.Struct, frozen=True):
     end: EndFacts = EndFacts()
     switch: Switch | None = None
     culprit: str = ""
+    came_up: bool = False
 
     @classmethod
     def first(cls, *, active: bool) -> Self:

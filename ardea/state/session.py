@@ -62,7 +62,7 @@ class Session:
         self._clock = clock
         self._client: Any = None
         self._connected = threading.Event()
-        self._lost_at = 0.0
+        self._begun = self._lost_at = 0.0
         self._confirmed = (-1, 0.0)  # generation, and when the last answered request was sent
         self._probe: tuple[int, float, Any] | None = None
         self._starting = threading.Lock()
@@ -73,7 +73,7 @@ class Session:
         """Kazoo's client, which is connecting or connected."""
         with self._starting:
             if self._client is None:
-                self._lost_at = self._clock()
+                self._begun = self._lost_at = self._clock()
                 self._client = self._start()
             return self._client
 
@@ -86,6 +86,11 @@ class Session:
     def connected(self) -> bool:
         """Whether a server answers at present."""
         return self._connected.is_set()
+
+    @property
+    def silence(self) -> float:
+        """Seconds since the last answered request was sent, or since the first call; 0 before that."""
+        return 0.0 if self._client is None else self._clock() - max(self._confirmed[1], self._begun)
 
     def znode(self, path: str) -> str:
         """Where ZooKeeper has the state's path."""

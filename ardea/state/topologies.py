@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from ardea.errors import Conflict, NotFound, StateError
+from ardea.health import Health
 from ardea.state import paths, records
 from ardea.state.envelope import Damaged
 from ardea.state.manager import Check, Create, Delete, StateManager
@@ -18,7 +19,8 @@ _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 class TopologyStatus:
     """One topology.  ``record`` and ``execution`` are None where ``problem`` says that they cannot be read.
 
-    ``running``: its state is not final and its scheduler is there; after a power failure it is not.
+    ``running``: its state is not final and its scheduler is there; after a power failure it is not.  ``health``: None
+    where nobody was asked, and once it has ended.
     """
 
     id: str
@@ -26,6 +28,7 @@ class TopologyStatus:
     execution: ExecutionState | None
     running: bool
     problem: StateError | None = None
+    health: Health | None = None
 
     @property
     def name(self) -> str:

@@ -114,6 +114,11 @@ class ZooKeeperState(StateManager):
         if failure is not None:
             raise failure
 
+    @property
+    def silence(self) -> float:
+        """See :class:`StateManager`."""
+        return self.session.silence
+
     def discard(self) -> None:
         """Removes the root and what is in it; somebody who writes meanwhile may leave some of it."""
         with contextlib.suppress(KazooException):

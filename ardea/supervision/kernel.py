@@ -33,6 +33,30 @@ def look(pid: int) -> Look | None:
     return Look(int(fields[24 - 3]) * _PAGE, cpu, stopped=state in (b"T", b"t"), ready=state in (b"R", b"D"))
 
 
+class MemoryKills:
+    """Tells whether the kernel killed something for its memory, in this process' control group, since the last look.
+
+    Its counters are ``memory.oom_control`` (version 1) and ``memory.events`` (version 2, where Kubernetes has all of a
+    container killed, so that nobody is left to ask).
+    """
+
+    def __init__(self, root: Path = Path("/sys/fs/cgroup")) -> None:
+        self._files = root / "memory" / "memory.oom_control", root / "memory.events"
+        self._seen = self._count()
+
+    def look(self) -> bool:
+        """Whether the counter has risen."""
+        seen, self._seen = self._seen, self._count()
+        return self._seen > seen
+
+    def _count(self) -> int:
+        for file in self._files:
+            with contextlib.suppress(OSError, ValueError):
+                fields = dict(line.split() for line in file.read_text().splitlines())
+                return int(fields.get("oom_kill", 0))
+        return 0
+
+
 def adopt() -> bool:
     """From now on, what descends from this process and loses its parent is this one's child; False: not here."""
     if sys.platform == "linux":

@@ -4,6 +4,7 @@ lives/NAME           how often the process has been started here
 reasons/NAME         what the present life of the process left as its reason to end
 exits/NAME.jsonl     its last 20 ends
 status.json          every process now
+lock                 held by the supervisor and its processes; touched each second while the supervisor runs
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from ardea.errors import ClusterError, ExitCode
 from ardea.supervision.spec import RESTARTED
 
 KEPT_EXITS = 20
+LOCK = "lock"
+STATUS = "status.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +122,18 @@ def write_exit(folder: Path, exit_: Exit) -> None:
 def read_status(folder: Path) -> dict[str, Any]:
     """What the supervisor last wrote of itself; {} if there was never one here."""
     try:
-        status: dict[str, Any] = json.loads((folder / "status.json").read_text())
+        status: dict[str, Any] = json.loads((folder / STATUS).read_text())
     except FileNotFoundError:
         return {}
     return status
+
+
+def last_beat(folder: Path) -> float:
+    """When the supervisor of this folder last said that it is alive, in Unix seconds; 0: it never has."""
+    try:
+        return (folder / LOCK).stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def is_last(folder: Path, name: str) -> bool:
@@ -134,4 +145,4 @@ def is_last(folder: Path, name: str) -> bool:
 
 def write_status(folder: Path, status: dict[str, Any]) -> None:
     """Replace ``status.json``."""
-    replace(folder / "status.json", json.dumps(status, indent=1) + "\n")
+    replace(folder / STATUS, json.dumps(status, indent=1) + "\n")

@@ -19,6 +19,7 @@ _PATHS = {
     "ConfigMap": "api/v1/namespaces/{}/configmaps",
     "Event": "api/v1/namespaces/{}/events",
     "Job": "apis/batch/v1/namespaces/{}/jobs",
+    "Lease": "apis/coordination.k8s.io/v1/namespaces/{}/leases",
     "Node": "api/v1/nodes",
     "Pod": "api/v1/namespaces/{}/pods",
     "ResourceQuota": "api/v1/namespaces/{}/resourcequotas",

@@ -6,19 +6,29 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
+from ardea.health import ProcessRow
+from ardea.plan.names import MASTER_CONTAINER
 from ardea.scheduler.kubernetes import layout, names
 from ardea.scheduler.kubernetes.client import Manifest
 from ardea.scheduler.kubernetes.decisions import container_statuses
 from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
 from ardea.scheduler.kubernetes.waiting import trouble_of
-from ardea.scheduler.processes import ProcessRow
 
 _LOOPS = ("CrashLoopBackOff", "ImagePullBackOff", "ErrImagePull")
 
 
-def process_rows(inputs: ManifestInputs, pods: Iterable[Manifest]) -> list[ProcessRow]:
-    """One row a container; tasks have their own names."""
+def process_rows(
+    inputs: ManifestInputs, pods: Iterable[Manifest], supervised: Iterable[ProcessRow] = ()
+) -> list[ProcessRow]:
+    """One row a container of a pod; tasks have their own names.
+
+    ``supervised`` is what the supervisors say, as the master has heard it: of a process in a container that runs they
+    know more than kubelet does.  Masters' pods are not told apart there.
+    """
     rows = []
+    known = {(row.container, row.name): row for row in supervised if row.container != MASTER_CONTAINER}
     tasks = {
         plan.number: {
             called: next(i.name for i in plan.instances if i.task == task)
@@ -31,7 +41,8 @@ def process_rows(inputs: ManifestInputs, pods: Iterable[Manifest]) -> list[Proce
         for container in container_statuses(pod):
             if container["name"] != layout.PREPARE:
                 name = tasks.get(number, {}).get(container["name"], container["name"])
-                rows.append(_row(number, name, container))
+                row = _row(number, name, container)
+                rows.append(_both(row, known.get((number, name))))
     return rows
 
 
@@ -55,6 +66,15 @@ def pod_rows(pods: Iterable[Manifest], jobs: Iterable[Manifest], refused: Mappin
     ]
 
 
+def _both(pod: ProcessRow, supervisor: ProcessRow | None) -> ProcessRow:
+    """The supervisor's word, as long as its container runs; how that ended itself only kubelet knows."""
+    if supervisor is None or pod.state != "running":
+        return pod
+    if pod.last_end is None or (supervisor.last_end or 0.0) >= pod.last_end:
+        return supervisor
+    return msgspec.structs.replace(supervisor, last_end=pod.last_end, last_reason=pod.last_reason)
+
+
 def _row(number: int, name: str, container: dict[str, Any]) -> ProcessRow:
     ((state, detail),) = (container.get("state") or {"waiting": {}}).items()
     former = (container.get("lastState") or {}).get("terminated")
@@ -69,12 +89,13 @@ def _row(number: int, name: str, container: dict[str, Any]) -> ProcessRow:
         life=restarts + 1,
         restarts=restarts,
         last_end=datetime.fromisoformat(ended["finishedAt"]).timestamp() if ended else None,
-        last_reason=_why(ended) if ended else "",
+        last_reason=why_ended(ended) if ended else "",
         crash_loop=f"{detail['reason']}: {detail.get('message', '')}" if looping else "",
     )
 
 
-def _why(ended: dict[str, Any]) -> str:
+def why_ended(ended: dict[str, Any]) -> str:
+    """How a container ended, of its ``terminated``."""
     said = (ended.get("message") or "").strip().splitlines()
     how = "killed for its memory" if ended.get("reason") == "OOMKilled" else f"exit {ended['exitCode']}"
     return f"{how} ({said[-1]})" if said else how

@@ -21,7 +21,13 @@ RIGHTS = {
         ("patch", "secrets", ""),
         ("patch", "jobs", ""),
     ),
-    "list, describe": (("list", "configmaps", ""), ("list", "jobs", ""), ("list", "pods", ""), ("list", "events", "")),
+    "list, describe": (
+        ("list", "configmaps", ""),
+        ("list", "jobs", ""),
+        ("list", "pods", ""),
+        ("list", "events", ""),
+        ("list", "leases", ""),
+    ),
     "logs": (("get", "pods", "log"),),
     "top, activate, restart, debug": (("create", "pods", "exec"),),
     "update": (
@@ -36,7 +42,7 @@ RIGHTS = {
     ),
     "kill": (("delete", "configmaps", ""), ("list", "secrets", "")),
 }
-_GROUPS = {"jobs": "batch"}
+_GROUPS = {"jobs": "batch", "leases": "coordination.k8s.io"}
 
 
 def checks(cluster: Cluster) -> Iterator[Check]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 from ardea.errors import ClusterError, Unreachable, UsageError
 from ardea.plan.definition import Definition
@@ -15,7 +16,7 @@ from ardea.scheduler.kubernetes.describe import pod_rows, process_rows
 from ardea.scheduler.kubernetes.logs import PodLogs
 from ardea.scheduler.kubernetes.restart import Restart
 from ardea.scheduler.kubernetes.submission import Options
-from ardea.scheduler.kubernetes.topologies import Found, find, pods_of
+from ardea.scheduler.kubernetes.topologies import Found, find, health_of, pods_of
 from ardea.scheduler.kubernetes.update import PodUpdate, Preparation
 from ardea.scheduler.kubernetes.waiting import refusals
 from ardea.scheduler.schedulers import Description, Handle
@@ -49,12 +50,14 @@ class KubernetesHandle(Handle):
         pods = pods_of(self._cluster, self.id)
         jobs = self._cluster.list("Job", names.of_topology(self.id))
         status, silence = self.master_says()
+        lease = self._cluster.find("Lease", self._found.root["metadata"]["name"])
         return Description(
+            health=health_of(self._cluster, self._found, lease, datetime.now(UTC)),
             topology=self.topology,
             status=status,
             silence=silence,
             kept_by=SchedulerLocation(scheduler="kubernetes", host=self._cluster.namespace, pid=0),
-            processes=process_rows(self._found.inputs, pods),
+            processes=process_rows(self._found.inputs, pods, status.supervised if status is not None else ()),
             pods=pod_rows(pods, jobs, refusals(self._cluster, jobs, pods)),
         )
 

@@ -11,8 +11,9 @@ import msgspec
 
 from ardea.errors import ArdeaError, NotFound, Unreachable
 from ardea.plan.definition import Definition
-from ardea.scheduler.control import MasterClient, Status, waiting_for
+from ardea.scheduler.control import MasterClient, Status
 from ardea.scheduler.follow import Follower
+from ardea.scheduler.hopeless_run import hopeless_start
 from ardea.scheduler.kubernetes import names, objects, pods
 from ardea.scheduler.kubernetes.client import Manifest, Objects
 from ardea.scheduler.kubernetes.decisions import (
@@ -27,14 +28,21 @@ from ardea.scheduler.kubernetes.decisions import (
     pod_seen,
 )
 from ardea.scheduler.kubernetes.manifest_inputs import PODS, ManifestInputs, Pods
-from ardea.scheduler.kubernetes.objects import RootStatus
-from ardea.scheduler.kubernetes.root_object import write_status
+from ardea.scheduler.kubernetes.reporter import OwnPod, Reporter
 from ardea.state import StateManager
 from ardea.state.records import RunState
 
 LOOK_EVERY = 2.0
 ASK_PATIENCE = 2.0
+PATIENCE_WITH_STATE = 10.0
+"""Seconds without an answer of the state manager after which a master is cut off."""
+CUT_OFF = "cut off from the topology's state: the state manager has not answered"
 log = logging.getLogger("keeper")
+
+
+def utc_now() -> datetime:
+    """The present moment, with its time zone."""
+    return datetime.now(UTC)
 
 
 class Keeper:
@@ -50,16 +58,14 @@ class Keeper:
         state: StateManager,
         client: MasterClient,
         acting: Callable[[], bool],
-        address: str,
+        reporter: Reporter,
         *,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        now: Callable[[], datetime] = utc_now,
     ) -> None:
-        """``client`` asks by ``state``, and polls it; ``address`` is that of this master's control port."""
+        """``client`` asks by ``state``, and polls it."""
         self._cluster, self._inputs, self._client, self._acting, self._now = cluster, inputs, client, acting, now
-        self._address = address
+        self._reporter = reporter
         self._follower = Follower(state, inputs.definition, self)
-        self._written: RootStatus | None = None
-        self._came_up = False
         self._draining = False
 
     def round(self) -> None:
@@ -72,13 +78,16 @@ class Keeper:
         if root is None or objects.deleted_at(root) is not None or self._is_anothers(root):
             return  # Kubernetes removes everything
         selector = names.of_topology(self._inputs.id)
-        jobs = [job_seen(job) for job in self._cluster.list("Job", selector)]
-        found = [pod_seen(pod) for pod in self._cluster.list("Pod", selector)]
+        jobs, found = self._cluster.list("Job", selector), self._cluster.list("Pod", selector)
         status = self._ask()  # after the Jobs: one that has ended has done so for a reason that the master knows
         if status is None:
             return
-        self._tell(root, status)
+        self._reporter.tell(self._inputs, root, status, jobs, found)
         over = RunState(status.state).final
+        if not over and (cause := hopeless_start(status)) is not None:
+            log.error("the topology fails: %s", cause.reason)
+            self._client.ask("fail", reason=cause.reason, culprit=cause.culprit)
+            return
         if not over:
             self._drain(objects.kill_of(root))
             if self._acting():
@@ -88,7 +97,8 @@ class Keeper:
         wanted = {job["metadata"]["name"]: job for job in pods.jobs(self._inputs, root)}
         contents = {name: content_of(job) for name, job in wanted.items()}
         updating = status.update is not None and status.update.running
-        for action in decide(contents, jobs, found, self._now(), over=over, updating=updating):
+        seen = map(job_seen, jobs), map(pod_seen, found)
+        for action in decide(contents, *seen, self._now(), over=over, updating=updating):
             if not self._acting():
                 return
             self._do(action, wanted)
@@ -145,37 +155,23 @@ class Keeper:
         """Whether the name is another topology's by now."""
         return objects.record_of(root).id != self._inputs.id
 
-    def _tell(self, root: Manifest, status: Status) -> None:
-        """The root says it to whoever has a kubeconfig, also when no master lives any more."""
-        self._came_up = self._came_up or status.complete
-        if RunState(status.state).final:
-            return  # the process itself has the last word
-        news = RootStatus(
-            state=status.state,
-            reason=status.reason,
-            came_up=self._came_up,
-            waiting=waiting_for(status),
-            master=self._address,
-        )
-        if news != self._written:
-            write_status(self._cluster, root, news)
-            self._written = news
-
 
 class KeeperThread(threading.Thread):
     """Rounds, as long as the process acts; an error ends a round, not the thread."""
 
-    def __init__(self, keeper: Keeper, acting: Callable[[], bool]) -> None:
+    def __init__(
+        self, keeper: Keeper, own_pod: OwnPod, acting: Callable[[], bool], silence: Callable[[], float]
+    ) -> None:
+        """``silence``: seconds since the state manager has answered this process."""
         super().__init__(name="keeper", daemon=True)
-        self._keeper, self._acting = keeper, acting
+        self._keeper, self._own_pod, self._acting, self._silence = keeper, own_pod, acting, silence
         self._stop_asked = threading.Event()
         self._said = ""
 
     def run(self) -> None:
         """Until :meth:`stop`."""
         while not self._stop_asked.wait(LOOK_EVERY):
-            if self._acting():
-                self._look()
+            self._look()
 
     def stop(self) -> None:
         """Returns when no round is under way."""
@@ -184,7 +180,10 @@ class KeeperThread(threading.Thread):
 
     def _look(self) -> None:
         try:
-            self._keeper.round()
+            silence = self._silence()
+            self._own_pod.tell(f"{CUT_OFF} for {silence:.0f} s" if silence > PATIENCE_WITH_STATE else "")
+            if self._acting():
+                self._keeper.round()
             self._said = ""
         except ArdeaError as error:
             if error.message != self._said:

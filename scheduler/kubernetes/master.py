@@ -6,6 +6,8 @@ Exit codes, which are those of its Job's container: 0 SUCCEEDED or killed, 78 FA
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import sys
 from pathlib import Path
 
@@ -13,11 +15,12 @@ from ardea import logs, parent_link
 from ardea.errors import ArdeaError, ExitCode
 from ardea.plan.definition import Definition
 from ardea.scheduler.control import MasterClient
-from ardea.scheduler.kubernetes.client import Cluster
-from ardea.scheduler.kubernetes.keeper import Keeper, KeeperThread
+from ardea.scheduler.kubernetes.client import Cluster, Manifest
+from ardea.scheduler.kubernetes.keeper import Keeper, KeeperThread, utc_now
 from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
+from ardea.scheduler.kubernetes.reporter import OwnPod, Reporter
 from ardea.scheduler.kubernetes.root_object import RootObject
-from ardea.state import open_state
+from ardea.state import Unavailable, open_state
 from ardea.state.records import RunState
 from ardea.topology_master.process import MasterProcess, read_token
 
@@ -27,13 +30,14 @@ def run(definition: Definition, folder: Path, metrics: str, host: str, keys: Pat
     code = ExitCode.TEMPORARY
     with parent_link.beating(in_user_code=False):
         cluster = Cluster.connect()
+        own_pod = OwnPod(cluster, os.environ.get("POD_NAME", ""), utc_now)
         root_object = RootObject(cluster, definition)
         root = root_object.root() if root_object.wanted() else None
         if root is not None:
-            root_object.register(root)
+            _register(root_object, root, own_pod)
     if root is not None:
         process = MasterProcess(definition, host, read_token(folder), metrics, root_object.wanted, keys)
-        code = _act(process, folder, cluster, ManifestInputs.read(root))
+        code = _act(process, folder, cluster, ManifestInputs.read(root), own_pod)
     if code != ExitCode.OK and root_object.wanted():
         return code
     with parent_link.beating(in_user_code=False):
@@ -46,14 +50,26 @@ def run(definition: Definition, folder: Path, metrics: str, host: str, keys: Pat
     return ExitCode.OK
 
 
-def _act(process: MasterProcess, folder: Path, cluster: Cluster, inputs: ManifestInputs) -> ExitCode:
+def _register(root_object: RootObject, root: Manifest, own_pod: OwnPod) -> None:
+    try:
+        root_object.register(root)
+    except Unavailable as error:
+        with contextlib.suppress(ArdeaError):
+            own_pod.tell(f"cut off from the topology's state: {error.message}")
+        raise
+
+
+def _act(process: MasterProcess, folder: Path, cluster: Cluster, inputs: ManifestInputs, own_pod: OwnPod) -> ExitCode:
     definition = process.definition
 
     def acting() -> bool:
         return process.acting
 
     with open_state(definition.state) as state, MasterClient(state, definition.topology, folder) as client:
-        keeper = KeeperThread(Keeper(cluster, inputs, state, client, acting, process.address), acting)
+        reporter = Reporter(cluster, process.address, own_pod.name, utc_now)
+        keeper = KeeperThread(
+            Keeper(cluster, inputs, state, client, acting, reporter), own_pod, acting, lambda: process.silence
+        )
         keeper.start()
         try:
             return process.run()

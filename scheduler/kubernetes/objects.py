@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from ardea.health import Health
 from ardea.plan.names import MASTER_CONTAINER
 from ardea.scheduler.kubernetes import names, pods
 from ardea.scheduler.kubernetes.manifest_inputs import BUNDLE, PODS, Bundle, ManifestInputs
@@ -27,7 +28,7 @@ class RootStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     ``state`` as in the state manager, ``came_up`` whether every task has reported at least once, ``waiting`` for whom
     it waits, ``removed`` whether the state manager has forgotten the topology, ``master`` where its control port is:
-    ``tcp://HOST:PORT``.
+    ``tcp://HOST:PORT``; ``health``: None once it has ended.
     """
 
     state: str
@@ -36,6 +37,7 @@ class RootStatus(msgspec.Struct, frozen=True, kw_only=True):
     waiting: str = ""
     removed: bool = False
     master: str = ""
+    health: Health | None = None
 
     @property
     def final(self) -> bool:

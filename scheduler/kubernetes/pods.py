@@ -15,12 +15,15 @@ from ardea.plan.resource import MIB, Resource
 from ardea.scheduler.kubernetes import access, layout, names, processes
 from ardea.scheduler.kubernetes.manifest_inputs import BUNDLE, DEFINITION, PODS, Extras, ManifestInputs
 from ardea.state.address import CREDENTIAL
+from ardea.supervision.records import LOCK
 
 Manifest = dict[str, Any]
 LOST_NODE_SECS = 5
 """How long a pod stays on a node that does not answer; node's own silence before that is the cluster's setting."""
 MASTER_NEEDS = Resource(cpu=0.1, ram=256 * MIB, disk=256 * MIB)
 EXIT_PERMANENT = 78
+STANDS_STILL_SECS = 60
+"""Seconds without a sign of life after which a supervisor stands still."""
 _NEVER = 2147483647
 _LOOK = 0.2
 _SECURITY: Manifest = {
@@ -193,12 +196,27 @@ def _container(inputs: ManifestInputs, number: int, name: str, needs: Resource, 
         "resources": _resources(needs, inputs.settings),
         "securityContext": _SECURITY,
         "terminationMessagePolicy": "FallbackToLogsOnError",
+        **({} if name == layout.PREPARE else {"livenessProbe": _liveness(inputs, number, name)}),
         **more,
         "env": [*_environment(inputs), *more.get("env", ())],
         "volumeMounts": [
             *more.get("volumeMounts", ()),
             {"name": "tmp", "mountPath": layout.TEMPORARY, "subPath": name},
         ],
+    }
+
+
+def _liveness(inputs: ManifestInputs, number: int, name: str) -> Manifest:
+    """Fails when the supervisor stands still, which touches a file each second; never for what its process does."""
+    beat = shlex.quote(str(layout.process_folder(inputs.id, number, name) / LOCK))
+    look = f"[ $(($(date +%s) - $(stat -c %Y {beat}))) -lt {STANDS_STILL_SECS} ]"
+    return {
+        "exec": {"command": ["sh", "-c", look]},
+        "initialDelaySeconds": STANDS_STILL_SECS,
+        "periodSeconds": 30,
+        "timeoutSeconds": 10,
+        "failureThreshold": 2,
+        "terminationGracePeriodSeconds": 1,
     }
 
 
@@ -228,12 +246,10 @@ def _stream_manager(inputs: ManifestInputs, number: int, needs: Resource) -> Man
 
 def _metrics_manager(inputs: ManifestInputs, number: int, needs: Resource) -> Manifest:
     port = inputs.settings.metrics_port + number
-    probe = {"httpGet": {"path": "/healthz", "port": "metrics"}}
     more = {
         "restartPolicy": "Always",
         "ports": [{"name": "metrics", "containerPort": port}],
-        "readinessProbe": {**probe, "periodSeconds": 5},
-        "livenessProbe": {**probe, "initialDelaySeconds": 30, "periodSeconds": 10, "failureThreshold": 6},
+        "readinessProbe": {"httpGet": {"path": "/readyz", "port": "metrics"}, "periodSeconds": 5},
         "env": [_credential(inputs)],
         "volumeMounts": [_home(), *_keys(inputs)],
     }

@@ -73,7 +73,7 @@ def _metrics_manager(folder: Path, topology_id: str, number: int) -> ProcessSpec
     argv = _module(
         "ardea.metrics_manager",
         "--definition", str(folder / "definition"), "--container", str(number), "--folder", str(own),
-        "--address", _address("metrics"), "--host", _ALL_INTERFACES, *_KEYS,
+        "--address", _address("metrics"), "--host", _ALL_INTERFACES, "--supervisors", str(own.parent), *_KEYS,
     )  # fmt: skip
     return ProcessSpec(METRICS_MANAGER, argv, cores=1)
 

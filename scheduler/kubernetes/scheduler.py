@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -15,7 +16,7 @@ from ardea.scheduler.kubernetes.handle import KubernetesHandle
 from ardea.scheduler.kubernetes.kill import Killing
 from ardea.scheduler.kubernetes.logs import PodLogs
 from ardea.scheduler.kubernetes.submission import Options, Prepared, find_defaults, prepare, submit
-from ardea.scheduler.kubernetes.topologies import find, listing
+from ardea.scheduler.kubernetes.topologies import find, listing, with_health
 from ardea.scheduler.kubernetes.waiting import PodsProgress, Waiter
 from ardea.scheduler.schedulers import Check, Deployment, Say, Scheduler, Verdict
 from ardea.state.records import RunState
@@ -75,7 +76,7 @@ class Kubernetes(Scheduler):
 
     def topologies(self) -> list[TopologyStatus]:
         """See :class:`Scheduler`."""
-        return [found.topology for found in listing(self._cluster)]
+        return with_health(self._cluster, listing(self._cluster), datetime.now(UTC))
 
     def find(self, topology: str) -> KubernetesHandle:
         """See :class:`Scheduler`."""

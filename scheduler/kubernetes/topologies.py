@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from ardea.errors import NotFound
-from ardea.scheduler.kubernetes import names, objects
+from ardea.health import Health
+from ardea.scheduler.kubernetes import health, names, objects
 from ardea.scheduler.kubernetes.client import Manifest, Objects
 from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
 from ardea.state.records import ExecutionState, RunState
@@ -34,6 +38,25 @@ def listing(cluster: Objects) -> list[Found]:
     """All of the namespace, the newest first."""
     found = [Found(root, _status(root)) for root in cluster.list("ConfigMap", names.ROOTS)]
     return sorted(found, key=lambda f: f.root["metadata"]["creationTimestamp"], reverse=True)
+
+
+def with_health(cluster: Objects, found: Iterable[Found], now: datetime) -> list[TopologyStatus]:
+    """The same, each with its health; the objects of one are looked at only where no master speaks for it."""
+    leases = {lease["metadata"]["name"]: lease for lease in cluster.list("Lease")}
+    return [
+        dataclasses.replace(
+            each.topology, health=health_of(cluster, each, leases.get(each.root["metadata"]["name"]), now)
+        )
+        for each in found
+    ]
+
+
+def health_of(cluster: Objects, found: Found, lease: Manifest | None, now: datetime) -> Health | None:
+    """What the master last said, if one acts; else what the objects say."""
+    if (said := health.of_root(found.root, lease, now)) is not None:
+        return said
+    selector = names.of_topology(found.id)
+    return health.without_master(found.root, lease, cluster.list("Job", selector), cluster.list("Pod", selector), now)
 
 
 def find(cluster: Objects, name_or_id: str) -> Found:

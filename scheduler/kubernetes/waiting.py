@@ -30,7 +30,7 @@ class PodsProgress:
     @property
     def line(self) -> str:
         """For people."""
-        waiting = self.trouble or (self.status.waiting if self.status else "waiting for the topology master")
+        waiting = self.trouble or (_waiting(self.status) if self.status else "waiting for the topology master")
         return f"pods {self.ready}/{self.pods} ready" + (f" · {waiting}" if waiting else "")
 
 
@@ -136,6 +136,12 @@ class Waiter:
         selector = names.of_topology(topology)
         jobs, pods = (self._cluster.list(kind, selector) for kind in ("Job", "Pod"))
         return progress(root, jobs, pods, refusals(self._cluster, jobs, pods))
+
+
+def _waiting(status: RootStatus) -> str:
+    """Who dies again and again, and why; else for whom the topology waits."""
+    crashing = [f"{each.who} {each.why}" for each in (status.health.troubles if status.health else ()) if each.crashing]
+    return crashing[0] if crashing else status.waiting
 
 
 def _ready(pod: Manifest) -> bool:

@@ -12,7 +12,7 @@ import pytest
 
 from ardea.scheduler.processes import processes
 from ardea.supervision import records, spec
-from tests.process.cli.verbs import acked, describe, left_in_state, listed, topology
+from tests.process.cli.verbs import acked, describe, healths, left_in_state, listed, topology
 
 pytestmark = [pytest.mark.thorough, pytest.mark.cluster, pytest.mark.alone, pytest.mark.usefixtures("daemons")]
 
@@ -59,7 +59,7 @@ def test_sick_neighbours_change_neither_rate_nor_recovery(submit, ardea, start, 
     half = start("submit", "local", topology("Chatty"))
     deadline(lambda: list(state.glob("local/Chatty-*")), "it has begun")
     half.kill()
-    deadline(lambda: "crash loop: numbers-0" in ardea("describe", "BadRow").stdout, "it is called a crash loop")
+    deadline(lambda: healths(ardea)["BadRow"] == "CRASHING", "it is called so")
     assert rate(ardea, "Steady", deadline) > 0.9 * RATE
 
     os.kill(pids(folder)["ignore-0"], signal.SIGKILL)
@@ -80,7 +80,10 @@ def test_with_its_master_gone_a_topology_works_and_can_be_killed_and_others_subm
     specs, policy = spec.load(path)
     records.replace(path, spec.dump([each for each in specs if each.name != "topology-master"], policy))
     deadline(lambda: "topology-master" not in pids(folder), "there is no master")
-    assert describe(ardea, "Never")["master_silent"]
+    silent = describe(ardea, "Never")
+    assert silent["master_silent"]
+    assert silent["health"]["state"] == "UNREACHABLE"
+    assert healths(ardea) == {"Never": "UNREACHABLE"}
 
     submit("Steady")
     deadline(lambda: acked(ardea, "Steady"), "another topology's tuples are acked")

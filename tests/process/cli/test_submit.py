@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import signal
 import termios
 import urllib.request
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ardea.errors import ExitCode
-from tests.process.cli.verbs import acked, describe, left_in_state, listed, topology
+from tests.process.cli.verbs import acked, describe, healths, left_in_state, listed, topology
 from tests.process.waiting import alive
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("daemons")]
@@ -180,6 +181,7 @@ def test_kill_cleans_up_after_a_daemon_that_was_killed(submit, ardea, state, dea
     submit("Never", "--containers", 2)
     os.kill(keeper(ardea, "Never"), signal.SIGKILL)
     deadline(lambda: "DEAD" in ardea("list").stdout, "it is dead")
+    assert healths(ardea) == {"Never": "ORPHANED"}
     assert "DEAD" in ardea("describe", "Never").stdout
     assert ardea("restart", "Never").returncode == ExitCode.UNREACHABLE
     killed = ardea("kill", "Never")
@@ -230,7 +232,11 @@ def test_a_topology_that_cannot_come_up_is_refused_with_its_cause(ardea):
 def test_describe_says_why_a_process_dies_again_and_again(submit, ardea, deadline):
     """A submitted topology goes on trying."""
     submit("BadRow")
-    deadline(lambda: "crash loop: numbers-0" in ardea("describe", "BadRow").stdout, "it is called a crash loop")
+    deadline(lambda: healths(ardea) == {"BadRow": "CRASHING"}, "it is called so")
+    for verb in (("list",), ("describe", "BadRow"), ("top", "BadRow")):
+        said = ardea(*verb).stdout
+        assert re.search(r"numbers-0 since \d+ s: died \d+ times in \d+ s: KeyError: 'row 1'", said), said
+        assert "CRASHING" in said
     (loop,) = [p["crash_loop"] for p in describe(ardea, "BadRow")["processes"] if p["crash_loop"]]
     assert "KeyError: 'row 1' at topologies.py:" in loop
     assert listed(ardea) == {"BadRow": "RUNNING"}

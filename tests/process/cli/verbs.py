@@ -34,5 +34,11 @@ def listed(ardea) -> dict[str, str]:
     return {row["name"]: row["state"] for row in rows}
 
 
+def healths(ardea) -> dict[str, str | None]:
+    """Name -> health, in one word."""
+    rows = json.loads(ardea("list", "-o", "json").stdout)["topologies"]
+    return {row["name"]: row["health"] and row["health"]["state"] for row in rows}
+
+
 def left_in_state(state: Path) -> list[Path]:
     return [path for path in (state / "state").rglob("*") if path.is_file()]

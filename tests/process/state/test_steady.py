@@ -8,6 +8,7 @@ from datetime import datetime
 
 import pytest
 
+from ardea.plan.names import METRICS_MANAGER
 from tests.process.engine.running import Running
 from tests.process.state.ensemble import Ensemble, Server
 from tests.sizes import size
@@ -37,6 +38,8 @@ def test_topologies_in_steady_state_write_nothing(server, root, tmp_path):
             topology.running()
         for topology in topologies:
             topology.grows("acked", "numbers", 1000, seconds=60)
+            # The last to connect, which the server writes down.
+            topology.until(lambda: heard(topology) == {0, 1, 2}, "every metrics manager is connected")  # noqa: B023
         (zookeeper,) = server.servers
         acked, before, end = topologies[0].total("acked", "numbers"), zookeeper.zxid, time.monotonic() + size(5, 60)
         while time.monotonic() < end:
@@ -49,6 +52,11 @@ def test_topologies_in_steady_state_write_nothing(server, root, tmp_path):
             topology.raise_flag("enough")
         for topology in topologies:
             topology.finish()
+
+
+def heard(topology):
+    """The containers whose metrics managers have told the master of themselves."""
+    return {row.container for row in topology.run.status.processes if row.process == METRICS_MANAGER}
 
 
 def logged_at(line):

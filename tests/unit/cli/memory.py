@@ -9,11 +9,11 @@ import msgspec
 import typer
 
 from ardea.errors import ArdeaError, ClusterError, Conflict, NotFound, TimedOut
+from ardea.health import ProcessRow
 from ardea.plan.wire import packing_from_bytes
 from ardea.protocol.incarnations import incarnation
 from ardea.scheduler.control import Status, TaskStatus
 from ardea.scheduler.difference import difference
-from ardea.scheduler.processes import ProcessRow
 from ardea.scheduler.schedulers import Deployment, Description, Handle, LogLine, Logs, Scheduler, Update, Verdict
 from ardea.scheduler.submission import Submission
 from ardea.scheduler.update import next_of, plan_of

@@ -11,12 +11,13 @@ from rich.console import Console
 from ardea.cli import console
 from ardea.cli.describe import _print, _tasks
 from ardea.cli.stories import story_lines, stuck
+from ardea.health import Health, HealthState, ProcessRow, Trouble
 from ardea.metrics import ProcessTotals, Totals
 from ardea.plan.change import UpdateProgress
 from ardea.plan.resource import MIB, Resource
 from ardea.protocol.incarnations import incarnation
 from ardea.scheduler.control import Status, StoryEvent, TaskStatus
-from ardea.scheduler.processes import ProcessRow, metrics_ports
+from ardea.scheduler.processes import metrics_ports
 from ardea.scheduler.schedulers import Description
 from ardea.state.records import ExecutionState, RunState, TopologyRecord
 from ardea.state.topologies import TopologyStatus
@@ -97,12 +98,16 @@ def test_a_restart_that_was_asked_for_is_not_told_as_an_ailment(printed):
     ]
 
 
-def test_a_task_whose_rows_wait_for_the_interpreter_is_named(printed):
-    silent = ProcessRow(1, "add-0", "silent", 77, 2, 0, None, "", "")
-    (line,) = [line for line in printed([silent]) if line.startswith("silent")]
-    assert line.startswith(
-        "silent: the rows of add-0 (container 1) wait: user code keeps the interpreter lock, in a call"
-    )
+def test_who_is_not_well_is_named_below_the_health(printed):
+    health = Health(HealthState.CRASHING, [Trouble("add-0", None, "died 3 times in 2 s: boom", crashing=True)])
+    lines = printed([], health=health)
+    assert "Health          CRASHING" in lines
+    assert "add-0: died 3 times in 2 s: boom" in lines
+
+
+def test_who_crashes_is_told_once(printed):
+    row = ProcessRow(1, "add-0", "waiting", None, 4, 3, 0.0, "exit 75 (boom)", "died 3 times in 2 s: boom", 3, 0.0)
+    assert [line for line in printed([row]) if "boom" in line] == []
 
 
 def test_who_is_stuck_is_told_with_what_happened_to_it_last():

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from ardea.cli.top import Row, Window, _tables
+from ardea.health import Health, HealthState, Trouble
 from ardea.metrics import SECONDS, ProcessTotals, Totals
 from ardea.scheduler.control import Status
 
@@ -126,7 +127,7 @@ def test_a_managers_share_of_a_core_does_not_fall_below_zero():
     assert window.rows()[0].cpu == 0.5
 
 
-def shown(width: int) -> str:
+def shown(width: int, health: Health | None = None) -> str:
     task = Row(
         component="enrichment", task=None, container=None, emitted=1_203_411.0, executed=1_203_411.0, acked=1.0,
         failed=1204.0, latency=0.0312, latency_p99=0.08, capacity=0.91, back_pressure=0.1, initiates=0.5,
@@ -134,7 +135,7 @@ def shown(width: int) -> str:
     )  # fmt: skip
     master = msgspec.structs.replace(task, component="", task="topology-master", container=0, threads=4)
     rows = [task, msgspec.structs.replace(task, task="enrichment-0", container=1), master]
-    status = Status("Pipeline-5847e6b6", "RUNNING", "", 1, 1, [], [], 0, [], None, {}, {}, [])
+    status = Status("Pipeline-5847e6b6", "RUNNING", "", 1, 1, [], [], 0, [], None, {}, {}, [], health=health)
     console = Console(width=width)
     with console.capture() as text:
         console.print(_tables(status, rows, width), crop=False)
@@ -149,6 +150,13 @@ def test_eighty_columns_show_what_matters_uncut():
     assert lines[3].split()[:3] == ["enrichment-0", "1,203,411", "1,203,411"]
     assert lines[4].startswith("no room for Container, Threads, Holds back")
     assert lines[-1].split() == ["container-0/topology-master", "120", "%", "57.3", "MB", "4"]
+
+
+def test_who_is_not_well_stands_above_all():
+    health = Health(HealthState.CRASHING, [Trouble("enrichment-0", None, "died 3 times in 2 s: boom", crashing=True)])
+    first, title, *_ = shown(80, health).splitlines()
+    assert first == "enrichment-0: died 3 times in 2 s: boom"
+    assert title.rstrip() == "Pipeline-5847e6b6 RUNNING CRASHING, per second"
 
 
 def test_a_wide_terminal_shows_all():

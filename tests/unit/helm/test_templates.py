@@ -25,6 +25,8 @@ ROLE_OF_MASTERS = {
     ("batch", "jobs/status"): {"patch"},
     ("", "configmaps"): {"get", "list", "watch", "patch"},
     ("", "events"): {"create"},
+    ("", "pods/status"): {"patch"},
+    ("coordination.k8s.io", "leases"): {"get", "create", "patch"},
 }
 each_file = pytest.mark.parametrize("values", MATRIX, ids=lambda path: path.name.removesuffix("-values.yaml"))
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ardea.scheduler.hopeless_run import Cause, DiesInVain, NothingAcked, NothingDone, permanent, said
+from ardea.health.processes import said
+from ardea.scheduler.hopeless_run import Cause, DiesInVain, NothingAcked, NothingDone, permanent
 from ardea.supervision.records import Exit
 
 

@@ -31,6 +31,9 @@ class FakeCluster:
         ]
 
     def create(self, manifest, *, dry_run=False):
+        if "generateName" in manifest["metadata"]:
+            name = f"{manifest['metadata']['generateName']}{next(self._uids)}"
+            manifest = {**manifest, "metadata": {"name": name}}
         key = manifest["kind"], manifest["metadata"]["name"]
         if key in self.objects:
             raise Conflict(f"{key} exists")

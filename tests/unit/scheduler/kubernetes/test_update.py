@@ -17,6 +17,7 @@ from ardea.scheduler.control import Status
 from ardea.scheduler.kubernetes import objects
 from ardea.scheduler.kubernetes.keeper import Keeper
 from ardea.scheduler.kubernetes.manifest_inputs import PODS, ManifestInputs
+from ardea.scheduler.kubernetes.reporter import Reporter
 from ardea.scheduler.kubernetes.submission import Options, submit
 from ardea.scheduler.kubernetes.topologies import find
 from ardea.scheduler.kubernetes.update import MASTER_WITHIN, PodUpdate, Preparation
@@ -377,7 +378,8 @@ def keeper(cluster, made, tmp_path):
     with open_state(str(tmp_path / "state")) as state:
         state.transaction([Create(paths.topology(topology), b"{}"), Create(paths.physical_plan(topology), b"")])
         client = Client(state, 1)
-        kept = Keeper(cluster, made.inputs, state, client, lambda: True, ADDRESS, now=lambda: NOW)
+        reporter = Reporter(cluster, ADDRESS, "sums-master-1-x", lambda: NOW)
+        kept = Keeper(cluster, made.inputs, state, client, lambda: True, reporter, now=lambda: NOW)
 
         def look(definition, *, by=kept):
             path = paths.physical_plan(topology)
@@ -417,7 +419,8 @@ def test_no_job_is_touched_by_another_plan_than_the_masters(cluster, made, maste
     wanted = master.updates("adds_up:4")
     keeper(wanted)
     with open_state(str(tmp_path / "unheard")) as unheard:
-        former = Keeper(cluster, made.inputs, unheard, Client(unheard, 2), lambda: True, ADDRESS, now=lambda: NOW)
+        reporter = Reporter(cluster, ADDRESS, "sums-master-2-x", lambda: NOW)
+        former = Keeper(cluster, made.inputs, unheard, Client(unheard, 2), lambda: True, reporter, now=lambda: NOW)
         assert keeper(wanted, by=former) == {}
 
 

@@ -1,0 +1,245 @@
+"""What is told of a topology's health in its namespace, and what everybody reads there."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from ardea.errors import ClusterError
+from ardea.health import Health, HealthState, ProcessRow, Trouble
+from ardea.scheduler.control import Status
+from ardea.scheduler.hopeless_run import hopeless_start
+from ardea.scheduler.kubernetes import health, names, objects
+from ardea.scheduler.kubernetes.lease import RENEW_EVERY, VALID_SECS
+from ardea.scheduler.kubernetes.reporter import WRITE_EVERY, OwnPod, Reporter
+from ardea.scheduler.kubernetes.submission import submit
+from ardea.scheduler.kubernetes.topologies import find, health_of, listing, with_health
+
+BEGUN = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
+LOOP = "died 3 times in 2 s: ValueError: boom"
+CRASHING = ProcessRow(1, "adds-up-0", "waiting", None, 4, 3, 1.0, "", LOOP, 3, 1.0)
+
+
+def said(*troubles, came_up=True, supervised=(), state="RUNNING"):
+    """By a master."""
+    word = HealthState.CRASHING if any(t.crashing for t in troubles) else HealthState.HEALTHY
+    return Status(
+        "sums", state, "", 1, 1, [], [], 0, [], None, {}, {}, [],
+        came_up=came_up, health=Health(word, list(troubles)), supervised=list(supervised),
+    )  # fmt: skip
+
+
+def pod(name, job, number, component=names.WORKER, **status):
+    labels = {names.JOB: job, names.CONTAINER: str(number), names.COMPONENT: component}
+    return {"kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": {}, "status": status}
+
+
+class Place:
+    """A namespace with one topology, whose master's keeper tells of it."""
+
+    def __init__(self, cluster, prepared):
+        self.cluster, self.prepared, self.now = cluster, prepared, BEGUN
+        self.root = submit(cluster, prepared)
+        self.root["metadata"]["creationTimestamp"] = cluster.objects["ConfigMap", "sums"]["metadata"][
+            "creationTimestamp"
+        ] = "2026-01-01T00:00:00Z"
+        self.reporter = Reporter(cluster, "tcp://10.0.0.1:4000", "sums-master-1-x", lambda: self.now)
+
+    def has(self, manifest):
+        manifest["metadata"]["labels"] |= names.labels(self.prepared.inputs.id)
+        return self.cluster.apply(manifest)
+
+    def tells(self, status):
+        self.cluster.calls.clear()
+        selector = names.of_topology(self.prepared.inputs.id)
+        root, jobs, pods = (
+            self.cluster.find("ConfigMap", "sums"),
+            *(self.cluster.list(k, selector) for k in ("Job", "Pod")),
+        )
+        self.reporter.tell(self.prepared.inputs, root, status, jobs, pods)
+        return [(verb, kind) for verb, kind, *_ in self.cluster.calls]
+
+    def passes(self, seconds):
+        self.now += timedelta(seconds=seconds)
+
+    def reads(self):
+        (topology,) = with_health(self.cluster, listing(self.cluster), self.now)
+        return topology.health
+
+    def condition(self, name):
+        return self.cluster.find("Pod", name)["status"]["conditions"][0]
+
+
+@pytest.fixture
+def place(cluster, prepared):
+    made = Place(cluster, prepared())
+    for number in (1, 2):
+        made.has(pod(f"sums-container-{number}-x", f"sums-container-{number}", number))
+        made.has(pod(f"sums-master-{number}-x", f"sums-master-{number}", 0, names.MASTER))
+    return made
+
+
+def test_a_healthy_topology_is_read_from_its_root_while_the_lease_is_valid(place):
+    assert place.tells(said())[:2] == [("apply", "Lease"), ("patch", "ConfigMap")]
+    assert place.reads() == Health(HealthState.HEALTHY)
+    place.passes(VALID_SECS)
+    assert place.reads().state == HealthState.HEALTHY
+    place.passes(1)
+    unheard = place.reads()
+    assert (unheard.state, unheard.troubles[0].who) == (HealthState.UNREACHABLE, "sums-master-1-x")
+    assert unheard.troubles[0].since == BEGUN.timestamp()
+
+
+def test_a_lease_is_renewed_every_ten_seconds_and_the_root_written_when_there_is_news(place):
+    place.tells(said())
+    assert place.tells(said()) == []
+    place.passes(RENEW_EVERY)
+    assert place.tells(said()) == [("apply", "Lease")]
+    assert place.cluster.find("Lease", "sums")["spec"]["holderIdentity"] == "sums-master-1-x"
+
+
+def test_a_health_that_changes_all_the_time_is_written_every_five_seconds(place):
+    place.tells(said())
+    place.passes(WRITE_EVERY)
+    lost = Trouble("container-2", 1.0, "it has not registered with the master")
+    assert ("patch", "ConfigMap") in place.tells(said(lost))
+    place.passes(WRITE_EVERY - 1)
+    assert ("patch", "ConfigMap") not in place.tells(said())
+    assert place.reads().state == HealthState.DEGRADED
+    place.passes(1)
+    assert ("patch", "ConfigMap") in place.tells(said())
+
+
+def test_a_topology_that_was_complete_stays_so_whoever_is_its_master(place):
+    place.tells(said())
+    place.reporter = Reporter(place.cluster, "tcp://10.0.0.2:4000", "sums-master-2-x", lambda: place.now)
+    place.tells(said(came_up=False))
+    assert place.reads().state == HealthState.HEALTHY
+
+
+def test_a_crashing_process_is_told_in_the_condition_and_an_event_and_so_is_its_recovery(place):
+    place.tells(said())
+    assert place.condition("sums-container-1-x")["status"] == "True"
+    assert place.cluster.list("Event") == []
+    place.passes(WRITE_EVERY)
+    trouble = Trouble("adds-up-0", 1.0, LOOP, crashing=True)
+    place.tells(said(trouble, supervised=[CRASHING]))
+    told = place.condition("sums-container-1-x")
+    assert (told["type"], told["status"], told["message"]) == (health.CONDITION, "False", f"adds-up-0 {LOOP}")
+    assert place.condition("sums-container-2-x")["status"] == "True"
+    assert place.reads() == Health(HealthState.CRASHING, [trouble])
+    place.passes(WRITE_EVERY)
+    assert ("patch", "Pod") not in place.tells(said(trouble, supervised=[CRASHING]))
+    place.passes(WRITE_EVERY)
+    place.tells(said())
+    events = [(e["involvedObject"]["name"], e["type"], e["reason"]) for e in place.cluster.list("Event")]
+    assert sorted(events) == [
+        ("sums-container-1", "Normal", "Recovered"), ("sums-container-1", "Warning", "Crashing"),
+    ]  # fmt: skip
+
+
+def test_a_master_without_the_rights_to_say_so_keeps_its_topology_all_the_same(place, monkeypatch):
+    """The chart has not been upgraded."""
+
+    def refused(*_, **__):
+        raise ClusterError("cannot apply Lease sums: forbidden")
+
+    monkeypatch.setattr(place.cluster, "apply", refused)
+    assert ("patch", "ConfigMap") in place.tells(said())
+    seen = place.reads()
+    assert seen.state == HealthState.UNREACHABLE
+    assert "there is no Lease" in seen.troubles[0].why
+
+
+def waiting(name, reason, message, restarts=0, last=None):
+    state = {"name": name, "state": {"waiting": {"reason": reason, "message": message}}, "restartCount": restarts}
+    return {"containerStatuses": [state | ({"lastState": {"terminated": last}} if last else {})]}
+
+
+UNSCHEDULED = {"conditions": [{"type": "PodScheduled", "status": "False", "message": "0/2 nodes are available"}]}
+NO_IMAGE = waiting("adds-up-0", "ImagePullBackOff", "Back-off pulling image")
+KILLED = {"exitCode": 137, "reason": "OOMKilled", "finishedAt": "2026-01-01T00:00:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("status", "came_up", "word", "why"),
+    [
+        (UNSCHEDULED, False, HealthState.STARTING, "cannot be scheduled: 0/2 nodes are available"),
+        (UNSCHEDULED, True, HealthState.DEGRADED, "cannot be scheduled: 0/2 nodes are available"),
+        (NO_IMAGE, False, HealthState.STARTING, "ImagePullBackOff: Back-off pulling image"),
+        (waiting("adds-up-0", "CrashLoopBackOff", "back-off", 5, KILLED), True, HealthState.CRASHING,
+         "its container was started 5 times again: killed for its memory"),
+    ],
+)  # fmt: skip
+def test_what_the_cluster_says_of_a_pod_explains_why_its_container_has_not_registered(status, came_up, word, why):
+    unregistered = Trouble("container-1", 1.0, "it has not registered with the master")
+    seen = health.with_pods(Health(word, [unregistered]), [pod("x", "j", 1, **status)], {}, came_up=came_up)
+    assert seen.state == word
+    (trouble,) = seen.troubles
+    assert trouble.who.startswith("container-1")
+    assert why in trouble.why
+
+
+def test_a_pod_that_the_cluster_refuses_is_told():
+    seen = health.with_pods(Health(HealthState.HEALTHY), [], {2: "exceeded quota: small"}, came_up=False)
+    assert seen == Health(HealthState.STARTING, [Trouble("container-2", None, "gets no pod: exceeded quota: small")])
+
+
+def test_a_topology_whose_masters_never_acted_is_starting_with_the_reason(place):
+    place.has(pod("sums-master-1-x", "sums-master-1", 0, names.MASTER, **NO_IMAGE))
+    seen = place.reads()
+    assert seen.state == HealthState.STARTING
+    assert any("ImagePullBackOff" in trouble.why for trouble in seen.troubles)
+
+
+def test_masters_that_are_cut_off_from_the_state_say_so(place):
+    place.tells(said())
+    place.passes(VALID_SECS + 1)
+    OwnPod(place.cluster, "sums-master-1-x", lambda: place.now).tell("cut off from the topology's state")
+    lines = place.reads().lines(place.now.timestamp())
+    assert lines == [
+        "sums-master-1-x since 31 s: the master that acted has not been heard since",
+        "sums-master-1-x: cut off from the topology's state",
+    ]
+
+
+def test_a_pod_says_its_own_word_once_and_takes_it_back(place):
+    own = OwnPod(place.cluster, "sums-master-1-x", lambda: place.now)
+    for why in ("cut off", "cut off for 12 s", ""):
+        own.tell(why)
+    place.cluster.calls.clear()
+    own.tell("")
+    assert place.cluster.calls == []
+    assert place.condition("sums-master-1-x")["status"] == "True"
+
+
+def test_a_root_without_jobs_is_an_orphan(place):
+    for job in place.cluster.list("Job"):
+        place.cluster.delete("Job", job["metadata"]["name"])
+    assert place.reads().state == HealthState.ORPHANED
+    place.now = datetime(2026, 1, 1, 0, 0, 5, tzinfo=UTC)
+    assert place.reads().state == HealthState.STARTING  # it is just being submitted
+
+
+def test_a_topology_that_has_ended_or_that_another_version_keeps_has_no_health(place):
+    place.tells(said())
+    root = place.cluster.find("ConfigMap", "sums")
+    status = objects.status_of(root)
+    for known in (msgspec.structs.replace(status, health=None), msgspec.structs.replace(status, state="FAILED")):
+        annotations = {objects.STATUS: msgspec.json.encode(known).decode()}
+        place.cluster.patch("ConfigMap", "sums", {"metadata": {"annotations": annotations}})
+        place.cluster.delete("Lease", "sums")
+        found = find(place.cluster, place.prepared.inputs.id)
+        assert health_of(place.cluster, found, None, place.now) is None
+
+
+def test_a_topology_that_never_came_up_is_given_up_when_a_process_dies_in_vain():
+    cause = hopeless_start(said(came_up=False, supervised=[CRASHING]))
+    assert cause.reason == "given up: adds-up-0 died 3 times before it ever worked: ValueError: boom"
+    assert cause.culprit == "adds-up-0"
+    assert hopeless_start(said(came_up=True, supervised=[CRASHING])) is None
+    master = msgspec.structs.replace(CRASHING, container=0, name="topology-master")
+    assert hopeless_start(said(came_up=False, supervised=[master])) is None
+    assert hopeless_start(said(came_up=False)) is None
