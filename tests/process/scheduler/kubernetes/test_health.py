@@ -14,7 +14,7 @@ from tests.process.waiting import eventually
 
 pytestmark = [needs_cluster, pytest.mark.timeout(600)]
 FRAGILE = TOPOLOGIES / "fragile.py"
-LOOP = r"fragile-0 since \d+ s: died \d+ times in \d+ s: ValueError: no such table"
+DIED = r"died \d+ times in \d+ s: ValueError: no such table at fragile\.py:\d+ \(pid \d+\)"
 _STOP = """
 import os, signal, sys
 for process in filter(str.isdigit, os.listdir("/proc")):
@@ -22,7 +22,7 @@ for process in filter(str.isdigit, os.listdir("/proc")):
         command = open(f"/proc/{process}/cmdline", "rb").read()
     except OSError:
         continue
-    if b"ardea.supervisor" in command and sys.argv[1].encode() in command:
+    if int(process) != os.getpid() and b"ardea.supervisor" in command and sys.argv[1].encode() in command:
         os.kill(int(process), signal.SIGSTOP)
         print("stopped", process)
 """
@@ -63,7 +63,7 @@ def test_a_process_that_dies_again_and_again_is_seen_by_everybody(space):
     took = time.monotonic() - broken
     print(f"CRASHING after {took:.1f} s")
     assert took <= 15
-    told(space, rf"Brittle-\w+: {LOOP}", 15)
+    told(space, rf"Brittle-\w+: fragile-0 since \d+ s: {DIED}", 15)
 
     def ready():
         return condition(pod_of(space, 1), "Ready")[0]
@@ -71,7 +71,7 @@ def test_a_process_that_dies_again_and_again_is_seen_by_everybody(space):
     eventually(lambda: ready() == "False", 30, "the pod is not ready")
     said = condition(pod_of(space, 1), "ardea.dev/Healthy")
     assert said[0] == "False"
-    assert re.fullmatch(r"fragile-0 died \d+ times in \d+ s: (ValueError: no such table|.*SIGSEGV.*)", said[1])
+    assert re.fullmatch(rf"fragile-0 {DIED}", said[1])
     events = read("events", f"--namespace={space}", "--field-selector=reason=Crashing")["items"]
     assert [event["involvedObject"]["name"] for event in events] == ["brittle-container-1"]
     document = described("Brittle", space)
@@ -85,7 +85,7 @@ def test_a_process_that_dies_again_and_again_is_seen_by_everybody(space):
 def test_a_topology_that_never_came_up_fails_with_the_exception(space):
     broken = ("--set", "fragile.from.the.start=true")
     refused = ardea("submit", "kubernetes", FRAGILE, *broken, "--wait-secs", "240", space=space, code=1)
-    assert "fragile-0 died 3 times before it ever worked: ValueError: no such table" in refused.stderr
+    assert re.search(r"fragile-0 died \d times before it ever worked: ValueError: no such table", refused.stderr)
     assert health(space) is None
 
 
@@ -108,7 +108,7 @@ def test_a_root_without_jobs_is_an_orphan(space):
     kubectl("delete", "jobs", "--all", f"--namespace={space}", "--cascade=foreground")
     becomes(space, "ORPHANED", 60)
     ardea("kill", "Brittle", space=space)
-    assert listed(space) == [f"no topologies in namespace {space}"]
+    assert listed(space) == []
 
 
 @pytest.mark.thorough
