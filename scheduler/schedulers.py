@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -90,6 +90,24 @@ class Description:
     health: Health | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a dry run shows.
+
+    Attributes:
+        submission: what was loaded, checked and packed.
+        manifests: the documents that another system is given, in the order in which it makes the objects.  Empty: the
+            packing plan is shown.
+        before: lines for people, in comments before the manifests.
+        after: the same after them; the last line is a command.
+    """
+
+    submission: Submission
+    manifests: list[dict[str, Any]] = field(default_factory=list)
+    before: str = ""
+    after: str = ""
+
+
 class Deployment(Closing, ABC):
     """A topology that one scheduler is ready to start.
 
@@ -109,10 +127,6 @@ class Deployment(Closing, ABC):
     def id(self) -> str:
         """The topology's."""
         return self.submission.definition.topology
-
-    def manifests(self) -> list[dict[str, Any]]:
-        """What a dry run prints in place of the packing plan: the documents that another system would be given."""
-        return []
 
     @abstractmethod
     def submit(self, say: Say) -> None:
@@ -338,6 +352,14 @@ class Scheduler(Closing, ABC):
             NotFound: there is no such file.
             UserError: the file, the topology, a key or an option is wrong.
         """
+
+    def preview(self, target: str, overrides: Mapping[str, Any]) -> Preview:
+        """What ``--dry-run`` shows; nothing is started, and nobody is asked.  By default the packing plan.
+
+        Args and errors are those of :meth:`prepare`.
+        """
+        with self.prepare(target, overrides) as deployment:
+            return Preview(deployment.submission)
 
     @abstractmethod
     def topologies(self) -> list[TopologyStatus]:

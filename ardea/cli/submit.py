@@ -16,7 +16,7 @@ from ardea.cli.progress import Display
 from ardea.cli.yaml import as_yaml
 from ardea.errors import ArdeaError, ExitCode
 from ardea.scheduler import registry
-from ardea.scheduler.schedulers import Deployment, Scheduler, Verdict
+from ardea.scheduler.schedulers import Deployment, Preview, Scheduler, Verdict
 from ardea.state.records import RunState
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be started; start nothing.")]
@@ -77,12 +77,14 @@ def submit(
     if deactivated:
         overrides["topology.initial.status"] = "INACTIVE"
     with kind(**own) as scheduler:
+        if dry_run:
+            with submission.authors_prints():
+                preview = scheduler.preview(target, overrides)
+            _show(preview, output)
+            return
         with submission.authors_prints():
             deployment = scheduler.prepare(target, overrides)
         with deployment:
-            if dry_run:
-                _show(deployment, output)
-                return
             deployment.submit(console.say)
             console.say(f"{deployment.id} is submitted to {deployment.place}")
             verdict = None
@@ -128,14 +130,16 @@ def _conclude(deployment: Deployment, verdict: Verdict | None, output: Output) -
     console.say(f"{topology} {said}; `ardea describe {topology}{deployment.options}` shows it")
 
 
-def _show(deployment: Deployment, output: Output) -> None:
-    manifests = deployment.manifests()
-    if not manifests:
-        submission.show_plan(deployment.submission, output)
+def _show(preview: Preview, output: Output) -> None:
+    """What a dry run prints; JSON has no comments."""
+    if not preview.manifests:
+        submission.show_plan(preview.submission, output)
     elif output is Output.JSON:
-        console.print_json({"apiVersion": "v1", "kind": "List", "items": manifests})
+        console.print_json({"apiVersion": "v1", "kind": "List", "items": preview.manifests})
+        for text in filter(None, (preview.before, preview.after)):
+            console.say(text)
     else:
-        print(as_yaml(manifests), end="")  # noqa: T201
+        print(as_yaml(preview.manifests, preview.before, preview.after), end="")  # noqa: T201
 
 
 def _verb(kind: type[Scheduler]) -> Callable[..., None]:

@@ -125,11 +125,15 @@ class ExecutionState(msgspec.Struct, frozen=True):
 
 
 class SchedulerLocation(msgspec.Struct, frozen=True, kw_only=True):
-    """Who keeps the topology's processes: ``scheduler`` is ``local`` with its host and process id."""
+    """Who keeps the topology's processes: ``scheduler`` is ``local`` with its host and process id.
+
+    On Kubernetes ``host`` is the namespace, and ``root`` the UID of the root object.
+    """
 
     scheduler: str
     host: str
     pid: int
+    root: str = ""
 
 
 class MasterLocation(msgspec.Struct, frozen=True, kw_only=True):

@@ -57,6 +57,11 @@ def secret(inputs: ManifestInputs, credential: str) -> Manifest:
     }
 
 
+def new_credential(topology_name: str) -> str:
+    """For a name that has none; nobody can guess the user and be there first."""
+    return f"{paths.new_topology_id(topology_name)}:{secrets.token_hex(16)}"
+
+
 def grant(cluster: Objects, inputs: ManifestInputs) -> None:
     """Makes the Secret where the name has none; otherwise its tasks find what their predecessors left.
 
@@ -66,9 +71,8 @@ def grant(cluster: Objects, inputs: ManifestInputs) -> None:
         return
     former = cluster.find("Secret", names.state_secret(inputs.root))
     if former is None:
-        user = paths.new_topology_id(paths.name_of(inputs.id))  # nobody can guess it and be there first
         try:
-            cluster.create(secret(inputs, f"{user}:{secrets.token_hex(16)}"))
+            cluster.create(secret(inputs, new_credential(paths.name_of(inputs.id))))
         except Conflict:
             former = cluster.find("Secret", names.state_secret(inputs.root))
     if former is not None:

@@ -38,7 +38,7 @@ def require(cluster: Objects, inputs: ManifestInputs) -> None:
         nodes = cluster.list("Node")
     except ClusterError:
         return
-    wanted = pods.jobs(inputs, {"metadata": {"uid": ""}})
+    wanted = pods.jobs(inputs, None)
     if said := shortage(nodes, [(job["metadata"]["name"], job["spec"]["template"]["spec"]) for job in wanted]):
         raise UserError(said, hint=_GROWS)
 

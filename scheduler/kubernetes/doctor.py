@@ -40,7 +40,13 @@ RIGHTS = {
         ("list", "secrets", ""),
         ("create", "pods", "exec"),
     ),
-    "kill": (("delete", "configmaps", ""), ("list", "secrets", "")),
+    "kill": (
+        ("delete", "configmaps", ""),
+        ("list", "secrets", ""),
+        ("patch", "configmaps", ""),
+        ("patch", "jobs", ""),
+        ("patch", "secrets", ""),
+    ),
 }
 _GROUPS = {"jobs": "batch", "leases": "coordination.k8s.io"}
 

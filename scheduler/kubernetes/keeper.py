@@ -29,6 +29,7 @@ from ardea.scheduler.kubernetes.decisions import (
 )
 from ardea.scheduler.kubernetes.manifest_inputs import PODS, ManifestInputs, Pods
 from ardea.scheduler.kubernetes.reporter import OwnPod, Reporter
+from ardea.scheduler.kubernetes.root_object import remove_jobs
 from ardea.state import StateManager
 from ardea.state.records import RunState
 
@@ -37,6 +38,8 @@ ASK_PATIENCE = 2.0
 PATIENCE_WITH_STATE = 10.0
 """Seconds without an answer of the state manager after which a master is cut off."""
 CUT_OFF = "cut off from the topology's state: the state manager has not answered"
+ROOTLESS_FOR = 10.0
+"""Seconds that whoever has deleted the root has for the Jobs that it did not own."""
 log = logging.getLogger("keeper")
 
 
@@ -67,6 +70,7 @@ class Keeper:
         self._reporter = reporter
         self._follower = Follower(state, inputs.definition, self)
         self._draining = False
+        self._rootless_since: datetime | None = None
 
     def round(self) -> None:
         """One look at everything; what it cannot do now is due in the next round.
@@ -74,9 +78,10 @@ class Keeper:
         Raises:
             ArdeaError: the cluster does not answer, or refuses.
         """
-        root = self._cluster.find("ConfigMap", self._inputs.root)
-        if root is None or objects.deleted_at(root) is not None or self._is_anothers(root):
-            return  # Kubernetes removes everything
+        if (root := self._root()) is None:
+            self._without_root()
+            return
+        self._rootless_since = None
         selector = names.of_topology(self._inputs.id)
         jobs, found = self._cluster.list("Job", selector), self._cluster.list("Pod", selector)
         status = self._ask()  # after the Jobs: one that has ended has done so for a reason that the master knows
@@ -150,6 +155,17 @@ class Keeper:
             log.info("the topology is to end: open tuples have %g s", seconds)
             self._client.ask("drain", wait=f"{seconds:g}")
             self._draining = True
+
+    def _root(self) -> Manifest | None:
+        """None: it is gone, going, or another topology's."""
+        root = self._cluster.find("ConfigMap", self._inputs.root)
+        return None if root is None or objects.deleted_at(root) is not None or self._is_anothers(root) else root
+
+    def _without_root(self) -> None:
+        now = self._now()
+        self._rootless_since = self._rootless_since or now
+        if (now - self._rootless_since).total_seconds() >= ROOTLESS_FOR:
+            remove_jobs(self._cluster, self._inputs.id, lambda: self._root() is None)
 
     def _is_anothers(self, root: Manifest) -> bool:
         """Whether the name is another topology's by now."""

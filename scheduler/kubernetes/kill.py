@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 
-from ardea.errors import TimedOut
-from ardea.scheduler.kubernetes import names, objects
+from ardea.errors import Conflict, NotFound, TimedOut
+from ardea.scheduler.kubernetes import names, objects, pods
 from ardea.scheduler.kubernetes.client import Objects
 from ardea.scheduler.kubernetes.topologies import Found, master_pods
 from ardea.scheduler.patience import Patience
@@ -36,7 +37,7 @@ class Killing:
         self._uid = str(found.root["metadata"]["uid"])
 
     def kill(self, wait_secs: float) -> None:
-        """Marks the root, lets a living master drain for ``wait_secs``, deletes the root and waits for all it owns.
+        """Marks the root, lets a living master drain for ``wait_secs``, deletes the root and waits until all is gone.
 
         Raises:
             TimedOut: something of it is still there; Kubernetes goes on removing it.
@@ -52,6 +53,7 @@ class Killing:
                     self._say(f"{topology}: its master does not end it; Kubernetes does")
             else:
                 self._say(f"{topology} has no living master; what the state manager keeps of it is removed later")
+        self._own()
         self._cluster.delete("ConfigMap", self._name, uid=self._uid, foreground=True)
         if not self._patience.within(GONE_WITHIN, self._gone):
             left = ", ".join(self._left())
@@ -59,6 +61,17 @@ class Killing:
                 f"{topology}: {left} still there after {GONE_WITHIN:g} s; Kubernetes goes on removing it",
                 hint="a pod on a node that is gone stays until the node is back, or `kubectl delete pod --force`",
             )
+
+    def _own(self) -> None:
+        """What kubectl has made of a file is nobody's: it shall go with the root as everything else."""
+        owner = [pods.reference(self._name, self._uid)]
+        for kind in ("ConfigMap", "Job", "Secret"):
+            for manifest in self._cluster.list(kind, names.of_topology(self._found.id)):
+                metadata = manifest["metadata"]
+                if metadata["uid"] != self._uid and not metadata.get("ownerReferences"):
+                    with contextlib.suppress(Conflict, NotFound):  # somebody deletes it at this moment
+                        change = {"metadata": {"uid": metadata["uid"], "ownerReferences": owner}}
+                        self._cluster.patch(kind, metadata["name"], change)
 
     def _ended(self) -> bool:
         root = self._cluster.find("ConfigMap", self._name)

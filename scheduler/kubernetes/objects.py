@@ -65,7 +65,7 @@ def content(inputs: ManifestInputs, record: TopologyRecord) -> dict[str, Any]:
     return {**data, "data": {**data["data"], RECORD: msgspec.json.encode(record).decode()}}
 
 
-def code(inputs: ManifestInputs, bundle: Bundle | None, owner: dict[str, Any]) -> dict[str, Any]:
+def code(inputs: ManifestInputs, bundle: Bundle | None, owner: pods.Owner) -> dict[str, Any]:
     """One version of the author's files, and how its pods are made.  It never changes; another is another object."""
     manifest = pods.owned(names.code(inputs.root, inputs.definition.code), "ConfigMap", inputs, owner)
     manifest["metadata"]["labels"] |= {names.ROLE: names.CODE}
@@ -79,12 +79,12 @@ def code(inputs: ManifestInputs, bundle: Bundle | None, owner: dict[str, Any]) -
     }
 
 
-def secret(inputs: ManifestInputs, token: str, credential: str, owner: dict[str, Any]) -> dict[str, Any]:
+def secret(inputs: ManifestInputs, token: str, credential: str, owner: pods.Owner) -> dict[str, Any]:
     """``token`` opens the control port; ``credential`` is ``user:password`` for ZooKeeper."""
     return _secret(names.secret(inputs.root), {"token": token, "zookeeper": credential}, inputs, owner)
 
 
-def key_secrets(inputs: ManifestInputs, keys: Mapping[str, str], owner: dict[str, Any]) -> list[dict[str, Any]]:
+def key_secrets(inputs: ManifestInputs, keys: Mapping[str, str], owner: pods.Owner) -> list[dict[str, Any]]:
     """One for each container; ``keys``: secret keys by the names that :func:`ardea.scheduler.keys.issue` has."""
     made = []
     for number in (MASTER_CONTAINER, *(plan.number for plan in inputs.containers)):
@@ -126,6 +126,6 @@ def _plan(inputs: ManifestInputs) -> dict[str, str]:
     return {names.PLAN: str(inputs.definition.epoch)}
 
 
-def _secret(name: str, values: Mapping[str, str], inputs: ManifestInputs, owner: dict[str, Any]) -> dict[str, Any]:
+def _secret(name: str, values: Mapping[str, str], inputs: ManifestInputs, owner: pods.Owner) -> dict[str, Any]:
     data = {key: base64.b64encode(value.encode()).decode() for key, value in values.items()}
     return {**pods.owned(name, "Secret", inputs, owner), "type": "Opaque", "data": data}

@@ -18,6 +18,8 @@ from ardea.state.address import CREDENTIAL
 from ardea.supervision.records import LOCK
 
 Manifest = dict[str, Any]
+Owner = Manifest | None
+"""The root object as the cluster knows it; None: nobody owns what kubectl makes of a file."""
 LOST_NODE_SECS = 5
 """How long a pod stays on a node that does not answer; node's own silence before that is the cluster's setting."""
 MASTER_NEEDS = Resource(cpu=0.1, ram=256 * MIB, disk=256 * MIB)
@@ -40,13 +42,13 @@ _POD_SECURITY: Manifest = {
 }
 
 
-def jobs(inputs: ManifestInputs, owner: Manifest) -> list[Manifest]:
-    """All Jobs; ``owner`` is the root object as the cluster knows it."""
+def jobs(inputs: ManifestInputs, owner: Owner) -> list[Manifest]:
+    """All Jobs."""
     masters = [master_job(inputs, number, owner) for number in range(1, inputs.pods.masters + 1)]
     return [*masters, *(container_job(inputs, plan, owner) for plan in inputs.containers)]
 
 
-def master_job(inputs: ManifestInputs, number: int, owner: Manifest) -> Manifest:
+def master_job(inputs: ManifestInputs, number: int, owner: Owner) -> Manifest:
     """A master's Job, which ends as the topology does: Complete, or Failed."""
     metrics = Resource(0.05, inputs.settings.metricsmgr_ram, 64 * MIB)
     containers = [
@@ -82,7 +84,7 @@ def master_job(inputs: ManifestInputs, number: int, owner: Manifest) -> Manifest
     return _job(inputs, name, names.MASTER, MASTER_CONTAINER, pod, owner, {"podFailurePolicy": {"rules": rules}})
 
 
-def container_job(inputs: ManifestInputs, plan: ContainerPlan, owner: Manifest) -> Manifest:
+def container_job(inputs: ManifestInputs, plan: ContainerPlan, owner: Owner) -> Manifest:
     """A container's Job: managers as sidecars, each instance a container of its own."""
     number, settings = plan.number, inputs.settings
     called = names.instance_names(plan.instances)
@@ -126,23 +128,30 @@ def container_job(inputs: ManifestInputs, plan: ContainerPlan, owner: Manifest) 
     return job
 
 
-def owned(name: str, kind: str, inputs: ManifestInputs, owner: Manifest) -> Manifest:
+def owned(name: str, kind: str, inputs: ManifestInputs, owner: Owner) -> Manifest:
     """The head of an object that goes with the root."""
-    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": inputs.root, "uid": owner["metadata"]["uid"]}
+    metadata: Manifest = {
+        "name": name,
+        "labels": inputs.pods.labels | names.labels(inputs.id),
+        "annotations": {**inputs.pods.annotations},
+    }
+    if owner is not None:
+        metadata["ownerReferences"] = [reference(inputs.root, owner["metadata"]["uid"])]
     return {
         "apiVersion": "batch/v1" if kind == "Job" else "v1",
         "kind": kind,
-        "metadata": {
-            "name": name,
-            "labels": inputs.pods.labels | names.labels(inputs.id),
-            "annotations": {**inputs.pods.annotations},
-            "ownerReferences": [{**reference, "controller": True, "blockOwnerDeletion": True}],
-        },
+        "metadata": metadata,
     }
 
 
+def reference(root_name: str, uid: str) -> Manifest:
+    """What an object has that goes with the root of that UID."""
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": root_name, "uid": uid}
+    return {**owner, "controller": True, "blockOwnerDeletion": True}
+
+
 def _job(
-    inputs: ManifestInputs, name: str, component: str, number: int, pod: Manifest, owner: Manifest, more: Manifest
+    inputs: ManifestInputs, name: str, component: str, number: int, pod: Manifest, owner: Owner, more: Manifest
 ) -> Manifest:
     manifest = owned(name, "Job", inputs, owner)
     manifest["metadata"]["labels"] = inputs.pods.labels | names.labels(inputs.id, component, number)
@@ -312,7 +321,7 @@ def _environment(inputs: ManifestInputs) -> list[Manifest]:
 
 
 def _credential(inputs: ManifestInputs) -> Manifest:
-    key = {"name": names.secret(inputs.root), "key": "zookeeper", "optional": True}
+    key = {"name": names.secret(inputs.root), "key": "zookeeper"}
     return {"name": CREDENTIAL, "valueFrom": {"secretKeyRef": key}}
 
 

@@ -15,8 +15,9 @@ from ardea.plan.definition import Definition
 from ardea.scheduler.kubernetes import names, objects
 from ardea.scheduler.kubernetes.client import Manifest, Objects
 from ardea.scheduler.kubernetes.decisions import job_seen
+from ardea.scheduler.kubernetes.former import Former, former
 from ardea.scheduler.kubernetes.objects import RootStatus
-from ardea.state import Create, StateManager, open_state, paths, records
+from ardea.state import Create, Delete, Set, StateManager, Write, open_state, paths, records
 from ardea.state.records import ExecutionState, RunState, SchedulerLocation
 from ardea.state.topologies import remove
 
@@ -38,9 +39,12 @@ class RootObject:
         *,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        self._cluster, self._definition, self._clock, self._pause = cluster, definition, clock, pause
+        self._cluster, self._definition = cluster, definition
+        self._clock, self._pause, self._now = clock, pause, now
         self._name = names.root(paths.name_of(definition.topology))
+        self._joined: SchedulerLocation | None = None
 
     def root(self) -> Manifest | None:
         """The root object, unless it is another topology's, or going."""
@@ -60,23 +64,46 @@ class RootObject:
         return root is not None and not (status is not None and status.final)
 
     def register(self, root: Manifest) -> None:
-        """Makes the topology known to the state manager, whoever of its masters comes first."""
-        topology = self._definition.topology
-        location = SchedulerLocation(scheduler="kubernetes", host=self._cluster.namespace, pid=0)
+        """Makes the topology known to the state manager, whoever of its masters comes first.
+
+        Below a root that was made again, from the same file, it begins anew, once its former pods are gone.
+        """
+        uid = str(root["metadata"]["uid"])
         with open_state(self._definition.state) as state:
-            if state.exists(paths.topology(topology)):
-                return
-            with contextlib.suppress(Conflict):
-                state.transaction(
-                    [
-                        Create(paths.topology(topology), records.encode(objects.record_of(root))),
-                        Create(
-                            paths.execution_state(topology),
-                            records.encode(ExecutionState.first(active=self._definition.active)),
-                        ),
-                        Create(paths.scheduler(topology), records.encode(location)),
-                    ]
-                )
+            while (known := self._location(state)) is None or known.root not in ("", uid):
+                match self._former(root):
+                    case Former.RUNS if known is not None:
+                        break
+                    case Former.ENDS:
+                        self._pause(LOOK_EVERY)
+                    case _:
+                        with contextlib.suppress(Conflict, NotFound):  # another master was first
+                            state.transaction(self._beginning(state, root))
+            self._joined = known
+
+    def _former(self, root: Manifest) -> Former:
+        selector = names.of_topology(self._definition.topology)
+        jobs, pods = (self._cluster.list(kind, selector) for kind in ("Job", "Pod"))
+        return former(root, jobs, pods, self._now())
+
+    def _beginning(self, state: StateManager, root: Manifest) -> list[Write]:
+        """What a topology begins with, in place of what there is; the term goes on, so that former masters stay out."""
+        topology = self._definition.topology
+        location = SchedulerLocation(
+            scheduler="kubernetes", host=self._cluster.namespace, pid=0, root=root["metadata"]["uid"]
+        )
+        first = {
+            paths.topology(topology): objects.record_of(root),
+            paths.execution_state(topology): ExecutionState.first(active=self._definition.active),
+            paths.scheduler(topology): location,
+        }
+        over = (paths.physical_plan(topology), paths.former_plan(topology), paths.incarnations(topology))
+        versions = {path: _version(state, path) for path in (*first, *over)}
+        writes: list[Write] = [Delete(path, versions[path]) for path in over if versions[path]]
+        for path, record in first.items():
+            data = records.encode(record)
+            writes.append(Set(path, data, versions[path]) if versions[path] else Create(path, data))
+        return writes
 
     def conclude(self) -> RootStatus | None:
         """The final state: told where people look for it, then forgotten by the state manager.
@@ -86,6 +113,7 @@ class RootObject:
         root = self.root()
         with open_state(self._definition.state) as state:
             if root is None:
+                remove_jobs(self._cluster, self._definition.topology, lambda: self.root() is None)
                 self._forget(state)
                 return RootStatus(state=RunState.KILLED, removed=True)
             status = objects.status_of(root)
@@ -109,6 +137,13 @@ class RootObject:
         """The name may be another topology's by now: one that has ended makes room at once."""
         with contextlib.suppress(Conflict, NotFound):
             write_status(self._cluster, root, status)
+
+    def _location(self, state: StateManager) -> SchedulerLocation | None:
+        """Who has registered the topology."""
+        path = paths.scheduler(self._definition.topology)
+        with contextlib.suppress(NotFound):
+            return records.decode(state.get(path).data, SchedulerLocation, path)
+        return None
 
     def _execution(self, state: StateManager) -> ExecutionState | None:
         path = paths.execution_state(self._definition.topology)
@@ -145,9 +180,31 @@ class RootObject:
             self._pause(LOOK_EVERY)
 
     def _forget(self, state: StateManager) -> None:
+        """But for what belongs to another root by now, which was made of the same file."""
+        if self._joined is not None and self._location(state) not in (None, self._joined):
+            return
         with contextlib.suppress(Conflict, NotFound):  # another master does the same
             remove(state, self._definition.topology)
         state.discard()
+
+
+def _version(state: StateManager, path: str) -> int:
+    """0: there is nothing."""
+    with contextlib.suppress(NotFound):
+        return state.get(path).version
+    return 0
+
+
+def remove_jobs(cluster: Objects, topology_id: str, rootless: Callable[[], bool]) -> None:
+    """Of a topology without a root, which owned them, or did not: then nobody else removes them.
+
+    ``rootless`` is asked after they were looked for: kubectl, which may apply the same file again, makes it first.
+    """
+    jobs = cluster.list("Job", names.of_topology(topology_id))
+    if rootless():
+        for job in jobs:
+            log.warning("deletes Job %s: %s has no root", job["metadata"]["name"], topology_id)
+            cluster.delete("Job", job["metadata"]["name"], uid=job["metadata"]["uid"])
 
 
 def write_status(cluster: Objects, root: Manifest, status: RootStatus) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,10 +17,11 @@ from ardea.scheduler.kubernetes.doctor import checks
 from ardea.scheduler.kubernetes.handle import KubernetesHandle
 from ardea.scheduler.kubernetes.kill import Killing
 from ardea.scheduler.kubernetes.logs import PodLogs
+from ardea.scheduler.kubernetes.manifest_file import CHART, preview, read_defaults
 from ardea.scheduler.kubernetes.submission import Options, Prepared, find_defaults, prepare, submit
 from ardea.scheduler.kubernetes.topologies import find, listing, with_health
 from ardea.scheduler.kubernetes.waiting import PodsProgress, Waiter
-from ardea.scheduler.schedulers import Check, Deployment, Say, Scheduler, Verdict
+from ardea.scheduler.schedulers import Check, Deployment, Preview, Say, Scheduler, Verdict
 from ardea.state.records import RunState
 from ardea.state.topologies import TopologyStatus
 
@@ -40,6 +43,11 @@ Context = Annotated[str | None, typer.Option("--context", help="The kubeconfig's
 Kubeconfig = Annotated[
     str | None, typer.Option("--kubeconfig", metavar="FILE", help="Default: KUBECONFIG, else ~/.kube/config.")
 ]
+DefaultsFile = Annotated[
+    Path | None,
+    typer.Option("--defaults", metavar="FILE", help="What the chart says, from a file; default: the namespace's."),
+]
+IncludeSecrets = Annotated[bool, typer.Option("--include-secrets", help="With --dry-run: print the Secrets, too.")]
 
 
 class Kubernetes(Scheduler):
@@ -58,21 +66,45 @@ class Kubernetes(Scheduler):
         namespace: Namespace = None,
         context: Context = None,
         kubeconfig: Kubeconfig = None,
+        defaults: DefaultsFile = None,
+        include_secrets: IncludeSecrets = False,
     ) -> None:
-        """Reads the kubeconfig.
+        """Reads nothing before it is needed.
 
         Raises:
-            UserError: the options contradict one another, or no cluster is known.
+            UserError: the options contradict one another.
         """
         if path_in_image is not None and include:
             raise UserError("--include sends files, and with --path-in-image nothing is sent")
         self._options = Options(image=image, state=state, path_in_image=path_in_image, include=tuple(include or ()))
-        self._cluster = Cluster.connect(namespace, context, kubeconfig)
-        self.place = f"namespace {self._cluster.namespace}"
+        self._where = namespace, context, kubeconfig
+        self._defaults, self._include_secrets = defaults, include_secrets
+
+    @cached_property
+    def _cluster(self) -> Cluster:
+        """UserError if none is known."""
+        return Cluster.connect(*self._where)
+
+    @cached_property
+    def place(self) -> str:
+        """See :class:`Scheduler`."""
+        return f"namespace {self._cluster.namespace}"
 
     def prepare(self, target: str, overrides: Mapping[str, Any]) -> Jobs:
         """See :class:`Scheduler`."""
-        return Jobs(self._cluster, prepare(target, overrides, self._options, find_defaults(self._cluster)))
+        if self._include_secrets:
+            raise UsageError("--include-secrets is about what --dry-run prints; nothing was submitted")
+        defaults = read_defaults(self._defaults) if self._defaults else find_defaults(self._cluster)
+        return Jobs(self._cluster, prepare(target, overrides, self._options, defaults))
+
+    def preview(self, target: str, overrides: Mapping[str, Any]) -> Preview:
+        """See :class:`Scheduler`: manifests for kubectl."""
+        namespace, context, kubeconfig = self._where
+        if context or kubeconfig:
+            raise UsageError("--dry-run asks no cluster, so --context and --kubeconfig have no place beside it")
+        defaults = read_defaults(self._defaults) if self._defaults else CHART
+        prepared = prepare(target, overrides, self._options, defaults)
+        return preview(prepared, namespace, include_secrets=self._include_secrets)
 
     def topologies(self) -> list[TopologyStatus]:
         """See :class:`Scheduler`."""
@@ -100,7 +132,8 @@ class Kubernetes(Scheduler):
 
     def close(self) -> None:
         """See :class:`Scheduler`."""
-        self._cluster.close()
+        if "_cluster" in self.__dict__:
+            self._cluster.close()
 
 
 class Jobs(Deployment):
@@ -113,10 +146,6 @@ class Jobs(Deployment):
         self.options = f" -n {cluster.namespace}"
         self._cluster, self._prepared = cluster, prepared
         self._root: Manifest = {}
-
-    def manifests(self) -> list[Manifest]:
-        """See :class:`Deployment`."""
-        return self._prepared.manifests()
 
     def submit(self, say: Say) -> None:  # noqa: ARG002
         """See :class:`Deployment`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,18 +45,6 @@ class Prepared:
         """The root object."""
         return objects.root(self.inputs, self.submission.record())
 
-    def manifests(self) -> list[Manifest]:
-        """All objects, as ``--dry-run`` shows them: without the cluster's UID, and without the secrets' values."""
-        root = self.root()
-        owner = {**root, "metadata": {**root["metadata"], "uid": "UID-OF-THE-ROOT"}}
-        secrets_ = [
-            objects.secret(self.inputs, "", "", owner),
-            *objects.key_secrets(self.inputs, self.keys, owner),
-            *([access.secret(self.inputs, "")] if access.components(self.inputs.definition) else []),
-        ]
-        blank = [{**secret, "data": dict.fromkeys(secret["data"], "")} for secret in secrets_]
-        return [root, objects.code(self.inputs, self.bundle, owner), *blank, *pods.jobs(self.inputs, owner)]
-
 
 def find_defaults(cluster: Objects) -> Defaults:
     """What the chart says in this namespace; nothing, if no chart is installed.
@@ -66,16 +54,24 @@ def find_defaults(cluster: Objects) -> Defaults:
         UserError: they cannot be read.
     """
     found = cluster.list("ConfigMap", names.DEFAULTS)
-    if not found:
-        return Defaults()
-    called = [manifest["metadata"]["name"] for manifest in found]
-    if len(found) > 1:
+    return defaults_of(found, f"namespace {cluster.namespace}") if found else Defaults()
+
+
+def defaults_of(manifests: Sequence[Manifest], place: str) -> Defaults:
+    """What the chart says in its ConfigMap, which was found in ``place``.
+
+    Raises:
+        Conflict: there are two.
+        UserError: it cannot be read.
+    """
+    called = [manifest["metadata"]["name"] for manifest in manifests]
+    if len(manifests) > 1:
         raise Conflict(
-            f"namespace {cluster.namespace} has several ConfigMaps with defaults: {', '.join(called)}",
+            f"{place} has several ConfigMaps with defaults: {', '.join(called)}",
             hint="install the chart once in a namespace",
         )
     try:
-        return msgspec.json.decode(found[0]["data"]["defaults.json"], type=Defaults)
+        return msgspec.json.decode(manifests[0]["data"]["defaults.json"], type=Defaults)
     except (KeyError, ValueError) as error:
         raise UserError(f"ConfigMap {called[0]} holds no defaults.json that can be read: {error}") from error
 
@@ -91,7 +87,7 @@ def prepare(target: str, overrides: Mapping[str, Any], options: Options, default
     for what, known, option in (("image", image, "--image"), ("ZooKeeper", state, "--state")):
         if not known:
             raise UserError(
-                f"no {what} is known: the namespace has no defaults, and {option} is not given; nothing was submitted",
+                f"no {what} is known: the chart's defaults name none, and {option} is not given; nothing was submitted",
                 hint=f"`helm install ardea ./helm -n NAMESPACE` once, or say {option}",
             )
     made = Submission.of(target, overrides, state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import tomllib
 from importlib import import_module
@@ -99,8 +100,18 @@ def test_a_dry_run_submits_nothing(install, file, monkeypatch):
     install()
     document = json.loads(ardea("submit", "memory", f"{file}:Endless", "--dry-run", "-o", "json").stdout)
     assert document["topology"] == "Endless"
-    monkeypatch.setattr(Entry, "manifests", lambda _: [{"kind": "Shelf", "books": 3}])
-    assert ardea("submit", "memory", f"{file}:Endless", "--dry-run").stdout == "kind: Shelf\nbooks: 3\n"
+    preview = Memory.preview
+
+    def shown(*asked):
+        found = preview(*asked)
+        return dataclasses.replace(found, manifests=[{"kind": "Shelf", "books": 3}], before="a\nb", after="c")
+
+    monkeypatch.setattr(Memory, "preview", shown)
+    told = ardea("submit", "memory", f"{file}:Endless", "--dry-run")
+    assert told.stdout == "# a\n# b\nkind: Shelf\nbooks: 3\n# c\n"
+    told = ardea("submit", "memory", f"{file}:Endless", "--dry-run", "-o", "json")
+    assert json.loads(told.stdout)["items"] == [{"kind": "Shelf", "books": 3}]
+    assert told.stderr == "a\n  b\nc\n"
     assert memory.RUNNING == {}
 
 

@@ -56,6 +56,13 @@ def ardea(
     return ended
 
 
+def chart_defaults(space: str, folder: Path) -> Path:
+    """What the chart says to submitters there, in a file."""
+    file = folder / "defaults.yaml"
+    file.write_text(kubectl("get", "configmap", f"--namespace={space}", "-l", "ardea.dev/role=defaults", "-o", "yaml"))
+    return file
+
+
 def described(name: str, space: str) -> dict[str, Any]:
     document: dict[str, Any] = json.loads(ardea("describe", name, "-o", "json", space=space).stdout)
     return document

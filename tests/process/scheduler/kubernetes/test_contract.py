@@ -12,7 +12,8 @@ from tests.process.waiting import eventually
 pytestmark = [needs_cluster, pytest.mark.soak(only=True), pytest.mark.timeout(900)]
 
 
-def test_kubernetes_keeps_the_contract(space, tmp_path):
+def test_kubernetes_keeps_the_contract(space, tmp_path, monkeypatch):
+    monkeypatch.setenv("ARDEA_STATE", str(tmp_path / "ardea"))  # for the Secrets of its dry run
     before = objects(space)
     check_scheduler(lambda: load("kubernetes")(namespace=space), tmp_path, patience=240)
     eventually(lambda: objects(space) == before, 60, lambda: f"nothing is left: {objects(space) - before}")

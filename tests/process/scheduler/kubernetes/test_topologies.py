@@ -12,6 +12,7 @@ from tests.process.scheduler.kubernetes.running import (
     ROUNDS,
     TOPOLOGIES,
     ardea,
+    chart_defaults,
     counted,
     described,
     life,
@@ -101,14 +102,12 @@ def test_a_manager_that_cannot_go_on_ends_the_topology_and_its_log_stays(space):
 
 @pytest.mark.thorough
 def test_a_python_that_differs_is_refused_before_anything_runs(space, tmp_path):
-    dry = ardea("submit", "kubernetes", TOPOLOGIES / "counted.py", "--dry-run", "-o", "json", space=space)
+    defaults = ("--defaults", chart_defaults(space, tmp_path))
+    options = ("--dry-run", "--include-secrets", "-o", "json", *defaults)
+    dry = ardea("submit", "kubernetes", TOPOLOGIES / "counted.py", *options, space=space)
     printed = dry.stdout.replace(r"\"python\":\"3.", r"\"python\":\"2.")
     assert printed != dry.stdout
-    root, *_ = json.loads(printed)["items"]
-    made = json.loads(kubectl("create", "-f", "-", "-o", "json", f"--namespace={space}", stdin=json.dumps(root)))
-    uid = made["metadata"]["uid"]
-    for manifest in json.loads(printed.replace("UID-OF-THE-ROOT", uid))["items"][1:]:
-        kubectl("apply", "-f", "-", f"--namespace={space}", stdin=json.dumps(manifest))
+    kubectl("apply", "--server-side", "-f", "-", stdin=printed)
     eventually(lambda: described("Counted", space)["pods"], 60, "its pods are there")
 
     def said():

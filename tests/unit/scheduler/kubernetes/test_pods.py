@@ -272,7 +272,14 @@ def test_a_version_is_its_files_and_its_pods(prepared):
     assert prepared({"topology.debug": True}).inputs.definition.code != one.inputs.definition.code  # in the file
 
 
-def test_what_is_printed_can_be_applied(prepared):
-    text = as_yaml(prepared().manifests())
+def test_what_stands_twice_is_written_twice(prepared):
+    """kubectl reads no references."""
+    text = as_yaml(pods.jobs(prepared().inputs, None), "first\nsecond", "last")
+    assert text.startswith("# first\n# second\napiVersion")
+    assert text.endswith("\n# last\n")
     assert text.count("\nkind: Job\n") == 4
     assert "&id" not in text
+
+
+def test_without_an_owner_none_is_named(prepared):
+    assert not any("ownerReferences" in job["metadata"] for job in pods.jobs(prepared().inputs, None))
