@@ -301,7 +301,7 @@ class Settings:
         "heron.kubernetes.priority.class", "text", "topology", None, "The PriorityClass of all pods."
     )
     kubernetes_nodes_grow: bool = _key(
-        "heron.kubernetes.nodes.grow", "bool", "topology", False, "Whether to submit what fits no node that is there."
+        "heron.kubernetes.nodes.grow", "bool", "topology", False, "Whether to submit what no nodes have room for."
     )
     kubernetes_cpu_limits: bool = _key(
         "heron.kubernetes.cpu.limits", "bool", "topology", False, "Whether a task gets no more CPU than it asks for."

@@ -1,7 +1,7 @@
 """Whether the nodes of the cluster are large enough for the pods of a topology, even when they are empty.
 
-A topology that has a pod for no node is refused before anything of it is made, unless its author says that the cluster
-brings larger nodes when they are asked for.
+A topology that has a pod for no node, or more pods than all nodes together have room for, is refused before anything of
+it is made, unless its author says that the cluster brings nodes when they are asked for.
 """
 
 from __future__ import annotations
@@ -15,22 +15,24 @@ from ardea.scheduler.kubernetes import pods
 from ardea.scheduler.kubernetes.client import Manifest, Objects
 from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
 
-CPU, MEMORY, DISK = "cpu", "memory", "ephemeral-storage"
+CPU, MEMORY, DISK, PODS = "cpu", "memory", "ephemeral-storage", "pods"
 _KEEPS_AWAY = ("NoSchedule", "NoExecute")
 _COMES_AND_GOES = "node.kubernetes.io/"
-_GROWS = "heron.kubernetes.nodes.grow=true goes on, for a cluster that brings larger nodes when they are asked for"
+_GROWS = "heron.kubernetes.nodes.grow=true goes on, for a cluster that brings larger nodes, or more, when asked"
+_LESS = "ram=, cpu= and disk= of components say what a task asks for"
+_EMPTY = f", even when they are empty, so not all can be scheduled; {_LESS}"
 
 NONE = "none takes pods"
 
 Amounts = Counter[str]
-"""Thousandths of a core, and bytes, by the names that Kubernetes gives them."""
+"""Thousandths of a core, bytes, and pods, by the names that Kubernetes gives them."""
 
 
 def require(cluster: Objects, inputs: ManifestInputs) -> None:
     """Whoever may not list nodes hears nothing.
 
     Raises:
-        UserError: a pod of the topology fits no node.
+        UserError: a pod of the topology fits no node, or its pods do not fit the nodes together.
     """
     if inputs.settings.kubernetes_nodes_grow:
         return
@@ -44,13 +46,36 @@ def require(cluster: Objects, inputs: ManifestInputs) -> None:
 
 
 def shortage(nodes: Iterable[Manifest], wanted: Iterable[tuple[str, Manifest]]) -> str:
-    """Pure.  ``wanted``: the name of a Job, and the spec of its pod.  Empty: each fits a node."""
-    nodes = list(nodes)
+    """Pure.  ``wanted``: the name of a Job, and the spec of its pod.
+
+    Empty: each fits a node, and nothing shows that they do not fit the nodes together.  Not every way to place them is
+    tried: what is refused can never run, and what is not may wait for room none the less.
+    """
+    nodes, wanted = list(nodes), list(wanted)
     misfits = [(name, pod) for name, pod in wanted if not any(fits(pod, node) for node in nodes)]
-    return _said(nodes, misfits) if misfits else ""
+    return _misfits_said(nodes, misfits) if misfits else _crowd(nodes, wanted)
 
 
-def _said(nodes: list[Manifest], misfits: list[tuple[str, Manifest]]) -> str:
+def _crowd(nodes: list[Manifest], wanted: list[tuple[str, Manifest]]) -> str:
+    """For people: why all nodes together cannot hold all pods; empty: they may."""
+    open_ = [allocatable(node) for node in nodes if any(admits(node, pod) for _, pod in wanted)]
+    asked = {name: requests(pod) for name, pod in wanted}
+    for name, least in asked.items():
+        large = [amounts for amounts in asked.values() if amounts >= least]
+        places = sum(min(has[what] // amount for what, amount in least.items()) for has in open_)
+        if places < len(large):
+            return (
+                f"{len(large)} pods ask for as much as that of {name} ({_shown(least, (CPU, MEMORY, DISK))}) or more, "
+                f"and the nodes have room for {places} of these{_EMPTY}"
+            )
+    total, whole = sum(asked.values(), Amounts()), sum(open_, Amounts())
+    if lacking := [what for what in (CPU, MEMORY, DISK) if total[what] > whole[what]]:
+        together, there = _shown(total, lacking), _shown(whole, lacking)
+        return f"the {len(asked)} pods ask for {together} together, and the nodes have {there}{_EMPTY}"
+    return ""
+
+
+def _misfits_said(nodes: list[Manifest], misfits: list[tuple[str, Manifest]]) -> str:
     name, pod = max(misfits, key=lambda misfit: requests(misfit[1])[MEMORY])
     others = f" (like {len(misfits) - 1} more)" if len(misfits) > 1 else ""
     if not (open_ := [node for node in nodes if admits(node, pod)]):
@@ -67,8 +92,7 @@ def _said(nodes: list[Manifest], misfits: list[tuple[str, Manifest]]) -> str:
     return (
         f"no node is large enough for the pod of {name} ({held}){others}, even when it is empty, so it cannot be "
         f"scheduled: it asks for {_shown(asked, lacking)}, and {closest['metadata']['name']}, which comes closest, has "
-        f"{_shown(has, lacking)}; more containers (--containers) make each of them smaller, and ram=, cpu= and disk= "
-        "of components say what a task asks for"
+        f"{_shown(has, lacking)}; more containers (--containers) make each of them smaller, and {_LESS}"
     )
 
 
@@ -97,7 +121,7 @@ def admits(node: Manifest, pod: Manifest) -> bool:
 
 def requests(pod: Manifest) -> Amounts:
     """As Kubernetes counts: sidecars and containers together, or the largest init container with what runs by then."""
-    running, most = Amounts(), Amounts()
+    running, most = Amounts({PODS: 1}), Amounts()
     for container in pod.get("initContainers", ()):
         if container.get("restartPolicy") == "Always":
             running += _amounts(container["resources"]["requests"])
@@ -118,7 +142,7 @@ def _amounts(found: Mapping[str, str]) -> Amounts:
 
     thousandths = {CPU: 1000}
     return Amounts(
-        {w: int(parse_quantity(found[w]) * thousandths.get(w, 1)) for w in (CPU, MEMORY, DISK) if w in found}
+        {w: int(parse_quantity(found[w]) * thousandths.get(w, 1)) for w in (CPU, MEMORY, DISK, PODS) if w in found}
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -116,7 +118,53 @@ def test_sidecars_count_beside_the_containers_and_init_containers_before_them():
     assert before_the_sidecar["cpu"] == 3000
 
 
+def many(number, name="words-container", **asks):
+    return [(f"{name}-{n + 1}", pod(container(**asks))) for n in range(number)]
+
+
+def test_pods_that_have_too_few_places_are_told_with_both_numbers():
+    """Two of them fit no node of four cores, although three nodes have cores enough for all."""
+    nodes = [node(f"node-{number}") for number in range(3)]
+    assert capacity.shortage(nodes, many(3, cpu="3")) == ""
+    assert capacity.shortage(nodes, [*many(2, "words-master", cpu="500m"), *many(4, cpu="2500m")]) == (
+        "4 pods ask for as much as that of words-container-1 (2.5 CPU, 1.00 GiB of memory, 0.06 GiB of disk) or more, "
+        "and the nodes have room for 3 of these, even when they are empty, so not all can be scheduled; ram=, cpu= and "
+        "disk= of components say what a task asks for"
+    )
+
+
+def test_pods_that_ask_for_too_much_together_are_told_with_both_amounts():
+    unequal = [(f"p-{n}", pod(container(cpu=f"{n}500m", memory=f"{3 - n}Gi"))) for n in range(3)]
+    assert capacity.shortage([node(cpu="5", memory="6Gi")], unequal) == ""
+    assert capacity.shortage([node(cpu="4", memory="5Gi")], unequal) == (
+        "the 3 pods ask for 4.5 CPU, 6.00 GiB of memory together, and the nodes have 4 CPU, 5.00 GiB of memory, even "
+        "when they are empty, so not all can be scheduled; ram=, cpu= and disk= of components say what a task asks for"
+    )
+
+
+def test_a_node_has_places_for_so_many_pods():
+    assert capacity.shortage([node(cpu="64", memory="512Gi")], many(110)) == ""
+    assert "have room for 110 of these" in capacity.shortage([node(cpu="64", memory="512Gi")], many(111))
+
+
+def test_nodes_that_take_none_of_the_pods_have_no_room():
+    tainted = node("node-2", taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}])
+    assert "room for 1 of these" in capacity.shortage([node(), tainted], many(2, cpu="3"))
+
+
 amounts = st.integers(1, 64)
+
+
+@given(st.lists(st.lists(st.tuples(amounts, amounts), min_size=1, max_size=4), min_size=1, max_size=4))
+def test_what_has_been_placed_is_never_refused(placed):
+    """Nodes that are exactly as large as the pods that were put onto each."""
+    nodes = [
+        node(f"n{number}", cpu=str(sum(c for c, _ in pods_)), memory=f"{sum(m for _, m in pods_)}Gi")
+        for number, pods_ in enumerate(placed)
+    ]
+    everything = enumerate(itertools.chain(*placed))
+    wanted = [(f"p{n}", pod(container(cpu=str(cpu), memory=f"{ram}Gi"))) for n, (cpu, ram) in everything]
+    assert capacity.shortage(nodes, wanted) == ""
 
 
 @given(asked=st.tuples(amounts, amounts), nodes=st.lists(st.tuples(amounts, amounts), min_size=1, max_size=5))
@@ -160,9 +208,17 @@ class Cluster:
 def test_a_topology_with_a_pod_for_no_node_is_refused(prepared):
     inputs = prepared().inputs
     asked = max(capacity.requests(job["spec"]["template"]["spec"])["memory"] for job in pods.jobs(inputs, OWNER))
-    capacity.require(Cluster([node(memory=str(asked))]), inputs)
+    capacity.require(Cluster([node(memory=str(asked))] * 4), inputs)
     with pytest.raises(UserError, match=r"^no node is large enough for the pod of sums-container-") as refused:
-        capacity.require(Cluster([node(memory=str(asked - 1))]), inputs)
+        capacity.require(Cluster([node(memory=str(asked - 1))] * 4), inputs)
+    assert "heron.kubernetes.nodes.grow=true" in refused.value.hint
+
+
+def test_so_is_one_whose_pods_fit_one_by_one_and_not_together(prepared):
+    inputs = prepared().inputs
+    asked = max(capacity.requests(job["spec"]["template"]["spec"])["memory"] for job in pods.jobs(inputs, OWNER))
+    with pytest.raises(UserError, match="so not all can be scheduled") as refused:
+        capacity.require(Cluster([node(memory=str(asked))]), inputs)
     assert "heron.kubernetes.nodes.grow=true" in refused.value.hint
 
 
