@@ -41,3 +41,4 @@ class KafkaWordCount(Topology):
     split = Split.spec(inputs=[lines], par=2)
     count = Count.spec(inputs={split: Grouping.fields("word")}, par=2)
     written = KafkaSink("word-counts", lambda tup: Record(str(tup["count"]), tup["word"])).spec(inputs=[count])
+    config = {"heron.resources.instance.cpu": 0.1, "topology.container.cpu.padding": 0.2}  # on a cluster

@@ -128,6 +128,8 @@ class SparkOrders(Topology):
     write = Write.spec(inputs={tax: Grouping.fields("customer")}, par=2)
     report = Report.spec(inputs={write: Grouping.GLOBAL})
     config = {
+        "heron.resources.instance.cpu": 0.1,  # on a cluster
+        "topology.container.cpu.padding": 0.2,
         "spark.master": "local[2]",
         "spark.sql.shuffle.partitions": 8,
         "spark.orders.rows": 1_000_000,

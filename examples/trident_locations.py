@@ -71,6 +71,7 @@ class QueryLocation(QueryFunction):
 
 topology = TridentTopology("TridentLocations")
 topology.set_config({"topology.trident.batch.emit.interval.millis": 100})
+topology.set_config({"heron.resources.instance.cpu": 0.1, "topology.container.cpu.padding": 0.2})  # on a cluster
 locations = (
     topology.new_stream("moves", JsonLinesSpout.transactional(FOLDER / "moves", ["user", "location"], follow=True))
     .partition_by("user")

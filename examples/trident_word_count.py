@@ -32,6 +32,7 @@ counts = SqliteState.opaque(FOLDER / "counts.sqlite")
 
 topology = TridentTopology("TridentWordCount")
 topology.set_config({"topology.max.spout.pending": 3, "topology.trident.batch.emit.interval.millis": 20})
+topology.set_config({"heron.resources.instance.cpu": 0.1, "topology.container.cpu.padding": 0.2})  # on a cluster
 stored = (
     topology.new_stream("files", DirectorySpout.transactional(FOLDER / "in", follow=True))
     .name("split")

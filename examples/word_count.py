@@ -106,3 +106,5 @@ class WordCount(Topology):
     split = Split.spec(inputs=[lines], par=2)
     count = Count.spec(inputs={split: Grouping.fields("word")}, par=2)
     report = Report.spec(inputs={count: Grouping.GLOBAL})
+    # What a cluster sets aside: tenths of a core.  A task that finds idle cores uses them none the less.
+    config = {"heron.resources.instance.cpu": 0.1, "topology.container.cpu.padding": 0.2}

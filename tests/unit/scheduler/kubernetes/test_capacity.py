@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -11,9 +12,12 @@ from kubernetes import client
 
 from ardea.errors import ClusterError, UserError
 from ardea.scheduler.kubernetes import capacity, doctor, pods
+from ardea.scheduler.kubernetes.manifest_file import CHART
 from ardea.scheduler.kubernetes.manifest_inputs import Defaults
+from ardea.scheduler.kubernetes.submission import Options, prepare
 
 GIB = 1 << 30
+EXAMPLES = sorted((Path(__file__).parents[4] / "examples").glob("*.py"))
 OWNER = {"metadata": {"uid": "of-the-root"}}
 
 
@@ -220,6 +224,14 @@ def test_so_is_one_whose_pods_fit_one_by_one_and_not_together(prepared):
     with pytest.raises(UserError, match="so not all can be scheduled") as refused:
         capacity.require(Cluster([node(memory=str(asked))]), inputs)
     assert "heron.kubernetes.nodes.grow=true" in refused.value.hint
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_fits_a_small_cluster_with_other_work_on_it(example):
+    """Half of four cores, masters included."""
+    inputs = prepare(str(example), {"topology.stmgrs": 2}, Options(), CHART).inputs
+    asked = [capacity.requests(job["spec"]["template"]["spec"])["cpu"] for job in pods.jobs(inputs, None)]
+    assert sum(asked) <= 2000
 
 
 def test_nodes_may_come_when_they_are_asked_for(prepared):
