@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 import yaml
 
+from ardea.config import check, parse
+from ardea.config_keys import TYPES as CHECKS
+from scripts.values_schema import TYPES, keys, written
 from tests.unit.helm.charts import CHART, RefusedError, manifest, needs_helm
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
@@ -79,6 +82,9 @@ def test_the_readme_lists_every_value():
         ("image.digest=latest", "digest"),
         ("topology.masterReplicas=0", "masterReplicas"),
         ("topology.config.timeout=3", "timeout"),
+        (r"topology.config.topology\.message\.timeouts\.secs=3", "topology.message.timeouts.secs"),
+        (r"topology.config.topology\.message\.timeout\.secs=soon", "topology.message.timeout.secs"),
+        (r"topology.config.topology\.emit\.direct=true", "topology.emit.direct"),
         ("serviceAccounts.master.create=perhaps", "create"),
         ("rbac.submitters[0].kind=Team", "kind"),
         ("monitoring.podMonitor.interval=often", "interval"),
@@ -91,6 +97,89 @@ def test_the_readme_lists_every_value():
 def test_a_typo_is_refused_by_name(setting, named):
     with pytest.raises(RefusedError, match=re.escape(named)):
         manifest("--set", setting)
+
+
+RIGHT: dict[str, list[Any]] = {
+    "bool": [True, "false"],
+    "text": ["a", "5"],
+    "texts": [["a:B", "c:D"], "a:B,c:D"],
+    "count": [1, "60"],
+    "integer": [0, "9404"],
+    "bytes": [134217728, "256MiB", "134217728", "1.5 gb", "10B"],
+    "seconds": [60, 0.5, "0.5", "1e3"],
+    "delay": [0, "2.5"],
+    "milliseconds": [0.25, "10"],
+    "megabytes": [100, "50"],
+    "cores": [0.1, "0.02", "2"],
+    "padding": [0, "0.1"],
+    "percent": [10, "0"],
+    "slots": [4, [6700, 6701], "3"],
+    "mode": ["ATMOST_ONCE", "ATLEAST_ONCE"],
+    "sorting": ["CPU_FIRST", "RAM_FIRST"],
+    "status": ["INACTIVE", "ACTIVE"],
+    "cores by component": [{"split": 0.5}, "split:2,count:0.5"],
+    "bytes by component": [{"split": "256MB", "count": 10}, "split:256MB,count:1GiB"],
+    "texts by name": [{"team": "a"}, "team=data,tier=gold"],
+    "objects": [[{"key": "spot"}], '[{"key": "spot"}]'],
+    "objects by name": [{"jsonlines": {"path": "m"}}, '{"jsonlines": {"path": "m"}}'],
+}
+"""By type, in the ways in which people write them into a file of values, or helm's --set makes them."""
+WRONG: dict[str, list[Any]] = {
+    "bool": [1, "yes"],
+    "text": ["", 5],
+    "texts": [[""], 5],
+    "count": [0, "0", 1.5],
+    "integer": [-1, "007"],
+    "bytes": [-1, "256Mb/s"],
+    "seconds": [0, "0.0", "soon"],
+    "delay": [-0.5, "later"],
+    "milliseconds": [-1, "10ms"],
+    "megabytes": ["0", 0],
+    "cores": [0, "100m"],
+    "padding": [-1, "some"],
+    "percent": [-1, "10%"],
+    "slots": [[], ["6700"], 0],
+    "mode": ["EFFECTIVELY_ONCE", "at least once"],
+    "sorting": ["DISK_FIRST", 1],
+    "status": ["PAUSED", True],
+    "cores by component": [{"split": "2"}, 3],
+    "bytes by component": [{"split": "256"}, 3],
+    "texts by name": [{"team": 3}, 3],
+    "objects": [["spot"], {"key": "spot"}],
+    "objects by name": [{"jsonlines": "m"}, ["jsonlines"]],
+}
+
+
+def refused(name: str, value: Any) -> bool:
+    """Whether a submitter refuses it; it reads texts of the chart's as its own ``--set``."""
+    read = parse([f"{name}={value}"]) if isinstance(value, str) else {name: value}
+    return bool(check(read, "the namespace's defaults")[1])
+
+
+def test_the_schema_says_of_configuration_keys_what_their_table_says():
+    """`PYTHONPATH=.editable python scripts/values_schema.py` brings it up to date."""
+    text = (CHART / "values.schema.json").read_text()
+    assert written(text) == text
+    assert TYPES.keys() == CHECKS.keys() == RIGHT.keys() == WRONG.keys()
+
+
+def test_a_submitter_takes_what_is_right_and_refuses_what_is_wrong():
+    for name, kind in keys().items():
+        assert [value for value in RIGHT[kind] if refused(name, value)] == [], name
+        assert [value for value in WRONG[kind] if not refused(name, value)] == [], name
+
+
+@needs_helm
+@pytest.mark.parametrize("turn", range(3))
+def test_so_does_the_chart(turn):
+    def chosen(values: dict[str, list[Any]]) -> str:
+        config = {name: values[kind][turn % len(values[kind])] for name, kind in keys().items()}
+        return f"topology.config={json.dumps(config)}"
+
+    manifest("--set-json", chosen(RIGHT))
+    with pytest.raises(RefusedError) as refusal:
+        manifest("--set-json", chosen(WRONG))
+    assert [name for name in keys() if f"/topology/config/{name}" not in str(refusal.value)] == []
 
 
 @needs_helm
