@@ -6,6 +6,13 @@
 {{- if and .Values.zookeeper.enabled .Values.externalZookeeper.servers }}
 {{- fail "zookeeper.enabled is true and externalZookeeper.servers is set: only one can hold the state. Set zookeeper.enabled=false to use the external servers." }}
 {{- end }}
+{{- range (lookup "v1" "ConfigMap" .Release.Namespace "").items }}
+{{- $labels := .metadata.labels | default dict }}
+{{- $other := get $labels "app.kubernetes.io/instance" }}
+{{- if and (eq (get $labels "ardea.dev/role") "defaults") (ne $other $.Release.Name) }}
+{{- fail (printf "the namespace %s has the release %s already: submitters could not tell whose defaults are meant. Upgrade that one, or install into another namespace." $.Release.Namespace $other) }}
+{{- end }}
+{{- end }}
 {{- if .Values.zookeeper.enabled }}
 {{- $name := printf "%s-zookeeper" (include "ardea.fullname" .) }}
 {{- with lookup "apps/v1" "StatefulSet" .Release.Namespace $name }}

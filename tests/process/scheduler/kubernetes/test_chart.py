@@ -68,6 +68,8 @@ def test_install_upgrade_and_uninstall_leave_nothing_behind():
         defaults = read("configmap", "--selector=ardea.dev/role=defaults", f"--namespace={space}")["items"]
         assert [json.loads(d["data"]["defaults.json"])["masterReplicas"] for d in defaults] == [1]
 
+        with pytest.raises(CommandError, match=f"the namespace {space} has the release {RELEASE} already"):
+            helm("install", "second", CHART, f"--namespace={space}")
         with pytest.raises(CommandError, match="an upgrade cannot change it"):
             helm("upgrade", RELEASE, CHART, f"--namespace={space}", "--reuse-values", "--set=zookeeper.servers=3")
         assert ready(space) == 1
