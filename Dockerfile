@@ -1,8 +1,8 @@
 # The image of every pod of a topology: masters, managers, instances, and the helm chart's test.
 #
-#   make image                             builds ardea:dev with buildah or docker
+#   make image                             builds ardea:VERSION with buildah or docker
 #   make image EXTRAS="... spark"          with more of pyproject.toml's extras; spark brings Debian's Java
-#   FROM ardea:dev                         is how an author adds packages and code (docs/kubernetes.md)
+#   FROM ardea:VERSION                     is how an author adds packages and code (docs/kubernetes.md)
 #
 # Wheels only, for no stage has a compiler; but for PySpark, which has no wheel and is Python alone.  The layer of the
 # dependencies stays as long as pyproject.toml does.

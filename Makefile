@@ -10,6 +10,7 @@ BIN := .venv/bin
 PHASE := @scripts/phase.sh
 PYTEST := $(BIN)/python -m pytest --durations=25
 AT_A_TIME := 4# tests of real processes: most of their time they wait
+VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' ardea/versions.py)
 SERVERS ?= /dev/null# a shell script that waits for servers of the tests, and exports where they are
 
 .PHONY: help run test test-all check format style types layers generated unit servers processes soak bench proto image clean
@@ -64,8 +65,8 @@ bench: .venv/.installed ## measure; options through ARGS="words --containers 1 -
 proto: .venv/.installed ## generate the protocol's code anew from ardea/protocol/*.proto
 	scripts/proto.sh
 
-image: ## build ardea:dev, or IMAGE=NAME, with buildah or docker; EXTRAS="arrow kubernetes zookeeper" adds packages
-	scripts/image.sh "$(or $(IMAGE),ardea:dev)" $(if $(EXTRAS),--build-arg EXTRAS="$(EXTRAS)")
+image: ## build ardea:VERSION, or IMAGE=NAME, with buildah or docker; EXTRAS="arrow kubernetes zookeeper" adds packages
+	scripts/image.sh "$(or $(IMAGE),ardea:$(VERSION))" $(if $(EXTRAS),--build-arg EXTRAS="$(EXTRAS)")
 
 clean: ## remove everything that make made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist

@@ -9,11 +9,12 @@ from contextlib import contextmanager
 
 import pytest
 
+from ardea import __version__
 from tests.process.scheduler.kubernetes.releases import RELEASE, ROOT, install, namespace, remaining, run
 from tests.process.scheduler.kubernetes.running import SMALL, Counted, counted, first_node
 from tests.process.waiting import eventually
 
-BUILT = "ardea:dev"
+BUILT = f"ardea:{__version__}"
 
 
 @pytest.fixture(scope="session", autouse=True)
