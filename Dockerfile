@@ -1,15 +1,17 @@
 # The image of every pod of a topology: masters, managers, instances, and the helm chart's test.
 #
 #   make image                             builds ardea:VERSION with buildah or docker
+#   make image BASE=NAME@DIGEST            on a Debian with Python that nobody can change
 #   make image EXTRAS="... spark"          with more of pyproject.toml's extras; spark brings Debian's Java
 #   FROM ardea:VERSION                     is how an author adds packages and code (docs/kubernetes.md)
 #
 # Wheels only, for no stage has a compiler; but for PySpark, which has no wheel and is Python alone.  The layer of the
 # dependencies stays as long as pyproject.toml does.
 
+ARG BASE=python:3.11-slim
 ARG EXTRAS="kubernetes zookeeper"
 
-FROM python:3.11-slim AS dependencies
+FROM $BASE AS dependencies
 ARG EXTRAS
 COPY pyproject.toml scripts/requirements.py /build/
 RUN python -m venv /opt/ardea \
@@ -23,7 +25,7 @@ WORKDIR /build
 COPY . .
 RUN /opt/ardea/bin/pip install --quiet --no-cache-dir --no-deps --no-build-isolation --root /staged --prefix /opt/ardea .
 
-FROM python:3.11-slim
+FROM $BASE
 LABEL org.opencontainers.image.title="ardea" \
       org.opencontainers.image.description="A topology engine for Python: Storm's model, Heron's architecture" \
       org.opencontainers.image.licenses="Apache-2.0"
@@ -41,6 +43,8 @@ RUN useradd --uid 10001 --create-home --shell /usr/sbin/nologin ardea
 COPY --from=dependencies /opt/ardea /opt/ardea
 COPY --from=code /staged/opt/ardea /opt/ardea
 ENV PATH=/opt/ardea/bin:$PATH HOME=/home/ardea PYTHONUNBUFFERED=1
+ARG BASE
+LABEL org.opencontainers.image.base.name="$BASE"
 USER 10001:10001
 WORKDIR /home/ardea
 CMD ["ardea", "--help"]

@@ -1,10 +1,18 @@
 #!/bin/sh
-# Builds into .venv/bin what the tests of the chart want and Debian does not have; some minutes of CPU, once.
+# What only the thorough tests of the chart want: Debian's docker-registry (as root), and, built into .venv/bin in some
+# minutes of CPU, once, what Debian does not have:
 #   helm3                   the last Helm 3: the chart renders the same with it
 #   prometheus-kubernetes   Debian leaves the discovery of pods out of its Prometheus
 # make does not run it: without them their tests are skipped and say so.
 set -eu
 cd "$(dirname "$0")/.."
+
+if ! command -v docker-registry >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    echo "installing Debian's docker-registry"
+    apt-get update -qq
+    # RUNLEVEL=1: the package's scripts start nothing.
+    RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends docker-registry >/dev/null
+fi
 
 HELM=v3.22.0
 PROMETHEUS=v0.315.0 # Prometheus 3.15.0, as Go counts

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import typer
+import yaml
 
 from ardea import __version__
 from ardea.cli.verbs import app
@@ -49,9 +50,15 @@ def test_the_pages_tell_the_same_steps():
 
 def test_the_image_of_the_first_step_is_that_of_the_chart_and_of_the_pages():
     made = subprocess.run(["make", "-sn", "image"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert shlex.split(made) == ["scripts/image.sh", f"ardea:{__version__}"]
+    assert shlex.split(made.replace("\\\n", " ")) == ["BASE=", "PUSH=", "scripts/image.sh", f"ardea:{__version__}"]
     for path in PAGES:
-        assert set(re.findall(r"(?<![\w/-])ardea:(\d[\w.-]*\w)", path.read_text())) <= {__version__}, path
+        assert set(re.findall(r"(?<![\w-])ardea:(\d[\w.-]*\w)", path.read_text())) <= {__version__}, path
+
+
+def test_the_chart_that_a_page_takes_from_a_registry_is_this_one():
+    chart = yaml.safe_load((ROOT / "helm" / "Chart.yaml").read_text())
+    taken = re.findall(r"oci://\S+/charts/(\S+) --version (\S+)", (ROOT / "docs" / "helm.md").read_text())
+    assert taken == [(chart["name"], chart["version"])]
 
 
 def test_the_topology_of_the_first_steps_asks_for_what_the_readme_says():
