@@ -121,7 +121,7 @@ def test_masters_have_the_rights_that_they_use_and_containers_none():
     container = objects["ServiceAccount", "streams-ardea-container"]
     assert container["automountServiceAccountToken"] is False
     bound = {s["name"] for binding in of_kind(objects, "RoleBinding") for s in binding["subjects"]}
-    assert bound == {"streams-ardea-master", "streams-ardea-test"}
+    assert bound == {"streams-ardea-master", "streams-ardea-test", "streams-ardea-uninstall"}
 
 
 def test_defaults_of_topologies():
@@ -178,7 +178,11 @@ def test_a_change_of_the_configuration_restarts_the_servers():
 def test_what_the_test_leaves_goes_with_the_release():
     """Helm does not remove hooks at uninstall: only the pod is one, and it is deleted before the next, for its log."""
     objects = render()
-    hooks = {key: thing for key, thing in objects.items() if "helm.sh/hook" in thing["metadata"].get("annotations", {})}
+    hooks = {
+        key: thing
+        for key, thing in objects.items()
+        if thing["metadata"].get("annotations", {}).get("helm.sh/hook") == "test"
+    }
     assert list(hooks) == [("Pod", "streams-ardea-test")]
     (pod,) = hooks.values()
     assert pod["metadata"]["annotations"]["helm.sh/hook-delete-policy"] == "before-hook-creation"
@@ -208,3 +212,18 @@ def test_policies_let_topologies_scrapes_and_clients_in():
 @pytest.mark.skipif(HELM_3 is None, reason="there is no helm3: scripts/kubernetes.sh builds it, if there is Go")
 def test_the_last_helm_3_renders_the_same(values):
     assert manifest("--values", str(values), helm=HELM_3) == manifest("--values", str(values))
+
+
+def test_an_uninstall_asks_whether_topologies_run_unless_it_is_forced():
+    """By hooks that leave nothing, and may do no more than list the roots."""
+    objects = render()
+    name = "streams-ardea-uninstall"
+    asks = [objects[kind, name] for kind in ("ServiceAccount", "Role", "RoleBinding", "Job")]
+    for thing in asks:
+        said = thing["metadata"]["annotations"]
+        assert said["helm.sh/hook"] == "pre-delete"
+        assert "hook-failed" in said["helm.sh/hook-delete-policy"]
+    assert asks[1]["rules"] == [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list"]}]
+    assert asks[3]["metadata"]["annotations"]["helm.sh/hook-output-log-policy"] == "hook-failed"
+    for way in ("uninstall.force=true", "rbac.create=false"):
+        assert [key for key in render("--set", way) if key[1] == name] == []

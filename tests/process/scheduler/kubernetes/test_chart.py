@@ -20,6 +20,7 @@ from tests.process.scheduler.kubernetes.releases import (
     objects,
     read,
 )
+from tests.process.scheduler.kubernetes.running import SMALL, TOPOLOGIES, ardea, described
 from tests.process.waiting import eventually
 
 pytestmark = [needs_cluster, pytest.mark.timeout(420)]
@@ -34,7 +35,7 @@ def zookeeper(space: str, server: int, *command: str) -> str:
 
 
 def uninstall(space: str) -> None:
-    helm("uninstall", RELEASE, f"--namespace={space}", "--wait")
+    helm("uninstall", RELEASE, f"--namespace={space}", "--wait", "--timeout=150s")
 
 
 def ready(space: str) -> int:
@@ -53,7 +54,7 @@ def is_ready(pod: dict[str, Any]) -> bool:
 
 def test_install_upgrade_and_uninstall_leave_nothing_behind():
     with namespace() as space:
-        install(space, "zookeeper.persistence.enabled=true")
+        install(space, "zookeeper.persistence.enabled=true", "uninstall.force=true")
         assert ready(space) == 1, "helm install --wait returned before ZooKeeper was ready"
         pods = read("pods", f"--namespace={space}")["items"]
         assert [pod["metadata"]["name"] for pod in pods] == [f"{SERVER}-0"], "nothing else runs before a submit"
@@ -110,5 +111,24 @@ def test_helm_test_submits_a_topology_and_goes_with_the_release(image):
         assert "SUCCEEDED" in said, "the log of the test's pod"
         kept = read("pod", f"{RELEASE}-test", f"--namespace={space}")
         assert kept["status"]["phase"] == "Succeeded", "it stays, for its log"
+        uninstall(space)
+        eventually(lambda: not objects(space), 60, lambda: f"nothing remains of {objects(space)}")
+
+
+@pytest.mark.thorough
+def test_an_uninstall_is_refused_while_a_topology_runs(image):
+    with namespace() as space:
+        install(space, *image, *SMALL)
+        before = objects(space)
+        ardea("submit", "kubernetes", TOPOLOGIES / "fragile.py", "--wait-secs", "240", space=space)
+        topology = described("Brittle", space)["id"]
+        with pytest.raises(CommandError, match=f"release {RELEASE} is not uninstalled: {topology} still runs"):
+            uninstall(space)
+        helm("rollback", RELEASE, "1", f"--namespace={space}", "--wait")
+        helm("upgrade", RELEASE, CHART, f"--namespace={space}", "--reuse-values", "--set=commonLabels.still=usable")
+        assert described("Brittle", space)["state"] == "RUNNING"
+        ardea("kill", "Brittle", "--wait-secs", "1", space=space)
+        left = {each for each in objects(space) - before if not each.startswith("secret/sh.helm.release")}
+        assert not left, "neither the topology nor the hook has left anything"
         uninstall(space)
         eventually(lambda: not objects(space), 60, lambda: f"nothing remains of {objects(space)}")
