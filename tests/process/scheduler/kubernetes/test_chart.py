@@ -128,7 +128,8 @@ def test_an_uninstall_is_refused_while_a_topology_runs(image):
         helm("upgrade", RELEASE, CHART, f"--namespace={space}", "--reuse-values", "--set=commonLabels.still=usable")
         assert described("Brittle", space)["state"] == "RUNNING"
         ardea("kill", "Brittle", "--wait-secs", "1", space=space)
-        left = {each for each in objects(space) - before if not each.startswith("secret/sh.helm.release")}
+        revisions = ("secret/sh.helm.release", "controllerrevision")
+        left = {each for each in objects(space) - before if not each.startswith(revisions)}
         assert not left, "neither the topology nor the hook has left anything"
         uninstall(space)
         eventually(lambda: not objects(space), 60, lambda: f"nothing remains of {objects(space)}")
