@@ -102,9 +102,15 @@ def _secrets(prepared: Prepared) -> list[Manifest]:
 
 
 def _placed(manifests: list[Manifest], namespace: str | None) -> list[Manifest]:
-    if namespace is None:
-        return manifests
-    return [{**each, "metadata": {"namespace": namespace, **each["metadata"]}} for each in manifests]
+    """Without empty annotations, which the cluster leaves out: kubectl would find a difference each time."""
+    for manifest in manifests:
+        heads = [manifest["metadata"], *([manifest["spec"]["template"]["metadata"]] if "spec" in manifest else [])]
+        for head in heads:
+            if not head["annotations"]:
+                del head["annotations"]
+        if namespace is not None:
+            manifest["metadata"]["namespace"] = namespace
+    return manifests
 
 
 def _keep(manifests: list[Manifest], topology_id: str) -> Path:

@@ -79,7 +79,7 @@ def master_job(inputs: ManifestInputs, number: int, owner: Owner) -> Manifest:
     rules: list[Manifest] = [
         {"action": "FailJob", "onExitCodes": _exits(name)} for name in (layout.PREPARE, TOPOLOGY_MASTER)
     ]
-    rules.append({"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]})
+    rules.append({"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]})
     name = names.master_job(inputs.root, number)
     return _job(inputs, name, names.MASTER, MASTER_CONTAINER, pod, owner, {"podFailurePolicy": {"rules": rules}})
 

@@ -78,17 +78,15 @@ class Kubernetes(Scheduler):
             raise UserError("--include sends files, and with --path-in-image nothing is sent")
         self._options = Options(image=image, state=state, path_in_image=path_in_image, include=tuple(include or ()))
         self._where = namespace, context, kubeconfig
+        self.place = f"namespace {namespace or 'of the context'}"
         self._defaults, self._include_secrets = defaults, include_secrets
 
     @cached_property
     def _cluster(self) -> Cluster:
         """UserError if none is known."""
-        return Cluster.connect(*self._where)
-
-    @cached_property
-    def place(self) -> str:
-        """See :class:`Scheduler`."""
-        return f"namespace {self._cluster.namespace}"
+        cluster = Cluster.connect(*self._where)
+        self.place = f"namespace {cluster.namespace}"
+        return cluster
 
     def prepare(self, target: str, overrides: Mapping[str, Any]) -> Jobs:
         """See :class:`Scheduler`."""

@@ -10,11 +10,25 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 
 from ardea import __version__
-from tests.unit.helm.charts import CHART, HELM, MATRIX, Object, manifest, needs_helm, of_kind, pod_specs, render
+from ardea.scheduler.kubernetes.manifest_file import CHART as CHART_DEFAULTS
+from ardea.scheduler.kubernetes.manifest_file import read_defaults
+from tests.unit.helm.charts import (
+    CHART,
+    HELM,
+    MATRIX,
+    VERSION,
+    Object,
+    manifest,
+    needs_helm,
+    of_kind,
+    pod_specs,
+    render,
+)
 
 pytestmark = needs_helm
 
@@ -141,6 +155,17 @@ def test_defaults_of_topologies():
     assert everything["config"] == {"topology.message.timeout.secs": 60}
     assert everything["labels"] == {"cost-centre": "4711"}
     assert everything["annotations"] == {"example.org/sidecar": "false"}
+
+
+def test_a_dry_run_takes_for_granted_what_the_documented_release_has(tmp_path):
+    """Written down as docs/kubernetes.md says; in a file the address of ZooKeeper has to be good in any namespace."""
+    command = [HELM, "template", "ardea", CHART, "-n", "prod", "--kube-version", VERSION]
+    ended = subprocess.run([*command, "-s", "templates/topology/defaults.yaml"], capture_output=True, check=True)
+    file = tmp_path / "defaults.yaml"
+    file.write_bytes(ended.stdout)
+    found = read_defaults(file)
+    assert found.state.count(".prod.svc") == 1
+    assert msgspec.structs.replace(found, state=found.state.replace(".prod.svc", "")) == CHART_DEFAULTS
 
 
 def test_an_external_zookeeper_is_the_state_and_none_is_installed():

@@ -275,6 +275,7 @@ def after(world, keeper, seconds):
 
 def test_an_acting_master_whose_root_is_gone_ends_the_jobs_after_a_while(world, cluster, keeper):
     """At once would be too early: kubectl, which is at work, fails where something is gone already."""
+    assert ROOTLESS_FOR > 2 * LOOK_EVERY
     cluster.delete("ConfigMap", "sums")
     after(world, keeper, ROOTLESS_FOR)
     assert len(world.jobs()) == 4

@@ -80,7 +80,7 @@ def test_masters_end_as_the_topology_does_and_containers_go_on(prepared):
     rules = master["spec"]["podFailurePolicy"]["rules"]
     failing = [rule["onExitCodes"] for rule in rules if rule["action"] == "FailJob"]
     assert {rule["containerName"]: rule["values"] for rule in failing} == {"prepare": [78], "topology-master": [78]}
-    assert rules[-1] == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
+    assert rules[-1] == {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     assert pod(container)["restartPolicy"] == "OnFailure"
     assert container["spec"]["backoffLimit"] == 2147483647
 
