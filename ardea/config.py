@@ -17,7 +17,7 @@ from typing import Any, Literal, Self
 import msgspec
 
 from ardea import units
-from ardea.config_keys import Alias, Key
+from ardea.config_keys import REPLACED, Alias, Key
 from ardea.config_keys import declared as _key
 from ardea.errors import ConfigError
 from ardea.plan.resource import GIB, MIB
@@ -274,6 +274,12 @@ class Settings:
     metricsmgr_ram: int = _key(
         "topology.metricsmgr.ram", "bytes", "topology", 128 * MIB, "Memory of a metrics manager."
     )
+    master_cpu: float = _key(
+        "topology.master.cpu", "cores", "topology", 0.1, "Cores that a topology master asks for, on Kubernetes."
+    )
+    master_ram: int = _key(
+        "topology.master.ram", "bytes", "topology", 256 * MIB, "Memory of a topology master, on Kubernetes."
+    )
 
     # Kubernetes.
     kubernetes_labels: Mapping[str, str] | None = _key(
@@ -291,14 +297,8 @@ class Settings:
     kubernetes_volumes: Sequence[Mapping[str, Any]] = _key(
         "heron.kubernetes.volumes", "objects", "both", (), "Volumes of Kubernetes, each with its name and mountPath."
     )
-    kubernetes_node_selector: Mapping[str, str] | None = _key(
-        "heron.kubernetes.node.selector", "texts by name", "topology", None, "Labels that a node must have."
-    )
-    kubernetes_tolerations: Sequence[Mapping[str, Any]] = _key(
-        "heron.kubernetes.tolerations", "objects", "topology", (), "Taints that pods tolerate, besides lost nodes."
-    )
-    kubernetes_priority_class: str | None = _key(
-        "heron.kubernetes.priority.class", "text", "topology", None, "The PriorityClass of all pods."
+    kubernetes_pod_spec: Mapping[str, Any] | None = _key(
+        "heron.kubernetes.pod.spec", "object", "both", None, "A part of a PodSpec, merged into that of each pod."
     )
     kubernetes_nodes_grow: bool = _key(
         "heron.kubernetes.nodes.grow", "bool", "topology", False, "Whether to submit what no nodes have room for."
@@ -308,6 +308,13 @@ class Settings:
     )
     kubernetes_grace: float = _key(
         "heron.kubernetes.grace.secs", "seconds", "topology", 30.0, "What a pod that is deleted has to end."
+    )
+    kubernetes_ttl: float | None = _key(
+        "heron.kubernetes.ttl.secs",
+        "seconds or never",
+        "topology",
+        604_800.0,
+        "How long an ended topology stays, with its pods and Secrets; never: until it is killed.",
     )
 
     # The installation.
@@ -482,5 +489,7 @@ def _accept(accept: Callable[[Any], Any], name: str, value: Any) -> Any:
 
 
 def _suggestion(name: str) -> str:
+    if name in REPLACED:
+        return f"; {REPLACED[name]}"
     nearest = difflib.get_close_matches(name, [*KEYS, *ALIASES], n=1)
     return f"; did you mean {nearest[0]!r}?" if nearest else "; `ardea config` prints every key"

@@ -36,6 +36,15 @@ ADVANCED = frozenset(
     }
 )
 """Limits and shapes whose defaults suit almost everybody."""
+REPLACED = {
+    f"heron.kubernetes.{name}": f"set {field} in heron.kubernetes.pod.spec"
+    for name, field in (
+        ("node.selector", "nodeSelector"),
+        ("tolerations", "tolerations"),
+        ("priority.class", "priorityClassName"),
+    )
+}
+"""Keys that there were, and what to do instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +95,7 @@ TYPES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "integer": ("", units.integer),
     "bytes": ("bytes", units.size),
     "seconds": ("s", units.positive),
+    "seconds or never": ("", units.seconds_or_never),
     "delay": ("s", units.number),
     "milliseconds": ("ms", units.number),
     "megabytes": ("MiB", units.count),
@@ -99,6 +109,7 @@ TYPES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "cores by component": ("cores", units.mapping(units.positive, "split:2,count:0.5")),
     "bytes by component": ("bytes", units.mapping(units.size, "split:256MB,count:1GiB")),
     "texts by name": ("", units.pairs),
+    "object": ("", units.one_object),
     "objects": ("", units.objects),
     "objects by name": ("", units.objects_by_name),
 }

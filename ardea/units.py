@@ -64,6 +64,16 @@ def positive(value: Any) -> float:
     return float(_bounded(value))
 
 
+def seconds_or_never(value: Any) -> float | None:
+    """A finite number, not below zero; None and ``never``: there is no end."""
+    if value is None or value == "never":
+        return None
+    try:
+        return number(value)
+    except ValueError as error:
+        raise ValueError(f"{error}, or never") from None
+
+
 def boolean(value: Any) -> bool:
     """True or False."""
     if not isinstance(value, bool):
@@ -142,6 +152,13 @@ def objects(value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, list | tuple) or not all(isinstance(entry, Mapping) for entry in value):
         raise ValueError("a list of dicts")
     return [plain(entry) for entry in value]
+
+
+def one_object(value: Any) -> dict[str, Any]:
+    """A dict, as Kubernetes has it."""
+    if not isinstance(value, Mapping):
+        raise ValueError("a dict")
+    return {text(key): plain(entry) for key, entry in value.items()}
 
 
 def objects_by_name(value: Any) -> dict[str, dict[str, Any]]:

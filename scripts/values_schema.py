@@ -50,6 +50,7 @@ TYPES: dict[str, Schema] = {
     "integer": {"type": ["integer", "string"], "minimum": 0, "pattern": f"^{_WHOLE}$"},
     "bytes": _SIZE,
     "seconds": _POSITIVE,
+    "seconds or never": {"anyOf": [_NUMBER, {"const": "never"}]},
     "delay": _NUMBER,
     "milliseconds": _NUMBER,
     "megabytes": _COUNT,
@@ -68,6 +69,7 @@ TYPES: dict[str, Schema] = {
     "cores by component": _map({"type": "number", "exclusiveMinimum": 0}),
     "bytes by component": _map({**_SIZE, "pattern": _WITH_UNIT}),
     "texts by name": _map({"type": "string"}),
+    "object": {"type": ["object", "string"], "minLength": 1},
     "objects": {"type": ["array", "string"], "minLength": 1, "items": _OBJECT},
     "objects by name": _map(_OBJECT),
 }

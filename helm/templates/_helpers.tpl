@@ -94,6 +94,49 @@ matchExpressions:
     values: [master, container]
 {{- end }}
 
+{{/* (dict "cidr" "::/0" "except" CIDRs "six" true): a peer; of the exceptions those of this family. */}}
+{{- define "ardea.allBut" -}}
+{{- $except := list }}
+{{- range .except }}{{ if eq $.six (contains ":" .) }}{{ $except = append $except . }}{{ end }}{{ end -}}
+- ipBlock:
+    cidr: {{ .cidr | quote }}
+    {{- with $except }}
+    except:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+{{- end }}
+
+{{/* What submits, looks, debugs, changes and kills.  Whoever may submit may read every Secret of the namespace. */}}
+{{- define "ardea.submitterRules" -}}
+- apiGroups: [""]
+  resources: [configmaps, secrets]
+  verbs: [get, list, watch, create, update, patch, delete]
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [get, list, watch, create, update, patch, delete]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch, delete]
+- apiGroups: [""]
+  resources: [pods/log]
+  verbs: [get]
+- apiGroups: [""]
+  resources: [pods/exec, pods/portforward]
+  verbs: [get, create]
+- apiGroups: [""]
+  resources: [pods/ephemeralcontainers]
+  verbs: [get, update, patch]
+- apiGroups: [""]
+  resources: [services, serviceaccounts, resourcequotas]
+  verbs: [get, list]
+- apiGroups: [""]
+  resources: [events]
+  verbs: [get, list, watch]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [get, list]
+{{- end }}
+
 {{/* (list question answer): a probe that asks ZooKeeper with bash alone. */}}
 {{- define "ardea.zookeeperAsks" -}}
 {{- list "bash" "-c" (printf "exec 3<>/dev/tcp/127.0.0.1/2181 && printf %s >&3 && grep -q %s <&3" (first .) (last .)) | toJson }}

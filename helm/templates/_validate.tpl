@@ -13,6 +13,11 @@
 {{- fail (printf "the namespace %s has the release %s already: submitters could not tell whose defaults are meant. Upgrade that one, or install into another namespace." $.Release.Namespace $other) }}
 {{- end }}
 {{- end }}
+{{- with .Values.networkPolicy }}
+{{- if and .enabled .egress.enabled (not .egress.open) (not $.Values.zookeeper.enabled) (not .extraEgress) }}
+{{- fail "networkPolicy.egress.open is false and networkPolicy.extraEgress is empty: topologies would not reach externalZookeeper.servers. Add a rule for their addresses to networkPolicy.extraEgress." }}
+{{- end }}
+{{- end }}
 {{- if .Values.zookeeper.enabled }}
 {{- $name := printf "%s-zookeeper" (include "ardea.fullname" .) }}
 {{- with lookup "apps/v1" "StatefulSet" .Release.Namespace $name }}

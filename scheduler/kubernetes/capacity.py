@@ -10,8 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import msgspec
+
 from ardea.errors import ClusterError, UserError
 from ardea.scheduler.kubernetes import pods
+from ardea.scheduler.kubernetes.affinity import Affinity, allows
 from ardea.scheduler.kubernetes.client import Manifest, Objects
 from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
 
@@ -80,9 +83,11 @@ def _misfits_said(nodes: list[Manifest], misfits: list[tuple[str, Manifest]]) ->
     others = f" (like {len(misfits) - 1} more)" if len(misfits) > 1 else ""
     if not (open_ := [node for node in nodes if admits(node, pod)]):
         labels = "".join(f" the label {key}={value} and" for key, value in pod.get("nodeSelector", {}).items())
+        affine = " fits its affinity and" if "affinity" in pod else ""
         return (
-            f"no node takes the pod of {name}{others}, so it cannot be scheduled: none has{labels} only taints that it "
-            "tolerates; heron.kubernetes.node.selector and heron.kubernetes.tolerations say which nodes may"
+            f"no node takes the pod of {name}{others}, so it cannot be scheduled: none{affine} has{labels} only taints "
+            "that it tolerates; nodeSelector, affinity and tolerations of heron.kubernetes.pod.spec, and of "
+            "topology.podSpec of the chart, say which nodes may"
         )
     asked = requests(pod)
     closest = min(open_, key=lambda node: _excess(asked, allocatable(node)))
@@ -115,6 +120,8 @@ def admits(node: Manifest, pod: Manifest) -> bool:
     labels = node["metadata"].get("labels") or {}
     if not pod.get("nodeSelector", {}).items() <= labels.items():
         return False
+    if not allows(msgspec.convert(pod.get("affinity", {}), Affinity), node):
+        return False
     lasting = [taint for taint in _taints(node) if not _passing(taint)]
     return all(any(_tolerates(each, taint) for each in pod.get("tolerations", ())) for taint in lasting)
 
@@ -124,11 +131,11 @@ def requests(pod: Manifest) -> Amounts:
     running, most = Amounts({PODS: 1}), Amounts()
     for container in pod.get("initContainers", ()):
         if container.get("restartPolicy") == "Always":
-            running += _amounts(container["resources"]["requests"])
+            running += _requested(container)
         else:
-            most |= running + _amounts(container["resources"]["requests"])
+            most |= running + _requested(container)
     for container in pod["containers"]:
-        running += _amounts(container["resources"]["requests"])
+        running += _requested(container)
     return running | most
 
 
@@ -137,13 +144,22 @@ def allocatable(node: Manifest) -> Amounts:
     return _amounts(node.get("status", {}).get("allocatable") or {})
 
 
+def _requested(container: Manifest) -> Amounts:
+    """A limit alone is a request, too; one who adds a container may say neither."""
+    resources = container.get("resources") or {}
+    return _amounts({**(resources.get("limits") or {}), **(resources.get("requests") or {})})
+
+
 def _amounts(found: Mapping[str, str]) -> Amounts:
     from kubernetes.utils import parse_quantity  # large, and nobody else needs it
 
     thousandths = {CPU: 1000}
-    return Amounts(
-        {w: int(parse_quantity(found[w]) * thousandths.get(w, 1)) for w in (CPU, MEMORY, DISK, PODS) if w in found}
-    )
+    try:
+        return Amounts(
+            {w: int(parse_quantity(found[w]) * thousandths.get(w, 1)) for w in (CPU, MEMORY, DISK, PODS) if w in found}
+        )
+    except ValueError as error:
+        raise UserError(f"resources {dict(found)} are no amounts that Kubernetes knows: {error}") from error
 
 
 def _taints(node: Manifest) -> list[Manifest]:

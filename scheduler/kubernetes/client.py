@@ -322,5 +322,7 @@ class Cluster:
                 return ClusterError(message, hint="`ardea doctor -n NAMESPACE` lists the rights that verbs need")
             case 400 | 422:
                 return UserError(message)
+            case 500 if "failed to create typed patch object" in said:  # a field that it does not know
+                return UserError(message)
             case _:
                 return Unreachable(f"{message} (HTTP {status})")

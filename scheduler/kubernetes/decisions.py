@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from ardea.errors import ExitCode
-from ardea.scheduler.kubernetes import names
+from ardea.scheduler.kubernetes import layout, names
 from ardea.scheduler.kubernetes.objects import deleted_at
 
 FIRST_DELAY = 10.0
@@ -164,7 +164,7 @@ def pod_seen(manifest: dict[str, Any]) -> PodSeen:
         job=metadata.get("labels", {}).get(names.JOB, ""),
         over=status.get("phase") in ("Succeeded", "Failed"),
         gone_by=deleted_at(manifest),
-        permanent=next((why for why in map(_permanent, container_statuses(manifest)) if why), ""),
+        permanent=next((why for why in map(_permanent, _own_statuses(manifest)) if why), ""),
     )
 
 
@@ -172,6 +172,14 @@ def container_statuses(manifest: dict[str, Any]) -> list[dict[str, Any]]:
     """Of all containers of a pod, in the order of their start."""
     status = manifest.get("status", {})
     return [*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())]
+
+
+def _own_statuses(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    """Without those of init containers that somebody has added: they mean what they like by their exit codes."""
+    status = manifest.get("status", {})
+    own = (layout.PREPARE, *layout.SIDECARS)
+    init = [each for each in status.get("initContainerStatuses", ()) if each["name"] in own]
+    return [*init, *status.get("containerStatuses", ())]
 
 
 def _permanent(container: dict[str, Any]) -> str:

@@ -2,7 +2,8 @@
 
 It runs in a master's pod, at the other end of an exec, where the master's port, the token and the callers' key are in
 reach; FOLDER is the topology's.  It knows nothing but how to ask, needs little memory and starts
-fast: the pod's masters have 0.1 CPU and 256 MiB.  It ends with its stdin, or when nobody has asked for a minute.
+fast: masters have 0.1 CPU and 256 MiB unless somebody gives them more.  It ends with its stdin, or when nobody has
+asked for a minute.
 """
 
 from __future__ import annotations

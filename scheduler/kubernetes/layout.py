@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ardea.plan.names import container_name
+from ardea.plan.names import METRICS_MANAGER, STREAM_MANAGER, container_name
 from ardea.scheduler.home import Home
 
 USER = 10001
@@ -33,6 +33,8 @@ GRACE_LEFT = 5.0
 """Seconds of a pod's grace that its supervisors keep for themselves."""
 
 PREPARE = "prepare"
+SIDECARS = (STREAM_MANAGER, METRICS_MANAGER)
+"""Of its init containers, those that a pod has for as long as it runs; others but PREPARE are not Ardea's."""
 
 
 def topology_folder(topology_id: str) -> Path:

@@ -13,7 +13,7 @@ from ardea.config import Settings
 from ardea.plan.definition import Definition
 from ardea.plan.packing import ContainerPlan
 from ardea.plan.wire import packing_from_bytes
-from ardea.scheduler.kubernetes import names
+from ardea.scheduler.kubernetes import names, pod_spec
 from ardea.state import paths
 
 DEFINITION = "definition"
@@ -36,6 +36,7 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     config: dict[str, Any] = {}
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
+    pod_spec: dict[str, Any] = {}
 
 
 class Bundle(msgspec.Struct, frozen=True):
@@ -48,7 +49,8 @@ class Bundle(msgspec.Struct, frozen=True):
 class Pods(msgspec.Struct, frozen=True, kw_only=True):
     """How the pods of a topology are made, besides what its configuration says.
 
-    ``python``: the minor version that the bundle was made with; empty without one.
+    ``python``: the minor version that the bundle was made with; empty without one.  ``spec``: the part of a PodSpec
+    that the namespace adds to each.
     """
 
     image: str
@@ -59,6 +61,7 @@ class Pods(msgspec.Struct, frozen=True, kw_only=True):
     labels: dict[str, str]
     annotations: dict[str, str]
     python: str
+    spec: dict[str, Any] = {}
 
     def code(self, bundle: Bundle | None) -> str:
         """What the code is called that these pods run: equal files in equal pods are one version."""
@@ -116,6 +119,17 @@ class ManifestInputs(msgspec.Struct, frozen=True, kw_only=True):
             env_from=tuple(dict.fromkeys(source for layer in layers for source in layer.kubernetes_env_from)),
             volumes=tuple(volumes.values()),
         )
+
+    def pod_spec(self, components: Iterable[str] = ()) -> dict[str, Any]:
+        """What the namespace, the topology and these components, in the order of their names, add to a pod's PodSpec.
+
+        Raises:
+            UserError: it cannot be added, or two components want different things.
+        """
+        shape = self.definition.shape
+        there = {c.name: c.config.get(pod_spec.KEY) or {} for c in shape.components}
+        chosen = {name: there[name] for name in sorted(set(components))}
+        return pod_spec.layered(self.pods.spec, shape.config.get(pod_spec.KEY) or {}, chosen, there.keys())
 
     def content(self, plan: ContainerPlan) -> str:
         """What a container's pod is for: tasks of a build.  A pod of another content has to be replaced."""

@@ -12,7 +12,7 @@ from ardea.config import Settings
 from ardea.plan.names import LEAVING, LEFT, MASTER_CONTAINER, METRICS_MANAGER, STREAM_MANAGER, TOPOLOGY_MASTER
 from ardea.plan.packing import ContainerPlan
 from ardea.plan.resource import MIB, Resource
-from ardea.scheduler.kubernetes import access, layout, names, processes
+from ardea.scheduler.kubernetes import access, layout, names, pod_spec, processes
 from ardea.scheduler.kubernetes.manifest_inputs import BUNDLE, DEFINITION, PODS, Extras, ManifestInputs
 from ardea.state.address import CREDENTIAL
 from ardea.supervision.records import LOCK
@@ -22,7 +22,6 @@ Owner = Manifest | None
 """The root object as the cluster knows it; None: nobody owns what kubectl makes of a file."""
 LOST_NODE_SECS = 5
 """How long a pod stays on a node that does not answer; node's own silence before that is the cluster's setting."""
-MASTER_NEEDS = Resource(cpu=0.1, ram=256 * MIB, disk=256 * MIB)
 EXIT_PERMANENT = 78
 STANDS_STILL_SECS = 60
 """Seconds without a sign of life after which a supervisor stands still."""
@@ -50,12 +49,14 @@ def jobs(inputs: ManifestInputs, owner: Owner) -> list[Manifest]:
 
 def master_job(inputs: ManifestInputs, number: int, owner: Owner) -> Manifest:
     """A master's Job, which ends as the topology does: Complete, or Failed."""
-    metrics = Resource(0.05, inputs.settings.metricsmgr_ram, 64 * MIB)
+    settings = inputs.settings
+    metrics = Resource(0.05, settings.metricsmgr_ram, 64 * MIB)
+    needs = Resource(settings.master_cpu, settings.master_ram, 256 * MIB)
     containers = [
         _prepare(inputs, MASTER_CONTAINER),
         _metrics_manager(inputs, MASTER_CONTAINER, metrics),
         _container(
-            inputs, MASTER_CONTAINER, TOPOLOGY_MASTER, MASTER_NEEDS,
+            inputs, MASTER_CONTAINER, TOPOLOGY_MASTER, needs,
             {"env": [_credential(inputs)], "volumeMounts": [_home(), *_keys(inputs)]},
         ),
     ]  # fmt: skip
@@ -75,6 +76,7 @@ def master_job(inputs: ManifestInputs, number: int, owner: Owner) -> Manifest:
                 *_key_volume(inputs, MASTER_CONTAINER),
             ],
         },
+        {},
     )
     rules: list[Manifest] = [
         {"action": "FailJob", "onExitCodes": _exits(name)} for name in (layout.PREPARE, TOPOLOGY_MASTER)
@@ -117,11 +119,11 @@ def container_job(inputs: ManifestInputs, plan: ContainerPlan, owner: Owner) -> 
             "containers": instances,
             "volumes": [
                 _code_volume(inputs),
-                *map(_volume, _distinct(extras.values())),
                 *_key_volume(inputs, number),
                 *([access.volume(inputs)] if granted else []),
             ],
         },
+        {called[i.task]: i.component for i in plan.instances},
     )
     job = _job(inputs, names.container_job(inputs.root, number), names.WORKER, number, pod, owner, {})
     job["metadata"]["annotations"][names.CONTENT] = inputs.content(plan)
@@ -159,9 +161,13 @@ def _job(
     return manifest
 
 
-def _pod(inputs: ManifestInputs, component: str, number: int, extras: list[Extras], spec: Manifest) -> Manifest:
-    """The template, with what the configuration of the topology and of its components adds."""
-    topology = inputs.settings
+def _pod(
+    inputs: ManifestInputs, component: str, number: int, extras: list[Extras], spec: Manifest, tasks: Mapping[str, str]
+) -> Manifest:
+    """The template, with what the configuration of the topology and of its components adds.
+
+    ``tasks``: the component of each container that runs a task; none: a master's pod.
+    """
     labels, annotations = {**inputs.pods.labels}, {**inputs.pods.annotations}
     for extra in extras:
         labels |= extra.labels
@@ -176,8 +182,8 @@ def _pod(inputs: ManifestInputs, component: str, number: int, extras: list[Extra
     whole = {
         "enableServiceLinks": False,
         "securityContext": _POD_SECURITY,
-        "terminationGracePeriodSeconds": math.ceil(topology.kubernetes_grace),
-        "tolerations": [*lost, *topology.kubernetes_tolerations],
+        "terminationGracePeriodSeconds": math.ceil(inputs.settings.kubernetes_grace),
+        "tolerations": lost,
         "topologySpreadConstraints": [{**spread, "labelSelector": selector}],
         **spec,
         "volumes": [
@@ -187,20 +193,17 @@ def _pod(inputs: ManifestInputs, component: str, number: int, extras: list[Extra
             *spec["volumes"],
         ],
     }
-    if topology.kubernetes_node_selector:
-        whole["nodeSelector"] = dict(topology.kubernetes_node_selector)
-    if topology.kubernetes_priority_class:
-        whole["priorityClassName"] = topology.kubernetes_priority_class
+    volumes = [_volume(volume) for volume in _distinct(extras)] if tasks else []
+    added = pod_spec.merged(inputs.pod_spec(tasks.values()), {"volumes": volumes})
     metadata = {"labels": labels | names.labels(inputs.id, component, number), "annotations": annotations}
-    return {"metadata": metadata, "spec": whole}
+    return {"metadata": metadata, "spec": pod_spec.applied(whole, added, tasks, _image(inputs))}
 
 
 def _container(inputs: ManifestInputs, number: int, name: str, needs: Resource, more: Manifest) -> Manifest:
     """A container whose PID 1 supervises one process."""
     return {
         "name": name,
-        "image": inputs.pods.image,
-        "imagePullPolicy": inputs.pods.image_pull_policy,
+        **_image(inputs),
         "command": processes.supervisor(inputs.id, number, name),
         "resources": _resources(needs, inputs.settings),
         "securityContext": _SECURITY,
@@ -227,6 +230,10 @@ def _liveness(inputs: ManifestInputs, number: int, name: str) -> Manifest:
         "failureThreshold": 2,
         "terminationGracePeriodSeconds": 1,
     }
+
+
+def _image(inputs: ManifestInputs) -> dict[str, str]:
+    return {"image": inputs.pods.image, "imagePullPolicy": inputs.pods.image_pull_policy}
 
 
 def _prepare(inputs: ManifestInputs, number: int, *, content: str = "") -> Manifest:

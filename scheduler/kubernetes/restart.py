@@ -76,9 +76,9 @@ class Restart:
         if pod.get("status", {}).get("phase") != "Running":
             return False
         spec: dict[str, Any] = pod["spec"]
-        for container in (*spec["initContainers"], *spec["containers"]):
-            if container["name"] != layout.PREPARE:
-                self._cluster.execute(pod["metadata"]["name"], container["name"], _ORDER)
+        sidecars = [container for container in spec["initContainers"] if container["name"] in layout.SIDECARS]
+        for container in (*sidecars, *spec["containers"]):
+            self._cluster.execute(pod["metadata"]["name"], container["name"], _ORDER)
         return True
 
     def _missing(self, before: Status | None, tasks: set[str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from ardea.scheduler.kubernetes import names, objects
 from ardea.scheduler.kubernetes.client import Manifest, Objects
 from ardea.scheduler.kubernetes.decisions import job_seen
 from ardea.scheduler.kubernetes.former import Former, former
+from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
 from ardea.scheduler.kubernetes.objects import RootStatus
 from ardea.state import Create, Delete, Set, StateManager, Write, open_state, paths, records
 from ardea.state.records import ExecutionState, RunState, SchedulerLocation
@@ -24,8 +26,10 @@ from ardea.state.topologies import remove
 VERDICT = "TopologyFailed"
 """The type of the condition that says in the masters' Jobs why the topology has failed."""
 JOBS_END_WITHIN = 30.0
-"""Seconds that containers have to hear of the end; those on lost nodes never do."""
+"""Seconds that containers have to hear of the end, beside the grace of their sidecars; those on lost nodes never do."""
 LOOK_EVERY = 0.5
+LONGEST_TTL = (1 << 31) - 1
+"""Seconds that a Job can be told to stay."""
 log = logging.getLogger("keeper")
 
 
@@ -125,12 +129,15 @@ class RootObject:
                 self._tell(root, status)
             if status.state == RunState.FAILED:
                 self._condition(status.reason)
+            settings = ManifestInputs.read(root).settings
             if not status.removed:
                 if objects.kill_of(root) is None:
-                    self._end_jobs()
+                    self._end_jobs(JOBS_END_WITHIN + settings.kubernetes_grace)
                 self._forget(state)
                 status = msgspec.structs.replace(status, removed=True)
                 self._tell(root, status)
+            if settings.kubernetes_ttl is not None:
+                self._expire(root, settings.kubernetes_ttl)
         return status
 
     def _tell(self, root: Manifest, status: RootStatus) -> None:
@@ -167,10 +174,31 @@ class RootObject:
             except ArdeaError as error:
                 log.warning("%s; the reason stands in the root and in the pod", error.message)
 
-    def _end_jobs(self) -> None:
+    def _expire(self, root: Manifest, ttl: float) -> None:
+        """Lets Kubernetes remove the topology later, when no process of it is there any more.
+
+        The masters' Jobs go some time after they have ended, then the root, which nobody but them owns, and then all
+        that the root owns.  Not before the end: a Job may have to be made anew, and would take the root along.
+        """
+        stay = {"ttlSecondsAfterFinished": min(math.ceil(ttl), LONGEST_TTL)}
+        jobs = self._cluster.list("Job", names.of_topology(self._definition.topology, names.MASTER))
+        marks = [{key: job["metadata"][key] for key in ("name", "uid")} for job in jobs]
+        owners = [{"apiVersion": "batch/v1", "kind": "Job", **mark} for mark in marks]
+        owned = {"metadata": {"uid": root["metadata"]["uid"], "ownerReferences": owners}}
+        changes = [("ConfigMap", self._name, owned)]
+        changes += [("Job", mark["name"], {"metadata": {"uid": mark["uid"]}, "spec": stay}) for mark in marks]
+        for change in changes:
+            try:
+                self._cluster.patch(*change)
+            except (Conflict, NotFound):
+                continue  # it has gone meanwhile
+            except ArdeaError as error:
+                log.warning("%s; what is left of the topology stays until it is killed", error.message)
+
+    def _end_jobs(self, patience: float) -> None:
         """Waits for the containers; the state must not be gone before they have read the end from it."""
         selector = names.of_topology(self._definition.topology, names.WORKER)
-        deadline = self._clock() + JOBS_END_WITHIN
+        deadline = self._clock() + patience
         while left := [job for job in map(job_seen, self._cluster.list("Job", selector)) if not job.finished]:
             if self._clock() >= deadline:
                 for job in left:

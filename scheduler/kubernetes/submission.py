@@ -107,6 +107,7 @@ def prepare(target: str, overrides: Mapping[str, Any], options: Options, default
         labels=defaults.labels,
         annotations=defaults.annotations,
         python=packed.python if packed else "",
+        spec=defaults.pod_spec,
     )
     definition = msgspec.structs.replace(
         made.definition,
@@ -117,7 +118,9 @@ def prepare(target: str, overrides: Mapping[str, Any], options: Options, default
     )
     definition, secret_keys = keys.issue(definition)
     whole = Submission(made.plan, made.packing, definition, made.topology_class)
-    return Prepared(whole, ManifestInputs(definition=definition, pods=wanted), packed, secret_keys)
+    inputs = ManifestInputs(definition=definition, pods=wanted)
+    pods.jobs(inputs, None)  # what cannot be added to them is refused before anything is made
+    return Prepared(whole, inputs, packed, secret_keys)
 
 
 def pack(target: str, options: Options) -> tuple[str, Bundle | None]:

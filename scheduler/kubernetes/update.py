@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from ardea.errors import NotFound, Unreachable, UserError
+from ardea.errors import ClusterError, NotFound, Unreachable, UserError
 from ardea.plan.change import UpdateRequest
 from ardea.plan.definition import Definition
 from ardea.plan.names import MASTER_CONTAINER
@@ -24,7 +24,7 @@ from ardea.plan.wire import packing_from_bytes
 from ardea.scheduler import keys
 from ardea.scheduler.control import ControlPort, Status
 from ardea.scheduler.difference import difference
-from ardea.scheduler.kubernetes import access, bundle, layout, names, objects
+from ardea.scheduler.kubernetes import access, bundle, layout, names, objects, pods
 from ardea.scheduler.kubernetes.client import Manifest, Objects
 from ardea.scheduler.kubernetes.control import Port
 from ardea.scheduler.kubernetes.manifest_inputs import BUNDLE, Bundle, ManifestInputs, Pods
@@ -90,7 +90,7 @@ class Preparation:
             options: the image; how the file gets into it.
 
         Raises:
-            UserError: it cannot be.
+            UserError: it cannot be, or the cluster would not take its pods.
             Unreachable: no master says what runs.
         """
         root, present, half_done = self._present()
@@ -100,7 +100,21 @@ class Preparation:
             next_ = next_of(
                 present.definition, change, lambda config: plan_of(code.target, config), half_done=half_done
             )
+        jobs = pods.jobs(ManifestInputs(definition=next_, pods=code.pods), root)
+        if next_.build != present.definition.build:
+            self._try(jobs)
         return Wanted(root, present, next_, code)
+
+    def _try(self, jobs: list[Manifest]) -> None:
+        """The keeper will make them when the topology stands still for the update: too late to hear of a mistake."""
+        for job in jobs:
+            tried = {**job, "metadata": {**job["metadata"], "name": f"{job['metadata']['name']}-tried"}}
+            try:
+                self._cluster.apply(tried, dry_run=True)
+            except UserError as error:
+                raise UserError(f"{error.message}; nothing was changed") from error
+            except ClusterError:
+                return  # a quota that is full says nothing of these pods
 
     def _present(self) -> tuple[Manifest, ManifestInputs, bool]:
         """The root, what it says runs as soon as its master says the same, and whether an update is half done."""

@@ -21,6 +21,11 @@ def leave_with_the_release() -> None:
     api.patch_namespaced_pod(POD, NAMESPACE, {"metadata": {"ownerReferences": [owner]}})
 
 
+def give_up_rights() -> None:
+    """Helm does, too, unless it was stopped meanwhile."""
+    client.RbacAuthorizationV1Api().delete_namespaced_role_binding(OWNER, NAMESPACE)
+
+
 def ardea(*arguments: str) -> int:
     print("$ ardea", *arguments, flush=True)
     return subprocess.run(["ardea", *arguments], check=False).returncode
@@ -34,9 +39,12 @@ def forget_the_last_test() -> None:
 def main() -> int:
     leave_with_the_release()
     forget_the_last_test()
-    code = ardea("submit", "kubernetes", "/test/topology.py", "-n", NAMESPACE, "--wait", "--wait-secs", SECONDS)
-    ardea("describe", TOPOLOGY, "-n", NAMESPACE)
-    return max(code, ardea("kill", TOPOLOGY, "-n", NAMESPACE, "--wait-secs", "0"))
+    try:
+        code = ardea("submit", "kubernetes", "/test/topology.py", "-n", NAMESPACE, "--wait", "--wait-secs", SECONDS)
+        ardea("describe", TOPOLOGY, "-n", NAMESPACE)
+        return max(code, ardea("kill", TOPOLOGY, "-n", NAMESPACE, "--wait-secs", "0"))
+    finally:
+        give_up_rights()
 
 
 if __name__ == "__main__":

@@ -60,6 +60,23 @@ def test_unknown_key_is_an_error_with_the_nearest_name(name, nearest):
         validate({name: 1}, "topology 't'")
 
 
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [("node.selector", "nodeSelector"), ("tolerations", "tolerations"), ("priority.class", "priorityClassName")],
+)
+def test_a_key_that_there_was_names_what_is_set_instead(name, field):
+    with pytest.raises(ConfigError, match=f"'heron.kubernetes.{name}'; set {field} in heron.kubernetes.pod.spec$"):
+        validate({f"heron.kubernetes.{name}": "x"}, "topology 't'")
+
+
+@pytest.mark.parametrize(("value", "normal"), [("never", None), (None, None), (0, 0.0), (2, 2.0), (1.5, 1.5)])
+def test_a_time_may_have_no_end(value, normal):
+    made = validate({"heron.kubernetes.ttl.secs": value}, "t")
+    assert made == {"heron.kubernetes.ttl.secs": normal}
+    assert validate(made, "t") == made
+    assert Settings.of(made).kubernetes_ttl == normal
+
+
 def test_keys_of_the_author_pass_through():
     config = {"words.file": "a.txt", "limits": {"low": 1, "all": [1, 2.5, None, b"x", (True,)]}}
     assert validate(config, "t") == config
@@ -95,6 +112,12 @@ def test_values_that_processes_would_build_differently_are_refused(value):
         ("topology.component.rammap", ":5"),
         ("topology.component.cpumap", 5),
         ("supervisor.slots.ports", []),
+        ("heron.kubernetes.ttl.secs", -1),
+        ("heron.kubernetes.ttl.secs", "for ever"),
+        ("heron.kubernetes.pod.spec", "nodeSelector"),
+        ("heron.kubernetes.pod.spec", [{"nodeSelector": {}}]),
+        ("heron.kubernetes.pod.spec", {1: 2}),
+        ("topology.master.ram", "much"),
     ],
 )
 def test_ill_typed_value_is_an_error(name, value):

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from ipaddress import ip_network
 from pathlib import Path
 
 import msgspec
@@ -149,12 +150,14 @@ def test_defaults_of_topologies():
         "config": {},
         "labels": {},
         "annotations": {},
+        "podSpec": {},
     }
     everything = defaults("--values", str(CHART / "ci" / "everything-values.yaml"))
     assert everything["image"].startswith("registry.example.org/team/ardea@sha256:")
     assert everything["config"] == {"topology.message.timeout.secs": 60}
     assert everything["labels"] == {"cost-centre": "4711"}
     assert everything["annotations"] == {"example.org/sidecar": "false"}
+    assert everything["podSpec"]["runtimeClassName"] == "gvisor"
 
 
 def test_a_dry_run_takes_for_granted_what_the_documented_release_has(tmp_path):
@@ -200,19 +203,37 @@ def test_a_change_of_the_configuration_restarts_the_servers():
     assert checksum() == checksum("--set", "topology.masterReplicas=3")
 
 
-def test_what_the_test_leaves_goes_with_the_release():
-    """Helm does not remove hooks at uninstall: only the pod is one, and it is deleted before the next, for its log."""
+def test_the_tests_account_has_rights_while_the_test_runs_and_its_pod_stays_for_its_log():
     objects = render()
     hooks = {
-        key: thing
+        key: {name.removeprefix("helm.sh/"): value for name, value in annotations.items()}
         for key, thing in objects.items()
-        if thing["metadata"].get("annotations", {}).get("helm.sh/hook") == "test"
+        if "helm.sh/hook" in (annotations := thing["metadata"].get("annotations", {}))
+        and key[1] != "streams-ardea-uninstall"
     }
-    assert list(hooks) == [("Pod", "streams-ardea-test")]
-    (pod,) = hooks.values()
-    assert pod["metadata"]["annotations"]["helm.sh/hook-delete-policy"] == "before-hook-creation"
+    assert hooks == {
+        ("RoleBinding", "streams-ardea-test"): {
+            "hook": "test,pre-delete",  # Helm forgets hooks at an uninstall, but for those of the uninstall
+            "hook-weight": "-1",
+            "hook-delete-policy": "before-hook-creation,hook-succeeded,hook-failed",
+        },
+        ("Pod", "streams-ardea-test"): {
+            "hook": "test",
+            "hook-delete-policy": "before-hook-creation",
+            "hook-output-log-policy": "hook-succeeded,hook-failed",
+        },
+    }
+    pod = objects["Pod", "streams-ardea-test"]
     owner = next(e["value"] for e in pod["spec"]["containers"][0]["env"] if e["name"] == "OWNER")
     assert ("ConfigMap", owner) in objects
+    always = [b for b in of_kind(objects, "RoleBinding") if "helm.sh/hook" not in b["metadata"].get("annotations", {})]
+    assert "streams-ardea-test" not in {s["name"] for binding in always for s in binding["subjects"]}
+    submitter, test = (objects["Role", f"streams-ardea-{name}"]["rules"] for name in ("submitter", "test"))
+    assert test[: len(submitter)] == submitter
+    assert [(rule["resources"], rule["resourceNames"], rule["verbs"]) for rule in test[len(submitter) :]] == [
+        (["pods"], ["streams-ardea-test"], ["patch"]),
+        (["rolebindings"], ["streams-ardea-test"], ["delete"]),
+    ]
 
 
 def test_a_scrape_keeps_our_own_label_container():
@@ -231,6 +252,47 @@ def test_policies_let_topologies_scrapes_and_clients_in():
     client, ensemble = objects["NetworkPolicy", "streams-ardea-zookeeper"]["spec"]["ingress"]
     assert client["from"] == [{"podSelector": {"matchLabels": {"app.kubernetes.io/part-of": "ardea"}}}]
     assert [port["port"] for port in ensemble["ports"]] == ["peer", "election"]
+
+
+def egress(*arguments: str) -> list[Object]:
+    spec = render(*arguments)["NetworkPolicy", "streams-ardea-egress"]["spec"]
+    labels = {"app.kubernetes.io/part-of": "ardea", "app.kubernetes.io/component": "container"}
+    assert spec["podSelector"] == {"matchLabels": labels}, "masters need the API server"
+    assert spec["policyTypes"] == ["Egress"]
+    dns, *rules = spec["egress"]
+    assert dns == {"ports": [{"port": 53, "protocol": protocol} for protocol in ("UDP", "TCP")]}
+    return rules
+
+
+def test_user_code_reaches_everything_but_metadata_services():
+    (rule,) = egress()
+    pods, four, six = rule["to"]
+    assert pods == {"namespaceSelector": {}}
+    assert four["ipBlock"]["cidr"] == "0.0.0.0/0"
+    assert "169.254.169.254/32" in four["ipBlock"]["except"]
+    assert six["ipBlock"]["cidr"] == "::/0"
+    assert "fd00:ec2::254/128" in six["ipBlock"]["except"]
+    for peer in (four, six):
+        block = ip_network(peer["ipBlock"]["cidr"])
+        assert all(ip_network(each).subnet_of(block) for each in peer["ipBlock"]["except"])
+
+
+def test_addresses_are_closed_by_their_family():
+    (rule,) = egress("--set", "networkPolicy.egress.except={10.0.0.0/8}")
+    assert [peer["ipBlock"].get("except") for peer in rule["to"][1:]] == [["10.0.0.0/8"], None]
+    assert ("NetworkPolicy", "streams-ardea-egress") not in render("--set", "networkPolicy.egress.enabled=false")
+
+
+def test_user_code_may_be_kept_to_the_topologies_and_what_is_added():
+    topologies = render()["NetworkPolicy", "streams-ardea-topology"]["spec"]["podSelector"]
+    added = ("--set", "networkPolicy.extraEgress[0].ports[0].port=9092")
+    own, kafka = egress("--set", "networkPolicy.egress.open=false", *added)
+    assert own["to"][0] == {"podSelector": topologies}
+    assert own["to"][1]["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "zookeeper"
+    assert kafka == {"ports": [{"port": 9092}]}
+    elsewhere = ("--values", str(CHART / "ci" / "external-zookeeper-values.yaml"))
+    own, kafka = egress("--set", "networkPolicy.egress.open=false", *added, *elsewhere)
+    assert own["to"] == [{"podSelector": topologies}]
 
 
 @each_file

@@ -92,6 +92,10 @@ def test_the_readme_lists_every_value():
         ("zookeeper.livenessProbe.period=3", "period"),
         ("zookeeper.resources.limit.memory=1Gi", "limit"),
         ("externalZookeeper.servers[0]=zk-0", "servers"),
+        ("topology.podSpec=gvisor", "podSpec"),
+        ("networkPolicy.egress.exept[0]=10.0.0.0/8", "exept"),
+        ("networkPolicy.egress.except[0]=metadata", "except"),
+        ("networkPolicy.egress.open=perhaps", "open"),
     ],
 )
 def test_a_typo_is_refused_by_name(setting, named):
@@ -120,6 +124,8 @@ RIGHT: dict[str, list[Any]] = {
     "cores by component": [{"split": 0.5}, "split:2,count:0.5"],
     "bytes by component": [{"split": "256MB", "count": 10}, "split:256MB,count:1GiB"],
     "texts by name": [{"team": "a"}, "team=data,tier=gold"],
+    "seconds or never": [60, "90", "never"],
+    "object": [{"hostNetwork": False}, '{"hostNetwork": false}'],
     "objects": [[{"key": "spot"}], '[{"key": "spot"}]'],
     "objects by name": [{"jsonlines": {"path": "m"}}, '{"jsonlines": {"path": "m"}}'],
 }
@@ -145,6 +151,8 @@ WRONG: dict[str, list[Any]] = {
     "cores by component": [{"split": "2"}, 3],
     "bytes by component": [{"split": "256"}, 3],
     "texts by name": [{"team": 3}, 3],
+    "seconds or never": [-1, "soon"],
+    "object": [["spot"], 3],
     "objects": [["spot"], {"key": "spot"}],
     "objects by name": [{"jsonlines": "m"}, ["jsonlines"]],
 }
@@ -188,6 +196,10 @@ def test_so_does_the_chart(turn):
     [
         (["zookeeper.enabled=false"], "externalZookeeper.servers is empty"),
         (["externalZookeeper.servers[0]=zk:2181"], "only one can hold the state"),
+        (
+            ["externalZookeeper.servers[0]=zk:2181", "zookeeper.enabled=false", "networkPolicy.egress.open=false"],
+            "would not reach externalZookeeper.servers",
+        ),
     ],
 )
 def test_a_state_that_is_none_or_two_is_refused(settings, message):

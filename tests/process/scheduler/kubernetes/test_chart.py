@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +24,7 @@ from tests.process.scheduler.kubernetes.releases import (
     needs_cluster,
     objects,
     read,
+    run,
 )
 from tests.process.scheduler.kubernetes.running import SMALL, TOPOLOGIES, ardea, described
 from tests.process.waiting import eventually
@@ -26,6 +32,7 @@ from tests.process.waiting import eventually
 pytestmark = [needs_cluster, pytest.mark.timeout(420)]
 
 SERVER = "ardea-zookeeper"
+TEST = f"{RELEASE}-test"
 
 
 def zookeeper(space: str, server: int, *command: str) -> str:
@@ -102,17 +109,51 @@ def read_from(space: str, server: int) -> str:
         return str(error)
 
 
+def rights(space: str) -> list[str]:
+    """What gives the test's account any."""
+    bindings = read("rolebindings", f"--namespace={space}")["items"]
+    return [b["metadata"]["name"] for b in bindings if TEST in {s["name"] for s in b.get("subjects", ())}]
+
+
 @pytest.mark.thorough
-def test_helm_test_submits_a_topology_and_goes_with_the_release(image):
-    with namespace() as space:
-        install(space, *image)
-        said = helm("test", RELEASE, f"--namespace={space}", "--logs", "--timeout=300s")
-        assert "Phase:          Succeeded" in said
-        assert "SUCCEEDED" in said, "the log of the test's pod"
-        kept = read("pod", f"{RELEASE}-test", f"--namespace={space}")
-        assert kept["status"]["phase"] == "Succeeded", "it stays, for its log"
-        uninstall(space)
-        eventually(lambda: not objects(space), 60, lambda: f"nothing remains of {objects(space)}")
+@pytest.mark.parametrize("program", ["helm", "helm3"])
+def test_helm_test_submits_a_topology_and_goes_with_the_release(space, program):
+    before = objects(space)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    if (command := shutil.which(program, path=path)) is None:
+        pytest.skip(f"there is no {program}: scripts/kubernetes.sh builds it, if there is Go")
+    test = [command, "test", RELEASE, f"--namespace={space}", "--timeout=300s"]
+    with subprocess.Popen(test, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
+        eventually(lambda: rights(space), 30, "the test's account has rights")
+        said, _ = running.communicate(timeout=300)
+    assert running.returncode == 0, said
+    assert "Phase:          Succeeded" in said
+    assert "HelmTest" in said, "the log of the test's pod"
+    kept = read("pod", TEST, f"--namespace={space}")
+    assert kept["status"]["phase"] == "Succeeded", "it stays, for its log"
+    assert objects(space) - before == {f"pod/{TEST}"}
+    assert rights(space) == []
+    run([command, "uninstall", RELEASE, f"--namespace={space}", "--wait"])
+    eventually(lambda: not objects(space), 60, lambda: f"nothing remains of {objects(space)}")
+
+
+@pytest.mark.thorough
+def test_an_uninstall_in_the_middle_of_a_test_whose_helm_was_killed_leaves_nothing(space):
+    with subprocess.Popen(["helm", "test", RELEASE, f"--namespace={space}"], stdout=subprocess.DEVNULL) as running:
+        eventually(lambda: rights(space), 30, "the test's account has rights")
+        eventually(lambda: owner_of_the_test(space), 60, "the test's pod belongs to the release")
+        running.kill()
+    assert rights(space) == [TEST]
+    roots = (f"--namespace={space}", "--selector=ardea.dev/role=topology")
+    eventually(lambda: read("configmaps", *roots)["items"], 60, "it has submitted its topology")
+    kubectl("delete", "configmap", *roots)  # for as long as it runs no uninstall is taken
+    uninstall(space)
+    eventually(lambda: not objects(space), 60, lambda: f"nothing remains of {objects(space)}")
+
+
+def owner_of_the_test(space: str) -> object:
+    found = read("pods", f"--namespace={space}", "--selector=app.kubernetes.io/component=test")["items"]
+    return found and found[0]["metadata"].get("ownerReferences")
 
 
 @pytest.mark.thorough

@@ -48,7 +48,8 @@ def ended(space):
 
 
 def test_a_noisy_neighbour_disturbs_nobody(space, other_space, image_name):
-    here = ("--set", f"heron.kubernetes.node.selector={json.dumps({'kubernetes.io/hostname': first_node()})}")
+    selector = {"nodeSelector": {"kubernetes.io/hostname": first_node()}}
+    here = ("--set", f"heron.kubernetes.pod.spec={json.dumps(selector)}")
     with counted(space, image_name, TOPOLOGIES / "entitled.py", *here, "--set", f"work.cost={COST}") as topology:
         due, alone = entitled(space), rate(topology)
         ardea("submit", "kubernetes", TOPOLOGIES / "noisy.py", *here, "--wait-secs", "240", space=other_space)

@@ -61,6 +61,11 @@ def test_a_failed_topology_says_why_in_describe_and_in_the_job(space):
 
     eventually(lambda: all("Failed" in each for each in conditions()), 60, lambda: f"Jobs have failed: {conditions()}")
     assert all("the ledger does not balance" in each["TopologyFailed"] for each in conditions())
+    # All of it goes when its masters' Jobs do, which own its root by now.
+    owners = read("configmap", "failing", f"--namespace={space}")["metadata"]["ownerReferences"]
+    found = {job["metadata"]["uid"]: job["spec"] for job in read("jobs", f"--namespace={space}", masters)["items"]}
+    assert {each["uid"] for each in owners} == found.keys()
+    assert {spec["ttlSecondsAfterFinished"] for spec in found.values()} == {7 * 24 * 3600}
     # The pod of the task that failed stays, with its log, although kubelet has started its container again.
     container = "--selector=app.kubernetes.io/component=container,app.kubernetes.io/instance=Failing"
     (pod,) = read("pods", f"--namespace={space}", container)["items"]

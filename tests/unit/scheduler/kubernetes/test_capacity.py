@@ -106,6 +106,70 @@ def test_a_taint_is_tolerated_as_kubernetes_has_it(toleration, admitted):
     assert capacity.admits(tainted, pod(tolerations=[client.V1Toleration(**toleration)])) is admitted
 
 
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+def affine(*terms):
+    return pod() | {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(terms)}}}}
+
+
+@pytest.mark.parametrize(
+    ("expression", "allowed"),
+    [
+        ({"key": "disk", "operator": "In", "values": ["ssd", "nvme"]}, True),
+        ({"key": "disk", "operator": "In", "values": ["hdd"]}, False),
+        ({"key": "rack", "operator": "In", "values": ["1"]}, False),
+        ({"key": "disk", "operator": "NotIn", "values": ["hdd"]}, True),
+        ({"key": "rack", "operator": "NotIn", "values": ["1"]}, True),
+        ({"key": "disk", "operator": "NotIn", "values": ["ssd"]}, False),
+        ({"key": "disk", "operator": "Exists"}, True),
+        ({"key": "rack", "operator": "Exists"}, False),
+        ({"key": "rack", "operator": "DoesNotExist"}, True),
+        ({"key": "disk", "operator": "DoesNotExist"}, False),
+        ({"key": "cores", "operator": "Gt", "values": ["7"]}, True),
+        ({"key": "cores", "operator": "Gt", "values": ["8"]}, False),
+        ({"key": "cores", "operator": "Lt", "values": ["9"]}, True),
+        ({"key": "cores", "operator": "Lt", "values": ["8"]}, False),
+        ({"key": "rack", "operator": "Lt", "values": ["8"]}, False),
+        ({"key": "disk", "operator": "Gt", "values": ["8"]}, False),
+    ],
+)
+def test_node_affinity_is_as_kubernetes_has_it(expression, allowed):
+    labelled = node(labels={"disk": "ssd", "cores": "8"})
+    assert capacity.admits(labelled, affine({"matchExpressions": [expression]})) is allowed
+    never = {"matchExpressions": [{"key": "no", "operator": "Exists"}]}
+    assert capacity.admits(labelled, affine({"matchExpressions": [expression]}, never)) is allowed, (
+        "terms are alternatives"
+    )
+    both = {"matchExpressions": [expression, {"key": "disk", "operator": "Exists"}]}
+    assert capacity.admits(labelled, affine(both)) is allowed
+    assert not capacity.admits(labelled, affine({"matchExpressions": [expression, *never["matchExpressions"]]}))
+
+
+def test_affinity_names_a_node_and_an_empty_term_none():
+    named = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-1"]}]}
+    assert capacity.admits(node("node-1"), affine(named))
+    assert not capacity.admits(node("node-2"), affine(named))
+    assert not capacity.admits(node(), affine({}))
+    said = capacity.shortage([node("node-2")], [("a", affine(named))])
+    assert "none fits its affinity and has only taints that it tolerates" in said
+
+
+def test_affinity_to_pods_and_what_is_preferred_keep_nobody_away():
+    preferred = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {}}]}
+    wanted = {"nodeAffinity": preferred, "podAntiAffinity": {REQUIRED: [{"topologyKey": "zone"}]}}
+    assert capacity.admits(node(), pod() | {"affinity": wanted})
+
+
+def test_a_container_that_asks_for_nothing_or_has_a_limit_alone_counts_as_kubernetes_counts():
+    sidecar = {"name": "proxy", "restartPolicy": "Always"}
+    limited = {"name": "fetch", "resources": {"limits": {"memory": "5Gi", "cpu": 1}, "requests": {"cpu": "2"}}}
+    asked = capacity.requests(pod() | {"initContainers": [sidecar, limited]})
+    assert (asked["cpu"], asked["memory"]) == (2000, 5 * GIB)
+    with pytest.raises(UserError, match=r"'lots'.* are no amounts that Kubernetes knows"):
+        capacity.requests(pod() | {"initContainers": [{"name": "a", "resources": {"limits": {"memory": "lots"}}}]})
+
+
 def test_a_soft_taint_keeps_nobody_away_and_a_cordon_not_for_ever():
     assert capacity.admits(node(taints=[{"key": "a", "effect": "PreferNoSchedule"}]), pod())
     cordoned = node(taints=[{"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}])

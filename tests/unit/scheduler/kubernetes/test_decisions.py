@@ -88,6 +88,19 @@ def test_what_cannot_go_on_fails_the_topology_once():
     assert decided([job(finished=True)], dead) == [Fail("p cannot go on: count-0: wrong")], "its pod keeps the log"
 
 
+def test_an_init_container_of_somebody_elses_fails_no_topology():
+    ended = {"terminated": {"exitCode": 78, "message": "EX_CONFIG"}}
+
+    def permanent(name, where="initContainerStatuses"):
+        status = {where: [{"name": name, "state": ended}]}
+        return pod_seen({"metadata": {"name": "p", "uid": "u"}, "status": status}).permanent
+
+    assert permanent("fetch-model") == ""
+    assert permanent("prepare") == "prepare: EX_CONFIG"
+    assert permanent("stream-manager") == "stream-manager: EX_CONFIG"
+    assert permanent("count-0", "containerStatuses") == "count-0: EX_CONFIG"
+
+
 def test_an_update_that_cannot_go_on_is_put_back():
     """By the master: neither while it is under way, nor by what is left of its pods."""
     assert decided([job()], [pod(permanent="count-0: wrong")], updating=True) == []

@@ -139,6 +139,16 @@ def test_libraries_for_arrays_keep_to_the_cores_of_their_task(prepared):
     assert {"topology-master", "stream-manager", "metrics-manager", "adds-up-0"} < cores.keys()
 
 
+def test_a_master_gets_what_the_topology_says(prepared):
+    made = jobs(prepared, **{"topology.master.cpu": 0.5, "topology.master.ram": "1GiB"})
+    for job in made[:2]:
+        resources = containers(job)["topology-master"]["resources"]
+        assert resources["requests"]["cpu"] == "500m"
+        assert resources["requests"]["memory"] == resources["limits"]["memory"] == str(1 << 30)
+    assert containers(made[0])["metrics-manager"]["resources"]["requests"]["cpu"] == "50m"
+    assert containers(made[2])["numbers-0"]["resources"]["requests"]["cpu"] == "1000m"
+
+
 def test_cpu_is_limited_on_demand(prepared):
     resources = containers(jobs(prepared, **{"heron.kubernetes.cpu.limits": True})[2])["numbers-0"]["resources"]
     assert resources["limits"]["cpu"] == resources["requests"]["cpu"]
@@ -193,9 +203,6 @@ def test_what_the_configuration_adds(prepared):
             "heron.kubernetes.labels": {"team": "a"},
             "heron.kubernetes.annotations": "note=x",
             "heron.kubernetes.env": {"LEVEL": "1", "KEPT": "1"},
-            "heron.kubernetes.node.selector": {"disk": "ssd"},
-            "heron.kubernetes.tolerations": [{"key": "spot", "operator": "Exists"}],
-            "heron.kubernetes.priority.class": "high",
             "heron.kubernetes.grace.secs": 45,
         },
         {
@@ -213,8 +220,6 @@ def test_what_the_configuration_adds(prepared):
     assert [each["owner"] for each in labels] == ["ops", "ops"]
     assert {each["ardea.dev/topology-id"] for each in labels} == {made.inputs.id}
     spec = pod(first)
-    assert (spec["nodeSelector"], spec["priorityClassName"]) == ({"disk": "ssd"}, "high")
-    assert spec["tolerations"][-1] == {"key": "spot", "operator": "Exists"}
     assert spec["terminationGracePeriodSeconds"] == 45
     assert {"name": "data", "persistentVolumeClaim": {"claimName": "d"}} in spec["volumes"]
     adds, numbers = (containers(first)[name] for name in ("adds-up-0", "numbers-0"))

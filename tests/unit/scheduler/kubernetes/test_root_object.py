@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from ardea.errors import ClusterError
 from ardea.scheduler.kubernetes import objects
+from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
 from ardea.scheduler.kubernetes.root_object import JOBS_END_WITHIN, VERDICT, RootObject
 from ardea.scheduler.kubernetes.submission import submit
 from ardea.state import open_state, paths, records
@@ -117,6 +119,79 @@ def test_containers_hear_of_the_end_before_the_state_is_gone(cluster, root_objec
     root_object.conclude()
     assert looked == [3]
     assert known(cluster, tmp_path) == []
+
+
+def owners(cluster):
+    return {
+        (each["kind"], each["name"], each["uid"])
+        for each in cluster.find("ConfigMap", "sums")["metadata"].get("ownerReferences", ())
+    }
+
+
+def masters(cluster):
+    return [cluster.find("Job", f"sums-master-{number}") for number in (1, 2)]
+
+
+@pytest.fixture
+def configured(cluster, root_object):
+    """Writes another configuration into the root, as an update does."""
+
+    def write(**config):
+        root = cluster.objects["ConfigMap", "sums"]
+        inputs = ManifestInputs.read(root)
+        shape = inputs.definition.shape
+        shape = msgspec.structs.replace(shape, config={**shape.config, **config})
+        definition = msgspec.structs.replace(inputs.definition, shape=shape)
+        root.update(objects.content(msgspec.structs.replace(inputs, definition=definition), objects.record_of(root)))
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [({}, 604_800), ({"heron.kubernetes.ttl.secs": 2.5}, 3), ({"heron.kubernetes.ttl.secs": 1e12}, 2**31 - 1)],
+)
+def test_after_the_end_the_root_belongs_to_masters_that_go_after_a_time(
+    cluster, root_object, tmp_path, configured, said, seconds
+):
+    configured(**said)
+    assert root_object.conclude() is None
+    assert owners(cluster) == set(), "a Job may still be made anew, and would take the root along"
+    end(cluster, tmp_path, RunState.FAILED, "no water")
+    finish_containers(cluster)
+    for _ in range(2):
+        root_object.conclude()
+        assert [job["spec"]["ttlSecondsAfterFinished"] for job in masters(cluster)] == [seconds] * 2
+        assert owners(cluster) == {("Job", job["metadata"]["name"], job["metadata"]["uid"]) for job in masters(cluster)}
+    for reference in cluster.find("ConfigMap", "sums")["metadata"]["ownerReferences"]:
+        assert not {"controller", "blockOwnerDeletion"} & reference.keys(), "kill deletes the root before its owners"
+
+
+def test_what_is_to_stay_for_ever_stays(cluster, root_object, tmp_path, configured):
+    configured(**{"heron.kubernetes.ttl.secs": None})
+    end(cluster, tmp_path, RunState.SUCCEEDED)
+    finish_containers(cluster)
+    assert root_object.conclude().removed
+    assert owners(cluster) == set()
+    assert not any("ttlSecondsAfterFinished" in job["spec"] for job in masters(cluster))
+
+
+def test_where_nobody_may_own_the_root_the_end_is_told_all_the_same(
+    cluster, root_object, tmp_path, monkeypatch, caplog
+):
+    patch = cluster.patch
+
+    def refused(kind, name, change, subresource=""):
+        if "ownerReferences" in change.get("metadata", {}):
+            raise ClusterError("cannot change ConfigMap sums: you may not delete it")
+        return patch(kind, name, change, subresource)
+
+    monkeypatch.setattr(cluster, "patch", refused)
+    end(cluster, tmp_path, RunState.SUCCEEDED)
+    finish_containers(cluster)
+    assert root_object.conclude().state == "SUCCEEDED"
+    assert "what is left of the topology stays until it is killed" in caplog.text
+    assert all(job["spec"]["ttlSecondsAfterFinished"] for job in masters(cluster))
 
 
 def test_containers_that_never_hear_of_the_end_go(cluster, root_object, tmp_path):

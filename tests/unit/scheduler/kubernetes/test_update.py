@@ -229,6 +229,23 @@ def test_what_may_not_change_is_refused(cluster, master):
     assert (names(cluster), master.requests) == (before, [])
 
 
+def test_pods_that_the_cluster_would_not_take_are_refused(cluster, master):
+    """Before the topology stands still for them; an update that makes no pods anew does not ask."""
+    before = names(cluster)
+    cluster.refuses.add("sums-container-2-tried")
+    with pytest.raises(NotFound, match="sums-container-2-tried"):
+        master.updates(settings=['heron.kubernetes.pod.spec={"runtimClassName": "x"}'])
+    with pytest.raises(UserError, match="cannot set hostNetwork"):
+        master.updates(settings=['heron.kubernetes.pod.spec={"hostNetwork": true}'])
+    assert (names(cluster), master.requests) == (before, [])
+    master.updates("adds_up:4")
+    cluster.refuses.clear()
+    master.answers = [DONE]
+    wanted = master.updates(settings=['heron.kubernetes.pod.spec={"runtimeClassName": "x"}'])
+    assert wanted.build > 1
+    assert not any(name.endswith("-tried") for _, name in cluster.objects)
+
+
 def test_another_python_is_refused_unless_there_is_another_image(cluster, author, master):
     pods = cluster.objects["ConfigMap", "sums"]["data"]
     pods[PODS] = pods[PODS].replace('"python":"3.', '"python":"2.')
