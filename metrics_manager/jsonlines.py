@@ -29,7 +29,7 @@ class JsonLinesSink:
         if not self._config.path.startswith(("/", "{")):
             raise ConfigError(
                 f"metrics sink 'jsonlines': path {self._config.path!r} is not absolute",
-                hint="{folder}, {topology} and {container} in it stand for those of each metrics manager",
+                hint="{folder}, {topology}, {topology_id} and {container} in it are filled in by each metrics manager",
             )
         self._file: BinaryIO | None = None
         self._encoder = msgspec.json.Encoder()

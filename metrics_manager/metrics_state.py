@@ -11,7 +11,7 @@ from itertools import accumulate
 
 import msgspec
 
-from ardea.metrics import SERIES, Identity, Kind, Lives, Series, Snapshot, Summary, TaskSummary
+from ardea.metrics import SERIES, Identity, Kind, Lives, Scope, Series, Snapshot, Summary, TaskSummary
 from ardea.metrics.overview import (
     SUMMARY_COUNTERS,
     SUMMARY_GAUGES,
@@ -23,6 +23,7 @@ from ardea.metrics.overview import (
     is_sound,
 )
 from ardea.metrics.sinks import Sample
+from ardea.state import paths
 
 Key = tuple[str, tuple[str, ...]]
 """A series' name and the values of its own labels."""
@@ -147,12 +148,25 @@ def _all(process: _Process) -> Iterator[tuple[Key, Values]]:
 
 
 def _sample(series: Series, who: Identity, own: tuple[str, ...], values: Values) -> Sample:
-    labels = dict(zip(series.all_labels, who.labels(series.scope) + own, strict=True))
+    labels = dict(zip(series.all_labels, _scope_labels(series.scope, who) + own, strict=True))
     if series.kind is not Kind.HISTOGRAM:
         return Sample(series.name, series.kind, labels, values[0])
     counts = [int(count) for count in accumulate(values[:-1])]
     bounds = [*(f"{bound:g}" for bound in series.buckets), "+Inf"]
     return Sample(series.name, series.kind, labels, counts[-1], values[-1], dict(zip(bounds, counts, strict=True)))
+
+
+def _scope_labels(scope: Scope, who: Identity) -> tuple[str, ...]:
+    """Name and id: a name is submitted again and again, each time under another id (decision 75)."""
+    values = {
+        "topology": paths.name_of(who.topology),
+        "topology_id": who.topology,
+        "container": str(who.container),
+        "process": who.process,
+        "component": who.component,
+        "task": str(who.task) if who.task >= 0 else "",
+    }
+    return tuple(values[label] for label in scope.value)
 
 
 def _summed(values: Mapping[Key, Values]) -> dict[str, Values]:

@@ -19,7 +19,7 @@ from ardea.metrics_manager.summaries import Summaries
 from ardea.metrics_manager.supervised import Supervised
 from ardea.plan.definition import Definition
 from ardea.plan.names import MASTER_CONTAINER, METRICS_MANAGER
-from ardea.state import MasterWatch, open_state
+from ardea.state import MasterWatch, open_state, paths
 from ardea.supervision import records
 from ardea.transport import Bound, Keyring, Poller, context
 
@@ -83,11 +83,12 @@ class MetricsManagerProcess:
         identity = Identity(
             topology=definition.topology, container=container, process=METRICS_MANAGER, life=parent_link.life()
         )
-        places = {"topology": definition.topology, "container": str(container), "folder": str(folder.absolute())}
-        sinks = load_sinks(settings.metrics_sinks or {}, places)
+        sinks = load_sinks(settings.metrics_sinks or {}, _places(definition.topology, container, folder))
         supervised = Supervised(supervisors or folder, container)
-        self.manager = MetricsManager(identity, sinks, supervised, expiry=max(SILENT, 3 * self._interval))
+        expiry = max(SILENT, 3 * self._interval)
+        self.manager = MetricsManager(identity, sinks, supervised, expiry=expiry)
         self._state = open_state(definition.state)
+        self.manager.observe_state(self._state)
         ready = Readiness(supervised, (lambda: self._state.silence) if container == MASTER_CONTAINER else None)
         port = self.manager.serve(settings.metrics_port and settings.metrics_port + container, host, ready.why_not)
         (folder / "metrics.port").write_text(f"{port}\n")
@@ -166,3 +167,13 @@ class MetricsManagerProcess:
         self._state.close()
         self.manager.close()
         self._context.destroy(linger=1000)
+
+
+def _places(topology_id: str, container: int, folder: Path) -> dict[str, str]:
+    """What stands for a name in braces in the configuration of a sink."""
+    return {
+        "topology": paths.name_of(topology_id),
+        "topology_id": topology_id,
+        "container": str(container),
+        "folder": str(folder.absolute()),
+    }

@@ -19,6 +19,7 @@ from ardea.metrics_manager.metrics_state import MetricsState, Result
 from ardea.metrics_manager.prometheus import MetricsServer
 from ardea.metrics_manager.sinks import Batch, SinkStatistics, SinkWorker
 from ardea.metrics_manager.supervised import Supervised
+from ardea.state import StateManager
 
 _log = structlog.get_logger(__name__)
 
@@ -92,6 +93,10 @@ class MetricsManager:
         if result is Result.INVALID:
             _log.warning("metrics snapshot unreadable; it is ignored", bytes=len(snapshot))
 
+    def observe_state(self, state: StateManager) -> None:
+        """Exports for how long the state manager, which the caller polls, has been silent."""
+        self._registry.gauge("ardea_state_silence_seconds", lambda: state.silence)
+
     def dropped(self, total: int) -> None:
         """How many messages were not even framed as one."""
         self._malformed.value = total
@@ -115,6 +120,8 @@ class MetricsManager:
             timestamp: seconds since 1970.
         """
         begun = self._clock()
+        for row in self._supervised.rows() if self._supervised is not None else ():
+            self._registry.gauge("ardea_process_life", process=row.name).value = row.life
         self.accept(self._registry.snapshot(), now)
         if self._sinks:
             batch = Batch(timestamp, self.samples())

@@ -89,6 +89,8 @@ class StreamManagerProcess:
     def _tell_metrics(self, now: float) -> None:
         if self.shell.manager is not None:
             self._gauges.read(self.shell.manager, now)
+        heard = not self.shell.registrar.alone
+        self._registry.gauge("ardea_stmgr_connections", peer_kind="master").value = int(heard)
         self._registry.counter("ardea_process_malformed_messages_total").value = self.malformed
         self._metrics.send([self._registry.snapshot()])
 

@@ -6,6 +6,7 @@ import structlog
 
 from ardea.metrics import Identity, Registry, observe_process
 from ardea.plan.names import TOPOLOGY_MASTER
+from ardea.state.records import RunState
 from ardea.topology_master.master import Master
 
 log = structlog.get_logger(TOPOLOGY_MASTER)
@@ -36,6 +37,8 @@ class Gauges:
         registry.gauge("ardea_tm_containers", state="registered").value = len(admissions.plan.containers) - missing
         registry.counter("ardea_process_malformed_messages_total").value = malformed
         registry.gauge("ardea_tm_leader").value = 1
+        for state in RunState:
+            registry.gauge("ardea_tm_topology_state", state=state.value).value = int(state is master.execution.state)
         registry.gauge("ardea_tm_plan_version").value = admissions.plan.epoch
         for number, container in admissions.containers.items():
             age = registry.gauge("ardea_tm_heartbeat_age_seconds", peer=f"manager-{number}")

@@ -22,7 +22,6 @@ def observe_process(registry: Registry) -> None:
     registry.gauge("ardea_process_resident_memory_bytes", resident_memory_bytes)
     registry.gauge("ardea_process_threads", _threads)
     registry.gauge("ardea_process_open_fds", _open_fds)
-    registry.gauge("ardea_process_life").value = registry.identity.life
     for generation in range(3):
         registry.counter("ardea_process_gc_collections_total", partial(_collections, generation), generation=generation)
 

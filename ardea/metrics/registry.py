@@ -30,7 +30,7 @@ class Identity(msgspec.Struct, frozen=True, array_like=True):
     """Which process speaks.
 
     Attributes:
-        topology: its name.
+        topology: its id.
         container: 0 is the master's.
         process: ``heron_instance``, ``stream_manager``, ``topology_master`` or ``metrics_manager``.
         component: of an instance; else empty.
@@ -44,18 +44,6 @@ class Identity(msgspec.Struct, frozen=True, array_like=True):
     component: str = ""
     task: int = -1
     life: int = 1
-
-    def labels(self, scope: Scope) -> Labels:
-        """The values of a scope's labels."""
-        task = str(self.task) if self.task >= 0 else ""
-        values = {
-            "topology": self.topology,
-            "container": str(self.container),
-            "process": self.process,
-            "component": self.component,
-            "task": task,
-        }
-        return tuple(values[name] for name in scope.value)
 
 
 class HistogramValue(msgspec.Struct, array_like=True):

@@ -21,9 +21,9 @@ class Kind(enum.StrEnum):
 class Scope(enum.Enum):
     """Whose numbers a series holds; the value is the labels which tell them apart."""
 
-    TASK = ("topology", "container", "component", "task")
-    CONTAINER = ("topology", "container")
-    PROCESS = ("topology", "container", "process", "component", "task")
+    TASK = ("topology", "topology_id", "container", "component", "task")
+    CONTAINER = ("topology", "topology_id", "container")
+    PROCESS = ("topology", "topology_id", "container", "process", "component", "task")
 
 
 SECONDS = tuple(float(f"{digit}e{power}") for power in range(-6, 2) for digit in (1, 2, 5))
@@ -149,19 +149,31 @@ SERIES: dict[str, Series] = {
         _counter(_C, "ardea_ack_tree_late_total", "Inits, acks and fails for trees that were not open."),
         _gauge(_C, "ardea_tm_containers", "Containers.", "state"),
         _gauge(_C, "ardea_tm_leader", "1 of the acting master, 0 of one that stands by."),
+        _gauge(
+            _C,
+            "ardea_tm_topology_state",
+            "1 for the state that the topology is in, by its acting master; 0 for each other state.",
+            "state",
+        ),
         _gauge(_C, "ardea_tm_plan_version", "Epoch of the physical plan."),
         _gauge(_C, "ardea_tm_heartbeat_age_seconds", "Since a stream manager's last heartbeat.", "peer"),
         _histogram(_C, "ardea_metrics_manager_flush_duration_seconds", "Time to collect and hand to all sinks."),
         _counter(_C, "ardea_metrics_manager_snapshots_total", "Snapshots received.", "result"),
         _counter(_C, "ardea_metrics_manager_sink_errors_total", "Failures to open or write a sink.", "sink"),
         _counter(_C, "ardea_metrics_manager_sink_dropped_total", "Batches a slow or failing sink missed.", "sink"),
+        _gauge(
+            _C,
+            "ardea_process_life",
+            "Counts the starts of a process in place, from 1, also of one that has never reported.",
+            "process",
+        ),
+        _gauge(_C, "ardea_state_silence_seconds", "Since the state manager last answered; 0 for local files."),
         _gauge(_C, "ardea_build_info", "Always 1; the labels say what runs.", "version", "python"),
         _counter(_P, "ardea_process_cpu_seconds_total", "User and system time."),
         _gauge(_P, "ardea_process_resident_memory_bytes", "Resident memory (macOS: its peak)."),
         _gauge(_P, "ardea_process_threads", "Threads, native ones included (macOS: Python's only)."),
         _gauge(_P, "ardea_process_open_fds", "Open file descriptors."),
         _counter(_P, "ardea_process_gc_collections_total", "Runs of Python's collector.", "generation"),
-        _gauge(_P, "ardea_process_life", "Counts the starts of a process in place, from 1."),
         _histogram(_P, "ardea_process_loop_lag_seconds", "How late the I/O loop came to a timer."),
         _counter(
             _P,

@@ -159,7 +159,7 @@ class Running:
 
     def metrics(self, container: int, name: str) -> dict[tuple[str, ...], float]:
         """The series of that name: own label values, in the order of their names → value."""
-        common = {"topology", "container"}
+        common = {"topology", "topology_id", "container"}
         found = {}
         with urlopen(f"http://127.0.0.1:{self.port(container)}/metrics", timeout=10) as answer:
             text = answer.read().decode()

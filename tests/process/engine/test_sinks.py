@@ -31,13 +31,15 @@ def test_a_file_gets_what_was_counted_to_the_end_whatever_becomes_of_another_rec
         topology.raise_flag("pause")
         topology.raise_flag("enough")
         topology.finish()
-        name = topology.run.submission.definition.topology
+        topology_id = topology.run.submission.definition.topology
     [emitted] = topology.left("lines")
     last = {}
     for container in (0, 1, 2):
-        for line in (tmp_path / f"{name}-{container}.jsonl").read_text().splitlines():
+        for line in (tmp_path / f"WordCount-{container}.jsonl").read_text().splitlines():
             sample = json.loads(line)
-            assert sample["labels"]["container"] == str(container)
-            if sample["name"] == EMITTED and sample["labels"]["component"] == "lines":
-                last[sample["labels"]["stream"]] = sample["value"]
+            labels = sample["labels"]
+            assert (labels["topology"], labels["topology_id"]) == ("WordCount", topology_id)
+            assert labels["container"] == str(container)
+            if sample["name"] == EMITTED and labels["component"] == "lines":
+                last[labels["stream"]] = sample["value"]
     assert last == {"default": emitted}

@@ -56,12 +56,12 @@ class Load:
             self._manager.flush(now, time.time())
 
     def _new(self) -> Registry:
-        return Registry(Identity("words", 1, "heron_instance", "lines", 1, self.life))
+        return Registry(Identity("words-1", 1, "heron_instance", "lines", 1, self.life))
 
 
 @pytest.fixture
 def manager() -> Iterator[MetricsManager]:
-    manager = MetricsManager(Identity("words", 1, "metrics_manager"))
+    manager = MetricsManager(Identity("words-1", 1, "metrics_manager"))
     yield manager
     manager.close()
 
@@ -82,9 +82,8 @@ def prometheus(manager: MetricsManager, prometheus_binary: Path, tmp_path: Path)
 
 def test_prometheus_reads_types_rates_quantiles_and_a_new_life(load: Load, prometheus: Prometheus):
     prometheus.wait("ardea_spout_pending_tuples", lambda answer: list(answer.values()) == [42])
-    assert list(prometheus.ask("ardea_spout_pending_tuples")) == [("lines", "1", "1", "words")], (
-        "component, container, task, topology"
-    )
+    labels = [("lines", "1", "1", "words", "words-1")]
+    assert list(prometheus.ask("ardea_spout_pending_tuples")) == labels, "component, container, task, topology, its id"
     metadata = prometheus.get("metadata")
     assert metadata[ACKED.removesuffix("_total")][0]["type"] == "counter"
     assert metadata["ardea_spout_complete_latency_seconds"][0]["type"] == "histogram"

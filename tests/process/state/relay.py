@@ -30,6 +30,7 @@ class Relay:
         self._plan: list[Lose | None] = []
         self._meanwhile: Callable[[], object] = bool
         self._open: set[socket.socket] = set()
+        self._refuses = False
         self._threads = [threading.Thread(target=self._accept)]
         self.transactions = 0
 
@@ -42,6 +43,15 @@ class Relay:
         for end in tuple(self._open):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
+
+    def refuse(self) -> None:
+        """Ends all connections, and each that comes, until :meth:`admit`."""
+        self._refuses = True
+        self.cut()
+
+    def admit(self) -> None:
+        """After :meth:`refuse`."""
+        self._refuses = False
 
     def __enter__(self) -> Self:
         self._threads[0].start()
@@ -58,6 +68,9 @@ class Relay:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._server.accept()
+                if self._refuses:
+                    client.close()
+                    continue
                 thread = threading.Thread(target=self._connection, args=[client])
                 self._threads.append(thread)
                 thread.start()

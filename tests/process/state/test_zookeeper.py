@@ -290,6 +290,16 @@ def test_a_watch_survives_a_lost_connection(relayed, other, poll_until):
     poll_until(state, lambda: seen[2:] == [Versioned(b"2", 2)])
 
 
+def test_the_silence_of_the_servers_is_how_long_ago_they_answered(relayed, poll_until, deadline):
+    state, relay = relayed
+    state.watch(A, lambda _: None)
+    poll_until(state, lambda: state.silence < 0.9)
+    relay.refuse()
+    deadline(lambda: state.poll() or state.silence > 2, "nobody answers", seconds=10)
+    relay.admit()
+    poll_until(state, lambda: state.silence < 0.9)
+
+
 # --- sessions -------------------------------------------------------------------------------------------------
 
 

@@ -249,10 +249,9 @@ def test_names_that_are_not_unicode_text_travel():
 
 
 def test_every_process_tells_its_resources():
-    registry = Registry(Identity("words", 1, "heron_instance", "count", 3, life=4))
+    registry = Registry(Identity("words", 1, "heron_instance", "count", 3))
     observe_process(registry)
     told = gauges(registry)
-    assert told["ardea_process_life", ()] == 4
     assert told["ardea_process_resident_memory_bytes", ()] > 5_000_000
     assert told["ardea_process_threads", ()] >= threading.active_count()
     assert told["ardea_process_open_fds", ()] >= 3

@@ -24,7 +24,7 @@ DURATION = "ardea_instance_execute_duration_seconds"
 
 
 def registry(task: int = 1, life: int = 1) -> Registry:
-    return Registry(Identity("words", 1, "heron_instance", "count", task, life))
+    return Registry(Identity("words-1", 1, "heron_instance", "count", task, life))
 
 
 def find(state: MetricsState, name: str) -> list[Sample]:
@@ -39,6 +39,7 @@ def test_a_sample_has_the_labels_of_its_scope_and_its_own():
     assert sample.value == 3
     assert sample.labels == {
         "topology": "words",
+        "topology_id": "words-1",
         "container": "1",
         "component": "count",
         "task": "1",
@@ -62,7 +63,7 @@ def test_a_snapshot_that_is_nested_without_end_is_invalid():
 
 
 def test_managers_share_the_process_series_with_instances():
-    state, manager, instance = MetricsState(), Registry(Identity("words", 1, "stream_manager")), registry()
+    state, manager, instance = MetricsState(), Registry(Identity("words-1", 1, "stream_manager")), registry()
     for process in (manager, instance):
         process.gauge("ardea_process_threads").value = 2
         state.accept(process.snapshot(), 0)
@@ -127,7 +128,7 @@ def test_a_silent_process_goes_and_comes_back_with_what_it_counted():
 
 
 def test_a_gauge_that_is_no_longer_reported_goes():
-    state, manager = MetricsState(), Registry(Identity("words", 1, "stream_manager"))
+    state, manager = MetricsState(), Registry(Identity("words-1", 1, "stream_manager"))
     manager.gauge("ardea_stmgr_held_bytes", destination=3).value = 10
     manager.counter("ardea_stmgr_reconnects_total", peer=2).value = 1
     state.accept(manager.snapshot(), 0)
@@ -146,7 +147,7 @@ def test_no_bytes_hurt(noise):
 def test_series_of_another_version_are_left_out():
     state = MetricsState()
     told = Snapshot(
-        Identity("words", 1, "heron_instance", "count", 1),
+        Identity("words-1", 1, "heron_instance", "count", 1),
         [("ardea_of_tomorrow_total", (), 1), (ACKED, ("one label too many",), 1), (ACKED, (), 2)],
         [(ACKED, (), 3)],
         [(DURATION, (), HistogramValue([1, 2], 1.0))],

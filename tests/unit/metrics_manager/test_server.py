@@ -18,12 +18,14 @@ from ardea.errors import ClusterError
 from ardea.metrics import Identity, Overview, Registry
 from ardea.metrics_manager import prometheus
 from ardea.metrics_manager.server import MetricsManager
+from ardea.metrics_manager.supervised import Supervised
+from ardea.supervision import records
 
 
 @pytest.fixture
 def manager() -> Iterator[MetricsManager]:
     before = set(threading.enumerate())
-    manager = MetricsManager(Identity("words", 1, "metrics_manager"))
+    manager = MetricsManager(Identity("words-1", 1, "metrics_manager"))
     yield manager
     manager.close()
     assert [t for t in set(threading.enumerate()) - before if t.name == "metrics-http"] == []
@@ -41,7 +43,7 @@ def get(port: int, path: str) -> tuple[int, str]:
 
 def test_scrapes_see_the_latest_of_every_process(manager):
     port = manager.serve(0)
-    instance = Registry(Identity("words", 1, "heron_instance", "count", 1))
+    instance = Registry(Identity("words-1", 1, "heron_instance", "count", 1))
     pending = instance.gauge("ardea_spout_pending_tuples")
     for value in (3, 4):
         pending.value = value
@@ -50,7 +52,8 @@ def test_scrapes_see_the_latest_of_every_process(manager):
         assert status == 200
         (sample,) = next(text_string_to_metric_families(text)).samples
         assert (sample.name, sample.value) == ("ardea_spout_pending_tuples", value)
-        assert sample.labels == {"topology": "words", "container": "1", "component": "count", "task": "1"}
+        labels = {"topology": "words", "topology_id": "words-1", "container": "1", "component": "count", "task": "1"}
+        assert sample.labels == labels
 
 
 def test_types_and_help_come_from_the_table_and_no_created_series(manager):
@@ -69,7 +72,7 @@ def test_types_and_help_come_from_the_table_and_no_created_series(manager):
 
 def test_label_values_are_escaped(manager):
     port = manager.serve(0)
-    instance = Registry(Identity("words", 1, "heron_instance", "count", 1))
+    instance = Registry(Identity("words-1", 1, "heron_instance", "count", 1))
     instance.counter("ardea_user_exceptions_total", exception='a"b\\c\nd').value = 1
     manager.accept(instance.snapshot(), 0)
     families = text_string_to_metric_families(get(port, "/metrics")[1])
@@ -141,8 +144,8 @@ def test_a_client_has_one_deadline_for_its_request(manager, monkeypatch):
 
 
 def test_snapshots_are_counted_by_result(manager):
-    instance = Registry(Identity("words", 1, "heron_instance", "count", 1, life=2))
-    former = Registry(Identity("words", 1, "heron_instance", "count", 1, life=1))
+    instance = Registry(Identity("words-1", 1, "heron_instance", "count", 1, life=2))
+    former = Registry(Identity("words-1", 1, "heron_instance", "count", 1, life=1))
     for snapshot in (instance.snapshot(), instance.snapshot(), former.snapshot(), b"\xc1"):
         manager.accept(snapshot, 0)
     statistics = manager.statistics()
@@ -152,15 +155,25 @@ def test_snapshots_are_counted_by_result(manager):
     assert manager.statistics().processes == 0
 
 
+def test_lives_are_those_of_the_supervisors_also_of_a_process_that_dies_before_it_reports(tmp_path):
+    process = {"state": "waiting", "pid": None, "life": 3, "restarts": 2, "reason": "exit 75"}
+    status = {"supervisor": "x", "pid": 1, "state": "ended", "processes": {"count-0": process}}
+    records.write_status(tmp_path, status)
+    manager = MetricsManager(Identity("words-1", 1, "metrics_manager"), supervised=Supervised(tmp_path, 1))
+    manager.flush(0, 0)
+    found = {s.labels["process"]: s.value for s in manager.samples() if s.name == "ardea_process_life"}
+    assert found == {"count-0": 3}
+
+
 def test_the_flush_is_timed_by_the_given_clock():
     ticks = iter([10.0, 10.25])
-    manager = MetricsManager(Identity("words", 1, "metrics_manager"), clock=lambda: next(ticks))
+    manager = MetricsManager(Identity("words-1", 1, "metrics_manager"), clock=lambda: next(ticks))
     manager.flush(0, 0)
     assert manager._flushes.sum == 0.25
 
 
 def test_the_master_reads_the_summary(manager):
-    instance = Registry(Identity("words", 1, "heron_instance", "count", 1))
+    instance = Registry(Identity("words-1", 1, "heron_instance", "count", 1))
     instance.counter("ardea_instance_tuples_executed_total", source_component="a", stream="x").value = 3
     instance.counter("ardea_instance_tuples_executed_total", source_component="b", stream="x").value = 4
     manager.accept(instance.snapshot(), 0)
