@@ -23,12 +23,12 @@ def main() -> int:
     parser.add_argument("--address", required=True)
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--keys", type=Path, help="the folder with the container's secret key")
-    parser.add_argument("--supervisors", type=Path, help="where the container's supervisors write; default: --folder")
+    parser.add_argument("--last-scrape", type=float, metavar="SECONDS", help="stay so long for those who scrape")
     args = parser.parse_args()
     try:
         definition = Definition.to_run(args.definition)
         process = MetricsManagerProcess(
-            definition, args.container, args.folder, args.address, args.host, args.keys, args.supervisors
+            definition, args.container, args.folder, args.address, args.host, args.keys, args.last_scrape
         )
         return parent_link.ended(process.run())
     except ArdeaError as error:

@@ -24,9 +24,11 @@ from ardea.metrics.overview import (
 )
 from ardea.metrics.sinks import Sample
 from ardea.state import paths
+from ardea.state.records import RunState
 
 Key = tuple[str, tuple[str, ...]]
 """A series' name and the values of its own labels."""
+_FINAL = tuple(state for state in RunState if state.final)
 
 
 class Result(enum.StrEnum):
@@ -102,6 +104,15 @@ class MetricsState:
         return gone
 
     @property
+    def final_state(self) -> RunState | None:
+        """The topology's, as its master has told it; None: it has told of none yet, or is not of this container."""
+        for process in self._processes.values():
+            for state in _FINAL:
+                if process.gauges.get(("ardea_tm_topology_state", (state.value,))):
+                    return state
+        return None
+
+    @property
     def exported(self) -> int:
         """Processes whose series are exported."""
         return len(self._processes) - len(self._silent)
@@ -157,7 +168,7 @@ def _sample(series: Series, who: Identity, own: tuple[str, ...], values: Values)
 
 
 def _scope_labels(scope: Scope, who: Identity) -> tuple[str, ...]:
-    """Name and id: a name is submitted again and again, each time under another id (decision 75)."""
+    """Name and id: a name is submitted again and again, each time under another id (decision 79)."""
     values = {
         "topology": paths.name_of(who.topology),
         "topology_id": who.topology,

@@ -12,6 +12,7 @@ from ardea import parent_link
 from ardea.config import Settings
 from ardea.errors import ExitCode
 from ardea.metrics import Identity
+from ardea.metrics_manager.last_scrape import LastScrape
 from ardea.metrics_manager.readiness import Readiness
 from ardea.metrics_manager.server import MetricsManager
 from ardea.metrics_manager.sinks import load_sinks
@@ -62,31 +63,33 @@ class MetricsManagerProcess:
         address: str,
         host: str,
         keys: Path | None = None,
-        supervisors: Path | None = None,
+        last_scrape: float | None = None,
     ) -> None:
         """Binds its sockets.
 
         Args:
             definition: of the topology.
             container: its number.
-            folder: where its files lie.
+            folder: where its files lie.  Its supervisor keeps the whole container, or this process alone, in a pod.
             address: where snapshots come to.
             host: the interface of ``/metrics``.
             keys: the folder with the secret key of the container.
-            supervisors: the folder of the container's supervisor, or of its supervisors' folders; None: ``folder``.
+            last_scrape: it stays until those who scrape it have read the final state that its master has told, for so
+                many seconds at most; None: it waits for nobody.
+        """
         """
         settings = Settings.of(definition.shape.config)
         self.exit_code: ExitCode | None = None
         self._interval = settings.metrics_interval
         self._folder = folder
-        self._last = LastSnapshots(folder)
         identity = Identity(
             topology=definition.topology, container=container, process=METRICS_MANAGER, life=parent_link.life()
         )
         sinks = load_sinks(settings.metrics_sinks or {}, _places(definition.topology, container, folder))
-        supervised = Supervised(supervisors or folder, container)
+        supervised = Supervised(folder.parent if folder.name == METRICS_MANAGER else folder, container)
         expiry = max(SILENT, 3 * self._interval)
         self.manager = MetricsManager(identity, sinks, supervised, expiry=expiry)
+        self._last = self._last_word(last_scrape)
         self._state = open_state(definition.state)
         self.manager.observe_state(self._state)
         ready = Readiness(supervised, (lambda: self._state.silence) if container == MASTER_CONTAINER else None)
@@ -104,6 +107,15 @@ class MetricsManagerProcess:
         )
         self._due = self._flush_at = self._looked = 0.0
         self._look_at = math.inf
+
+    def _last_word(self, last_scrape: float | None) -> LastSnapshots | LastScrape:
+        last = LastSnapshots(self._folder)
+        if last_scrape is None:
+            return last
+        manager = self.manager
+        return LastScrape(
+            manager.scrapers, lambda: manager.final_state, last.are_here, patience=last_scrape, begun=time.monotonic()
+        )
 
     def run(self) -> ExitCode:
         """Until the topology is over, or the process is told to stop."""
@@ -132,12 +144,13 @@ class MetricsManagerProcess:
             if now >= self._flush_at:
                 self._flush_at = now + self._interval
                 self.manager.flush(now, time.time())
-            self.manager.expire(now)
+            if self.manager.final_state is None:  # what was told last stays for who comes for it
+                self.manager.expire(now)
             self._summaries.tell_master()
             self._look_at = now
         if now >= self._look_at:
             self._looked, self._look_at = now, math.inf
-            if self._master_watch.look().final:
+            if self._master_watch.look().final or self.manager.final_state is not None:
                 self._look_at = now + END_LOOK_EVERY
                 if self._last.are_here(now):
                     self._stop(ExitCode.OK)

@@ -8,7 +8,7 @@ import socket
 import socketserver
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
@@ -21,6 +21,7 @@ from prometheus_client.registry import Collector
 from ardea.errors import ClusterError
 from ardea.metrics import SERIES, Kind
 from ardea.metrics.sinks import Sample
+from ardea.metrics_manager.last_scrape import Scrapers
 
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
@@ -109,6 +110,20 @@ class _Server(socketserver.ThreadingMixIn, WSGIServer):
         _log.debug("request to /metrics broke off", client=str(client_address), exc_info=True)
 
 
+class _Noted:
+    """The parts of an answer; calls ``gone`` when the last one has been sent, and not if one could not be."""
+
+    def __init__(self, parts: Iterable[bytes], gone: Callable[[], None]) -> None:
+        self._parts, self._gone = list(parts), gone
+
+    def __len__(self) -> int:  # of one part wsgiref states the length
+        return len(self._parts)
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._parts
+        self._gone()
+
+
 def _refusal(error: OSError | OverflowError, port: int, host: str) -> ClusterError:
     reason, hint = str(error), "choose another port for metrics, or 0 for any free one"
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
@@ -125,6 +140,7 @@ class MetricsServer:
     def __init__(
         self,
         samples: Callable[[], Sequence[Sample]],
+        scrapers: Scrapers,
         port: int,
         host: str = "127.0.0.1",
         why_not_ready: Callable[[], Sequence[str]] = tuple,
@@ -133,6 +149,7 @@ class MetricsServer:
 
         Args:
             samples: called at each scrape, in the server's thread.
+            scrapers: hears of each answer that has gone.
             port: 0 picks a free one; ``self.port`` tells which.
             host: ``0.0.0.0`` for all interfaces.
             why_not_ready: called for ``/readyz``, in the server's thread: a line for each reason.
@@ -147,7 +164,9 @@ class MetricsServer:
         def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
             path = environ["PATH_INFO"]
             if path == "/metrics":
-                return metrics(environ, start_response)  # type: ignore[no-any-return]
+                made = time.monotonic()
+                answer = metrics(environ, start_response)
+                return _Noted(answer, lambda: scrapers.answered(environ.get("REMOTE_ADDR", ""), made))
             status, body = "404 Not Found", b"see /metrics\n"
             if path in ("/healthz", "/readyz"):
                 reasons = why_not_ready() if path == "/readyz" else ()

@@ -15,11 +15,13 @@ import structlog
 from ardea import __version__
 from ardea.metrics import Identity, Registry, observe_process
 from ardea.metrics.sinks import Sample
+from ardea.metrics_manager.last_scrape import Scrapers
 from ardea.metrics_manager.metrics_state import MetricsState, Result
 from ardea.metrics_manager.prometheus import MetricsServer
 from ardea.metrics_manager.sinks import Batch, SinkStatistics, SinkWorker
 from ardea.metrics_manager.supervised import Supervised
 from ardea.state import StateManager
+from ardea.state.records import RunState
 
 _log = structlog.get_logger(__name__)
 
@@ -62,6 +64,7 @@ class MetricsManager:
         self._clock = clock
         self._state = MetricsState(expiry)
         self._lock = threading.Lock()  # scrapes come in threads of their own
+        self.scrapers = Scrapers()
         self._server: MetricsServer | None = None
         self._registry = Registry(identity)
         observe_process(self._registry)
@@ -96,6 +99,12 @@ class MetricsManager:
     def observe_state(self, state: StateManager) -> None:
         """Exports for how long the state manager, which the caller polls, has been silent."""
         self._registry.gauge("ardea_state_silence_seconds", lambda: state.silence)
+
+    @property
+    def final_state(self) -> RunState | None:
+        """The topology's, as the master of this container has told it; None: not yet, or there is no master here."""
+        with self._lock:
+            return self._state.final_state
 
     def dropped(self, total: int) -> None:
         """How many messages were not even framed as one."""
@@ -143,7 +152,7 @@ class MetricsManager:
         Raises:
             ClusterError: the port cannot be bound.
         """
-        self._server = MetricsServer(self.samples, port, host, why_not_ready)
+        self._server = MetricsServer(self.samples, self.scrapers, port, host, why_not_ready)
         return self._server.port
 
     def samples(self) -> list[Sample]:

@@ -14,6 +14,10 @@ from ardea.scheduler.patience import Patience
 
 MASTER_WITHIN = 15.0
 """Seconds beyond those of open tuples that a living master has to end the topology and to remove its paths."""
+SOON = 5.0
+"""Seconds that masters take which nobody scrapes."""
+TOLD_WITHIN = 90.0
+"""Seconds that its masters have after the end, which stay until a Prometheus that scrapes them has seen it."""
 GONE_WITHIN = 90.0
 LOOK_EVERY = 0.5
 
@@ -49,7 +53,9 @@ class Killing:
             )
             if master_pods(self._cluster, topology):
                 self._say(f"{topology}: no new tuples; open ones have {wait_secs:g} s")
-                if not self._patience.within(wait_secs + MASTER_WITHIN, self._ended):
+                if self._patience.within(wait_secs + MASTER_WITHIN, self._ended):
+                    self._wait_for_masters()
+                else:
                     self._say(f"{topology}: its master does not end it; Kubernetes does")
             else:
                 self._say(f"{topology} has no living master; what the state manager keeps of it is removed later")
@@ -72,6 +78,14 @@ class Killing:
                     with contextlib.suppress(Conflict, NotFound):  # somebody deletes it at this moment
                         change = {"metadata": {"uid": metadata["uid"], "ownerReferences": owner}}
                         self._cluster.patch(kind, metadata["name"], change)
+
+    def _wait_for_masters(self) -> None:
+        def gone() -> bool:
+            return not master_pods(self._cluster, self._found.id)
+
+        if not self._patience.within(SOON, gone):
+            self._say(f"{self._found.id} has ended; its masters stay until a Prometheus that scrapes them has seen it")
+            self._patience.within(TOLD_WITHIN, gone)
 
     def _ended(self) -> bool:
         root = self._cluster.find("ConfigMap", self._name)

@@ -8,21 +8,31 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import signal
 import sys
+import time
 from pathlib import Path
 
 from ardea import logs, parent_link
 from ardea.errors import ArdeaError, ExitCode
 from ardea.plan.definition import Definition
+from ardea.plan.names import MASTER_CONTAINER, METRICS_MANAGER
 from ardea.scheduler.control import MasterClient
+from ardea.scheduler.kubernetes import layout
 from ardea.scheduler.kubernetes.client import Cluster, Manifest
 from ardea.scheduler.kubernetes.keeper import Keeper, KeeperThread, utc_now
 from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
+from ardea.scheduler.kubernetes.processes import LAST_SCRAPE
 from ardea.scheduler.kubernetes.reporter import OwnPod, Reporter
 from ardea.scheduler.kubernetes.root_object import RootObject
 from ardea.state import Unavailable, open_state
 from ardea.state.records import RunState
+from ardea.supervision import records
 from ardea.topology_master.process import MasterProcess, read_token
+
+LOOK_EVERY = 0.2
+SPARE = 10.0
+"""Seconds that a metrics manager has to end, beyond those for the last scrape."""
 
 
 def run(definition: Definition, folder: Path, metrics: str, host: str, keys: Path | None) -> ExitCode:
@@ -42,6 +52,8 @@ def run(definition: Definition, folder: Path, metrics: str, host: str, keys: Pat
         return code
     with parent_link.beating(in_user_code=False):
         verdict = root_object.conclude()
+        if code == ExitCode.OK:
+            wait_for_last_scrape(layout.process_folder(definition.topology, MASTER_CONTAINER, METRICS_MANAGER))
     if verdict is None:
         return ExitCode.TEMPORARY
     if verdict.state == RunState.FAILED:
@@ -57,6 +69,23 @@ def _register(root_object: RootObject, root: Manifest, own_pod: OwnPod) -> None:
         with contextlib.suppress(ArdeaError):
             own_pod.tell(f"cut off from the topology's state: {error.message}")
         raise
+
+
+def wait_for_last_scrape(folder: Path) -> None:
+    """Waits until the metrics manager with that folder has ended, for it goes with the pod, and that with this process.
+
+    It stays until a Prometheus has seen how the topology ended.  SIGTERM ends the waiting: the pod is deleted.
+    """
+    told_to_stop = False
+
+    def stop(*_: object) -> None:
+        nonlocal told_to_stop
+        told_to_stop = True
+
+    signal.signal(signal.SIGTERM, stop)
+    deadline = time.monotonic() + LAST_SCRAPE + SPARE
+    while not told_to_stop and time.monotonic() < deadline and records.final_end(folder, METRICS_MANAGER) is None:
+        time.sleep(LOOK_EVERY)
 
 
 def _act(process: MasterProcess, folder: Path, cluster: Cluster, inputs: ManifestInputs, own_pod: OwnPod) -> ExitCode:

@@ -11,6 +11,8 @@ from ardea.scheduler.kubernetes import layout, names
 from ardea.supervision.spec import ProcessSpec
 from ardea.transport import ipc_address
 
+LAST_SCRAPE = 75.0
+"""Seconds that a master's pod stays at most after the end, for a Prometheus that scrapes each minute or more often."""
 _KEYS = ("--keys", str(layout.KEY_MOUNT))
 _ALL_INTERFACES = "0.0.0.0"  # noqa: S104 -- probes and Prometheus come from outside of the pod
 
@@ -25,7 +27,7 @@ def master(topology_id: str, ip: str) -> dict[str, ProcessSpec]:
     )  # fmt: skip
     return {
         TOPOLOGY_MASTER: ProcessSpec(TOPOLOGY_MASTER, argv, cores=1),
-        METRICS_MANAGER: _metrics_manager(folder, topology_id, number),
+        METRICS_MANAGER: _metrics_manager(folder, topology_id, number, "--last-scrape", f"{LAST_SCRAPE:g}"),
     }
 
 
@@ -68,12 +70,12 @@ def supervisor(topology_id: str, number: int, process: str, *, led: bool = False
     ]  # fmt: skip
 
 
-def _metrics_manager(folder: Path, topology_id: str, number: int) -> ProcessSpec:
+def _metrics_manager(folder: Path, topology_id: str, number: int, *more: str) -> ProcessSpec:
     own = layout.process_folder(topology_id, number, METRICS_MANAGER)
     argv = _module(
         "ardea.metrics_manager",
         "--definition", str(folder / "definition"), "--container", str(number), "--folder", str(own),
-        "--address", _address("metrics"), "--host", _ALL_INTERFACES, "--supervisors", str(own.parent), *_KEYS,
+        "--address", _address("metrics"), "--host", _ALL_INTERFACES, *_KEYS, *more,
     )  # fmt: skip
     return ProcessSpec(METRICS_MANAGER, argv, cores=1)
 

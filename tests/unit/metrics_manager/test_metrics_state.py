@@ -18,6 +18,7 @@ from ardea.metrics import (
 )
 from ardea.metrics.sinks import Sample
 from ardea.metrics_manager.metrics_state import MetricsState, Result
+from ardea.state.records import RunState
 
 ACKED = "ardea_instance_tuples_acked_total"
 DURATION = "ardea_instance_execute_duration_seconds"
@@ -135,6 +136,24 @@ def test_a_gauge_that_is_no_longer_reported_goes():
     manager.remove_gauge("ardea_stmgr_held_bytes", destination=3)
     state.accept(manager.snapshot(), 1)
     assert [sample.name for sample in state.samples()] == ["ardea_stmgr_reconnects_total"]
+
+
+def test_the_final_state_is_what_the_acting_master_tells_in_its_present_life():
+    state = MetricsState()
+
+    def master(life: int, told: str | None) -> None:
+        registry = Registry(Identity("words-1", 0, "topology-master", life=life))
+        for each in RunState if told else ():
+            registry.gauge("ardea_tm_topology_state", state=each.value).value = int(each == told)
+        state.accept(registry.snapshot(), 0)
+
+    assert state.final_state is None
+    master(1, "RUNNING")
+    assert state.final_state is None
+    master(1, "FAILED")
+    assert state.final_state is RunState.FAILED
+    master(2, None)  # it stands by, and knows nothing
+    assert state.final_state is None
 
 
 @given(st.binary(max_size=60))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import itertools
 import secrets
+import time
+from urllib.request import urlopen
 
 import pytest
 
@@ -119,6 +121,67 @@ def test_sinks_get_a_batch_an_interval_however_often_the_manager_looks_and_one_a
     manager.exit_code = ExitCode.OK
     assert manager.run() is ExitCode.OK
     assert len(flushed) == 4
+
+
+@pytest.fixture
+def masters(tmp_path, definition, ctx, monkeypatch):
+    """The metrics manager in the pod of a master, and the master's word for the topology's state."""
+    monkeypatch.setenv("ARDEA_NAME", "metrics-manager")
+    address = ipc_address(tmp_path, f"{secrets.token_hex(4)}-metrics")
+    made = MetricsManagerProcess(definition, 0, tmp_path, address, "127.0.0.1", last_scrape=75.0)
+    records.write_status(tmp_path, {"processes": {"metrics-manager": {"state": "running"}}})
+    sender, registry = Dialled(ctx, b"m0-x", address), Registry(Identity("pair-1", 0, "topology-master"))
+
+    def tells(state):
+        for each in RunState:
+            registry.gauge("ardea_tm_topology_state", state=each.value).value = int(each is state)
+        sender.send([registry.snapshot()])
+        while made.manager.final_state is not state:
+            made.poller.wait(0.1)
+            made.turn(time.monotonic())
+
+    yield made, tells
+    sender.close()
+    made.close()
+
+
+def scrape(folder):
+    port = (folder / "metrics.port").read_text().strip()
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        return answer.read().decode()
+
+
+@pytest.mark.timeout(60)
+def test_that_of_a_master_stays_until_who_scrapes_it_has_read_the_end(masters, tmp_path, deadline):
+    """Also if the state manager has forgotten the topology before it could look."""
+    made, tells = masters
+    scrape(tmp_path)
+    tells(RunState.FAILED)
+    made.turn(time.monotonic() + END_LOOK_EVERY)
+    assert made.exit_code is None
+    assert 'ardea_tm_topology_state{container="0",state="FAILED",topology="pair",topology_id="pair-1"} 1.0' in (
+        scrape(tmp_path)
+    )
+    deadline(lambda: made.turn(time.monotonic() + END_LOOK_EVERY) and made.exit_code is ExitCode.OK, "it ends")
+
+
+@pytest.mark.timeout(60)
+def test_an_end_can_be_scraped_as_long_as_it_is_waited_for(masters, tmp_path):
+    """Which is longer than a process may be silent."""
+    made, tells = masters
+    scrape(tmp_path)
+    tells(RunState.KILLED)
+    made.turn(time.monotonic() + 74)
+    assert made.exit_code is None
+    assert 'state="KILLED",topology="pair",topology_id="pair-1"} 1.0' in scrape(tmp_path)
+
+
+@pytest.mark.timeout(60)
+def test_that_of_a_master_stays_for_nobody_where_nobody_scrapes(masters):
+    made, tells = masters
+    tells(RunState.KILLED)
+    made.turn(time.monotonic() + END_LOOK_EVERY)
+    assert made.exit_code is ExitCode.OK
 
 
 class Pod:

@@ -80,6 +80,24 @@ def test_label_values_are_escaped(manager):
     assert [each["exception"] for each in labels] == ['a"b\\c\nd']
 
 
+def test_a_scrape_counts_when_its_answer_has_gone_and_a_look_at_the_health_does_not(manager, deadline):
+    port, begun = manager.serve(0), time.monotonic()
+    get(port, "/healthz")
+    assert manager.scrapers.come_after(begun) is None
+    get(port, "/metrics")
+    deadline(lambda: manager.scrapers.come_after(begun), "it is known", seconds=5)
+    assert manager.scrapers.come_after(time.monotonic()) is False
+
+
+def test_an_answer_states_its_length(manager):
+    """So that whoever got a part of it knows."""
+    connection = HTTPConnection("127.0.0.1", manager.serve(0), timeout=20)
+    connection.request("GET", "/metrics")
+    response = connection.getresponse()
+    assert response.getheader("Content-Length") == str(len(response.read()))
+    connection.close()
+
+
 def test_health_and_unknown_paths(manager):
     port = manager.serve(0)
     assert get(port, "/healthz") == (200, "ok\n")

@@ -132,6 +132,14 @@ def test_what_pods_run_are_modules_of_ardea_whatever_lies_in_the_working_directo
     assert [name for name in modules if not name.startswith("ardea.") or find_spec(name) is None] == []
 
 
+def test_only_the_metrics_managers_of_masters_stay_for_a_last_scrape(prepared):
+    inputs = prepared().inputs
+    masters = processes.master(inputs.id, "10.0.0.1")["metrics-manager"].argv
+    assert float(masters[masters.index("--last-scrape") + 1]) == processes.LAST_SCRAPE
+    for plan in inputs.containers:
+        assert "--last-scrape" not in processes.container(inputs.id, plan, "10.0.0.1")["metrics-manager"].argv
+
+
 def test_libraries_for_arrays_keep_to_the_cores_of_their_task(prepared):
     config = {"topology.component.cpumap": {"numbers": 1.5}}
     cores = {name: each.cores for name, each in specifications(prepared(config).inputs).items()}

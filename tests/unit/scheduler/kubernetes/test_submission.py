@@ -220,6 +220,26 @@ def kill(cluster, time, said):
     Killing(cluster, find(cluster, "Sums"), said.append, clock=time.clock, pause=time.pause).kill(7.5)
 
 
+def test_kill_lets_the_masters_stay_until_their_end_has_been_scraped(cluster, prepared):
+    made, said = prepared(), []
+    submit(cluster, made)
+    master_pod(cluster, made)
+
+    def ends():
+        if time.now == 2:
+            ended(cluster, "KILLED")
+        assert cluster.find("ConfigMap", "sums") is not None or time.now >= 30
+        if time.now == 30:
+            cluster.patch("Pod", "m", {"status": {"phase": "Succeeded"}})
+            cluster.objects.pop(("Pod", "m"))
+
+    time = Time(ends)
+    kill(cluster, time, said)
+    assert cluster.objects == {}
+    assert 30 <= time.now < 32
+    assert "its masters stay until a Prometheus that scrapes them has seen it" in said[-1]
+
+
 def test_kill_lets_the_master_drain_then_deletes(cluster, prepared):
     made, said = prepared(), []
     submit(cluster, made)
