@@ -77,7 +77,6 @@ class MetricsManagerProcess:
             last_scrape: it stays until those who scrape it have read the final state that its master has told, for so
                 many seconds at most; None: it waits for nobody.
         """
-        """
         settings = Settings.of(definition.shape.config)
         self.exit_code: ExitCode | None = None
         self._interval = settings.metrics_interval

@@ -137,6 +137,11 @@ matchExpressions:
   verbs: [get, list]
 {{- end }}
 
+{{/* Whether the chart's ZooKeeper serves /metrics; values of an older release may say nothing of it. */}}
+{{- define "ardea.zookeeperMetrics" -}}
+{{- if and .Values.zookeeper.enabled (dig "metrics" "enabled" false .Values.zookeeper) }}yes{{ end }}
+{{- end }}
+
 {{/* (list question answer): a probe that asks ZooKeeper with bash alone. */}}
 {{- define "ardea.zookeeperAsks" -}}
 {{- list "bash" "-c" (printf "exec 3<>/dev/tcp/127.0.0.1/2181 && printf %s >&3 && grep -q %s <&3" (first .) (last .)) | toJson }}

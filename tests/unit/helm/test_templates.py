@@ -243,13 +243,39 @@ def test_a_scrape_keeps_our_own_label_container():
     assert (endpoint["port"], endpoint["path"]) == ("metrics", "/metrics")
 
 
+def test_a_target_says_whose_it_is_before_it_has_answered():
+    values = "--values", str(CHART / "ci" / "monitoring-values.yaml")
+    (endpoint,) = render(*values)["PodMonitor", "streams-ardea-topology"]["spec"]["podMetricsEndpoints"]
+    labels = [rule["targetLabel"] for rule in endpoint["relabelings"]]
+    assert labels == ["role", "topology", "topology_id", "cluster"]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_zookeeper_is_scraped_unless_its_image_cannot_serve_that(enabled):
+    objects = render(
+        f"--set=zookeeper.metrics.enabled={str(enabled).lower()}", "--set=monitoring.podMonitor.enabled=true"
+    )
+    config = objects["ConfigMap", "streams-ardea-zookeeper"]["data"]["zoo.cfg"]
+    assert ("PrometheusMetricsProvider" in config) is enabled
+    (container,) = pod_specs(objects)["streams-ardea-zookeeper"]["containers"]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    assert ports == {"client": 2181, **({"metrics": 7000} if enabled else {})}
+    assert ("metricsProvider.httpPort=7000" in config.splitlines()) is enabled
+    selector = objects["PodMonitor", "streams-ardea-topology"]["spec"]["selector"]
+    labels = objects["StatefulSet", "streams-ardea-zookeeper"]["spec"]["template"]["metadata"]["labels"]
+    assert selector["matchLabels"].items() <= labels.items()
+    (expression,) = selector["matchExpressions"]
+    assert labels[expression["key"]] in expression["values"]
+
+
 def test_policies_let_topologies_scrapes_and_clients_in():
     objects = render("--set", "zookeeper.servers=3")
     topology = objects["NetworkPolicy", "streams-ardea-topology"]["spec"]
     mesh, scrape = topology["ingress"]
     assert mesh == {"from": [{"podSelector": topology["podSelector"]}]}
     assert scrape == {"ports": [{"port": "metrics"}]}
-    client, ensemble = objects["NetworkPolicy", "streams-ardea-zookeeper"]["spec"]["ingress"]
+    client, ensemble, server_scrape = objects["NetworkPolicy", "streams-ardea-zookeeper"]["spec"]["ingress"]
+    assert server_scrape == {"ports": [{"port": "metrics"}]}
     assert client["from"] == [{"podSelector": {"matchLabels": {"app.kubernetes.io/part-of": "ardea"}}}]
     assert [port["port"] for port in ensemble["ports"]] == ["peer", "election"]
 

@@ -82,9 +82,11 @@ def namespace() -> Iterator[str]:
 def install(space: str, *settings: str) -> None:
     """The chart as release `ardea`, ready, with `--set SETTINGS`; it goes with its namespace.
 
-    ZooKeeper's state is not kept unless a setting says so: a cluster for tests may have few volumes.
+    Unless a setting says so, ZooKeeper's state is not kept, for a cluster for tests may have few volumes, and it serves
+    no metrics, for its image there may be of Debian's package.
     """
-    chosen = [f"--set={setting}" for setting in ("zookeeper.persistence.enabled=false", *settings)]
+    usual = ("zookeeper.persistence.enabled=false", "zookeeper.metrics.enabled=false")
+    chosen = [f"--set={setting}" for setting in (*usual, *settings)]
     helm("install", RELEASE, CHART, f"--namespace={space}", "--wait", "--timeout=180s", *chosen)
 
 
