@@ -6,29 +6,44 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.process.metrics_manager.prometheus import Prometheus
 
 ROOT = Path(__file__).parents[3]
 DASHBOARDS = ROOT / "helm" / "files" / "dashboards"
-RULES = (ROOT / "helm" / "files" / "rules" / "topology.yaml").read_text()
+RULES = ROOT / "helm" / "files" / "rules"
 OBSERVED = ROOT / "tests" / "process" / "scheduler" / "kubernetes" / "topologies" / "observed.py"
 """A topology in which each of their series gets a value."""
 
 SELECTOR = re.compile(r"\bardea_\w+(?:\{[^}]*\})?")
 
 
-def rules(namespace: str) -> str:
-    """The chart's rule file for that namespace."""
-    return RULES.replace("NAMESPACE", namespace)
+def rules(namespace: str, about: str = "topology", servers: int = 1) -> str:
+    """The chart's rule file about topologies, or about ``zookeeper`` with so many servers, for that namespace."""
+    text = (RULES / f"{about}.yaml").read_text()
+    return text.replace("NAMESPACE", namespace).replace("SERVERS", str(servers))
 
 
-def dashboards(namespace: str) -> list[str]:
+class Query(NamedTuple):
+    """What a panel asks, and the labels that its legend shows."""
+
+    text: str
+    labels: set[str]
+
+
+def dashboards(namespace: str) -> list[Query]:
     """Every query of every panel, as Grafana would send it for that namespace and whatever topology."""
     boards = [json.loads(path.read_text()) for path in sorted(DASHBOARDS.glob("*.json"))]
-    queries = [target["expr"] for board in boards for panel in board["panels"] for target in panel.get("targets", ())]
+    targets = [target for board in boards for panel in board["panels"] for target in panel.get("targets", ())]
     values = {"$namespace": namespace, "$topology": ".*", "$component": ".*", "$__rate_interval": "1m"}
-    return [re.sub(r"\$\w+", lambda found: values[found.group()], query) for query in queries]
+    return [
+        Query(
+            re.sub(r"\$\w+", lambda found: values[found.group()], target["expr"]),
+            set(re.findall(r"\{\{(\w+)\}\}", target.get("legendFormat", ""))),
+        )
+        for target in targets
+    ]
 
 
 def answers_everything(prometheus: Prometheus, namespace: str, meanwhile: Callable[[], object] = bool) -> None:
@@ -42,10 +57,13 @@ def answers_everything(prometheus: Prometheus, namespace: str, meanwhile: Callab
         return bool(answer)
 
     panels = dashboards(namespace)
-    for selector in sorted({found for query in (*panels, rules(namespace)) for found in SELECTOR.findall(query)}):
+    texts = [*(query.text for query in panels), rules(namespace)]
+    for selector in sorted({found for text in texts for found in SELECTOR.findall(text)}):
         prometheus.wait(selector, something)
     for query in panels:
-        if not re.search(" > [01]$", query):  # shows only what is out of the ordinary
-            prometheus.wait(query, something)
+        if not re.search(" > [01]$", query.text):  # shows only what is out of the ordinary
+            prometheus.wait(query.text, something)
+            shown = prometheus.get("query", query=query.text)["result"]
+            assert all(query.labels <= row["metric"].keys() for row in shown), query
     groups = prometheus.get("rules")["groups"]
     assert {rule["health"] for group in groups for rule in group["rules"]} == {"ok"}, groups

@@ -13,18 +13,29 @@ from tests.unit.helm.charts import CHART, needs_helm, of_kind, render
 
 ROOT = CHART.parent
 DASHBOARDS = sorted((CHART / "files" / "dashboards").glob("*.json"))
-RULES = yaml.safe_load((CHART / "files" / "rules" / "topology.yaml").read_text())
-ALERTS = [rule for group in RULES["groups"] for rule in group["rules"]]
+RULES = {
+    about: [
+        r
+        for g in yaml.safe_load((CHART / "files" / "rules" / f"{about}.yaml").read_text())["groups"]
+        for r in g["rules"]
+    ]
+    for about in ("topology", "zookeeper")
+}
+ALERTS = [rule for rules in RULES.values() for rule in rules if "alert" in rule]
+RECORDED = [rule for rules in RULES.values() for rule in rules if "record" in rule]
 MONITORING = ("--values", str(CHART / "ci" / "monitoring-values.yaml"))
 
 each_alert = pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert["alert"])
 each_dashboard = pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
 
 
+def panels(path) -> list[str]:
+    return [target["expr"] for panel in json.loads(path.read_text())["panels"] for target in panel.get("targets", ())]
+
+
 def queries(path) -> list[str]:
-    board = json.loads(path.read_text())
-    panels = [target["expr"] for panel in board["panels"] for target in panel.get("targets", ())]
-    return panels + [v["query"]["query"] for v in board["templating"]["list"] if v["type"] == "query"]
+    variables = json.loads(path.read_text())["templating"]["list"]
+    return panels(path) + [v["query"]["query"] for v in variables if v["type"] == "query"]
 
 
 def unknown_series(query: str) -> set[str]:
@@ -46,12 +57,29 @@ def test_an_alert_says_what_is_wrong_how_bad_and_where_to_read_on(alert):
     assert f"\n## {alert['alert']}\n" in (ROOT / "docs" / "runbook.md").read_text()
 
 
-@each_alert
-def test_an_alert_reads_series_of_its_own_namespace(alert):
-    assert not unknown_series(alert["expr"])
-    selectors = re.findall(r"\bardea_\w+(\{[^}]*\})?", alert["expr"])
+@pytest.mark.parametrize("rule", [*RECORDED, *ALERTS], ids=lambda rule: rule.get("alert") or rule["record"])
+def test_a_rule_reads_series_of_its_own_namespace(rule):
+    assert not unknown_series(rule["expr"])
+    selectors = re.findall(r"\b[a-z_:]+(\{[^}]*\})", rule["expr"])
     assert selectors
     assert all('namespace="NAMESPACE"' in selector for selector in selectors)
+    assert not re.search(r"\bardea[_:]\w+(?![\w{])", rule["expr"]), "a series without a selector is everybody's"
+
+
+@pytest.mark.parametrize("rule", list(RULES["topology"]), ids=lambda rule: rule.get("alert") or rule["record"])
+def test_what_is_said_of_a_topology_is_of_one_submit_and_has_the_name_beside_it(rule):
+    for labels in re.findall(r"\bby \(([^)]*)\)", rule["expr"]):
+        assert {"namespace", "topology", "topology_id"} <= set(labels.split(", ")) or labels == "namespace"
+    for labels in re.findall(r"\bon \(([^)]*)\)", rule["expr"]):
+        assert labels in {"namespace, topology_id", "namespace, topology", "namespace"}
+
+
+@each_dashboard
+def test_a_dashboard_does_not_mix_topologies_and_goes_on_after_a_new_submit(path):
+    for query in panels(path):
+        for labels in re.findall(r"\bby \(([^)]*)\)", query):
+            assert {"namespace", "topology"} <= set(labels.split(", ")), query
+            assert "topology_id" not in labels or "ardea_build_info" in query, query
 
 
 def test_the_runbook_has_no_section_without_an_alert():
@@ -89,15 +117,45 @@ def test_each_dashboard_has_an_id_of_its_own():
 @needs_helm
 def test_rules_are_rendered_for_the_namespace():
     rule = render(*MONITORING)["PrometheusRule", "streams-ardea-topology"]
-    alerts = {alert["alert"]: alert for group in rule["spec"]["groups"] for alert in group["rules"]}
+    rules = [each for group in rule["spec"]["groups"] for each in group["rules"]]
+    alerts = {each["alert"]: each for each in rules if "alert" in each}
     assert alerts.keys() == {alert["alert"] for alert in ALERTS} - {"ArdeaTaskSaturated"}
-    assert "NAMESPACE" not in json.dumps(alerts)
+    assert not re.search("NAMESPACE|SERVERS|RUNBOOK", json.dumps(rules))
+    assert [each.keys() for each in rules if "record" in each] == [{"record", "expr"}]
     missing = alerts["ArdeaMasterMissing"]
     assert 'namespace="prod"' in missing["expr"]
     assert missing["labels"] == {"severity": "critical", "team": "streaming"}
     assert missing["annotations"]["runbook_url"] == "https://wiki.example.org/ardea/runbook#ardeamastermissing"
     assert missing["annotations"]["summary"] == "topology {{ $labels.topology }} has no acting master"
     assert rule["metadata"]["labels"]["release"] == "prometheus"
+
+
+@needs_helm
+@pytest.mark.parametrize(
+    ("settings", "there"),
+    [
+        ((), True),
+        (("--set=zookeeper.metrics.enabled=false",), False),
+        (("--set=zookeeper.enabled=false", "--set=externalZookeeper.servers={zk:2181}"), False),
+    ],
+)
+def test_rules_about_zookeeper_are_there_where_the_chart_has_it_scraped(settings, there):
+    rule = render("--set=monitoring.prometheusRule.enabled=true", *settings)["PrometheusRule", "streams-ardea-topology"]
+    assert ("ardea-zookeeper" in [group["name"] for group in rule["spec"]["groups"]]) is there
+
+
+@needs_helm
+def test_rules_about_zookeeper_know_how_many_servers_there_are():
+    enabled = "--set=monitoring.prometheusRule.enabled=true"
+    for servers in (1, 3):
+        rule = render(enabled, f"--set=zookeeper.servers={servers}")["PrometheusRule", "streams-ardea-topology"]
+        (expression,) = (
+            each["expr"]
+            for group in rule["spec"]["groups"]
+            for each in group["rules"]
+            if each.get("alert") == "ArdeaZooKeeperNoQuorum"
+        )
+        assert expression.strip().endswith(f"<= {servers} / 2")
 
 
 @needs_helm
