@@ -11,7 +11,13 @@ from xdist.scheduler import LoadScopeScheduling
 HERE = "tests/process/"
 GROUPS = {
     "kubernetes": ("scheduler/kubernetes/",),
-    "java": ("spark/", "state/test_faults.py", "state/test_outage.py", "trident/test_under_fire.py"),
+    "java": (
+        "spark/",
+        "state/test_faults.py",
+        "state/test_outage.py",
+        "trident/test_under_fire.py",
+        "helm/test_zookeeper_alerts.py",
+    ),
     "zookeeper": ("state/",),
 }
 """Each runs in one worker, in this order; other files are handed out as workers are free.  They share a cluster and its

@@ -40,6 +40,11 @@ maxClientCnxns=0
 """
 
 
+METRICS = """\
+metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider
+metricsProvider.httpHost=127.0.0.1
+metricsProvider.httpPort={port}
+"""
 CLOSE_SESSION = -11
 LOG_HEADER = 16
 RECORD = struct.Struct(">qi")  # checksum, length
@@ -73,19 +78,20 @@ def free_ports(count: int) -> list[int]:
 class Server:
     """One server; its data outlives its process."""
 
-    def __init__(self, folder: Path, port: int, peers: str = "", number: int = 1) -> None:
+    def __init__(self, folder: Path, port: int, more: str = "", number: int = 1, jars: str = "") -> None:
+        """``more``: further lines of its configuration; ``jars``: its class path, if not that of :func:`class_path`."""
         folder.mkdir(parents=True)
         self.port = port
-        self._folder = folder
+        self._folder, self._jars = folder, jars
         (folder / "myid").write_text(f"{number}\n")
-        (folder / "zoo.cfg").write_text(CONFIG.format(tick=TICK_MS, folder=folder, port=port) + peers)
+        (folder / "zoo.cfg").write_text(CONFIG.format(tick=TICK_MS, folder=folder, port=port) + more)
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
         with (self._folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
-                ["java", *LIGHT, "-cp", class_path(), main, str(self._folder / "zoo.cfg")],
+                ["java", *LIGHT, "-cp", self._jars or class_path(), main, str(self._folder / "zoo.cfg")],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -151,15 +157,22 @@ class Server:
 
 
 class Ensemble:
-    """``count`` servers; ``with`` starts them and waits until they serve, and kills them at the end."""
+    """``count`` servers; ``with`` starts them and waits until they serve, and kills them at the end.
 
-    def __init__(self, folder: Path, count: int = 1) -> None:
-        ports = free_ports(3 * count)
-        clients, quorum, election = ports[:count], ports[count : 2 * count], ports[2 * count :]
+    With ``jars``, those of a ZooKeeper that has the Prometheus provider, server N serves metrics at ``metrics[N - 1]``.
+    """
+
+    def __init__(self, folder: Path, count: int = 1, jars: str = "") -> None:
+        ports = free_ports(4 * count)
+        clients, quorum, election = ports[:count], ports[count : 2 * count], ports[2 * count : 3 * count]
+        self.metrics = ports[3 * count :] if jars else []
         peers = "".join(
             f"server.{n}=127.0.0.1:{quorum[n - 1]}:{election[n - 1]}\n" for n in range(1, count + 1) if count > 1
         )
-        self.servers = [Server(folder / f"zk-{n}", clients[n - 1], peers, n) for n in range(1, count + 1)]
+        provider = [METRICS.format(port=port) for port in self.metrics] or [""] * count
+        self.servers = [
+            Server(folder / f"zk-{n}", clients[n - 1], peers + provider[n - 1], n, jars) for n in range(1, count + 1)
+        ]
 
     @property
     def hosts(self) -> str:

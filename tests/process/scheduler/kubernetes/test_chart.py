@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.process.helm.monitoring import rules
 from tests.process.scheduler.kubernetes.releases import (
     CHART,
     RELEASE,
@@ -33,6 +35,7 @@ pytestmark = [needs_cluster, pytest.mark.timeout(420)]
 
 SERVER = "ardea-zookeeper"
 TEST = f"{RELEASE}-test"
+METERED = os.environ.get("ARDEA_ZOOKEEPER_IMAGE")
 
 
 def zookeeper(space: str, server: int, *command: str) -> str:
@@ -113,6 +116,24 @@ def rights(space: str) -> list[str]:
     """What gives the test's account any."""
     bindings = read("rolebindings", f"--namespace={space}")["items"]
     return [b["metadata"]["name"] for b in bindings if TEST in {s["name"] for s in b.get("subjects", ())}]
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif(
+    METERED is None,
+    reason="ARDEA_ZOOKEEPER_IMAGE is unset: no image with ZooKeeper's Prometheus provider is known (REPOSITORY:TAG)",
+)
+def test_zookeeper_serves_metrics_as_long_as_it_takes_part():
+    repository, _, tag = str(METERED).rpartition(":")
+    with namespace() as space:
+        image = (f"zookeeper.image.repository={repository}", f"zookeeper.image.tag={tag}")
+        install(space, "zookeeper.metrics.enabled=true", *image)
+        (pod,) = read("pods", f"--namespace={space}")["items"]
+        (port,) = (p["containerPort"] for p in pod["spec"]["containers"][0]["ports"] if p["name"] == "metrics")
+        text = kubectl("get", "--raw", f"/api/v1/namespaces/{space}/pods/{SERVER}-0:{port}/proxy/metrics")
+        served = {line.partition("{")[0].partition(" ")[0] for line in text.splitlines()}
+        asked = set(re.findall(r"\b([a-z_]+)\{namespace=\"here\", role=\"zookeeper\"\}", rules("here", "zookeeper")))
+        assert asked - {"up"} <= served
 
 
 @pytest.mark.thorough

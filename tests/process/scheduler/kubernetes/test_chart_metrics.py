@@ -1,4 +1,4 @@
-"""A real Prometheus discovers a topology's pods as the chart's PodMonitor says, and answers every panel and alert."""
+"""A real Prometheus discovers pods as the chart's PodMonitor says, answers every panel and sees how topologies end."""
 
 from __future__ import annotations
 
@@ -12,9 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.process.helm.alarms import sooner
 from tests.process.helm.monitoring import OBSERVED, answers_everything, rules
 from tests.process.metrics_manager.prometheus import Job, Prometheus
-from tests.process.scheduler.kubernetes.releases import CHART, helm, install, namespace, needs_cluster, run
+from tests.process.scheduler.kubernetes.releases import CHART, helm, install, kubectl, namespace, needs_cluster, run
+from tests.process.scheduler.kubernetes.running import SMALL, TOPOLOGIES, ardea, pause
+from tests.process.waiting import eventually
 
 BIN = Path(sys.executable).parent
 PROMETHEUS = BIN / "prometheus-kubernetes"
@@ -38,11 +41,49 @@ def test_prometheus_discovers_and_scrapes_what_dashboards_and_alerts_ask(image, 
             job = operators_job(pod_monitor(space), space, address)
             with contextlib.closing(Prometheus(PROMETHEUS, tmp_path, job, rules(space))) as prometheus:
                 answers_everything(prometheus, space)
-                up = "count by (pod) (up == 1)"
-                prometheus.wait(up, lambda answer: len(answer) == 4)  # two masters, two containers
+                up = "count by (role, topology) (up == 1)"
+                prometheus.wait(up, lambda a: a == {("container", "Observed"): 2, ("master", "Observed"): 2})
                 numbers = prometheus.ask("group by (container) (ardea_build_info)")
                 assert sorted(numbers) == [("0",), ("1",), ("2",)], "the operator's label displaced ours"
-        run([BIN / "ardea", "kill", "Observed", "-n", space, "--wait-secs", "0"], seconds=60)
+                of_pods = set(prometheus.ask("group by (topology, topology_id) (up)"))
+                assert of_pods == set(prometheus.ask("group by (topology, topology_id) (ardea_build_info)"))
+                run([BIN / "ardea", "kill", "Observed", "-n", space, "--wait-secs", "0"], seconds=90)
+
+
+def test_an_end_is_seen_whatever_it_is_and_only_what_is_wrong_fires(image, tmp_path):
+    """Alerts fire within a second here; pods are scraped each two seconds, and topologies end between two scrapes."""
+    with namespace() as space, api_server() as address:
+        install(space, *image, *SMALL)
+        job = operators_job(pod_monitor(space), space, address)
+        with contextlib.closing(Prometheus(PROMETHEUS, tmp_path, job, sooner(rules(space)))) as prometheus:
+
+            def seen(topology: str, state: str) -> None:
+                prometheus.wait(f'ardea_tm_topology_state{{topology="{topology}", state="{state}"}} == 1', bool)
+
+            def firing(topology: str) -> set[tuple[str, ...]]:
+                alerts = f'ALERTS{{alertstate="firing", topology="{topology}"}}'
+                return set(prometheus.ask(f"group by (alertname) ({alerts})"))
+
+            ardea("submit", "kubernetes", OBSERVED, space=space)
+            prometheus.wait('ALERTS{alertname="ArdeaUserExceptions", alertstate="firing"}', bool)
+            ardea("kill", "Observed", "--wait-secs", "0", space=space)
+            prometheus.wait('max_over_time(ardea_tm_topology_state{state="KILLED"}[10m]) == 1', bool)
+            prometheus.wait("absent(up)", bool)
+            pause(3)  # for alerts that would fire now
+            assert firing("Observed") == set()
+
+            ardea(
+                "submit", "kubernetes", TOPOLOGIES / "failing.py", "--wait", "--wait-secs", "240", space=space, code=1
+            )
+            prometheus.wait('ALERTS{alertname="ArdeaTopologyFailed", alertstate="firing"}', bool)
+            seen("Failing", "FAILED")
+            prometheus.wait("absent(up)", bool)
+            eventually(lambda: firing("Failing") == {("ArdeaTopologyFailed",)}, 20, lambda: f"{firing('Failing')}")
+
+            ardea("submit", "kubernetes", OBSERVED, space=space)
+            seen("Observed", "RUNNING")
+            kubectl("delete", "configmap", "observed", f"--namespace={space}")  # nobody is asked, and nobody tells
+            prometheus.wait('ALERTS{alertname="ArdeaTopologyVanished", alertstate="firing"}', bool)
 
 
 @contextlib.contextmanager
@@ -62,6 +103,10 @@ def pod_monitor(space: str) -> dict[str, Any]:
     settings = ["--set=monitoring.podMonitor.enabled=true", "--show-only=templates/monitoring/podmonitor.yaml"]
     rendered = helm("template", "ardea", CHART, f"--namespace={space}", "--kube-version=1.31.0", *settings)
     return yaml.safe_load(rendered)["spec"]
+
+
+SPELLED = {"sourceLabels": "source_labels", "targetLabel": "target_label"}
+"""Prometheus's words for the operator's."""
 
 
 def operators_job(monitor: dict[str, Any], space: str, address: str) -> Job:
@@ -90,6 +135,7 @@ def operators_job(monitor: dict[str, Any], space: str, address: str) -> Job:
             {"source_labels": [f"{meta}name"], "target_label": "pod"},
             {"source_labels": [f"{meta}container_name"], "target_label": "container"},
             {"source_labels": ["__address__"], "target_label": "instance"},
+            *({SPELLED.get(key, key): value for key, value in rule.items()} for rule in endpoint["relabelings"]),
             {
                 "source_labels": parts,
                 "regex": "(.+);(.+);(.+)",
