@@ -48,6 +48,8 @@ def typed(image_name, tmp_path, monkeypatch):
         def type_(line):
             """What it prints on stdout and stderr."""
             line = re.sub(r"\bstreams\b", space, line)
+            if line.startswith("helm install") and "ARDEA_ZOOKEEPER_IMAGE" not in os.environ:
+                line += " --set zookeeper.metrics.enabled=false"  # Debian's package has no provider of metrics
             where = ROOT if line.startswith("make ") else checkout
             ended = run(["sh", "-c", f"cd {shlex.quote(str(where))} && {line}"], seconds=600)
             return ended.stdout + ended.stderr
