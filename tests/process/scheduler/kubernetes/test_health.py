@@ -95,7 +95,7 @@ def test_who_cannot_start_is_named_with_the_clusters_words(space):
     told(space, r"Brittle-\w+: container-[01]: brittle-\S+ prepare: (ErrImagePull|ImagePullBackOff).*", 60)
     assert health(space) == "STARTING"
     ardea("kill", "Brittle", space=space)
-    selector = ("--set", 'heron.kubernetes.node.selector={"nowhere": "true"}')
+    selector = ("--set", 'heron.kubernetes.pod.spec={"nodeSelector": {"nowhere": "true"}}')
     grow = ("--set", "heron.kubernetes.nodes.grow=true")
     ardea("submit", "kubernetes", FRAGILE, *selector, *grow, "--no-wait", space=space)
     told(space, r"Brittle-\w+: container-[01]: brittle-\S+ cannot be scheduled: 0/\d+ nodes are available.*", 60)
