@@ -69,8 +69,8 @@ class Running:
         return value
 
     def running(self) -> Status:
-        """Waits until every task has reported."""
-        return self.until(lambda: (s := self.run.status) and s.complete and s, "every task has reported")
+        """Waits until every task has reported: beside other tests thirty processes need their time."""
+        return self.until(lambda: (s := self.run.status) and s.complete and s, "every task has reported", seconds=60.0)
 
     def finish(self, seconds: float = 60.0, meanwhile: Callable[[], object] = bool) -> Outcome:
         """Steps until nothing of it is left, and calls ``meanwhile`` at each; it has to have succeeded."""
