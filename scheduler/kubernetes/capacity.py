@@ -6,6 +6,7 @@ it is made, unless its author says that the cluster brings nodes when they are a
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -19,6 +20,8 @@ from ardea.scheduler.kubernetes.client import Manifest, Objects
 from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
 
 CPU, MEMORY, DISK, PODS = "cpu", "memory", "ephemeral-storage", "pods"
+_RESOURCES = (CPU, MEMORY, DISK)
+_COUNTED = (*_RESOURCES, PODS)
 _KEEPS_AWAY = ("NoSchedule", "NoExecute")
 _COMES_AND_GOES = "node.kubernetes.io/"
 _GROWS = "heron.kubernetes.nodes.grow=true goes on, for a cluster that brings larger nodes, or more, when asked"
@@ -62,19 +65,24 @@ def shortage(nodes: Iterable[Manifest], wanted: Iterable[tuple[str, Manifest]]) 
 def _crowd(nodes: list[Manifest], wanted: list[tuple[str, Manifest]]) -> str:
     """For people: why all nodes together cannot hold all pods; empty: they may."""
     open_ = [allocatable(node) for node in nodes if any(admits(node, pod) for _, pod in wanted)]
-    asked = {name: requests(pod) for name, pod in wanted}
-    for name, least in asked.items():
-        large = [amounts for amounts in asked.values() if amounts >= least]
+    total, sizes = Amounts(), dict[tuple[int, ...], list[str]]()
+    for name, pod in wanted:
+        asked = requests(pod)
+        total += asked
+        sizes.setdefault(tuple(asked[what] for what in _COUNTED), []).append(name)
+    for size, names in sizes.items():
+        number = sum(len(others) for other, others in sizes.items() if all(map(operator.ge, other, size)))
+        least = {what: amount for what, amount in zip(_COUNTED, size, strict=True) if amount}
         places = sum(min(has[what] // amount for what, amount in least.items()) for has in open_)
-        if places < len(large):
+        if places < number:
             return (
-                f"{len(large)} pods ask for as much as that of {name} ({_shown(least, (CPU, MEMORY, DISK))}) or more, "
+                f"{number} pods ask for as much as that of {names[0]} ({_shown(Amounts(least), _RESOURCES)}) or more, "
                 f"and the nodes have room for {places} of these{_EMPTY}"
             )
-    total, whole = sum(asked.values(), Amounts()), sum(open_, Amounts())
-    if lacking := [what for what in (CPU, MEMORY, DISK) if total[what] > whole[what]]:
+    whole = sum(open_, Amounts())
+    if lacking := [what for what in _RESOURCES if total[what] > whole[what]]:
         together, there = _shown(total, lacking), _shown(whole, lacking)
-        return f"the {len(asked)} pods ask for {together} together, and the nodes have {there}{_EMPTY}"
+        return f"the {len(wanted)} pods ask for {together} together, and the nodes have {there}{_EMPTY}"
     return ""
 
 
@@ -92,7 +100,7 @@ def _misfits_said(nodes: list[Manifest], misfits: list[tuple[str, Manifest]]) ->
     asked = requests(pod)
     closest = min(open_, key=lambda node: _excess(asked, allocatable(node)))
     has = allocatable(closest)
-    lacking = [what for what in (CPU, MEMORY, DISK) if asked[what] > has[what]]
+    lacking = [what for what in _RESOURCES if asked[what] > has[what]]
     held = ", ".join(container["name"] for container in pod["containers"])
     return (
         f"no node is large enough for the pod of {name} ({held}){others}, even when it is empty, so it cannot be "
@@ -107,7 +115,7 @@ def largest(nodes: Iterable[Manifest]) -> str:
     if not open_:
         return NONE
     most = max(open_, key=lambda has: (has[MEMORY], has[CPU]))
-    return f"{len(open_)} take pods; the largest has {_shown(most, (CPU, MEMORY, DISK))}"
+    return f"{len(open_)} take pods; the largest has {_shown(most, _RESOURCES)}"
 
 
 def fits(pod: Manifest, node: Manifest) -> bool:
@@ -155,9 +163,7 @@ def _amounts(found: Mapping[str, str]) -> Amounts:
 
     thousandths = {CPU: 1000}
     try:
-        return Amounts(
-            {w: int(parse_quantity(found[w]) * thousandths.get(w, 1)) for w in (CPU, MEMORY, DISK, PODS) if w in found}
-        )
+        return Amounts({w: int(parse_quantity(found[w]) * thousandths.get(w, 1)) for w in _COUNTED if w in found})
     except ValueError as error:
         raise UserError(f"resources {dict(found)} are no amounts that Kubernetes knows: {error}") from error
 

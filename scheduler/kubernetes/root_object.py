@@ -72,13 +72,16 @@ class RootObject:
 
         Below a root that was made again, from the same file, it begins anew, once its former pods are gone.
         """
-        uid = str(root["metadata"]["uid"])
+        uid, said = str(root["metadata"]["uid"]), False
         with open_state(self._definition.state) as state:
             while (known := self._location(state)) is None or known.root not in ("", uid):
                 match self._former(root):
                     case Former.RUNS if known is not None:
                         break
                     case Former.ENDS:
+                        if not said:
+                            log.info("pods of its former root still run: it begins when they are gone")
+                            said = True
                         self._pause(LOOK_EVERY)
                     case _:
                         with contextlib.suppress(Conflict, NotFound):  # another master was first

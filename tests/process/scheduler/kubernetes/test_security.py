@@ -6,6 +6,7 @@ import base64
 import json
 
 import pytest
+from kubernetes.utils import parse_quantity
 
 from ardea.scheduler.kubernetes import layout
 from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
@@ -185,4 +186,10 @@ def test_what_fits_no_node_is_refused_before_anything_is_made(space):
     said = ardea("submit", "kubernetes", QUIET, *huge, space=space, code=6).stderr
     assert "no node is large enough for the pod of" in said
     assert "heron.kubernetes.nodes.grow=true" in said
+    nodes = [node["status"]["allocatable"]["memory"] for node in read("nodes")["items"]]
+    most = max(int(parse_quantity(memory)) for memory in nodes)
+    each = ("--set", f"topology.metricsmgr.ram={most * 6 // 10}")
+    many = ("--set", f"heron.topology.master.replicas={len(nodes) + 1}")
+    said = ardea("submit", "kubernetes", QUIET, *each, *many, space=space, code=6).stderr
+    assert "so not all can be scheduled" in said
     assert objects(space) == before
