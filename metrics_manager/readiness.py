@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ardea.health import cut_off
 from ardea.health.processes import trouble
 from ardea.metrics_manager.supervised import Supervised
-
-CUT_OFF = 10.0
-"""Seconds without an answer of the state manager after which a master is cut off."""
 
 
 class Readiness:
@@ -22,6 +20,6 @@ class Readiness:
         """A line for each reason; none: it is ready.  From any thread."""
         found = [each for row in self._supervised.rows() if (each := trouble(row)) is not None and each.crashing]
         said = [f"{each.who} {each.why}" for each in found]
-        if self._silence is not None and (seconds := self._silence()) > CUT_OFF:
-            said.append(f"cut off from the state manager: no answer for {seconds:.0f} s")
+        if self._silence is not None and (why := cut_off(self._silence())):
+            said.append(why)
         return said

@@ -40,7 +40,7 @@ class _Heard:
 
 
 class HealthWatch:
-    """Keeps the last word of each container's metrics manager, and since when someone is not well."""
+    """Keeps the last word of each container's metrics manager, and when each trouble began."""
 
     def __init__(self) -> None:
         self._heard: dict[tuple[int, str], _Heard] = {}
@@ -67,15 +67,16 @@ class HealthWatch:
             for row in heard.rows
         ]
 
-    def look(self, seen: Seen, now: float, wall: float) -> Health:
+    def look(self, seen: Seen, rows: list[ProcessRow], now: float, wall: float) -> Health:
         """The health of a topology that is not over.
 
         Args:
             seen: what its master knows of containers and tasks.
+            rows: see :meth:`rows`.
             now: steady seconds, on the clock of :meth:`heard`.
             wall: the same moment in Unix seconds.
         """
-        found = [each for row in self.rows(seen.plan, now) if (each := trouble(row)) is not None]
+        found = [each for row in rows if (each := trouble(row)) is not None]
         if not seen.updating:
             found += self._missing(seen, {each.who for each in found}, now)
         former, self._since = self._since, {}

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from ardea.errors import OtherVersion, ProtocolError, StateError
-from ardea.health import Health
+from ardea.health import Health, ProcessRow
 from ardea.metrics import Overview
 from ardea.plan.change import UpdateRequest
 from ardea.plan.definition import Definition
@@ -85,7 +85,7 @@ class Verbs:
     def _status(self, now: float) -> dict[str, Any]:
         master, plan = self._master, self._master.admissions.plan
         self._overview.expire(now)
-        errors = master.ending.errors()
+        errors, rows = master.ending.errors(), self._health.rows(plan, now)
         return {
             "topology": master.admissions.definition.topology,
             "state": master.execution.state.value,
@@ -103,11 +103,11 @@ class Verbs:
             "processes": [msgspec.to_builtins(p) for p in self._overview.processes()],
             "acting": self._acting,
             "came_up": master.execution.came_up,
-            "health": None if master.over else msgspec.to_builtins(self._look(now)),
-            "supervised": msgspec.to_builtins(self._health.rows(plan, now)),
+            "health": None if master.over else msgspec.to_builtins(self._look(rows, now)),
+            "supervised": msgspec.to_builtins(rows),
         }
 
-    def _look(self, now: float) -> Health:
+    def _look(self, rows: list[ProcessRow], now: float) -> Health:
         master = self._master
         seen = Seen(
             plan=master.admissions.plan,
@@ -116,7 +116,7 @@ class Verbs:
             updating=master.updates.running,
             came_up=master.execution.came_up,
         )
-        return self._health.look(seen, now, self._wall())
+        return self._health.look(seen, rows, now, self._wall())
 
     def _task(self, task: int, last: LastReport) -> dict[str, Any]:
         plan = self._master.admissions.plan

@@ -1,4 +1,4 @@
-"""Health in one word, and who is not well, since when and why.  Pure."""
+"""Health in one word, and the troubles that it stands for.  Pure."""
 
 from __future__ import annotations
 
@@ -60,6 +60,17 @@ def assessed(troubles: Iterable[Trouble], *, came_up: bool) -> Health:
     if not came_up:
         return Health(HealthState.STARTING, ordered)
     return Health(HealthState.DEGRADED if ordered else HealthState.HEALTHY, ordered)
+
+
+CUT_OFF = 10.0
+"""Seconds without an answer of the state manager after which a master is cut off."""
+
+
+def cut_off(silence: float) -> str:
+    """Why a master cannot act whose state manager has been silent for so many seconds; empty: it can."""
+    if silence <= CUT_OFF:
+        return ""
+    return f"cut off from the topology's state: the state manager has not answered for {silence:.0f} s"
 
 
 def duration(seconds: float) -> str:

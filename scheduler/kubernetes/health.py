@@ -50,27 +50,22 @@ def pod_troubles(pod: Manifest) -> list[Trouble]:
     return [Trouble(container_name(number), None, why)] if why else []
 
 
-def of_root(root: Manifest, lease: Manifest | None, now: datetime) -> Health | None:
-    """What a root says of a topology whose master acts; None: it says nothing, or the topology has ended."""
+def is_over(root: Manifest) -> bool:
+    """Whether the topology has ended, or ends now."""
     status = objects.status_of(root)
-    if status is None or status.final or lease is None or not is_valid(lease, now):
-        return None
-    return status.health
+    return (status is not None and status.final) or objects.deleted_at(root) is not None
 
 
 def without_master(
-    root: Manifest, lease: Manifest | None, jobs: Iterable[Manifest], pods: Iterable[Manifest], now: datetime
+    root: Manifest, lease: Manifest | None, jobs: list[Manifest], pods: list[Manifest], now: datetime
 ) -> Health | None:
-    """The health of a topology whose Lease is not valid; None: it has ended, or ends now.
+    """The health of a topology whose Lease is not valid; None: its masters are of a version that says nothing of it.
 
     ``jobs`` and ``pods`` are those of the topology.
     """
-    status, pods = objects.status_of(root), list(pods)
-    if (status is not None and status.final) or objects.deleted_at(root) is not None:
-        return None
+    status, name = objects.status_of(root), root["metadata"]["name"]
     made = datetime.fromisoformat(root["metadata"]["creationTimestamp"])
-    name = root["metadata"]["name"]
-    if not any(True for _ in jobs) and (now - made).total_seconds() > NEW:
+    if not jobs and (now - made).total_seconds() > NEW:
         gone = Trouble(name, None, "the root has no Jobs: nothing keeps the topology; `ardea kill` removes it")
         return Health(HealthState.ORPHANED, [gone])
     living = [pod for pod in pods if objects.deleted_at(pod) is None]
@@ -78,7 +73,7 @@ def without_master(
     said = [Trouble(pod["metadata"]["name"], None, why) for pod in masters if (why := condition_of(pod))]
     found = [*said, *(each for pod in living for each in pod_troubles(pod))]
     if lease is None and status is not None:
-        if status.health is None:  # its masters are of a version that says nothing of health
+        if status.health is None:
             return None
         unseen = Trouble(
             name, None, "there is no Lease by which to see that a master acts; `helm upgrade` grants the right"
@@ -94,6 +89,12 @@ def without_master(
 def is_valid(lease: Manifest, now: datetime) -> bool:
     """Whether a master acts."""
     return (now - renewed(lease)).total_seconds() <= VALID_SECS
+
+
+def is_of(lease: Manifest, root: Manifest) -> bool:
+    """Whether it is this topology's; that of a former one of the name goes a little later than its root."""
+    owners = lease["metadata"].get("ownerReferences", ())
+    return any(owner["uid"] == root["metadata"]["uid"] for owner in owners)
 
 
 def condition_of(pod: Manifest) -> str:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from ardea.errors import ArdeaError, NotFound, Unreachable
+from ardea.health import cut_off
 from ardea.plan.definition import Definition
 from ardea.scheduler.control import MasterClient, Status
 from ardea.scheduler.follow import Follower
@@ -35,9 +36,6 @@ from ardea.state.records import RunState
 
 LOOK_EVERY = 2.0
 ASK_PATIENCE = 2.0
-PATIENCE_WITH_STATE = 10.0
-"""Seconds without an answer of the state manager after which a master is cut off."""
-CUT_OFF = "cut off from the topology's state: the state manager has not answered"
 ROOTLESS_FOR = 10.0
 """Seconds that whoever has deleted the root has for the Jobs that it did not own."""
 log = logging.getLogger("keeper")
@@ -197,7 +195,7 @@ class KeeperThread(threading.Thread):
     def _look(self) -> None:
         try:
             silence = self._silence()
-            self._own_pod.tell(f"{CUT_OFF} for {silence:.0f} s" if silence > PATIENCE_WITH_STATE else "")
+            self._own_pod.tell(cut_off(silence))
             if self._acting():
                 self._keeper.round()
             self._said = ""

@@ -6,10 +6,10 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from ardea.errors import ClusterError, Conflict, NotFound
-from ardea.health import ProcessRow
+from ardea.errors import ClusterError, Conflict, NotFound, Unreachable
+from ardea.health import ProcessRow, Trouble
 from ardea.health.processes import trouble
 from ardea.scheduler.control import Status, waiting_for
 from ardea.scheduler.kubernetes import health, names, objects
@@ -23,7 +23,52 @@ from ardea.state.records import RunState
 
 WRITE_EVERY = 5.0
 """The least seconds between two writes of what only the health has changed, and between two looks at the pods'."""
+MOST = 1024
+"""Characters of a message that Kubernetes takes."""
 log = logging.getLogger("keeper")
+
+
+class Word(NamedTuple):
+    """What a pod's condition says: a reason for programs, and a message for people, empty if it is well."""
+
+    reason: str
+    message: str
+
+    @classmethod
+    def of(cls, troubles: Iterable[Trouble]) -> Word:
+        """What these troubles of its processes come to."""
+        found = list(troubles)
+        if not found:
+            return WELL
+        crashing = any(trouble.crashing for trouble in found)
+        said = "; ".join(f"{trouble.who} {trouble.why}" for trouble in found)
+        return cls("Crashing" if crashing else "Degraded", said[:MOST])
+
+
+WELL = Word("Healthy", "")
+
+
+class _Rights:
+    """Without the right to say how it is doing a topology is kept all the same: its chart may be an older one."""
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    @contextlib.contextmanager
+    def needed(self) -> Iterator[None]:
+        """Passes over a refusal, of which the log tells once.
+
+        Raises:
+            Unreachable: that is none.
+        """
+        try:
+            yield
+        except Unreachable:
+            raise
+        except ClusterError as error:
+            if error.message not in self._said:
+                self._said.add(error.message)
+                log.warning("%s; `helm upgrade` of the chart grants what masters need", error.message)
 
 
 class Reporter:
@@ -33,7 +78,7 @@ class Reporter:
         """``address`` is that of the master's control port, ``pod`` the one that it runs in."""
         self._cluster, self._address, self._pod, self._now = cluster, address, pod, now
         self._written: RootStatus | None = None
-        self._said: set[str] = set()
+        self._rights = _Rights()
         self._written_at = self._renewed_at = self._conditions_at = datetime.min.replace(tzinfo=UTC)
 
     def tell(
@@ -46,35 +91,23 @@ class Reporter:
         """
         if RunState(status.state).final:
             return  # the process itself has the last word
-        with self._trying():
-            self._renew(inputs, root)
-        before = objects.status_of(root)
-        came_up = status.came_up or status.complete or (before is not None and before.came_up)
         numbers = {job["metadata"]["name"]: int(job["metadata"]["labels"][names.CONTAINER]) for job in jobs}
         refused = {numbers[job]: why for job, why in refusals(self._cluster, jobs, pods).items()}
         news = RootStatus(
             state=status.state,
             reason=status.reason,
-            came_up=came_up,
+            came_up=status.came_up,
             waiting=waiting_for(status),
             master=self._address,
-            health=health.with_pods(status.health, pods, refused, came_up=came_up),
+            health=health.with_pods(status.health, pods, refused, came_up=status.came_up),
         )
         if self._is_due(news):
             write_status(self._cluster, root, news)
             self._written, self._written_at = news, self._now()
-        with self._trying():
+        with self._rights.needed():
+            self._renew(inputs, root)
+        with self._rights.needed():
             self._tell_pods(status.supervised, jobs, pods)
-
-    @contextlib.contextmanager
-    def _trying(self) -> Iterator[None]:
-        """Without the right to say something the topology is kept all the same."""
-        try:
-            yield
-        except ClusterError as error:
-            if error.message not in self._said:
-                self._said.add(error.message)
-                log.warning("%s; `helm upgrade` of the chart grants what masters need", error.message)
 
     def _is_due(self, news: RootStatus) -> bool:
         if self._written is None or news == self._written:
@@ -88,42 +121,42 @@ class Reporter:
             self._cluster.apply(lease(inputs, root, self._pod, now))
             self._renewed_at = now
 
-    def _tell_pods(self, rows: Iterable[ProcessRow], jobs: list[Manifest], pods: list[Manifest]) -> None:
+    def _tell_pods(self, rows: list[ProcessRow], jobs: list[Manifest], pods: list[Manifest]) -> None:
         """A master's pod speaks for itself."""
         now = self._now()
         if not _passed(self._conditions_at, now, WRITE_EVERY):
             return
         self._conditions_at = now
-        rows = list(rows)
         for pod in pods:
             labels = pod["metadata"]["labels"]
             if labels.get(names.COMPONENT) != names.WORKER or objects.deleted_at(pod) is not None:
                 continue
             own = [row for row in rows if row.container == int(labels[names.CONTAINER])]
-            why = "; ".join(f"{each.who} {each.why}" for row in own if (each := trouble(row)) is not None)
+            word = Word.of(each for row in own if (each := trouble(row)) is not None)
             with contextlib.suppress(Conflict, NotFound):  # it has gone meanwhile
-                if set_condition(self._cluster, pod, why, now):
-                    job = next((job for job in jobs if job["metadata"]["name"] == labels.get(names.JOB)), None)
-                    self._event(job or pod, why, now)
+                if set_condition(self._cluster, pod, word, now):
+                    for job in jobs:
+                        if job["metadata"]["name"] == labels.get(names.JOB):
+                            self._event(job, word, now)
 
-    def _event(self, about: Manifest, why: str, now: datetime) -> None:
+    def _event(self, job: Manifest, word: Word, now: datetime) -> None:
         """For ``kubectl describe``."""
-        metadata, moment = about["metadata"], _second(now)
+        metadata, moment = job["metadata"], _second(now)
         self._cluster.create(
             {
                 "apiVersion": "v1",
                 "kind": "Event",
                 "metadata": {"generateName": f"{metadata['name']}-"},
                 "involvedObject": {
-                    "apiVersion": about.get("apiVersion", "batch/v1"),
-                    "kind": about.get("kind", "Job"),
+                    "apiVersion": "batch/v1",
+                    "kind": "Job",
                     "name": metadata["name"],
                     "namespace": self._cluster.namespace,
                     "uid": metadata["uid"],
                 },
-                "type": "Warning" if why else "Normal",
-                "reason": "Crashing" if why else "Recovered",
-                "message": why[:1024] or "no process dies again and again any more",
+                "type": "Warning" if word.message else "Normal",
+                "reason": word.reason if word.message else "Recovered",
+                "message": word.message or "all processes are well again",
                 "source": {"component": "ardea"},
                 "firstTimestamp": moment,
                 "lastTimestamp": moment,
@@ -137,42 +170,45 @@ class OwnPod:
 
     def __init__(self, cluster: Objects, name: str, now: Callable[[], datetime]) -> None:
         self._cluster, self.name, self._now = cluster, name, now
-        self._told: bool | None = None
+        self._rights = _Rights()
+        self._told = ""
 
     def tell(self, why: str) -> None:
-        """Says that the pod is well, or ``why`` it is not.
+        """Says that the pod is well, or ``why`` it is cut off from the topology's state.
 
         Raises:
-            ArdeaError: the cluster does not answer, or refuses.
+            ArdeaError: the cluster does not answer.
         """
-        if self._told == (not why):
+        word = Word("CutOff", why[:MOST]) if why else WELL
+        if word.reason == self._told:
             return
-        if (pod := self._cluster.find("Pod", self.name)) is not None:
-            set_condition(self._cluster, pod, why, self._now())
-        self._told = not why
+        with self._rights.needed(), contextlib.suppress(Conflict, NotFound):  # it is being deleted
+            if (pod := self._cluster.find("Pod", self.name)) is not None:
+                set_condition(self._cluster, pod, word, self._now())
+        self._told = word.reason
 
 
-def set_condition(cluster: Objects, pod: Manifest, why: str, now: datetime) -> bool:
-    """Has a pod say how it is doing, ``why`` not well; whether its word has changed, which the first good one does not.
+def set_condition(cluster: Objects, pod: Manifest, word: Word, now: datetime) -> bool:
+    """Has a pod say how it is doing; returns whether that is news, which the first good word is not.
 
     Raises:
         Conflict, NotFound: it has gone meanwhile.
     """
-    status, message = "False" if why else "True", why[:1024]
+    status = "False" if word.message else "True"
     former = next((c for c in pod.get("status", {}).get("conditions", ()) if c["type"] == health.CONDITION), None)
-    if former is not None and (former["status"], former.get("message", "")) == (status, message):
+    if former is not None and (former["status"], former.get("message", "")) == (status, word.message):
         return False
     changed = former is not None and former["status"] != status
     condition: dict[str, Any] = {
         "type": health.CONDITION,
         "status": status,
-        "reason": "Troubled" if why else "Healthy",
-        "message": message,
+        "reason": word.reason,
+        "message": word.message,
         "lastTransitionTime": _second(now) if changed or former is None else former["lastTransitionTime"],
     }
     change = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": {"conditions": [condition]}}
     cluster.patch("Pod", pod["metadata"]["name"], change, "status")
-    return changed or (former is None and bool(why))
+    return changed or (former is None and bool(word.message))
 
 
 def _passed(since: datetime, now: datetime, seconds: float) -> bool:

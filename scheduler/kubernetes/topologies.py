@@ -52,11 +52,16 @@ def with_health(cluster: Objects, found: Iterable[Found], now: datetime) -> list
 
 
 def health_of(cluster: Objects, found: Found, lease: Manifest | None, now: datetime) -> Health | None:
-    """What the master last said, if one acts; else what the objects say."""
-    if (said := health.of_root(found.root, lease, now)) is not None:
-        return said
+    """What the master last said, if one acts; else what the objects say.  None: nobody, or it has ended."""
+    root = found.root
+    if health.is_over(root):
+        return None
+    lease = lease if lease is not None and health.is_of(lease, root) else None
+    status = objects.status_of(root)
+    if status is not None and lease is not None and health.is_valid(lease, now):
+        return status.health
     selector = names.of_topology(found.id)
-    return health.without_master(found.root, lease, cluster.list("Job", selector), cluster.list("Pod", selector), now)
+    return health.without_master(root, lease, cluster.list("Job", selector), cluster.list("Pod", selector), now)
 
 
 def find(cluster: Objects, name_or_id: str) -> Found:

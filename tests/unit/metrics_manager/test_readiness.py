@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ardea.health.words import CUT_OFF
 from ardea.metrics.registry import Identity
-from ardea.metrics_manager.readiness import CUT_OFF, Readiness
+from ardea.metrics_manager.readiness import Readiness
 from ardea.metrics_manager.server import MetricsManager
 from ardea.metrics_manager.supervised import LARGEST, LOOK_EVERY, Supervised
 from ardea.supervision.records import Exit, write_exit, write_status
@@ -88,4 +89,4 @@ def test_a_master_is_not_ready_while_it_is_cut_off(tmp_path):
     ready = Readiness(supervised(tmp_path, Clock()), lambda: silence)
     assert ready.why_not() == []
     silence = CUT_OFF + 1
-    assert ready.why_not() == ["cut off from the state manager: no answer for 11 s"]
+    assert ready.why_not() == ["cut off from the topology's state: the state manager has not answered for 11 s"]

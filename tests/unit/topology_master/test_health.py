@@ -34,7 +34,8 @@ class Watched:
         self.watch.heard(Summary(container, admission, [], holder, list(rows)), self.now)
 
     def looks(self, *, missing=(), silent=(), updating=False, came_up=True):
-        return self.watch.look(Seen(self.plan, missing, silent, updating, came_up), self.now, self.now + 1000.0)
+        seen, rows = Seen(self.plan, missing, silent, updating, came_up), self.watch.rows(self.plan, self.now)
+        return self.watch.look(seen, rows, self.now, self.now + 1000.0)
 
     def says(self, **seen):
         return [(each.who, each.since) for each in self.looks(**seen).troubles]

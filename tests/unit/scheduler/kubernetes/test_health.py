@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from ardea.errors import ClusterError
+from ardea.errors import ClusterError, Unreachable
 from ardea.health import Health, HealthState, ProcessRow, Trouble
 from ardea.scheduler.control import Status
 from ardea.scheduler.hopeless_run import hopeless_start
@@ -82,7 +82,7 @@ def place(cluster, prepared):
 
 
 def test_a_healthy_topology_is_read_from_its_root_while_the_lease_is_valid(place):
-    assert place.tells(said())[:2] == [("apply", "Lease"), ("patch", "ConfigMap")]
+    assert place.tells(said())[:2] == [("patch", "ConfigMap"), ("apply", "Lease")]
     assert place.reads() == Health(HealthState.HEALTHY)
     place.passes(VALID_SECS)
     assert place.reads().state == HealthState.HEALTHY
@@ -112,11 +112,25 @@ def test_a_health_that_changes_all_the_time_is_written_every_five_seconds(place)
     assert ("patch", "ConfigMap") in place.tells(said())
 
 
-def test_a_topology_that_was_complete_stays_so_whoever_is_its_master(place):
+def test_the_lease_of_a_former_topology_of_the_name_says_nothing_of_this_one(place):
+    """It goes a little later than its root; the name may be another's by then."""
     place.tells(said())
-    place.reporter = Reporter(place.cluster, "tcp://10.0.0.2:4000", "sums-master-2-x", lambda: place.now)
-    place.tells(said(came_up=False))
-    assert place.reads().state == HealthState.HEALTHY
+    lease = place.cluster.find("Lease", "sums")
+    lease["metadata"]["ownerReferences"][0]["uid"] = "the-former"
+    place.cluster.objects["Lease", "sums"] = lease
+    annotations = place.cluster.objects["ConfigMap", "sums"]["metadata"]["annotations"]
+    del annotations[objects.STATUS]
+    assert place.reads().lines(place.now.timestamp()) == ["container-0 since 60 s: no master has acted yet"]
+
+
+def test_a_process_that_is_stuck_degrades_its_pod(place):
+    place.tells(said())
+    place.passes(WRITE_EVERY)
+    stuck = ProcessRow(1, "adds-up-0", "stuck", 7, 1, 0, None, "", "")
+    place.tells(said(supervised=[stuck]))
+    told = place.condition("sums-container-1-x")
+    assert (told["status"], told["reason"]) == ("False", "Degraded")
+    assert [event["reason"] for event in place.cluster.list("Event")] == ["Degraded"]
 
 
 def test_a_crashing_process_is_told_in_the_condition_and_an_event_and_so_is_its_recovery(place):
@@ -151,6 +165,23 @@ def test_a_master_without_the_rights_to_say_so_keeps_its_topology_all_the_same(p
     seen = place.reads()
     assert seen.state == HealthState.UNREACHABLE
     assert "there is no Lease" in seen.troubles[0].why
+
+
+def test_a_master_without_the_right_to_speak_of_its_own_pod_goes_on(place, monkeypatch):
+    def refused(*_, **__):
+        raise ClusterError("cannot change Pod: forbidden")
+
+    monkeypatch.setattr(place.cluster, "patch", refused)
+    OwnPod(place.cluster, "sums-master-1-x", lambda: place.now).tell("")
+
+
+def test_a_cluster_that_does_not_answer_is_no_missing_right(place, monkeypatch):
+    def silent(*_, **__):
+        raise Unreachable("the cluster does not answer")
+
+    monkeypatch.setattr(place.cluster, "apply", silent)
+    with pytest.raises(Unreachable):
+        place.tells(said())
 
 
 def waiting(name, reason, message, restarts=0, last=None):
