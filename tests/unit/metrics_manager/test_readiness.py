@@ -69,6 +69,15 @@ def test_a_file_that_cannot_be_understood_leaves_what_was_known_and_hides_no_oth
     assert looks.rows() == known
 
 
+def test_a_task_of_a_pod_speaks_for_one_process_only(tmp_path):
+    """Its folder is its own to write; a thousand names there are not the master's burden."""
+    (tmp_path / "words-0").mkdir()
+    process = {"state": "running", "pid": None, "life": 1, "restarts": 0, "reason": None}
+    status = {"supervisor": "x", "pid": 1, "state": "ended", "processes": {f"n-{i}": process for i in range(1000)}}
+    write_status(tmp_path / "words-0", status)
+    assert len(supervised(tmp_path, Clock()).rows()) == 1
+
+
 def test_a_pod_is_not_ready_while_a_process_dies_again_and_again(tmp_path):
     clock = Clock()
     ready = Readiness(supervised(tmp_path, clock), None)

@@ -1,4 +1,4 @@
-"""What of the supervisor and of the parent link needs no second process."""
+"""What of the supervisor and of the parent link needs no more than one process beside it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 
 from ardea import parent_link
 from ardea.errors import ConfigError, ExitCode
-from ardea.supervision import kernel
+from ardea.supervision import kernel, records
 from ardea.supervision.child import reap_orphans
+from ardea.supervision.folder import Folder
 from ardea.supervision.spec import Policy, ProcessSpec
 from ardea.supervision.supervisor_state import Exited
 from ardea.supervisor import Supervisor
@@ -26,7 +27,7 @@ def test_names_must_differ_and_there_must_be_one(tmp_path, names):
 
 def test_a_supervisor_that_starts_many_beats_meanwhile(tmp_path, monkeypatch):
     """It is a child itself: of one that takes ten seconds without a beat for its end."""
-    now, beats = 0.0, [0.0]
+    now, beats, touches = 0.0, [0.0], [0.0]
 
     def start(supervisor, name):  # on a machine that is busy with those that were started before
         nonlocal now
@@ -35,10 +36,12 @@ def test_a_supervisor_that_starts_many_beats_meanwhile(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Supervisor, "_start", start)
     monkeypatch.setattr(parent_link, "beat", lambda in_user_code: beats.append(now))
+    monkeypatch.setattr(Folder, "beat", lambda folder: touches.append(now))
     processes = [ProcessSpec(f"p{number}", ("x",)) for number in range(120)]
     assert Supervisor(processes, tmp_path, clock=lambda: now).run() is ExitCode.OK
     assert now == 60.0
-    assert max(after - before for before, after in itertools.pairwise([*beats, now])) < Policy().silence / 2
+    for each in (beats, touches):
+        assert max(after - before for before, after in itertools.pairwise([*each, now])) < Policy().silence / 2
 
 
 def test_pid_1_reaps_what_it_inherited_and_leaves_its_own_to_be_read():
@@ -67,6 +70,33 @@ def test_a_look_at_oneself_sees_memory_and_work():
     assert seen.resident > 1 << 20
     assert seen.cpu > 0
     assert not seen.stopped
+
+
+@pytest.mark.parametrize("file", ["memory/memory.oom_control", "memory.events"])
+def test_a_kill_for_memory_is_seen_once_by_either_version_of_control_groups(tmp_path, file):
+    counters = tmp_path / file
+    counters.parent.mkdir(exist_ok=True)
+    counters.write_text("under_oom 0\noom_kill 2\n")
+    kills = kernel.MemoryKills(tmp_path)
+    assert not kills.look()
+    counters.write_text("under_oom 0\noom_kill 3\n")
+    assert kills.look()
+    assert not kills.look()
+
+
+def test_without_control_groups_nobody_was_killed_for_memory(tmp_path):
+    (tmp_path / "memory.events").write_text("no counters here")
+    assert not kernel.MemoryKills(tmp_path).look()
+
+
+@pytest.mark.parametrize(("for_memory", "said"), [(True, "out of memory: killed by the kernel"), (False, "or by hand")])
+def test_a_process_that_the_kernel_killed_for_its_memory_says_so(tmp_path, monkeypatch, for_memory, said):
+    monkeypatch.setattr(kernel.MemoryKills, "look", lambda kills: for_memory)
+    dies = (sys.executable, "-c", "import os; os.kill(os.getpid(), 9)")
+    assert Supervisor([ProcessSpec("p", dies, restart="never")], tmp_path).run() is ExitCode.TEMPORARY
+    (end,) = records.read_exits(tmp_path, "p")
+    assert end.reason.startswith("killed by SIGKILL")
+    assert said in end.reason
 
 
 def test_a_look_at_nobody_is_none():
