@@ -88,15 +88,10 @@ def master_job(inputs: ManifestInputs, number: int, owner: Owner) -> Manifest:
 
 def container_job(inputs: ManifestInputs, plan: ContainerPlan, owner: Owner) -> Manifest:
     """A container's Job: managers as sidecars, each instance a container of its own."""
-    number, settings = plan.number, inputs.settings
+    number = plan.number
     called = names.instance_names(plan.instances)
     extras = {component: inputs.extras(component) for component in sorted({i.component for i in plan.instances})}
-    metrics = Resource(round(plan.overhead.cpu / 4, 3), settings.metricsmgr_ram, plan.overhead.disk // 4)
-    manager = Resource(
-        round(plan.overhead.cpu - metrics.cpu, 3),
-        max(settings.stmgr_ram, plan.overhead.ram - metrics.ram),
-        plan.overhead.disk - metrics.disk,
-    )
+    manager, metrics = _shares(plan.overhead, inputs.settings)
     granted = access.components(inputs.definition) & extras.keys()
     instances = [
         _instance(inputs, number, called[i.task], i.resource, extras[i.component], granted=i.component in granted)
@@ -128,6 +123,13 @@ def container_job(inputs: ManifestInputs, plan: ContainerPlan, owner: Owner) -> 
     job = _job(inputs, names.container_job(inputs.root, number), names.WORKER, number, pod, owner, {})
     job["metadata"]["annotations"][names.CONTENT] = inputs.content(plan)
     return job
+
+
+def _shares(overhead: Resource, settings: Settings) -> tuple[Resource, Resource]:
+    """What the stream manager and the metrics manager get of what is packed beside the tasks."""
+    metrics = Resource(round(overhead.cpu / 4, 3), settings.metricsmgr_ram, overhead.disk // 4)
+    ram = max(settings.stmgr_ram, overhead.ram - metrics.ram)
+    return Resource(round(overhead.cpu - metrics.cpu, 3), ram, overhead.disk - metrics.disk), metrics
 
 
 def owned(name: str, kind: str, inputs: ManifestInputs, owner: Owner) -> Manifest:
@@ -220,16 +222,20 @@ def _container(inputs: ManifestInputs, number: int, name: str, needs: Resource, 
 
 def _liveness(inputs: ManifestInputs, number: int, name: str) -> Manifest:
     """Fails when the supervisor stands still, which touches a file each second; never for what its process does."""
-    beat = shlex.quote(str(layout.process_folder(inputs.id, number, name) / LOCK))
-    look = f"[ $(($(date +%s) - $(stat -c %Y {beat}))) -lt {STANDS_STILL_SECS} ]"
     return {
-        "exec": {"command": ["sh", "-c", look]},
+        "exec": {"command": ["sh", "-c", _is_alive(layout.process_folder(inputs.id, number, name))]},
         "initialDelaySeconds": STANDS_STILL_SECS,
         "periodSeconds": 30,
         "timeoutSeconds": 10,
         "failureThreshold": 2,
         "terminationGracePeriodSeconds": 1,
     }
+
+
+def _is_alive(folder: Path) -> str:
+    """For a shell: whether the supervisor of this folder has touched its file lately."""
+    beat = shlex.quote(str(folder / LOCK))
+    return f"[ $(($(date +%s) - $(stat -c %Y {beat}))) -lt {STANDS_STILL_SECS} ]"
 
 
 def _image(inputs: ManifestInputs) -> dict[str, str]:
@@ -295,11 +301,15 @@ def _instance(
 
 
 def _wait_for_rest(inputs: ManifestInputs, number: int, folder: Path) -> str:
-    """Lets the stream manager know, and waits until nothing is on its way to the container any more."""
+    """Lets the stream manager know, and waits until nothing is on its way to the container any more.
+
+    Where the supervisor stands still, it is liveness that ends this container alone: the pod does not leave.
+    """
     left = layout.process_folder(inputs.id, number, STREAM_MANAGER) / LEFT
     looks = max(1, round(inputs.settings.emptying_secs / _LOOK))
     look = f"[ -e {shlex.quote(str(left))} ] && exit; sleep {_LOOK}"
-    return f"touch {shlex.quote(str(folder / LEAVING))}; for _ in $(seq {looks}); do {look}; done"
+    leave = f"touch {shlex.quote(str(folder / LEAVING))}; for _ in $(seq {looks}); do {look}; done"
+    return f"{_is_alive(folder)} || exit 0; {leave}"
 
 
 def _resources(needs: Resource, settings: Settings) -> Manifest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from importlib.util import find_spec
@@ -171,22 +172,60 @@ def test_all_that_a_container_asks_for_is_what_was_packed(prepared):
     assert sum(int(each["cpu"][:-1]) for each in asked) == round(plan.required.cpu * 1000)
 
 
+def hook_in(job, container, tmp_path):
+    """The folder of its pod's processes in ``tmp_path``, and what runs the container's hook on it."""
+    shell, option, script = container["lifecycle"]["preStop"]["exec"]["command"]
+    assert (shell, option) == ("sh", "-c")
+    folder = tmp_path / job["metadata"]["name"]
+    for name in (container["name"], "stream-manager"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "stream-manager" / "left").touch()
+    where = re.search(r"(\S+)/stream-manager/left", script)[1]
+    command = [shell, option, script.replace(where, str(folder))]
+    return folder, lambda: subprocess.run(command, check=True, timeout=5)
+
+
 def test_a_task_that_is_to_end_waits_until_nothing_is_on_its_way_to_its_pod(prepared, tmp_path):
     """For twenty seconds of its thirty; ten are for its end."""
     for job in jobs(prepared)[2:]:
         for container in pod(job)["containers"]:
-            shell, option, script = container["lifecycle"]["preStop"]["exec"]["command"]
-            assert (shell, option) == ("sh", "-c")
+            script = container["lifecycle"]["preStop"]["exec"]["command"][2]
             assert "seq 100" in script
             assert f"/{container['name']}/leaving;" in script
             assert "/stream-manager/left ]" in script
-            folder = tmp_path / job["metadata"]["name"]
-            for name in (container["name"], "stream-manager"):
-                (folder / name).mkdir(parents=True, exist_ok=True)
-            (folder / "stream-manager" / "left").touch()
-            where = re.search(r"(\S+)/stream-manager/left", script)[1]
-            subprocess.run([shell, option, script.replace(where, str(folder))], check=True, timeout=5)
+            folder, run = hook_in(job, container, tmp_path)
+            (folder / container["name"] / "lock").touch()
+            run()
             assert (folder / container["name"] / "leaving").exists()
+
+
+def test_a_container_that_ends_because_its_supervisor_stands_still_says_nothing_of_leaving(prepared, tmp_path):
+    """Its pod stays: spouts that wait for it to leave would wait for nothing."""
+    job = jobs(prepared)[2]
+    container = pod(job)["containers"][0]
+    folder, run = hook_in(job, container, tmp_path)
+    lock = folder / container["name"] / "lock"
+    lock.touch()
+    os.utime(lock, (0, 0))
+    run()
+    assert not (folder / container["name"] / "leaving").exists()
+
+
+def test_liveness_fails_when_the_supervisor_has_touched_nothing_for_long(prepared, tmp_path):
+    job = jobs(prepared)[2]
+    for name, container in containers(job).items():
+        if name == "prepare":
+            assert "livenessProbe" not in container
+            continue
+        shell, option, script = container["livenessProbe"]["exec"]["command"]
+        lock = tmp_path / name
+        command = [shell, option, re.sub(r"\S+/lock", str(lock), script)]
+        assert command[2] != script
+        codes = []
+        for prepare in (lambda: None, lock.touch, lambda lock=lock: os.utime(lock, (0, 0))):
+            prepare()
+            codes.append(subprocess.run(command, check=False, capture_output=True, timeout=5).returncode == 0)
+        assert codes == [False, True, False]
 
 
 def test_lost_nodes_are_left_after_five_seconds(prepared):
