@@ -53,7 +53,7 @@ servers: .venv/.installed
 
 processes: servers .venv/.system
 	@. $(SERVERS); scripts/phase.sh "tests of real processes, $(AT_A_TIME) at a time" \
-		$(PYTEST) tests/process -m "not alone" --numprocesses $(AT_A_TIME) --dist loadscope $(ALL)
+		$(PYTEST) tests/process tests/unit/helm -m "not alone" --numprocesses $(AT_A_TIME) --dist loadscope $(ALL)
 	@. $(SERVERS); scripts/phase.sh "tests of measured time, one at a time" $(PYTEST) tests/process -m alone $(ALL)
 
 soak: .venv/.installed .venv/.system ## the long tests at full size
