@@ -9,7 +9,7 @@ from __future__ import annotations
 
 __version__ = "0.2.0.dev0"
 PROTOCOL = 2
-FORMAT = 2
+FORMAT = 3
 UNNUMBERED = 1
 """The number of whatever carries none: versions that had one number only did not write it everywhere."""
 ONE_VERSION = "all processes of a topology need one version: kill the topology and submit it again"

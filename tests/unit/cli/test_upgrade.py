@@ -1,4 +1,4 @@
-"""Verbs for a topology that another version has submitted: what 72bfe26 left in its state, recorded from a real run."""
+"""Verbs for a topology that another version has submitted: what it left in its state, recorded from a real run."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from typer.testing import CliRunner
@@ -25,13 +26,38 @@ from ardea.state.records import SchedulerLocation, TopologyRecord
 from ardea.state.topologies import find
 from ardea.versions import FORMAT, PROTOCOL, UNNUMBERED
 
-RECORDED = Path(__file__).parents[2] / "fixtures" / "state-72bfe26"
-BOTH = f"was submitted by Ardea 0.1.0.dev0 (format {UNNUMBERED}), and this is Ardea {__version__} (format {FORMAT})"
+RECORDED = Path(__file__).parents[2] / "fixtures"
+
+
+class Former(NamedTuple):
+    """A version that was, and its numbers."""
+
+    commit: str
+    version: str
+    format: int
+    protocol: int
+
+    @property
+    def recorded(self):
+        return RECORDED / f"state-{self.commit}"
+
+    @property
+    def both(self):
+        this = f"this is Ardea {__version__} (format {FORMAT})"
+        return f"was submitted by Ardea {self.version} (format {self.format}), and {this}"
+
+
+@pytest.fixture(
+    params=[Former("72bfe26", "0.1.0.dev0", UNNUMBERED, UNNUMBERED), Former("549b37d", "0.2.0.dev0", 2, 2)],
+    ids=lambda each: f"format-{each.format}",
+)
+def former(request):
+    return request.param
 
 
 @pytest.fixture
-def home(tmp_path):
-    shutil.copytree(RECORDED / "home", tmp_path / "home")
+def home(tmp_path, former):
+    shutil.copytree(former.recorded / "home", tmp_path / "home")
     return Home(tmp_path / "home")
 
 
@@ -59,18 +85,18 @@ def kept(home, topology):
         yield state.lease(paths.scheduler(topology), records.encode(location))
 
 
-def test_it_is_listed_and_both_versions_are_named(ardea, topology):
+def test_it_is_listed_and_both_versions_are_named(ardea, topology, former):
     (row,) = json.loads(ardea("list", "-o", "json").stdout)["topologies"]
     assert (row["id"], row["name"], row["running"], row["problem"]) == (topology, "words", False, None)
-    assert row["other_version"] == f"{topology} {BOTH}; {listing.REFUSED}"
+    assert row["other_version"] == f"{topology} {former.both}; {listing.REFUSED}"
     assert "DEAD" in ardea("list").stdout
 
 
-def test_it_is_described_and_both_versions_are_named(ardea, topology):
+def test_it_is_described_and_both_versions_are_named(ardea, former):
     told = json.loads(ardea("describe", "words", "-o", "json").stdout)
-    assert (told["topology_class"], told["submitted_from"], told["version"]) == ("WordCount", "host", "0.1.0.dev0")
+    assert (told["topology_class"], told["submitted_from"], told["version"]) == ("WordCount", "host", former.version)
     assert {process["name"] for process in told["processes"]} >= {"words-0", "count-0", "topology-master"}
-    assert BOTH in ardea("describe", "words").stdout
+    assert former.both in ardea("describe", "words").stdout
 
 
 def test_its_logs_are_there(ardea):
@@ -89,12 +115,12 @@ def test_it_is_killed(ardea, home, topology):
 
 @pytest.mark.usefixtures("kept")
 @pytest.mark.parametrize("verb", ["update", "restart"])
-def test_what_starts_processes_is_refused(ardea, verb, topology):
+def test_what_starts_processes_is_refused(ardea, verb, topology, former):
     """Before its master is asked: it would obey."""
     told = ardea(verb, "words", *(["--component-parallelism", "count:2"] if verb == "update" else []))
     assert told.exit_code == ExitCode.FAILED
     said = " ".join(told.stderr.split())
-    assert f"{topology} {BOTH}: `ardea {verb}` cannot go on with it; nothing was changed" in said
+    assert f"{topology} {former.both}: `ardea {verb}` cannot go on with it; nothing was changed" in said
     assert "use the version that submitted it, or `ardea kill words` and submit it again" in said
 
 
@@ -120,11 +146,14 @@ def test_a_newer_one_is_named_alike(home, topology, ardea):
     assert f"Ardea 9.0 (format {FORMAT + 1})" in ardea("describe", "words").stdout
 
 
-def test_what_its_master_answers_can_be_read(topology):
+def test_what_its_master_answers_can_be_read(topology, former):
     """Recorded as it came; that of another version says what the verb can do without it."""
-    answer = Answer.FromString((RECORDED / "answer.bin").read_bytes())
-    status = status_in(answer, 0, topology)
+    answer = Answer.FromString((former.recorded / "answer.bin").read_bytes())
+    status = status_in(answer, former.protocol, topology)
     assert (status.topology, status.state, sorted(status.tasks)) == (topology, "RUNNING", ["count-0", "words-0"])
+
+
+def test_an_answer_of_another_version_that_cannot_be_read_is_named(topology):
     with pytest.raises(Unreadable) as refusal:
         status_in(Answer(ok=True, body=b'{"topology": 7}'), 0, topology)
     assert refusal.value.message == (

@@ -188,6 +188,13 @@ def test_a_summary_is_decodable_by_its_struct():
         Overview().accept(b"\xc1", 0)
 
 
+def test_a_summary_of_a_metrics_manager_that_says_nothing_of_supervisors_is_read():
+    """It ended with the processes once, under the same number of the protocol."""
+    overview = Overview()
+    told = overview.accept(msgspec.msgpack.encode([1, 1, []]), 0)
+    assert (told.container, told.holder, told.supervised) == (1, "", [])
+
+
 def test_who_holds_spouts_back_is_said_of_the_task_over_the_lives_of_its_manager():
     """Stream managers measure it; each of two containers reports its own tasks."""
     overview, paused = Overview(), "ardea_stmgr_backpressure_seconds_total"

@@ -1,4 +1,4 @@
-"""Verbs, and pods, for a topology in a cluster that another version has submitted; its root object is 72bfe26's."""
+"""Verbs, and pods, for a topology in a cluster that another version has submitted; its root object was recorded."""
 
 from __future__ import annotations
 
@@ -21,23 +21,32 @@ from ardea.scheduler.kubernetes.topologies import find, listing
 from ardea.scheduler.update import Change
 from ardea.versions import FORMAT, UNNUMBERED
 
-RECORDED = Path(__file__).parents[3] / "fixtures" / "state-72bfe26"
-ROOT = json.loads((RECORDED / "root.json").read_text())
+RECORDED = Path(__file__).parents[3] / "fixtures"
+ROOTS = {
+    number: json.loads((RECORDED / f"state-{commit}" / "root.json").read_text())
+    for number, commit in ((UNNUMBERED, "72bfe26"), (2, "549b37d"))
+}
+VERSIONS = {UNNUMBERED: "0.1.0.dev0", 2: "0.2.0.dev0"}
 NAME = "WordCount"
 
 
+@pytest.fixture(params=ROOTS, ids=lambda number: f"format-{number}")
+def number(request):
+    return request.param
+
+
 @pytest.fixture
-def former(cluster):
+def former(cluster, number):
     """The namespace has the topology."""
-    cluster.apply(ROOT)
+    cluster.apply(ROOTS[number])
     return cluster
 
 
-def test_it_is_listed_and_both_versions_are_named(former):
+def test_it_is_listed_and_both_versions_are_named(former, number):
     (found,) = listing(former)
     told = row(found.topology)
     assert (told["name"], told["running"]) == (NAME, True)
-    assert f"Ardea 0.1.0.dev0 (format {UNNUMBERED}), and this is" in told["other_version"]
+    assert f"Ardea {VERSIONS[number]} (format {number}), and this is" in told["other_version"]
     assert [instance.component for plan in found.inputs.containers for instance in plan.instances]
 
 
@@ -50,23 +59,23 @@ def update(found):
 
 
 @pytest.mark.parametrize("verb", [restart, update])
-def test_what_starts_processes_is_refused(former, verb):
+def test_what_starts_processes_is_refused(former, verb, number):
     before = list(former.calls)
     with pytest.raises(ClusterError) as refusal:
         verb(KubernetesHandle(former, find(former, NAME), Options()))
     assert f"`ardea {verb.__name__}` cannot go on with it; nothing was changed" in refusal.value.message
-    assert f"(format {UNNUMBERED})" in refusal.value.message
+    assert f"(format {number})" in refusal.value.message
     assert f"(format {FORMAT})" in refusal.value.message
     assert former.calls == before
 
 
-def test_its_master_cannot_be_asked_and_its_objects_can(former):
-    """Its image has no program that asks."""
-    found = KubernetesHandle(former, find(former, NAME), Options())
+def test_the_master_of_one_whose_image_has_no_program_that_asks_cannot_be_asked_and_its_objects_can(cluster):
+    cluster.apply(ROOTS[UNNUMBERED])
+    found = KubernetesHandle(cluster, find(cluster, NAME), Options())
     told = found.describe()
     assert told.status is None
     assert "its masters cannot be asked by this version" in told.silence
-    assert (told.topology.name, told.kept_by.host) == (NAME, former.namespace)
+    assert (told.topology.name, told.kept_by.host) == (NAME, cluster.namespace)
     with pytest.raises(Unreachable, match="cannot be asked by this version"), found.control():
         pass
 
@@ -86,14 +95,14 @@ def test_a_pod_whose_image_is_of_another_version_does_not_start(prepared, tmp_pa
         prepare(1, "10.0.0.1", mount=tmp_path, code=tmp_path)
 
 
-def test_and_the_pod_says_so(monkeypatch, tmp_path, capsys):
+def test_and_the_pod_says_so(monkeypatch, tmp_path, capsys, number):
     """Where kubelet looks for it, so that ``ardea describe`` shows it; starting again would not help."""
-    written = base64.b64decode(ROOT["binaryData"][DEFINITION])
+    written = base64.b64decode(ROOTS[number]["binaryData"][DEFINITION])
     (tmp_path / DEFINITION).write_bytes(written)
     monkeypatch.setenv("POD_IP", "10.0.0.1")
     monkeypatch.setattr("sys.argv", ["prepare", "--container", "1"])
     monkeypatch.setattr(preparing.layout, "TERMINATION_LOG", tmp_path / "said")
     monkeypatch.setattr(preparing, "prepare", lambda *args: prepare(*args, mount=tmp_path))
     assert preparing.main() is ExitCode.PERMANENT
-    assert f"(format {UNNUMBERED})" in (tmp_path / "said").read_text()
+    assert f"(format {number})" in (tmp_path / "said").read_text()
     assert f"(format {FORMAT})" in capsys.readouterr().err
