@@ -119,10 +119,12 @@ class _Check:
                 scheduler.prepare(f"{self._file}:Endless", {"topology.stmgrs": "many"})
         with self._prepared("Endless"):
             pass
+        with _raises(NotFound, "kill of a topology that was only prepared"):
+            self.kill()
         with self._make() as scheduler:
             shown = scheduler.preview(f"{self._file}:Endless", {"topology.name": self._name})
             _expect("the name of what a dry run shows", shown.submission.plan.name, self._name)
-        with _raises(NotFound, "kill of a topology that was only prepared"):
+        with _raises(NotFound, "kill of a topology that a dry run has shown"):
             self.kill()
 
     def waits_for_the_end(self) -> None:
