@@ -8,17 +8,20 @@ from collections.abc import Callable
 from ardea.state.records import RunState
 
 FIRST_SCRAPE = 35.0
-"""Seconds: whoever scrapes each half minute has come by then."""
+"""Seconds after the start of ``/metrics`` within which a client that scrapes every 30 s has scraped it once."""
 MOST = 64
-"""Addresses that are remembered."""
+"""Clients that are remembered, the latest ones."""
 RECENTLY = 150.0
-"""Seconds: who has not come for so long before the end does not come any more; twice the longest interval and more."""
+"""Seconds before the end: a client that has not scraped within them is not waited for.
+
+More than twice the longest interval that is provided for, a minute.
+"""
 
 
 class Scrapers:
-    """Who has read ``/metrics``, by address, the last of them last, and when its newest answer was made.
+    """The clients that have read ``/metrics``, by address, and when the newest answer to each was made.
 
-    Threads may call it.
+    Can be called from any thread.
     """
 
     def __init__(self) -> None:

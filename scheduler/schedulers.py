@@ -76,7 +76,7 @@ class Description:
         metrics_ports: container -> port of this machine that serves ``/metrics``; None: elsewhere.
         folder: where its files lie on this machine; None: elsewhere.
         pods: where its containers are, if each is a pod: ``container``, ``pod``, ``node``, ``phase``, ``trouble``.
-        health: in one word, and who is not well; None: nobody knows, or it has ended.
+        health: in one word, with its problems; None: it is not known, or the topology has ended.
     """
 
     topology: TopologyStatus
