@@ -91,8 +91,9 @@ class Reporter:
         """
         if RunState(status.state).final:
             return  # the process itself has the last word
-        numbers = {job["metadata"]["name"]: int(job["metadata"]["labels"][names.CONTAINER]) for job in jobs}
-        refused = {numbers[job]: why for job, why in refusals(self._cluster, jobs, pods).items()}
+        refused: dict[int, str] = {}
+        with self._rights.needed():
+            refused = self._refused(jobs, pods)
         news = RootStatus(
             state=status.state,
             reason=status.reason,
@@ -108,6 +109,11 @@ class Reporter:
             self._renew(inputs, root)
         with self._rights.needed():
             self._tell_pods(status.supervised, jobs, pods)
+
+    def _refused(self, jobs: list[Manifest], pods: list[Manifest]) -> dict[int, str]:
+        """Why the cluster makes no pod of a container, by its number."""
+        numbers = {job["metadata"]["name"]: int(job["metadata"]["labels"][names.CONTAINER]) for job in jobs}
+        return {numbers[job]: why for job, why in refusals(self._cluster, jobs, pods).items()}
 
     def _is_due(self, news: RootStatus) -> bool:
         if self._written is None or news == self._written:

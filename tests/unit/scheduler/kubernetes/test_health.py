@@ -167,6 +167,19 @@ def test_a_master_without_the_rights_to_say_so_keeps_its_topology_all_the_same(p
     assert "there is no Lease" in seen.troubles[0].why
 
 
+def test_a_master_without_the_right_to_read_events_keeps_a_topology_that_lacks_a_pod(place, monkeypatch):
+    listed = place.cluster.list
+
+    def without_events(kind, selector=""):
+        if kind == "Event":
+            raise ClusterError("cannot list Event: forbidden")
+        return listed(kind, selector)
+
+    monkeypatch.setattr(place.cluster, "list", without_events)
+    place.cluster.delete("Pod", "sums-container-1-x")
+    assert place.tells(said())[:2] == [("patch", "ConfigMap"), ("apply", "Lease")]
+
+
 def test_a_master_without_the_right_to_speak_of_its_own_pod_goes_on(place, monkeypatch):
     def refused(*_, **__):
         raise ClusterError("cannot change Pod: forbidden")
