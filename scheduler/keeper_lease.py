@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+from collections.abc import Callable
 
 from ardea.errors import Conflict, StateError
 from ardea.state import Lease, StateManager, Versioned, paths, records
@@ -30,15 +31,23 @@ class KeeperLease:
         location = SchedulerLocation(scheduler="local", host=socket.gethostname(), pid=os.getpid())
         self._data = records.encode(location)
         self._lease: Lease = state.lease(self._path, self._data)
-        self._lost = False
+        self._lost = self._rootless = self._state_lost = False
+        self._put_back: Callable[[], None] = _nothing
 
-    def begin(self) -> None:
-        """The state knows the topology from now on: its watches tell when that changes."""
+    def begin(self, put_back: Callable[[], None]) -> None:
+        """The state knows the topology from now on: its watches tell when that changes.
+
+        ``put_back`` makes the topology known again, to servers that have lost all that they held.
+        """
+        self._put_back = put_back
+        self._state.lost()
         self._state.watch(self._root, self._root_changed)
         self._state.watch(self._path, self._keeper_changed)
 
     def renew(self) -> None:
         """After each poll of the state.  Takes a lost lease again; while no server answers, the next time."""
+        if self._rootless and not self.ended:
+            self._look_for_root()
         if not self._lost or self.ended:
             return
         try:
@@ -55,10 +64,28 @@ class KeeperLease:
         self._lease.release()
 
     def _root_changed(self, node: Versioned | None) -> None:
-        if node is None:
-            self.ended = FORGOTTEN
+        self._rootless = node is None
+
+    def _look_for_root(self) -> None:
+        """Somebody has removed it, or the servers have lost it."""
+        try:
+            self._state_lost = self._state_lost or self._state.lost()
+            if not self._state_lost:
+                self.ended = FORGOTTEN
+                return
+            self._put_back()
+            self._rootless = self._state_lost = False
+            log.error("the state manager had lost what it held; it knows %s again", self._root)
+        except Conflict as error:
+            self.ended = error.message
+        except StateError as error:
+            log.warning("what the state has lost cannot be put back yet: %s", error.message)
 
     def _keeper_changed(self, node: Versioned | None) -> None:
         self._lost = node is None
         if node is not None and node.data != self._data:
             self.ended = "the state names another keeper of its processes"
+
+
+def _nothing() -> None:
+    """Before the state knows it."""

@@ -157,9 +157,12 @@ class LocalRun:
         self._state: StateManager = undo.enter_context(self._home.open_state())
         self._keeper_lease = KeeperLease(self._state, self.topology)
         undo.callback(self._keeper_lease.release)
-        register(self._state, self.submission.record(), active=self.submission.definition.active)
+        record, active = self.submission.record(), self.submission.definition.active
+        register(self._state, record, active=active)
         undo.callback(self._forget)
-        self._keeper_lease.begin()
+        self._keeper_lease.begin(
+            lambda: register(self._state, record.changed_to(self.submission.definition), active=active)
+        )
         self._forget_former()
 
     def _spawn(self, undo: contextlib.ExitStack) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ardea.plan.definition import Definition
-from ardea.protocol.incarnations import applicant
-from ardea.protocol.wire_pb2 import Address, Hello, Registration
+from ardea.protocol.incarnations import admission_of, applicant
+from ardea.protocol.wire_pb2 import ACTIVATE, DEACTIVATE, END, Address, Hello, Plan, Registration
+from ardea.stream_manager.hellos import Hellos
 from ardea.versions import PROTOCOL
 
 
@@ -23,14 +26,15 @@ class Applicant:
         host, data_port, control_port = address
         self._address = Address(container=container, host=host, data_port=data_port, control_port=control_port)
         self._epoch, self._digest = definition.epoch, definition.shape.digest
+        self._knows: Hellos | None = None
 
-    def planned(self, epoch: int, digest: str) -> None:
-        """The plan that the manager works by: hellos say so."""
-        self._epoch, self._digest = epoch, digest
+    def planned(self, knows: Hellos) -> None:
+        """The plan that the manager works by, and the orders that hold: hellos say so."""
+        self._epoch, self._digest, self._knows = knows.epoch, knows.digest, knows
 
-    def hello(self, *, leaving: bool) -> Hello:
-        """``leaving``: whoever takes this container's place need not wait."""
-        return Hello(
+    def hello(self, gave: Callable[[Plan], bool], *, leaving: bool) -> Hello:
+        """To the master that ``gave`` the plan, or did not; ``leaving``: whoever takes this place need not wait."""
+        hello = Hello(
             protocol=PROTOCOL,
             topology=self._topology,
             digest=self._digest,
@@ -40,6 +44,12 @@ class Applicant:
             admission=self.admission,
             leaving=leaving,
         )
+        if (knows := self._knows) is not None and (plan := knows.plan) is not None:
+            hello.term = 0 if gave(plan) else plan.term
+            hello.known.update({each.container: admission_of(each.incarnation) for each in plan.addresses})
+            hello.paused = DEACTIVATE in knows.orders or not (plan.active or ACTIVATE in knows.orders)
+            hello.ending = END in knows.orders
+        return hello
 
     def registration(self) -> Registration:
         """Once the master knows it."""

@@ -65,6 +65,10 @@ class MasterLink:
         self.connection = connection
         self._term = term
 
+    def gave(self, plan: Plan) -> bool:
+        """Whether the plan has come from this master."""
+        return self.leads_to(plan.master, plan.term)
+
     def leads_to(self, address: str, term: int) -> bool:
         """Whether it is the one to that master."""
         return (self.connection.address, self._term) == (address, term)
@@ -148,7 +152,9 @@ class Registrar:
         self._hello(self._master.link)
 
     def _hello(self, link: Link, *, leaving: bool = False) -> None:
-        link.signal(Header(kind=HELLO), [self._applicant.hello(leaving=leaving).SerializeToString()])
+        assert self._master is not None
+        hello = self._applicant.hello(self._master.gave, leaving=leaving)
+        link.signal(Header(kind=HELLO), [hello.SerializeToString()])
 
     def _register(self, master: MasterLink) -> None:
         registration = self._applicant.registration()
@@ -200,6 +206,7 @@ class Registrar:
             elif header.kind == PLAN:
                 plan = Plan.FromString(frames[1])
                 check_plan(plan)
+                plan.master = master.connection.address
                 return [plan]
             elif header.kind == ORDER:
                 return [Order.FromString(frames[1])]

@@ -161,7 +161,7 @@ class Shell:
         early, self._early = self._early, {}
         for source, (number, peers, frames) in early.items():
             self._received(manager, number, source, Lane.CONTROL, frames, peers=peers)
-        self._applicant.planned(plan.epoch, manager.hellos.digest)
+        self._applicant.planned(manager.hellos)
         self._outside.leave(manager.members.peers)
 
     # --- time -------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from ardea.protocol.incarnations import describe, incarnation, life_of
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link, Port
 from ardea.protocol.wire_pb2 import ADMITTED, HELLO, REFUSED, Address, Admission, Header, Hello, Refusal
+from ardea.topology_master.forgotten import ForgottenError, Memory
 from ardea.topology_master.store import Store
 from ardea.topology_master.stories import Stories
 from ardea.topology_master.updates import plan_of
@@ -20,6 +21,9 @@ from ardea.versions import PROTOCOL, protocol_differs
 
 SILENCE = 5.0
 """Seconds after which another may take the place of a container that is not heard."""
+MOST_FORGOTTEN = 1000
+"""Terms; a manager that says that more are forgotten is not believed."""
+LARGEST_ADMISSION = (1 << 31) - 1
 
 
 @dataclass(slots=True)
@@ -31,6 +35,8 @@ class Container:
     address: Address | None = None
     admission: int = 0
     registered: bool = False
+    had: int = 0
+    """The admission that it has come with, by a plan."""
 
 
 class Admissions:
@@ -47,8 +53,10 @@ class Admissions:
         self._port = port
         self._stories = stories
         self._holders = dict(store.holders())
+        self._remembered: dict[int, int] = {}  # the admissions that managers know, by container
         self._heard = dict.fromkeys(self._holders, now)
         self._planned = False  # all have been there once, and were told the plan
+        self._ignorant = not self._holders  # nothing is stored: it is the beginning, or what was stored is lost
 
     def replanned(self, definition: Definition, plan: PhysicalPlan) -> None:
         """Another plan is in force."""
@@ -63,7 +71,7 @@ class Admissions:
         if known is None or not known.link.accept(Lane.CONTROL, header, sum(map(len, frames))):
             return False
         known.link.last_heard = now
-        if known.admission:
+        if known.admission or known.registered:
             self._heard[number] = now
         return True
 
@@ -72,6 +80,8 @@ class Admissions:
         if why := protocol_differs("the topology master", f"the stream manager of container {number}", hello.protocol):
             self._refuse(number, header, Refusal(code="OTHER_VERSION", message=why, definite=True))
             return
+        if hello.topology == self.definition.topology:
+            self._learn(hello)
         if not self._belongs(number, header, hello) or not self._has_place(number, header, hello, now):
             return
         known = self.containers.get(number)
@@ -81,12 +91,25 @@ class Admissions:
             former = None if known is None else known.address
             known = self.containers[number] = Container(link, hello.holder, former)
             self._stories.tell(container_name(number), f"says hello, held by {hello.holder}")
+        known.had = hello.admission if hello.known else 0
         link = known.link
         if link.meet(header.sender) is not None:
             known.registered = False
-        shape = self.definition.shape
-        answer = Hello(protocol=PROTOCOL, topology=self.definition.topology, digest=shape.digest)
+        answer = Hello(protocol=PROTOCOL, topology=self.definition.topology, digest=self.definition.shape.digest)
         link.signal(Header(kind=HELLO), [answer.SerializeToString()])
+
+    def _learn(self, hello: Hello) -> None:
+        """What the manager remembers of former masters, whose state may be lost.
+
+        Raises:
+            ForgottenError: it has heard of this term, or a later one, from another master.
+        """
+        if self._term <= hello.term < self._term + MOST_FORGOTTEN:
+            raise ForgottenError(Memory.of(hello))
+        for other, admission in hello.known.items():
+            if admission > LARGEST_ADMISSION:
+                continue
+            self._remembered[other] = max(admission, self._remembered.get(other, 0))
 
     def _belongs(self, number: int, header: Header, hello: Hello) -> bool:
         """Whether it is of this plan, or behind, and so about to get it; else it is told."""
@@ -106,12 +129,13 @@ class Admissions:
     def _has_place(self, number: int, header: Header, hello: Hello, now: float) -> bool:
         """Whether the place is this container's, or free: who holds it was silent for long enough, or has left."""
         holder = self._holders.get(number, hello.holder)
+        if 0 < hello.admission < self._remembered.get(number, 0):
+            holder = ""  # another one was admitted since, before the state manager lost what it held
         if hello.holder == holder:
             self._heard[number] = -math.inf if hello.leaving else now
             return not hello.leaving
         if hello.admission:
-            why = f"container {number} stood still or was cut off, and another one was admitted in its place"
-            self._refuse(number, header, Refusal(code="REPLACED", message=why, definite=True))
+            self._refuse(number, header, _replaced(number))
             return False
         return now >= self._heard[number] + SILENCE  # it says hello again
 
@@ -127,22 +151,36 @@ class Admissions:
         return self._holders.get(number, known.holder) != known.holder
 
     def admit(self, number: int, address: Address, now: float) -> list[Container]:
-        """Gives a container its place, at that address; returns those who have to hear the plan now."""
+        """Gives a container its place, at that address; returns those who have to hear the plan now.
+
+        In ignorance nobody gets an admission before all are there: by then it is known what anybody remembers.
+        """
         known = self.containers[number]
-        known.admission = self._store.admit(number, known.holder, address.host, address.data_port)
         self._holders[number], self._heard[number] = known.holder, now
         moved = known.address != address
         known.address = address
         known.registered = True
+        if self._ignorant and self.missing:
+            return []
+        for container in self.members if self._ignorant else [known]:
+            self._give_admission(container)
+        self._ignorant = False
+        if self._planned:
+            return self.registered if moved else [known]  # who is not registered gets it behind its admission
+        self._planned = not self.missing
+        return self.registered if self._planned else []
+
+    def _give_admission(self, known: Container) -> None:
+        number, address = known.link.key, known.address
+        assert address is not None
+        remembered = self._remembered.get(number, 0)
+        least = known.had if known.had >= remembered else remembered + 1
+        known.admission = self._store.admit(number, known.holder, address.host, address.data_port, remembered, least)
         address.incarnation = incarnation(known.admission, life_of(known.link.peer))
         where = f"{address.host}:{address.data_port}"
         self._stories.tell(container_name(number), f"{describe(address.incarnation)} registered at {where}")
         body = Admission(admission=known.admission, term=self._term).SerializeToString()
         known.link.send(Lane.CONTROL, Header(kind=ADMITTED), [body], len(body))
-        if self._planned:
-            return self.registered if moved else [known]  # who is not registered gets it behind its admission
-        self._planned = not self.missing
-        return self.registered if self._planned else []
 
     # --- who is there -----------------------------------------------------------------------------------------
 
@@ -171,3 +209,8 @@ class Admissions:
         for container in self.containers.values():
             if container.link.up:
                 container.link.heartbeat()
+
+
+def _replaced(number: int) -> Refusal:
+    why = f"container {number} stood still or was cut off, and another one was admitted in its place"
+    return Refusal(code="REPLACED", message=why, definite=True)

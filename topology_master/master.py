@@ -98,7 +98,9 @@ class Master:
         if admissions.replaces(container):
             self.departures.replaced(container, admissions.plan, now)
         recipients = admissions.admit(container, registration.address, now)
-        self.ending.manager_met(container, registration.address.incarnation)
+        for known in (admissions.containers[container], *recipients):
+            if known.admission and known.address is not None:
+                self.ending.manager_met(known.link.key, known.address.incarnation)
         self.orders.send_plan(recipients)
         self._consider(now)
 

@@ -20,7 +20,8 @@ from ardea.plan.names import TOPOLOGY_MASTER
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.wire_pb2 import ANSWER, ASK, REFUSED, SUMMARY, Ask, Header, Refusal
 from ardea.state import Fenced, Lease, Term, Unavailable, open_state, paths, records
-from ardea.state.records import ExecutionState, MasterLocation, RunState
+from ardea.state.records import MasterLocation, RunState
+from ardea.topology_master.forgotten import ForgottenError, Memory
 from ardea.topology_master.gauges import Gauges
 from ardea.topology_master.health import HealthWatch
 from ardea.topology_master.master import Master
@@ -94,14 +95,17 @@ class MasterProcess:
         host, port = self._sockets.host, self._sockets.port
         return MasterLocation(host=host, port=port, term=term, pid=os.getpid(), holder=holder, life=parent_link.life())
 
+    def _take_term(self, above: int = 0) -> Term:
+        holder = f"pid {os.getpid()} on {self._sockets.host}"
+        return Term.take(self._state, self.definition.topology, holder, above)
+
     def _begin(self) -> Master:
         """A new term: takes it, says where it is, goes on from what is stored."""
         definition, topology = self.definition, self.definition.topology
-        term = Term.take(self._state, topology, f"pid {os.getpid()} on {self._sockets.host}")
+        term = self._take_term()
         path = paths.master(topology)
         self._state.set(path, records.encode(self._location(term.number)), self._state.get(path).version)
         store = StateStore(self._state, topology, term)
-        path = paths.execution_state(topology)
         present, former = store.plans(definition)
         return Master(
             present,
@@ -109,9 +113,20 @@ class MasterProcess:
             term.number,
             store,
             self._sockets.transmit,
-            found=records.decode(self._state.get(path).data, ExecutionState, path),
+            found=store.found(),
             now=time.monotonic(),
         )
+
+    def _give_way(self, memory: Memory) -> None:
+        """Writes down what a manager remembers, and ends: the next life acts in a term above all others."""
+        log.error("the state manager has lost what it held; the next master goes on from what managers remember")
+        parent_link.report("the state manager has lost what it held: the next master knows it from the managers")
+        store = StateStore(self._state, self.definition.topology, self._take_term(memory.term))
+        found = store.found()
+        corrected = memory.correct(found, self._master.admissions.definition)
+        if corrected != found:
+            store.execution(corrected)
+        self._stop(ExitCode.TEMPORARY)
 
     @property
     def address(self) -> str:
@@ -155,13 +170,15 @@ class MasterProcess:
 
     def _turn(self, due: float, lease: Lease) -> float:
         """One round: waits until ``due`` at most; returns when the next one is."""
-        master, sockets = self._master, self._sockets
+        sockets = self._sockets
         sockets.poller.wait(min(1.0, max(0.0, due - time.monotonic())), lambda: self.exit_code is not None)
         now = time.monotonic()
         try:
             for identity, frames in sockets.receive():
                 self._received(identity, frames, now)
-            due = min(master.tick(now), self._next_second)
+            due = min(self._master.tick(now), self._next_second)
+        except ForgottenError as forgotten:
+            self._give_way(forgotten.memory)
         except Fenced as error:
             log.error("this master's term is over", reason=error.message)
             parent_link.report(f"this master's term is over: {error.message}")
@@ -173,10 +190,10 @@ class MasterProcess:
         if now >= self._next_second:
             self._gauges.late(now - self._next_second)
             self._next_second = now + 1.0
-            sockets.learn(master.admissions.definition.keys)
+            sockets.learn(self._master.admissions.definition.keys)
             parent_link.beat(in_user_code=False)
             self._tell_metrics(now)
-        return min(due, self._end(now)) if master.over else due
+        return min(due, self._end(now)) if self._master.over else due
 
     def _end(self, now: float) -> float:
         """Stops when everybody knows the final state, or has had the time; returns when to look again."""

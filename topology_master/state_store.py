@@ -27,17 +27,25 @@ class StateStore:
             return {}, 0
         return records.decode(held.data, Incarnations, path).containers, held.version
 
-    def admit(self, container: int, holder: str, host: str, port: int) -> int:
+    def admit(self, container: int, holder: str, host: str, port: int, remembered: int, least: int) -> int:
         """See :class:`ardea.topology_master.store.Store`."""
         path = paths.incarnations(self._topology)
         known, version = self._admissions()
         former = known.get(container)
-        number = 1 if former is None else former.admission + (former.holder != holder)
+        if former is not None and former.holder == holder and former.admission >= remembered:
+            number = former.admission
+        else:
+            number = max(least, 1 if former is None else former.admission + 1)
         admission = Admission(admission=number, holder=holder, host=host, port=port)
         if admission != former:
             data = records.encode(Incarnations({**known, container: admission}))
             self._term.transaction([Set(path, data, version) if version else Create(path, data)])
         return number
+
+    def found(self) -> ExecutionState:
+        """The topology's state, as the former master has left it."""
+        path = paths.execution_state(self._topology)
+        return records.decode(self._state.get(path).data, ExecutionState, path)
 
     def execution(self, execution: ExecutionState) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
@@ -50,7 +58,8 @@ class StateStore:
         try:
             present = Definition.unpacked(self._state.get(path).data, path)
         except NotFound:
-            self._term.transaction([Create(path, submitted.packed())])
+            # Its version is the epoch: what was submitted has a higher one where the state has lost what it held.
+            self._term.transaction([Create(path, submitted.packed(), submitted.epoch)])
             return submitted, None
         try:
             return present, Definition.unpacked(self._state.get(former).data, former)

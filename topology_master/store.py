@@ -15,8 +15,11 @@ class Store(Protocol):
     def holders(self) -> Mapping[int, str]:
         """Who was admitted last, by container."""
 
-    def admit(self, container: int, holder: str, host: str, port: int) -> int:
-        """The admission of that holder: its own, or a higher one."""
+    def admit(self, container: int, holder: str, host: str, port: int, remembered: int, least: int) -> int:
+        """The admission of that holder: its own, or a higher one.
+
+        ``remembered`` is the highest that anybody has heard of, which the state may have lost; then it is ``least``.
+        """
 
     def execution(self, execution: ExecutionState) -> None:
         """The topology's state."""

@@ -16,6 +16,7 @@ from ardea.plan.logical import LogicalPlan
 from ardea.plan.shape import Shape
 from ardea.versions import UNNUMBERED, format_differs
 
+STATE_ACCESS = "topology.state.access"
 AGAIN = "use the version that submitted it, or kill it and submit it again"
 
 
@@ -52,6 +53,12 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     code: str = ""
     whole: bool = False
     format: int = UNNUMBERED
+
+    @property
+    def state_users(self) -> frozenset[str]:
+        """The components that keep something in the state manager themselves."""
+        common = self.shape.config.get(STATE_ACCESS, False)
+        return frozenset(c.name for c in self.shape.components if c.config.get(STATE_ACCESS, common))
 
     def same_as(self, other: Definition) -> bool:
         """Whether both are one plan, whatever their epochs."""

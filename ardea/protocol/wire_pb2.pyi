@@ -221,7 +221,7 @@ class Header(_message.Message):
     def __init__(self, kind: _Optional[_Union[Kind, str]] = ..., sequence: _Optional[int] = ..., confirmed_data: _Optional[int] = ..., confirmed_control: _Optional[int] = ..., sender: _Optional[int] = ..., receiver: _Optional[int] = ..., epoch: _Optional[int] = ..., source: _Optional[int] = ..., target: _Optional[int] = ..., stream: _Optional[int] = ..., rows: _Optional[int] = ..., codec: _Optional[_Union[Codec, str]] = ..., ids: _Optional[_Union[Ids, str]] = ..., source_life: _Optional[int] = ..., target_life: _Optional[int] = ..., container: _Optional[int] = ..., container_life: _Optional[int] = ..., round: _Optional[int] = ..., end: bool = ..., opens: bool = ..., void: bool = ..., head: _Optional[bytes] = ..., paused: bool = ..., sequence_data: _Optional[int] = ..., sequence_control: _Optional[int] = ..., credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., paces: _Optional[_Iterable[_Union[Pace, _Mapping]]] = ..., demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ..., loads: _Optional[_Iterable[_Union[Load, _Mapping]]] = ..., protocol: _Optional[int] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("protocol", "topology", "digest", "digests", "task", "container", "tasks", "holder", "died_on", "epoch", "build", "admission", "leaving")
+    __slots__ = ("protocol", "topology", "digest", "digests", "task", "container", "tasks", "holder", "died_on", "epoch", "build", "admission", "leaving", "term", "known", "paused", "ending")
     class DigestsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -230,6 +230,13 @@ class Hello(_message.Message):
         value: str
         def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     class TasksEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: int
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
+    class KnownEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -249,6 +256,10 @@ class Hello(_message.Message):
     BUILD_FIELD_NUMBER: _ClassVar[int]
     ADMISSION_FIELD_NUMBER: _ClassVar[int]
     LEAVING_FIELD_NUMBER: _ClassVar[int]
+    TERM_FIELD_NUMBER: _ClassVar[int]
+    KNOWN_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_FIELD_NUMBER: _ClassVar[int]
+    ENDING_FIELD_NUMBER: _ClassVar[int]
     protocol: int
     topology: str
     digest: str
@@ -262,7 +273,11 @@ class Hello(_message.Message):
     build: int
     admission: int
     leaving: bool
-    def __init__(self, protocol: _Optional[int] = ..., topology: _Optional[str] = ..., digest: _Optional[str] = ..., digests: _Optional[_Mapping[str, str]] = ..., task: _Optional[int] = ..., container: _Optional[int] = ..., tasks: _Optional[_Mapping[int, int]] = ..., holder: _Optional[str] = ..., died_on: _Optional[bytes] = ..., epoch: _Optional[int] = ..., build: _Optional[int] = ..., admission: _Optional[int] = ..., leaving: bool = ...) -> None: ...
+    term: int
+    known: _containers.ScalarMap[int, int]
+    paused: bool
+    ending: bool
+    def __init__(self, protocol: _Optional[int] = ..., topology: _Optional[str] = ..., digest: _Optional[str] = ..., digests: _Optional[_Mapping[str, str]] = ..., task: _Optional[int] = ..., container: _Optional[int] = ..., tasks: _Optional[_Mapping[int, int]] = ..., holder: _Optional[str] = ..., died_on: _Optional[bytes] = ..., epoch: _Optional[int] = ..., build: _Optional[int] = ..., admission: _Optional[int] = ..., leaving: bool = ..., term: _Optional[int] = ..., known: _Optional[_Mapping[int, int]] = ..., paused: bool = ..., ending: bool = ...) -> None: ...
 
 class Refusal(_message.Message):
     __slots__ = ("code", "message", "definite")
@@ -289,7 +304,7 @@ class Address(_message.Message):
     def __init__(self, container: _Optional[int] = ..., host: _Optional[str] = ..., data_port: _Optional[int] = ..., control_port: _Optional[int] = ..., incarnation: _Optional[int] = ...) -> None: ...
 
 class Plan(_message.Message):
-    __slots__ = ("epoch", "packing", "addresses", "tasks", "active", "term", "shape", "build", "keys")
+    __slots__ = ("epoch", "packing", "addresses", "tasks", "active", "term", "shape", "build", "keys", "master")
     class TasksEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -313,6 +328,7 @@ class Plan(_message.Message):
     SHAPE_FIELD_NUMBER: _ClassVar[int]
     BUILD_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
+    MASTER_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     packing: bytes
     addresses: _containers.RepeatedCompositeFieldContainer[Address]
@@ -322,7 +338,8 @@ class Plan(_message.Message):
     shape: bytes
     build: int
     keys: _containers.ScalarMap[str, str]
-    def __init__(self, epoch: _Optional[int] = ..., packing: _Optional[bytes] = ..., addresses: _Optional[_Iterable[_Union[Address, _Mapping]]] = ..., tasks: _Optional[_Mapping[int, int]] = ..., active: bool = ..., term: _Optional[int] = ..., shape: _Optional[bytes] = ..., build: _Optional[int] = ..., keys: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    master: str
+    def __init__(self, epoch: _Optional[int] = ..., packing: _Optional[bytes] = ..., addresses: _Optional[_Iterable[_Union[Address, _Mapping]]] = ..., tasks: _Optional[_Mapping[int, int]] = ..., active: bool = ..., term: _Optional[int] = ..., shape: _Optional[bytes] = ..., build: _Optional[int] = ..., keys: _Optional[_Mapping[str, str]] = ..., master: _Optional[str] = ...) -> None: ...
 
 class Tasks(_message.Message):
     __slots__ = ("lives", "again")

@@ -221,7 +221,7 @@ class FileState(StateManager):
     def _successor(self, write: Create | Set, written: Iterable[str]) -> Node:
         if isinstance(write, Create):
             self._expect_nothing(write.path, written)
-            return Node(write.data, version=1)
+            return Node(write.data, write.version)
         node = self._expect(write.path, write.version)
         return Node(write.data, node.version + 1, node.ephemeral)
 

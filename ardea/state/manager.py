@@ -42,10 +42,11 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """There is nothing at ``path``; make a node of version 1."""
+    """There is nothing at ``path``; make a node, of version 1 unless it is one that was lost."""
 
     path: str
     data: bytes
+    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +195,13 @@ class StateManager(ABC):
         Needs regular calls of :meth:`poll`; may be asked from any thread, and never waits.
         """
         return 0.0
+
+    def lost(self) -> bool:
+        """Whether the servers have lost all that there was since this was asked last; never on files.
+
+        The first call finds out what there is.
+        """
+        return False
 
     def discard(self) -> None:  # noqa: B027 -- most have nothing to remove
         """Removes the folders that servers keep at a root which is one topology's own, after its last node has gone."""

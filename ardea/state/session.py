@@ -65,6 +65,7 @@ class Session:
         self._begun = self._lost_at = 0.0
         self._confirmed = (-1, 0.0)  # generation, and when the last answered request was sent
         self._probe: tuple[int, float, Any] | None = None
+        self._newest = 0  # the last transaction of the servers' that this process has heard of
         self._starting = threading.Lock()
 
     # --- the connection ---------------------------------------------------------------------------------------
@@ -139,20 +140,26 @@ class Session:
             logger=_kazoo_log,
         )
         client.add_listener(self._moved)
-        self._note_timeout(client)
+        self._go_between(client)
         client.start_async()
         return client
 
-    def _note_timeout(self, client: Any) -> None:
-        """Kazoo tells nobody which session timeout the servers have set: it is taken from where kazoo uses it."""
+    def _go_between(self, client: Any) -> None:
+        """Stands where kazoo connects, to know which session timeout the servers have set, and to be let in by all.
+
+        A server turns away whoever has seen a later transaction than itself, and one that has lost what it held does so
+        for ever.  This client says that it has seen none.  It needs no such care: each read is behind a ``sync``.
+        """
         connect = client._connection._connect
 
-        def noting(*args: Any) -> Any:
+        def connecting(*args: Any) -> Any:
+            self._newest = max(self._newest, client.last_zxid)
+            client.last_zxid = 0
             read_timeout, connect_timeout = connect(*args)
             self.timeout = connect_timeout * len(client.hosts) / 1000
             return read_timeout, connect_timeout
 
-        client._connection._connect = noting
+        client._connection._connect = connecting
 
     def _moved(self, state: str) -> None:
         """Called on kazoo's thread."""
@@ -175,6 +182,19 @@ class Session:
     def _confirm(self, generation: int, sent: float) -> None:
         if generation == self.generation and (generation, sent) > self._confirmed:
             self._confirmed = generation, sent
+            self._look_for_loss()
+
+    def _look_for_loss(self) -> None:
+        """After an answer of the leader: what it has seen may be less than what this process has."""
+        client, newest = self._client, self._newest
+        if client is not None and 0 < client.last_zxid < newest:
+            log.error(
+                "ZooKeeper at %s has lost what it held: its last transaction is %#x, and this process has seen %#x",
+                self.address.hosts,
+                client.last_zxid,
+                newest,
+            )
+            self._newest = 0
 
     # --- calls ------------------------------------------------------------------------------------------------
 

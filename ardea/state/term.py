@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 
 from ardea.errors import Conflict, NotFound
 from ardea.state import paths
-from ardea.state.manager import Check, StateManager, Write
+from ardea.state.manager import Check, Create, StateManager, Write
 
 
 class Fenced(Conflict):
@@ -26,20 +27,20 @@ class Term:
         self._check = Check(paths.term(topology_id), number)
 
     @classmethod
-    def take(cls, state: StateManager, topology_id: str, holder: str) -> Term:
-        """A new master's first act; ``holder`` says who it is, to people."""
+    def take(cls, state: StateManager, topology_id: str, holder: str, above: int = 0) -> Term:
+        """A new master's first act; ``holder`` says who it is, to people.
+
+        ``above``: a term that there was, of which the state manager may know nothing any more.
+        """
         path, data = paths.term(topology_id), holder.encode()
-        while True:  # whoever comes in between has taken a term of its own
-            try:
-                return cls(state, topology_id, state.set(path, data, state.get(path).version))
-            except NotFound:
-                pass
-            except Conflict:
-                continue
-            try:
-                return cls(state, topology_id, state.create(path, data))
-            except Conflict:
-                continue
+        number = 0
+        while number <= above:  # whoever comes in between has taken a term of its own
+            with contextlib.suppress(Conflict):
+                try:
+                    number = state.set(path, data, state.get(path).version)
+                except NotFound:
+                    (number,) = state.transaction([Create(path, data, above + 1)])
+        return cls(state, topology_id, number)
 
     def transaction(self, writes: Sequence[Write], *, checks: Sequence[Check] = ()) -> tuple[int, ...]:
         """As :meth:`StateManager.transaction`, provided that the term still runs.

@@ -58,6 +58,7 @@ class ZooKeeperState(StateManager):
         self.session = Session(address, timeout, patience, clock)
         self._transactions = Transactions(self.session)
         self._watches: list[ZooKeeperWatch] = []
+        self._root_made: tuple[int, int] | None = None
 
     def get(self, path: str) -> Versioned:
         """One round trip."""
@@ -81,7 +82,7 @@ class ZooKeeperState(StateManager):
         """One read of all that it touches, and one ZooKeeper transaction."""
         refusals.domain_of(writes, checks)
         self._commit(writes, checks)
-        return tuple(1 if isinstance(w, Create) else w.version + 1 if isinstance(w, Set) else 0 for w in writes)
+        return tuple(_version_after(write) for write in writes)
 
     def lease(self, path: str, data: bytes) -> Lease:
         """An ephemeral znode: it outlives a process that was killed by the session timeout."""
@@ -118,6 +119,17 @@ class ZooKeeperState(StateManager):
     def silence(self) -> float:
         """See :class:`StateManager`."""
         return self.session.silence
+
+    def lost(self) -> bool:
+        """By the znode of the root, which nobody makes again while there is something in it."""
+        root = self.session.address.root
+        _, found = self.session.call(
+            lambda client: [client.sync_async(root), client.exists_async(root)], f"read {root}"
+        )
+        if isinstance(found, Exception):
+            raise self.session.refusal(found, f"read {root}")
+        former, self._root_made = self._root_made, None if found is None else (found.czxid, found.ctime)
+        return former is not None and former != self._root_made
 
     def discard(self) -> None:
         """Removes the root and what is in it; somebody who writes meanwhile may leave some of it."""
@@ -200,9 +212,18 @@ class ZooKeeperState(StateManager):
             if found[folder].stat is None:
                 arguments = {"path": self.session.znode(folder), "value": FOLDER, "acl": self._transactions.folder_acl}
                 operations.append(("create", arguments))
-        operations += [self._operation(write, found[write.path], ephemeral) for write in writes]
+        for write in writes:
+            operations.append(self._operation(write, found[write.path], ephemeral))
+            if isinstance(write, Create):
+                operations += self._raised(write)
         operations += [("delete", {"path": self.session.znode(folder)}) for folder in self._emptied(writes)]
         return operations
+
+    def _raised(self, write: Create) -> list[Operation]:
+        """What gives a new znode its version, which is ZooKeeper's own count of writes."""
+        more, path = write.version - 1, self.session.znode(write.path)
+        values = [b""] * (more - 1) + [seal(Node(write.data, write.version))] * (more > 0)
+        return [("set_data", {"path": path, "value": value}) for value in values]
 
     def _operation(self, write: Write, found: Found, ephemeral: bool) -> Operation:
         path = self.session.znode(write.path)
@@ -269,6 +290,12 @@ class _ZooKeeperLease(Lease):
         """That of our node; None if there is none any more."""
         found = self._state.look([self.path], "read")[self.path]
         return found.stat.version + 1 if found.stat is not None and found.stat.czxid == self._zxid else None
+
+
+def _version_after(write: Write) -> int:
+    if isinstance(write, Create):
+        return write.version
+    return write.version + 1 if isinstance(write, Set) else 0
 
 
 def _folders(path: str) -> list[str]:

@@ -255,6 +255,14 @@ class Cluster:
         self._processes.check(name)
         self._processes.freeze(name, seconds)
 
+    def lose_state(self) -> None:
+        """The state manager comes back empty.  Masters have what they were started with, and managers remember more.
+
+        Nothing happens once the topology has its final state.
+        """
+        if not self._world.store.state.final:
+            self._world.store.lost(self._world.definition)
+
     def evict(self, number: int, grace: float = 20.0) -> None:
         """Ends a container as Kubernetes ends a pod: when the master lets it leave, or the grace is over."""
         Eviction(self._world, number, self.time + grace, lambda: self.kill(container_name(number))).look()

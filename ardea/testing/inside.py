@@ -56,6 +56,15 @@ class Inside:
         """The supervisor that the master has admitted last for a container."""
         return self._world.store.holders().get(container)
 
+    def admission(self, container: int) -> int:
+        """The last of a container, as the state manager has it; 0: it has none."""
+        return self._world.store.admissions().get(container, 0)
+
+    @property
+    def term(self) -> int:
+        """The last that the state manager knows of."""
+        return self._world.store.term
+
     def set_cost(self, task: str, seconds: float) -> None:
         """Each tuple of a running task takes so long from now on."""
         process = self.process(task)

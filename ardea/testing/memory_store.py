@@ -34,19 +34,28 @@ class MemoryStore:
         self.master: MasterLocation | None = None
         self.switched: Callable[[], None] = _nothing  # a scheduler's watch
         self._admitted: dict[int, list[str]] = {}
+        self._former: dict[int, int] = {}  # admissions before these, as far as it has been told
 
     def holders(self) -> dict[int, str]:
         """See :class:`ardea.topology_master.store.Store`."""
         return {container: held[-1] for container, held in self._admitted.items()}
 
-    def admit(self, container: int, holder: str, host: str, port: int) -> int:  # noqa: ARG002
+    def admit(self, container: int, holder: str, host: str, port: int, remembered: int, least: int) -> int:  # noqa: ARG002
         """See :class:`ardea.topology_master.store.Store`."""
         held = self._admitted.setdefault(container, [])
         if holder in held[:-1]:
             raise InvariantError(f"{holder} was admitted again, though {held[-1]} had been admitted in its place")
+        before = self._former.get(container, 0)
         if holder not in held:
             held.append(holder)
-        return len(held)
+        elif before + len(held) >= remembered:
+            return before + len(held)
+        self._former[container] = max(before, least - len(held))
+        return self._former[container] + len(held)
+
+    def admissions(self) -> dict[int, int]:
+        """The last of each container."""
+        return {container: self._former.get(container, 0) + len(held) for container, held in self._admitted.items()}
 
     def execution(self, execution: ExecutionState) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
@@ -65,6 +74,13 @@ class MemoryStore:
         self.former = None
         self.execution(execution)
 
+    def lost(self, definition: Definition) -> None:
+        """All of it, and masters that begin anew write down what they were started with."""
+        self.held = ExecutionState.first(active=definition.active)
+        self.definition, self.former = definition, None
+        self.term, self.master = 0, None
+        self._admitted, self._former = {}, {}
+
     @property
     def state(self) -> RunState:
         """The topology's."""
@@ -78,9 +94,10 @@ class UnderTerm:
     """
 
     def __init__(
-        self, store: MemoryStore, term: int, holder: str, network: Network, wait: Callable[[float], None]
+        self, store: MemoryStore, above: int, holder: str, network: Network, wait: Callable[[float], None]
     ) -> None:
-        store.term = self._term = term
+        """A new term; ``above``: see :meth:`ardea.state.Term.take`."""
+        store.term = self.term = max(store.term, above) + 1
         self._store, self._holder, self._network, self._wait = store, holder, network, wait
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -88,8 +105,8 @@ class UnderTerm:
 
         def called(*args: Any) -> Any:
             self.reach()
-            if self._store.term != self._term:
-                raise Fenced(f"term {self._term} is over: the term is {self._store.term}")
+            if self._store.term != self.term:
+                raise Fenced(f"term {self.term} is over: the term is {self._store.term}")
             if delay := self._network.delay_of(self._holder, STATE):
                 self._wait(2 * delay)
             return call(*args)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import deque
 from collections.abc import Callable, Container, Iterator
 from typing import cast
@@ -20,6 +21,7 @@ from ardea.testing.audit import InvariantError
 from ardea.testing.clock import Alarm
 from ardea.testing.memory_store import LEASE, STATE, Known, UnderTerm, Watch
 from ardea.testing.world import MASTER, Process, World, manager_name
+from ardea.topology_master.forgotten import ForgottenError, Memory
 from ardea.topology_master.master import Master
 from ardea.topology_master.store import Store
 
@@ -189,23 +191,24 @@ class SimulatedMaster:
         self.holder = f"life {life} under {world.supervisors.holder(0)}"  # each has a port of its own
         self.over_since: float | None = None
         self._round = Alarm(world.timeline, self._run)
-        self._store = UnderTerm(world.store, life, MASTER, world.network, self._wait)
         self._answered = world.timeline.now  # when the state manager did so last
         self._waits = 0.0  # seconds, for answers of the state manager
         self._unsent: list[tuple[Link, Message]] = []  # what it says when they are there
+        self._mail: deque[tuple[SimulatedManager, Message]] = deque()
+        self._connected: dict[int, str] = {}
+        self._store = UnderTerm(world.store, 0, MASTER, world.network, self._wait)
+        self.term = self._store.term
         self.master = Master(
             world.store.definition,
             world.store.former,
-            life,
+            self.term,
             cast("Store", self._store),
             self._transmit,
             found=world.store.held,
             now=world.timeline.now,
         )
-        self._mail: deque[tuple[SimulatedManager, Message]] = deque()
-        self._connected: dict[int, str] = {}
         self._round.set(world.timeline.now)
-        world.store.master = MasterLocation(host=self.holder, port=life, term=life, pid=life)
+        world.store.master = MasterLocation(host=self.holder, port=life, term=self.term, pid=life)
 
     def arrived(self, sender: Process, lane: Lane, message: Message) -> None:  # noqa: ARG002
         """A message of a manager; of those that have one number, the last to say something gets the answers."""
@@ -222,7 +225,7 @@ class SimulatedMaster:
         """Ends at once, and with it its lease."""
         self._round.cancel()
         store = self.world.store
-        if store.master is not None and store.master.term == self.life:
+        if store.master is not None and store.master.host == self.holder:
             store.master = None
 
     def _run(self) -> None:
@@ -234,18 +237,32 @@ class SimulatedMaster:
                 self._received(*self._mail.popleft(), now)
             due = self.master.tick(now)
             self._still_holds(now)
+        except ForgottenError as forgotten:
+            self._give_way(forgotten.memory)
+            self._end(forgotten)
+            return
         except (Fenced, Unavailable) as error:
-            self.kill()
-            self.world.ended(self, error)
+            self._end(error)
             return
         if self.master.over:
             self.over_since = now if self.over_since is None else self.over_since
             if self.master.admissions.everybody_knows or now - self.over_since > MASTER_LINGER:
-                self.kill()
-                self.world.ended(self, None)
+                self._end(None)
                 return
             due = min(due, now + 0.05)
         self._round.set(max(due, now + ROUND))
+
+    def _end(self, error: BaseException | None) -> None:
+        self.kill()
+        self.world.ended(self, error)
+
+    def _give_way(self, memory: Memory) -> None:
+        """As the real one does."""
+        with contextlib.suppress(Unavailable):
+            store = UnderTerm(self.world.store, memory.term, MASTER, self.world.network, self._wait)
+            corrected = memory.correct(self.world.store.held, self.world.store.definition)
+            if corrected != self.world.store.held:
+                store.execution(corrected)
 
     def _wait(self, seconds: float) -> None:
         """Inside a call of the state manager, nothing else is done."""
@@ -264,7 +281,7 @@ class SimulatedMaster:
 
     def _still_holds(self, now: float) -> None:
         """What the real one looks at in each round, too."""
-        if self.world.store.term != self.life:
+        if self.world.store.term != self.term:
             raise Fenced("the lease is another's")
         if not self.world.network.is_cut(MASTER, STATE):
             self._answered = now

@@ -9,9 +9,7 @@ import base64
 import secrets
 from typing import Any
 
-from ardea.config import Settings
 from ardea.errors import Conflict
-from ardea.plan.definition import Definition
 from ardea.scheduler.kubernetes import layout, names
 from ardea.scheduler.kubernetes.client import Manifest, Objects
 from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
@@ -20,12 +18,6 @@ from ardea.state.address import ADDRESS_FILE, CREDENTIAL_FILE
 
 VOLUME = "ardea-state"
 _OWNER_AND_GROUP = 0o440
-
-
-def components(definition: Definition) -> frozenset[str]:
-    """Those whose tasks get the credential: ``topology.state.access``."""
-    shape = definition.shape
-    return frozenset(c.name for c in shape.components if Settings.of(shape.config, c.config).state_access)
 
 
 def volume(inputs: ManifestInputs) -> Manifest:
@@ -67,7 +59,7 @@ def grant(cluster: Objects, inputs: ManifestInputs) -> None:
 
     Nothing is done for a topology whose tasks need none.
     """
-    if not components(inputs.definition):
+    if not inputs.definition.state_users:
         return
     former = cluster.find("Secret", names.state_secret(inputs.root))
     if former is None:

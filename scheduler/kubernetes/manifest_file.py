@@ -96,7 +96,7 @@ def _secrets(prepared: Prepared) -> list[Manifest]:
         objects.secret(inputs, token, f"{inputs.id}:{password}", None),
         *objects.key_secrets(inputs, prepared.keys, None),
     ]
-    if access.components(inputs.definition):
+    if inputs.definition.state_users:
         made.append(access.secret(inputs, access.new_credential(name)))
     return made
 

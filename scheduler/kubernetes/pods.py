@@ -92,7 +92,7 @@ def container_job(inputs: ManifestInputs, plan: ContainerPlan, owner: Owner) -> 
     called = names.instance_names(plan.instances)
     extras = {component: inputs.extras(component) for component in sorted({i.component for i in plan.instances})}
     manager, metrics = _shares(plan.overhead, inputs.settings)
-    granted = access.components(inputs.definition) & extras.keys()
+    granted = inputs.definition.state_users & extras.keys()
     instances = [
         _instance(inputs, number, called[i.task], i.resource, extras[i.component], granted=i.component in granted)
         for i in plan.instances

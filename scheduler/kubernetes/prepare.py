@@ -19,7 +19,7 @@ from ardea.errors import ArdeaError, ExitCode, StateError
 from ardea.plan.definition import Definition
 from ardea.plan.names import MASTER_CONTAINER
 from ardea.scheduler.keys import keys_of
-from ardea.scheduler.kubernetes import access, bundle, layout, processes
+from ardea.scheduler.kubernetes import bundle, layout, processes
 from ardea.scheduler.kubernetes.manifest_inputs import BUNDLE, DEFINITION, PODS, ManifestInputs, Pods
 from ardea.supervision.spec import Policy, dump
 from ardea.transport import CALLERS, KEY_FILE
@@ -79,7 +79,7 @@ def prepare(
             raise Stale(f"plan {definition.epoch} has other tasks for this pod; it is tried again")
         if (code / BUNDLE).exists():
             bundle.unpack((code / BUNDLE).read_bytes(), layout.CODE)
-        specifications = processes.container(topology, plan, ip, access.components(definition))
+        specifications = processes.container(topology, plan, ip, definition.state_users)
     settings = Settings.of(definition.shape.config)
     policy = Policy(grace=max(1.0, settings.kubernetes_grace - layout.GRACE_LEFT))
     for process, specification in specifications.items():

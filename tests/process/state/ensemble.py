@@ -104,6 +104,11 @@ class Server:
             self._process.wait()
             self._process = None
 
+    def empty(self) -> None:
+        """Its data is gone, as with a volume that is lost; while it does not run."""
+        assert not self.runs
+        shutil.rmtree(self._folder / "version-2")
+
     @property
     def runs(self) -> bool:
         """Whether its process is there, frozen or not."""

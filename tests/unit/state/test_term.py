@@ -16,6 +16,13 @@ def test_terms_rise_by_one(state, other):
     assert other.get(paths.term(ID)).data == b"host:1"
 
 
+def test_a_term_is_above_one_that_the_state_has_lost(state, other):
+    assert Term.take(state, ID, "first", above=6).number == 7
+    assert state.get(paths.term(ID)).version == 7
+    assert Term.take(other, ID, "next", above=9).number == 10
+    assert Term.take(state, ID, "last", above=3).number == 11
+
+
 def test_a_master_writes_until_the_next_one_takes_its_term(state, other):
     old = Term.take(state, ID, "old")
     assert old.transaction([Create(PLAN, b"1")]) == (1,)

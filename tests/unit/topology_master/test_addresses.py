@@ -86,6 +86,13 @@ class Meeting:
         return self.store.holders()[container]
 
 
+def beside_the_other():
+    """Container 2 is there: nobody is admitted for the first time before all are."""
+    meeting = Meeting()
+    meeting.registers(2, "z", 99)
+    return meeting
+
+
 @pytest.mark.parametrize("number", [0, UNNUMBERED, PROTOCOL + 1])
 def test_a_manager_of_another_protocol_gets_no_place(number):
     meeting = Meeting()
@@ -126,7 +133,7 @@ def test_nobody_gets_a_plan_ahead_of_its_admission():
 
 def test_a_place_is_free_when_its_holder_is_silent():
     """Whatever it says counts, up to the last moment."""
-    meeting = Meeting()
+    meeting = beside_the_other()
     meeting.registers(1, "a", 11)
     meeting.now = 2.0
     meeting.links["a"].heartbeat()
@@ -140,7 +147,7 @@ def test_a_place_is_free_when_its_holder_is_silent():
 
 
 def test_a_place_is_free_at_once_when_its_holder_leaves():
-    meeting = Meeting()
+    meeting = beside_the_other()
     meeting.registers(1, "a", 11)
     meeting.registers(1, "a", 11, admission=1, leaving=True)
     meeting.registers(1, "b", 12)
@@ -149,7 +156,7 @@ def test_a_place_is_free_at_once_when_its_holder_leaves():
 
 def test_who_was_replaced_never_comes_back():
     """Not when the next one is silent, and not under another master."""
-    meeting = Meeting()
+    meeting = beside_the_other()
     meeting.registers(1, "a", 11)
     meeting.now = SILENCE
     meeting.registers(1, "b", 12)
@@ -163,7 +170,7 @@ def test_who_was_replaced_never_comes_back():
 
 
 def test_a_new_master_gives_who_holds_a_place_time_to_say_so():
-    meeting = Meeting()
+    meeting = beside_the_other()
     meeting.registers(1, "a", 11)
     meeting.now = 100.0
     meeting.begins(2)
@@ -173,7 +180,7 @@ def test_a_new_master_gives_who_holds_a_place_time_to_say_so():
 
 def test_what_a_replaced_container_says_is_not_taken_for_the_next_ones():
     """Both are manager 1 in its first life; the numbers of their messages would fit."""
-    meeting = Meeting()
+    meeting = beside_the_other()
     meeting.registers(1, "a", 11)
     meeting.now = SILENCE
     meeting.registers(1, "b", 12)

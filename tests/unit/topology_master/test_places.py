@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from ardea.protocol.incarnations import admission_of, applicant
 from ardea.topology_master.admissions import SILENCE
-from tests.unit.topology_master.test_addresses import Meeting
+from tests.unit.topology_master.test_addresses import beside_the_other
 
 holders = st.sampled_from("abcd")
 
@@ -17,7 +17,7 @@ class Places(RuleBasedStateMachine):
 
     @initialize()
     def begin(self):
-        self.meeting = Meeting()
+        self.meeting = beside_the_other()
         self.place: list[str] = []  # who had it, oldest first
         self.silent_since = 0.0
         self.left = False
@@ -51,6 +51,8 @@ class Places(RuleBasedStateMachine):
     def another_master(self):
         """Has heard nobody yet, and gives everybody time."""
         self.meeting.begins(self.meeting.master.term + 1)
+        if not self.place:
+            self.meeting.registers(2, "z", 99)
         self.silent_since, self.left = self.meeting.now, False
 
     @invariant()

@@ -33,7 +33,7 @@ def values(cluster):
 
 
 def test_those_that_remember_transactions_or_serve_requests_get_it(trident):
-    granted = access.components(trident.inputs.definition)
+    granted = trident.inputs.definition.state_users
     assert granted == {"$mastercoord-bg0", "$spoutcoord-spout-files", "spout-files", "spout-counts0"}
     holding, given = set(), set()
     for plan in trident.inputs.containers:
@@ -57,7 +57,7 @@ def test_others_get_nothing(cluster, prepared):
 
 def test_an_author_may_ask_for_it(prepared):
     made = prepared(component={"topology.state.access": True})
-    assert access.components(made.inputs.definition) == {"adds_up"}
+    assert made.inputs.definition.state_users == {"adds_up"}
 
 
 def test_the_credential_stands_in_its_secret_only(cluster, trident):

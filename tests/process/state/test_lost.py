@@ -1,0 +1,82 @@
+"""A ZooKeeper that comes back empty: its clients are let in again, and a topology that runs on is made known to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ardea.errors import NotFound
+from ardea.state import paths
+from ardea.state.topologies import status
+from ardea.state.zookeeper import ZooKeeperState
+from tests.process.engine.running import Running
+from tests.process.state.ensemble import Ensemble
+
+pytestmark = [pytest.mark.zookeeper, pytest.mark.cluster]
+
+PENDING = 500
+NODE = "/topologies/wc-1"
+
+
+@pytest.fixture
+def ensemble(tmp_path):
+    """One server, to which the test may do what it likes."""
+    with Ensemble(tmp_path / "zk") as ensemble:
+        yield ensemble
+
+
+def lose(ensemble):
+    for server in ensemble.servers:
+        server.kill()
+        server.empty()
+
+
+def test_who_has_seen_more_than_the_servers_is_let_in_and_told_that_all_is_gone(ensemble, connect, caplog):
+    state = connect(ensemble)
+    assert not state.lost()
+    state.create(NODE, b"0")
+    for version in range(1, 40):
+        state.set(NODE, b"", version)
+    lease = state.lease("/tmasters/wc-1", b"")
+    assert not state.lost()
+    lose(ensemble)
+    ensemble.start()
+    with pytest.raises(NotFound):
+        state.get(NODE)
+    assert lease.expires_in == 0.0
+    assert state.lost()
+    assert not state.lost()
+    assert "has lost what it held" in caplog.text
+    assert state.create(NODE, b"again") == 1
+    assert not state.lost()
+
+
+@pytest.mark.parametrize("victim", ["topology-master", pytest.param("", marks=pytest.mark.thorough)])
+def test_a_topology_goes_on_when_its_state_is_lost_under_load_and_nothing_is_missing(root, tmp_path, ensemble, victim):
+    with (
+        Running("survivors.py:Survivors", tmp_path, state=ensemble.url(root)) as topology,
+        ZooKeeperState(ensemble.address(root)) as other,
+    ):
+        name = topology.run.topology
+        topology.running()
+        topology.grows("acked", "numbers", 2 * PENDING)
+        before = topology.run.status.term
+        lives = {each: process["life"] for each, process in topology.processes().items()}
+        lose(ensemble)
+        if victim:
+            topology.kill(victim)
+        ensemble.start()
+        topology.until(lambda: topology.run.status.term > before + 1, "a master acts in a term above all others", 60.0)
+        topology.running()
+        assert status(other, name).running
+        assert other.get(paths.name(status(other, name).name)).data.decode() == name
+        assert other.get(paths.term(name)).version == topology.run.status.term
+        again = {each for each, process in topology.processes().items() if process["life"] != lives[each]}
+        assert again == {"topology-master"}
+        for n in (0, 1):
+            topology.grows("acked", f"numbers-{n}", 2 * PENDING, 60.0)
+        topology.raise_flag("enough")
+        outcome = topology.finish()
+    [arrived] = topology.left("arrived")
+    assert arrived["different"] == arrived["ends"], "no number is missing below the highest"
+    assert arrived["ends"] == {str(n): spout["end"] for n, spout in enumerate(topology.left("numbers"))}
+    assert (outcome.components["numbers"].given_up, outcome.components["numbers"].timed_out) == (0, 0)
