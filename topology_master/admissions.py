@@ -43,8 +43,17 @@ class Admissions:
     """One master's; ``definition`` and ``plan`` are those in force."""
 
     def __init__(
-        self, definition: Definition, term: int, store: Store, port: Port, stories: Stories, now: float
+        self,
+        definition: Definition,
+        term: int,
+        store: Store,
+        port: Port,
+        stories: Stories,
+        now: float,
+        *,
+        came_up: bool,
     ) -> None:
+        """``came_up``: what is stored says that the topology has been whole once."""
         self.definition = definition
         self.plan = plan_of(definition)
         self.containers: dict[int, Container] = {}
@@ -56,6 +65,7 @@ class Admissions:
         self._remembered: dict[int, int] = {}  # the admissions that managers know, by container
         self._heard = dict.fromkeys(self._holders, now)
         self._planned = False  # all have been there once, and were told the plan
+        self._began_empty = not self._holders and not came_up
         self._ignorant = not self._holders  # nothing is stored: it is the beginning, or what was stored is lost
 
     def replanned(self, definition: Definition, plan: PhysicalPlan) -> None:
@@ -102,9 +112,10 @@ class Admissions:
         """What the manager remembers of former masters, whose state may be lost.
 
         Raises:
-            ForgottenError: it has heard of this term, or a later one, from another master.
+            ForgottenError: it has heard of this term, or a later one, from another master; or of any, and nothing is
+                stored of a topology that has been whole.
         """
-        if self._term <= hello.term < self._term + MOST_FORGOTTEN:
+        if hello.term and (1 if self._began_empty else self._term) <= hello.term < self._term + MOST_FORGOTTEN:
             raise ForgottenError(Memory.of(hello))
         for other, admission in hello.known.items():
             if admission > LARGEST_ADMISSION:

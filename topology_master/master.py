@@ -60,7 +60,7 @@ class Master:
         self.term = term
         self.stories = Stories(now)
         self.execution = Execution(store, found)
-        self.admissions = Admissions(definition, term, store, port, self.stories, now)
+        self.admissions = Admissions(definition, term, store, port, self.stories, now, came_up=found.came_up)
         self.orders = Orders(self.admissions, self.stories, term, active=found.state is not RunState.PAUSED)
         self.ending = Ending(self.admissions.plan, found.end)
         self.updates = Updates(self.orders, self, definition, former, found.switch, now)

@@ -59,13 +59,20 @@ def test_it_goes_on_under_a_higher_term_and_nothing_is_missing():
         assert arrived(running) == {2 * n for n in range(ROWS)}
 
 
-def test_it_stays_paused():
+@pytest.mark.parametrize("masters", [0, 1, 2])
+def test_it_stays_paused(masters):
+    """Also where as many masters as there were have died before they heard of anything."""
     with cluster() as running:
         running.advance(0.5)
         running.deactivate()
         running.advance(1.0)
         running.lose_state()
-        running.run_until(lambda: term(running) == 2)
+        for _ in range(masters):
+            running.kill("master")
+            life = running.life("master")
+            running.run_until(lambda life=life: "master" in running.running and running.life("master") > life)
+        running.run_until(lambda: Inside(running).admission(1), 60)
+        assert term(running) >= 2
         assert running.state == "PAUSED"
         before = len(running.record.inputs("collect"))
         running.advance(20.0)

@@ -72,8 +72,16 @@ def test_a_term_that_there_was_ends_a_master_of_the_same_one():
     with pytest.raises(ForgottenError) as forgotten:
         meeting.says_hello(1, "a", term=3, paused=True)
     assert forgotten.value.memory == Memory(container=1, term=3, epoch=0, paused=True, ending=False)
+
+
+def test_a_plan_of_any_master_ends_one_that_has_found_nothing_whatever_its_term():
+    meeting = Meeting()
+    meeting.begins(3)
+    with pytest.raises(ForgottenError):
+        meeting.says_hello(1, "a", term=2)
+    meeting.store.execution(memory(term=2).correct(meeting.store.held, DEFINITION))
+    meeting.begins(4)
     meeting.says_hello(1, "a", term=2)
-    assert meeting.store.holders() == {}
 
 
 def test_a_hello_of_another_topology_or_out_of_all_bounds_ends_nobody():
@@ -89,6 +97,7 @@ def test_a_hello_of_another_topology_or_out_of_all_bounds_ends_nobody():
 def test_a_newcomer_gets_an_admission_that_nobody_had_and_who_has_one_keeps_it(remembered):
     """Also where it registers first: its admission waits for all, and so for those who remember."""
     meeting = Meeting()
+    meeting.store.execution(replace(RUNNING, came_up=True))
     meeting.begins(5)
     meeting.registers(2, "c", 22)
     assert meeting.store.admissions() == {}
@@ -110,6 +119,7 @@ def test_what_a_former_master_has_stored_is_no_ignorance():
 
 def test_who_was_replaced_before_the_loss_stays_out():
     meeting = Meeting()
+    meeting.store.execution(replace(RUNNING, came_up=True))
     meeting.begins(5)
     meeting.registers(1, "a", 11, term=4, admission=1, known={1: 1, 2: 3})
     meeting.says_hello(2, "b", admission=2, known={1: 1, 2: 2})
