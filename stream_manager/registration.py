@@ -137,7 +137,7 @@ class Registrar:
             if link.up:
                 link.heartbeat()
             else:
-                self._hello(link)
+                self._hello(self._master)
         return min(self._next_look, self._next_beat)
 
     def _look(self) -> None:
@@ -149,12 +149,11 @@ class Registrar:
             return
         self.close()
         self._master = MasterLink(self._dial(address), location.term, self._applicant.me)
-        self._hello(self._master.link)
+        self._hello(self._master)
 
-    def _hello(self, link: Link, *, leaving: bool = False) -> None:
-        assert self._master is not None
-        hello = self._applicant.hello(self._master.gave, leaving=leaving)
-        link.signal(Header(kind=HELLO), [hello.SerializeToString()])
+    def _hello(self, master: MasterLink, *, leaving: bool = False) -> None:
+        hello = self._applicant.hello(master.gave, leaving=leaving)
+        master.link.signal(Header(kind=HELLO), [hello.SerializeToString()])
 
     def _register(self, master: MasterLink) -> None:
         registration = self._applicant.registration()
@@ -220,7 +219,7 @@ class Registrar:
     def leave(self) -> None:
         """Tells the master that whoever takes this container's place need not wait."""
         if self._master is not None:
-            self._hello(self._master.link, leaving=True)
+            self._hello(self._master, leaving=True)
 
     def close(self) -> None:
         """Leaves the master."""

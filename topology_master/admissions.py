@@ -14,15 +14,13 @@ from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link, Port
 from ardea.protocol.wire_pb2 import ADMITTED, HELLO, REFUSED, Address, Admission, Header, Hello, Refusal
 from ardea.topology_master.forgotten import ForgottenError, Memory
-from ardea.topology_master.store import Store
+from ardea.topology_master.store import Place, Store
 from ardea.topology_master.stories import Stories
 from ardea.topology_master.updates import plan_of
 from ardea.versions import PROTOCOL, protocol_differs
 
 SILENCE = 5.0
 """Seconds after which another may take the place of a container that is not heard."""
-MOST_FORGOTTEN = 1000
-"""Terms; a manager that says that more are forgotten is not believed."""
 LARGEST_ADMISSION = (1 << 31) - 1
 
 
@@ -115,7 +113,7 @@ class Admissions:
             ForgottenError: it has heard of this term, or a later one, from another master; or of any, and nothing is
                 stored of a topology that has been whole.
         """
-        if hello.term and (1 if self._began_empty else self._term) <= hello.term < self._term + MOST_FORGOTTEN:
+        if hello.term and (self._began_empty or hello.term >= self._term):
             raise ForgottenError(Memory.of(hello))
         for other, admission in hello.known.items():
             if admission > LARGEST_ADMISSION:
@@ -173,25 +171,28 @@ class Admissions:
         known.registered = True
         if self._ignorant and self.missing:
             return []
-        for container in self.members if self._ignorant else [known]:
-            self._give_admission(container)
+        self._give_admissions(self.members if self._ignorant else [known])
         self._ignorant = False
         if self._planned:
             return self.registered if moved else [known]  # who is not registered gets it behind its admission
         self._planned = not self.missing
         return self.registered if self._planned else []
 
-    def _give_admission(self, known: Container) -> None:
+    def _give_admissions(self, newcomers: Sequence[Container]) -> None:
+        for known, admission in zip(newcomers, self._store.admit([*map(self._place, newcomers)]), strict=True):
+            number, address = known.link.key, known.address
+            assert address is not None
+            known.admission = admission
+            address.incarnation = incarnation(admission, life_of(known.link.peer))
+            where = f"{address.host}:{address.data_port}"
+            self._stories.tell(container_name(number), f"{describe(address.incarnation)} registered at {where}")
+            body = Admission(admission=admission, term=self._term).SerializeToString()
+            known.link.send(Lane.CONTROL, Header(kind=ADMITTED), [body], len(body))
+
+    def _place(self, known: Container) -> Place:
         number, address = known.link.key, known.address
         assert address is not None
-        remembered = self._remembered.get(number, 0)
-        least = known.had if known.had >= remembered else remembered + 1
-        known.admission = self._store.admit(number, known.holder, address.host, address.data_port, remembered, least)
-        address.incarnation = incarnation(known.admission, life_of(known.link.peer))
-        where = f"{address.host}:{address.data_port}"
-        self._stories.tell(container_name(number), f"{describe(address.incarnation)} registered at {where}")
-        body = Admission(admission=known.admission, term=self._term).SerializeToString()
-        known.link.send(Lane.CONTROL, Header(kind=ADMITTED), [body], len(body))
+        return Place(number, known.holder, address.host, address.data_port, self._remembered.get(number, 0), known.had)
 
     # --- who is there -----------------------------------------------------------------------------------------
 

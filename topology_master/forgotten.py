@@ -10,6 +10,8 @@ from ardea.plan.definition import Definition
 from ardea.protocol.wire_pb2 import Hello
 from ardea.state.records import ExecutionState, RunState
 
+MOST = 2000
+"""The highest term above which a master goes on: each is a write to the state."""
 LOST = "the state manager has lost what it held"
 
 
@@ -22,6 +24,11 @@ class Memory:
     epoch: int
     paused: bool
     ending: bool
+
+    @property
+    def above(self) -> int:
+        """What the next term is above."""
+        return min(self.term, MOST)
 
     @classmethod
     def of(cls, hello: Hello) -> Memory:
@@ -39,6 +46,10 @@ class Memory:
 
     def _missing(self, found: ExecutionState, definition: Definition) -> str:
         """What nobody knows any more, and without which it would go on wrongly."""
+        if self.term > MOST:
+            return (
+                f": container {self.container} has heard of term {self.term:,}, and none above {MOST:,} is begun again"
+            )
         if self.epoch > definition.epoch:
             return f": its plan is of epoch {definition.epoch}, and container {self.container} works by {self.epoch}"
         if self.ending and found.state is not RunState.ENDING:

@@ -52,8 +52,10 @@ class MasterProcess:
         wanted: Callable[[], bool] = lambda: True,
         keys: Path | None = None,
     ) -> None:
-        """``wanted`` is asked when this process could become the master: False ends it, and nothing was written.
+        """Opens its sockets.
 
+        ``wanted`` is asked when this process could become the master, and while the state manager does not know the
+        topology, which it may make known to it.  False ends the process, and nothing was written.
         ``keys`` is the folder with the secret key of the master's container.
         """
         self.definition = definition
@@ -74,7 +76,7 @@ class MasterProcess:
     # --- becoming the master ----------------------------------------------------------------------------------
 
     def _stand_by(self) -> Lease | None:
-        """Until the lease is this process's; None: it was told to stop before."""
+        """Until the lease is this process's; None: it was told to stop before, or nobody wants a master."""
         next_beat = 0.0
         standby = Standby(self._state, self.definition.topology, self._location(term=0))
         while self.exit_code is None:
@@ -84,6 +86,8 @@ class MasterProcess:
                 self._sockets.tell_metrics(self._gauges.snapshot())
             if (lease := standby.attempt()) is not None:
                 return lease
+            if standby.unknown and not self._wanted():
+                return None
             self._sockets.poller.wait(STANDBY_LOOKS_EVERY, lambda: self.exit_code is not None)
             for _ in self._sockets.receive():
                 pass  # nobody who has business with a master knows this port
@@ -121,7 +125,7 @@ class MasterProcess:
         """Writes down what a manager remembers, and ends: the next life acts in a term above all others."""
         log.error("the state manager has lost what it held; the next master goes on from what managers remember")
         parent_link.report("the state manager has lost what it held: the next master knows it from the managers")
-        store = StateStore(self._state, self.definition.topology, self._take_term(memory.term))
+        store = StateStore(self._state, self.definition.topology, self._take_term(memory.above))
         found = store.found()
         corrected = memory.correct(found, self._master.admissions.definition)
         if corrected != found:
@@ -174,11 +178,8 @@ class MasterProcess:
         sockets.poller.wait(min(1.0, max(0.0, due - time.monotonic())), lambda: self.exit_code is not None)
         now = time.monotonic()
         try:
-            for identity, frames in sockets.receive():
-                self._received(identity, frames, now)
+            self._receive(now)
             due = min(self._master.tick(now), self._next_second)
-        except ForgottenError as forgotten:
-            self._give_way(forgotten.memory)
         except Fenced as error:
             log.error("this master's term is over", reason=error.message)
             parent_link.report(f"this master's term is over: {error.message}")
@@ -213,6 +214,14 @@ class MasterProcess:
         self._sockets.tell_metrics(self._gauges.snapshot())
 
     # --- messages ---------------------------------------------------------------------------------------------
+
+    def _receive(self, now: float) -> None:
+        """All that has come, unless a manager remembers more than this master knows."""
+        try:
+            for identity, frames in self._sockets.receive():
+                self._received(identity, frames, now)
+        except ForgottenError as forgotten:
+            self._give_way(forgotten.memory)
 
     def _received(self, identity: bytes, frames: list[bytes], now: float) -> None:
         """One message; anybody can reach the port, so that it may be anything."""

@@ -17,20 +17,25 @@ class Standby:
 
     The lease of a former life of this process is nobody's: a supervisor starts no process before its former life is
     dead.  It is removed, instead of waited for until the session of the dead times out (decision 19).
+
+    Attributes:
+        unknown: whether there was nothing to be the master of at the last attempt: the topology has ended, or the state
+            manager has lost what it held.
     """
 
     def __init__(self, state: StateManager, topology_id: str, location: MasterLocation) -> None:
         """``location`` is what the lease says of its holder."""
+        self.unknown = False
         self._state = state
         self._topology = topology_id
         self._path = paths.master(topology_id)
         self._location = location
         self._holder: Versioned | None = None
-        self._said = False
+        self._said = ""
         self._watch = state.watch(self._path, self._seen)
 
     def attempt(self) -> Lease | None:
-        """The lease, if it was free; call it again every tenth of a second until it is.
+        """The lease, if it was free and there is the topology; call it again every tenth of a second until it is.
 
         A server that does not answer is nobody's lease: neither this process nor another gets it.
         """
@@ -38,6 +43,10 @@ class Standby:
             self._state.poll()
             if self._holder is not None:
                 self._remove_former_lease(self._holder)
+                return None
+            self.unknown = not self._state.exists(paths.execution_state(self._topology))
+            if self.unknown:
+                self._say("the state manager does not know the topology: this master waits until it does")
                 return None
             lease = self._state.lease(self._path, records.encode(self._location))
         except (Conflict, NotFound):
@@ -65,6 +74,6 @@ class Standby:
         log.info("the lease of this process' former life is removed", life=former.life)
 
     def _say(self, what: str) -> None:
-        if not self._said:
-            self._said = True
+        if what != self._said:
+            self._said = what
             log.info(what, path=self._path)

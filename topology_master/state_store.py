@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ardea.errors import NotFound
 from ardea.plan.definition import Definition
 from ardea.state import Create, Delete, Set, StateManager, Term, Write, paths, records
 from ardea.state.records import Admission, ExecutionState, Incarnations, TopologyRecord
+from ardea.topology_master.store import Place
 
 
 class StateStore:
@@ -27,20 +30,20 @@ class StateStore:
             return {}, 0
         return records.decode(held.data, Incarnations, path).containers, held.version
 
-    def admit(self, container: int, holder: str, host: str, port: int, remembered: int, least: int) -> int:
+    def admit(self, places: Sequence[Place]) -> list[int]:
         """See :class:`ardea.topology_master.store.Store`."""
         path = paths.incarnations(self._topology)
         known, version = self._admissions()
-        former = known.get(container)
-        if former is not None and former.holder == holder and former.admission >= remembered:
-            number = former.admission
-        else:
-            number = max(least, 1 if former is None else former.admission + 1)
-        admission = Admission(admission=number, holder=holder, host=host, port=port)
-        if admission != former:
-            data = records.encode(Incarnations({**known, container: admission}))
+        changed = dict(known)
+        for place in places:
+            former = known.get(place.container)
+            number = place.admission(former.holder, former.admission) if former is not None else place.admission("", 0)
+            holder, host, port = place.holder, place.host, place.port
+            changed[place.container] = Admission(admission=number, holder=holder, host=host, port=port)
+        if changed != known:
+            data = records.encode(Incarnations(changed))
             self._term.transaction([Set(path, data, version) if version else Create(path, data)])
-        return number
+        return [changed[place.container].admission for place in places]
 
     def found(self) -> ExecutionState:
         """The topology's state, as the former master has left it."""

@@ -2,11 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from ardea.plan.definition import Definition
 from ardea.state.records import ExecutionState
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A container's: who is to hold it, and where its manager listens.
+
+    ``remembered``: the highest admission of the container that a manager has heard of, be it lost from the state.
+    ``had``: the one that the holder has come with; 0: none.
+    """
+
+    container: int
+    holder: str
+    host: str
+    port: int
+    remembered: int = 0
+    had: int = 0
+
+    def admission(self, holder: str, former: int) -> int:
+        """What it gets; ``former`` is the container's last that is stored, and its ``holder``; 0: none is."""
+        if holder == self.holder and former >= self.remembered:
+            return former
+        return max(former + 1, self.had if self.had >= self.remembered else self.remembered + 1)
 
 
 class Store(Protocol):
@@ -15,11 +38,8 @@ class Store(Protocol):
     def holders(self) -> Mapping[int, str]:
         """Who was admitted last, by container."""
 
-    def admit(self, container: int, holder: str, host: str, port: int, remembered: int, least: int) -> int:
-        """The admission of that holder: its own, or a higher one.
-
-        ``remembered`` is the highest that anybody has heard of, which the state may have lost; then it is ``least``.
-        """
+    def admit(self, places: Sequence[Place]) -> list[int]:
+        """The admission of each: the holder's own, or a higher one; all in one write."""
 
     def execution(self, execution: ExecutionState) -> None:
         """The topology's state."""

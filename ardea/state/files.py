@@ -221,9 +221,9 @@ class FileState(StateManager):
     def _successor(self, write: Create | Set, written: Iterable[str]) -> Node:
         if isinstance(write, Create):
             self._expect_nothing(write.path, written)
-            return Node(write.data, write.version)
+            return Node(write.data, write.becomes)
         node = self._expect(write.path, write.version)
-        return Node(write.data, node.version + 1, node.ephemeral)
+        return Node(write.data, write.becomes, node.ephemeral)
 
     def _removal(self, write: Delete, domain: Domain) -> list[Change]:
         try:

@@ -42,20 +42,31 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Create:
-    """There is nothing at ``path``; make a node, of version 1 unless it is one that was lost."""
+    """There is nothing at ``path``; make a node, of version 1, or a higher one if it was lost."""
 
     path: str
     data: bytes
     version: int = 1
 
+    @property
+    def becomes(self) -> int:
+        """The node's version afterwards."""
+        return self.version
+
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """The node at ``path`` has this version; replace its data."""
+    """The node at ``path`` has this version; replace its data.  The version rises by ``rise``."""
 
     path: str
     data: bytes
     version: int
+    rise: int = 1
+
+    @property
+    def becomes(self) -> int:
+        """The node's version afterwards."""
+        return self.version + self.rise
 
 
 @dataclass(frozen=True, slots=True)

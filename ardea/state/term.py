@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 
 from ardea.errors import Conflict, NotFound
 from ardea.state import paths
-from ardea.state.manager import Check, Create, StateManager, Write
+from ardea.state.manager import Check, Create, Set, StateManager, Write
 
 
 class Fenced(Conflict):
@@ -33,14 +32,17 @@ class Term:
         ``above``: a term that there was, of which the state manager may know nothing any more.
         """
         path, data = paths.term(topology_id), holder.encode()
-        number = 0
-        while number <= above:  # whoever comes in between has taken a term of its own
-            with contextlib.suppress(Conflict):
-                try:
-                    number = state.set(path, data, state.get(path).version)
-                except NotFound:
-                    (number,) = state.transaction([Create(path, data, above + 1)])
-        return cls(state, topology_id, number)
+        while True:
+            try:
+                last = state.get(path).version
+                write: Write = Set(path, data, last, rise=max(1, above + 1 - last))
+            except NotFound:
+                write = Create(path, data, above + 1)
+            try:
+                (number,) = state.transaction([write])
+            except (Conflict, NotFound):
+                continue  # another master has taken a term in between
+            return cls(state, topology_id, number)
 
     def transaction(self, writes: Sequence[Write], *, checks: Sequence[Check] = ()) -> tuple[int, ...]:
         """As :meth:`StateManager.transaction`, provided that the term still runs.

@@ -82,7 +82,7 @@ class ZooKeeperState(StateManager):
         """One read of all that it touches, and one ZooKeeper transaction."""
         refusals.domain_of(writes, checks)
         self._commit(writes, checks)
-        return tuple(_version_after(write) for write in writes)
+        return tuple(0 if isinstance(write, Delete) else write.becomes for write in writes)
 
     def lease(self, path: str, data: bytes) -> Lease:
         """An ephemeral znode: it outlives a process that was killed by the session timeout."""
@@ -213,32 +213,26 @@ class ZooKeeperState(StateManager):
                 arguments = {"path": self.session.znode(folder), "value": FOLDER, "acl": self._transactions.folder_acl}
                 operations.append(("create", arguments))
         for write in writes:
-            operations.append(self._operation(write, found[write.path], ephemeral))
-            if isinstance(write, Create):
-                operations += self._raised(write)
+            operations += self._steps(write, found[write.path], ephemeral)
         operations += [("delete", {"path": self.session.znode(folder)}) for folder in self._emptied(writes)]
         return operations
 
-    def _raised(self, write: Create) -> list[Operation]:
-        """What gives a new znode its version, which is ZooKeeper's own count of writes."""
-        more, path = write.version - 1, self.session.znode(write.path)
-        values = [b""] * (more - 1) + [seal(Node(write.data, write.version))] * (more > 0)
-        return [("set_data", {"path": path, "value": value}) for value in values]
-
-    def _operation(self, write: Write, found: Found, ephemeral: bool) -> Operation:
+    def _steps(self, write: Write, found: Found, ephemeral: bool) -> list[Operation]:
         path = self.session.znode(write.path)
         if isinstance(write, Create):
-            value = seal(Node(write.data, 1, ephemeral))
-            return "create", {"path": path, "value": value, "acl": self._transactions.node_acl, "ephemeral": ephemeral}
+            value, acl = seal(Node(write.data, write.becomes, ephemeral)), self._transactions.node_acl
+            create = {"path": path, "value": value, "acl": acl, "ephemeral": ephemeral}
+            return [("create", create), *_raising(path, value, write.becomes - 1)]
         if isinstance(write, Set):
             stat = found.expect(write.version)
-            value = seal(Node(write.data, write.version + 1, bool(stat.ephemeralOwner)))
-            return "set_data", {"path": path, "value": value, "version": stat.version}
+            value = seal(Node(write.data, write.becomes, bool(stat.ephemeralOwner)))
+            first = {"path": path, "value": value, "version": stat.version}
+            return [("set_data", first), *_raising(path, value, write.rise - 1)]
         if write.version is not None:
-            return "delete", {"path": path, "version": found.expect(write.version).version}
+            return [("delete", {"path": path, "version": found.expect(write.version).version})]
         if not found.there:
             raise refusals.not_found(write.path)
-        return "delete", {"path": path}
+        return [("delete", {"path": path})]
 
     def _emptied(self, writes: Sequence[Write]) -> list[str]:
         """The folders in which these writes leave nothing, the deepest first."""
@@ -292,10 +286,10 @@ class _ZooKeeperLease(Lease):
         return found.stat.version + 1 if found.stat is not None and found.stat.czxid == self._zxid else None
 
 
-def _version_after(write: Write) -> int:
-    if isinstance(write, Create):
-        return write.version
-    return write.version + 1 if isinstance(write, Set) else 0
+def _raising(path: str, value: bytes, times: int) -> list[Operation]:
+    """Raises the version, which is ZooKeeper's own count of writes."""
+    values = [b""] * (times - 1) + [value] * min(times, 1)
+    return [("set_data", {"path": path, "value": each}) for each in values]
 
 
 def _folders(path: str) -> list[str]:

@@ -5,7 +5,7 @@ On the network it is called ``state``: ``network.cut("master", "state")``, ``net
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from ardea.state.records import ExecutionState, MasterLocation, RunState
 from ardea.testing.audit import InvariantError
 from ardea.testing.clock import Timeline
 from ardea.testing.network import Network
+from ardea.topology_master.store import Place
 
 STATE = "state"
 LEASE = 6.0
@@ -33,29 +34,29 @@ class MemoryStore:
         self.term = 0
         self.master: MasterLocation | None = None
         self.switched: Callable[[], None] = _nothing  # a scheduler's watch
-        self._admitted: dict[int, list[str]] = {}
-        self._former: dict[int, int] = {}  # admissions before these, as far as it has been told
+        self._admitted: dict[int, list[tuple[str, int]]] = {}  # holders and their admissions, oldest first
 
     def holders(self) -> dict[int, str]:
         """See :class:`ardea.topology_master.store.Store`."""
-        return {container: held[-1] for container, held in self._admitted.items()}
-
-    def admit(self, container: int, holder: str, host: str, port: int, remembered: int, least: int) -> int:  # noqa: ARG002
-        """See :class:`ardea.topology_master.store.Store`."""
-        held = self._admitted.setdefault(container, [])
-        if holder in held[:-1]:
-            raise InvariantError(f"{holder} was admitted again, though {held[-1]} had been admitted in its place")
-        before = self._former.get(container, 0)
-        if holder not in held:
-            held.append(holder)
-        elif before + len(held) >= remembered:
-            return before + len(held)
-        self._former[container] = max(before, least - len(held))
-        return self._former[container] + len(held)
+        return {container: held[-1][0] for container, held in self._admitted.items()}
 
     def admissions(self) -> dict[int, int]:
         """The last of each container."""
-        return {container: self._former.get(container, 0) + len(held) for container, held in self._admitted.items()}
+        return {container: held[-1][1] for container, held in self._admitted.items()}
+
+    def admit(self, places: Sequence[Place]) -> list[int]:
+        """See :class:`ardea.topology_master.store.Store`."""
+        return [self._admit(place) for place in places]
+
+    def _admit(self, place: Place) -> int:
+        held = self._admitted.setdefault(place.container, [])
+        last, former = held[-1] if held else ("", 0)
+        if place.holder != last and place.holder in (holder for holder, _ in held):
+            raise InvariantError(f"{place.holder} was admitted again, though {last} had been admitted in its place")
+        number = place.admission(last, former)
+        if (place.holder, number) != (last, former):
+            held.append((place.holder, number))
+        return number
 
     def execution(self, execution: ExecutionState) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
@@ -79,7 +80,7 @@ class MemoryStore:
         self.held = ExecutionState.first(active=definition.active)
         self.definition, self.former = definition, None
         self.term, self.master = 0, None
-        self._admitted, self._former = {}, {}
+        self._admitted = {}
 
     @property
     def state(self) -> RunState:

@@ -259,7 +259,8 @@ class SimulatedMaster:
     def _give_way(self, memory: Memory) -> None:
         """As the real one does."""
         with contextlib.suppress(Unavailable):
-            store = UnderTerm(self.world.store, memory.term, MASTER, self.world.network, self._wait)
+            self._store.reach()
+            store = UnderTerm(self.world.store, memory.above, MASTER, self.world.network, self._wait)
             corrected = memory.correct(self.world.store.held, self.world.store.definition)
             if corrected != self.world.store.held:
                 store.execution(corrected)

@@ -46,7 +46,7 @@ def run(definition: Definition, folder: Path, metrics: str, host: str, keys: Pat
         if root is not None:
             _register(root_object, root, own_pod)
     if root is not None:
-        process = MasterProcess(definition, host, read_token(folder), metrics, root_object.wanted, keys)
+        process = MasterProcess(definition, host, read_token(folder), metrics, root_object.upheld, keys)
         code = _act(process, folder, cluster, ManifestInputs.read(root), own_pod)
     if code != ExitCode.OK and root_object.wanted():
         return code

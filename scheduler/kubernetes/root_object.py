@@ -19,7 +19,7 @@ from ardea.scheduler.kubernetes.decisions import job_seen
 from ardea.scheduler.kubernetes.former import Former, former
 from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
 from ardea.scheduler.kubernetes.objects import RootStatus
-from ardea.state import Create, Delete, Set, StateManager, Write, open_state, paths, records
+from ardea.state import Create, Delete, Set, StateManager, Unavailable, Write, open_state, paths, records
 from ardea.state.records import ExecutionState, RunState, SchedulerLocation
 from ardea.state.topologies import remove
 
@@ -66,6 +66,23 @@ class RootObject:
             return True
         status = objects.status_of(root) if root is not None else None
         return root is not None and not (status is not None and status.final)
+
+    def upheld(self) -> bool:
+        """As :meth:`wanted`; and the state manager knows the topology, also one that has lost what it held.
+
+        Raises:
+            StateError: what it holds cannot be read.
+        """
+        if not self.wanted():
+            return False
+        try:
+            root = self.root()
+        except ArdeaError:
+            return True  # asked again
+        if root is not None:
+            with contextlib.suppress(Unavailable):
+                self.register(root)
+        return root is not None
 
     def register(self, root: Manifest) -> None:
         """Makes the topology known to the state manager, whoever of its masters comes first.

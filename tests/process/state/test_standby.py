@@ -14,7 +14,14 @@ pytestmark = [pytest.mark.zookeeper, pytest.mark.alone]
 
 ID = "wc-00000001"
 MASTER = paths.master(ID)
+END = paths.execution_state(ID)
 SECOND = MasterLocation(host="h", port=2, term=0, pid=2, holder="supervisor/topology-master", life=2)
+
+
+@pytest.fixture(autouse=True)
+def known(connect, server):
+    """The topology, of which one can be the master."""
+    connect(server).create(END, b"")
 
 
 def hold(state, *, acts=True, **differs):
@@ -53,6 +60,18 @@ def test_any_other_lease_is_waited_for(connect, server, differs):
     assert (looks, port(second)) == ([None] * 200, 1)
     lease.release()
     assert eventually(standby.attempt, 5).held
+
+
+def test_nobody_is_the_master_of_what_the_state_does_not_know(connect, server):
+    """It has lost it, and somebody makes it known again, or it has ended: a lease would be one of nothing."""
+    state, other = connect(server), connect(server)
+    other.delete(END)
+    standby = Standby(state, ID, SECOND)
+    looks = [standby.attempt() for _ in range(20)]
+    assert (looks, standby.unknown, other.exists(MASTER)) == ([None] * 20, True, False)
+    other.create(END, b"")
+    assert eventually(standby.attempt, 5).held
+    assert not standby.unknown
 
 
 @pytest.mark.thorough

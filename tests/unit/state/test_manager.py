@@ -20,12 +20,13 @@ def test_a_created_node_has_version_one_and_each_write_adds_one(state, other):
     assert state.get(A) == Versioned(b"two", 2)
 
 
-@pytest.mark.parametrize("version", [1, 2, 7])
+@pytest.mark.parametrize("version", [1, 2, 2001])
 def test_a_node_that_was_lost_gets_its_version_back(state, other, version):
     assert state.transaction([Create(A, b"", 3), Create(B, b"whole", version)]) == (3, version)
     assert other.get(B) == Versioned(b"whole", version)
     assert other.set(B, b"next", version) == version + 1
-    assert state.get(A) == Versioned(b"", 3)
+    assert state.transaction([Set(A, b"higher", 3, rise=4), Set(B, b"last", version + 1)]) == (7, version + 2)
+    assert (other.get(A), other.get(B)) == (Versioned(b"higher", 7), Versioned(b"last", version + 2))
 
 
 def test_a_node_created_again_starts_at_one(state):

@@ -11,9 +11,10 @@ from ardea.protocol.incarnations import applicant
 from ardea.state import FileState, Term, paths, records
 from ardea.state.records import ExecutionState, Incarnations, RunState
 from ardea.testing import CollectBolt, RowsSpout
-from ardea.topology_master.admissions import LARGEST_ADMISSION, MOST_FORGOTTEN
-from ardea.topology_master.forgotten import ForgottenError, Memory
+from ardea.topology_master.admissions import LARGEST_ADMISSION
+from ardea.topology_master.forgotten import MOST, ForgottenError, Memory
 from ardea.topology_master.state_store import StateStore
+from ardea.topology_master.store import Place
 from tests.unit.topology_master.test_addresses import Meeting
 
 DEFINITION = Meeting().definition
@@ -84,9 +85,19 @@ def test_a_plan_of_any_master_ends_one_that_has_found_nothing_whatever_its_term(
     meeting.says_hello(1, "a", term=2)
 
 
-def test_a_hello_of_another_topology_or_out_of_all_bounds_ends_nobody():
+def test_a_term_that_is_too_far_away_is_not_begun_again():
+    far = memory(term=MOST + 1)
+    assert far.above == MOST
+    assert far.correct(RUNNING, DEFINITION) == ExecutionState(
+        RunState.FAILED,
+        "the state manager has lost what it held: container 1 has heard of term 2,001, "
+        "and none above 2,000 is begun again",
+    )
+
+
+def test_a_hello_of_another_topology_or_with_an_admission_out_of_all_bounds_changes_nothing():
     meeting = Meeting()
-    meeting.says_hello(1, "a", term=1 + MOST_FORGOTTEN, known={1: LARGEST_ADMISSION + 1})
+    meeting.says_hello(1, "a", known={1: LARGEST_ADMISSION + 1})
     meeting.says_hello(2, "b", term=1, topology="others")
     meeting.registers(2, "b", 12)
     meeting.registers(1, "a", 11)
@@ -135,15 +146,23 @@ def store(tmp_path):
 
 
 def test_stored_admissions_are_never_below_what_is_remembered(store, tmp_path):
-    assert store.admit(1, "a", "h", 1, remembered=0, least=1) == 1
-    assert store.admit(1, "a", "h", 1, remembered=1, least=2) == 1
-    assert store.admit(1, "b", "h", 1, remembered=1, least=2) == 2
-    assert store.admit(1, "b", "h", 2, remembered=5, least=6) == 6
-    assert store.admit(2, "c", "h", 1, remembered=3, least=3) == 3
+    assert store.admit([Place(1, "a", "h", 1)]) == [1]
+    assert store.admit([Place(1, "a", "h", 1, remembered=1)]) == [1]
+    assert store.admit([Place(1, "b", "h", 1, remembered=1)]) == [2]
+    assert store.admit([Place(1, "b", "h", 2, remembered=5), Place(2, "c", "h", 1, remembered=3, had=3)]) == [6, 3]
     with FileState(tmp_path) as state:
         path = paths.incarnations("words-1")
-        stored = records.decode(state.get(path).data, Incarnations, path).containers
+        held = state.get(path)
+        stored = records.decode(held.data, Incarnations, path).containers
     assert {number: (each.holder, each.admission, each.port) for number, each in stored.items()} == {
         1: ("b", 6, 2),
         2: ("c", 3, 1),
     }
+    assert held.version == 3, "one write for all, and none where nothing is new"
+
+
+def test_a_plan_that_is_lost_is_stored_under_its_epoch(store, tmp_path):
+    definition = replace(DEFINITION, epoch=4)
+    assert store.plans(definition) == (definition, None)
+    with FileState(tmp_path) as state:
+        assert state.get(paths.physical_plan("words-1")).version == 4

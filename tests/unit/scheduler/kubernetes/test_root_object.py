@@ -12,6 +12,7 @@ from ardea.scheduler.kubernetes.root_object import JOBS_END_WITHIN, VERDICT, Roo
 from ardea.scheduler.kubernetes.submission import submit
 from ardea.state import open_state, paths, records
 from ardea.state.records import ExecutionState, RunState
+from ardea.state.topologies import remove
 
 
 @pytest.fixture
@@ -69,6 +70,19 @@ def test_what_is_submitted_inactive_is_known_as_such_from_the_beginning(cluster,
 def test_two_masters_register_once(cluster, root_object, tmp_path):
     root_object.register(root_object.root())
     assert len(known(cluster, tmp_path)) == 3
+
+
+def test_a_state_that_has_lost_it_is_told_again_as_long_as_it_is_wanted(cluster, root_object, tmp_path):
+    with open_state(str(tmp_path / "state")) as manager:
+        remove(manager, topology(cluster))
+    assert known(cluster, tmp_path) == []
+    assert root_object.upheld()
+    assert len(known(cluster, tmp_path)) == 3
+    end(cluster, tmp_path, RunState.FAILED, "a row cannot be read")
+    finish_containers(cluster)
+    root_object.conclude()
+    assert not root_object.upheld()
+    assert known(cluster, tmp_path) == []
 
 
 def test_a_topology_that_takes_the_name_meanwhile_hears_nothing_of_its_predecessors_end(
