@@ -149,6 +149,7 @@ def test_debug_shows_what_a_component_emits(submit, ardea):
     assert ardea("kill", "Never").returncode == 0
 
 
+@pytest.mark.timeout(240)
 def test_a_restart_brings_every_process_back_and_data_flows_on(submit, ardea, deadline):
     """Of a container, then of all: each has its next life, the others keep theirs; what was open is replayed."""
     submit("Never", "--containers", 2)
