@@ -39,6 +39,7 @@ class Standby:
 
         A server that does not answer is nobody's lease: neither this process nor another gets it.
         """
+        self.unknown = False
         try:
             self._state.poll()
             if self._holder is not None:

@@ -12,10 +12,10 @@ from ardea.state.records import ExecutionState
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A container's: who is to hold it, and where its manager listens.
+    """A container that its holder wants to be admitted to, and where the holder's manager listens.
 
-    ``remembered``: the highest admission of the container that a manager has heard of, be it lost from the state.
-    ``had``: the one that the holder has come with; 0: none.
+    ``remembered``: the container's highest admission that any manager has heard of; the state may have lost it.
+    ``had``: the admission that the holder has come with; 0: it has none.
     """
 
     container: int

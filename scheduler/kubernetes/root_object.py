@@ -60,12 +60,10 @@ class RootObject:
     def wanted(self) -> bool:
         """Whether the topology still is to have a master; True if nobody can say."""
         try:
-            root = self.root()
+            return self._wanted_root() is not None
         except ArdeaError as error:
             log.warning("%s; taken to be there", error.message)
             return True
-        status = objects.status_of(root) if root is not None else None
-        return root is not None and not (status is not None and status.final)
 
     def upheld(self) -> bool:
         """As :meth:`wanted`; and the state manager knows the topology, also one that has lost what it held.
@@ -73,16 +71,20 @@ class RootObject:
         Raises:
             StateError: what it holds cannot be read.
         """
-        if not self.wanted():
-            return False
         try:
-            root = self.root()
-        except ArdeaError:
-            return True  # asked again
+            root = self._wanted_root()
+        except ArdeaError as error:
+            log.warning("%s; taken to be there", error.message)
+            return True
         if root is not None:
             with contextlib.suppress(Unavailable):
                 self.register(root)
         return root is not None
+
+    def _wanted_root(self) -> Manifest | None:
+        root = self.root()
+        status = objects.status_of(root) if root is not None else None
+        return None if status is not None and status.final else root
 
     def register(self, root: Manifest) -> None:
         """Makes the topology known to the state manager, whoever of its masters comes first.
