@@ -156,6 +156,7 @@ def test_that_of_a_master_stays_until_who_scrapes_it_has_read_the_end(masters, t
     """Also if the state manager has forgotten the topology before it could look."""
     made, tells = masters
     scrape(tmp_path)
+    deadline(lambda: made.manager.scrapers.come_after(0.0), "the answer is noted, which its reader does not wait for")
     tells(RunState.FAILED)
     made.turn(time.monotonic() + END_LOOK_EVERY)
     assert made.exit_code is None
@@ -166,10 +167,11 @@ def test_that_of_a_master_stays_until_who_scrapes_it_has_read_the_end(masters, t
 
 
 @pytest.mark.timeout(60)
-def test_an_end_can_be_scraped_as_long_as_it_is_waited_for(masters, tmp_path):
+def test_an_end_can_be_scraped_as_long_as_it_is_waited_for(masters, tmp_path, deadline):
     """Which is longer than a process may be silent."""
     made, tells = masters
     scrape(tmp_path)
+    deadline(lambda: made.manager.scrapers.come_after(0.0), "the answer is noted, which its reader does not wait for")
     tells(RunState.KILLED)
     made.turn(time.monotonic() + 74)
     assert made.exit_code is None
