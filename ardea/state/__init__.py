@@ -44,6 +44,7 @@ __all__ = [
     "open_state",
 ]
 
+_PACKAGES = {"kazoo": "kazoo", "tenacity": "kazoo", "puresasl": "pure-sasl"}
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
@@ -52,7 +53,7 @@ def open_state(url: str, credential: str = "") -> StateManager:
 
     Args:
         url: a directory (``~`` is the user's home), ``file:///absolute/path``, or
-            ``zookeeper://host:port,host:port/root``.
+            ``zookeeper://host:port,host:port/root``, with ``zookeeper+tls:`` encrypted.
         credential: ``user:password`` for ZooKeeper; by default that of the environment (``ARDEA_ZOOKEEPER_AUTH``).
 
     Raises:
@@ -63,7 +64,7 @@ def open_state(url: str, credential: str = "") -> StateManager:
         if not url:
             raise UserError("the state's address is empty", hint="name a directory: --state DIR")
         return FileState(Path(url).expanduser())
-    if scheme[1].lower() == address.SCHEME:
+    if scheme[1].lower() in (address.SCHEME, address.TLS_SCHEME):
         return _zookeeper(address.Address.parse(url, credential=credential))
     if scheme[1].lower() != "file":
         raise UserError(
@@ -79,10 +80,14 @@ def open_state(url: str, credential: str = "") -> StateManager:
 def _zookeeper(where: address.Address) -> StateManager:
     try:
         from ardea.state.zookeeper import ZooKeeperState  # kazoo is optional, and others do without its threads
+
+        if where.secrets and where.secrets.sasl:
+            import puresasl  # noqa: F401  # kazoo would give up without it
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] not in ("kazoo", "tenacity"):
+        package = _PACKAGES.get((error.name or "").partition(".")[0])
+        if package is None:
             raise
         raise UserError(
-            "ZooKeeper needs the package kazoo, which is not installed", hint="pip install 'ardea[zookeeper]'"
+            f"ZooKeeper needs the package {package}, which is not installed", hint="pip install 'ardea[zookeeper]'"
         ) from error
     return ZooKeeperState(where)

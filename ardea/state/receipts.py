@@ -17,6 +17,7 @@ from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError, Roll
 from kazoo.security import ACL, make_acl, make_digest_acl_credential
 
 from ardea.errors import StateError
+from ardea.state.address import Address
 from ardea.state.manager import Unavailable
 from ardea.state.session import Session
 
@@ -47,6 +48,15 @@ class _Receipt:
     version: int = 0
 
 
+def _owner(address: Address) -> tuple[str, str]:
+    """Whom nodes belong to, as an ACL has it."""
+    if address.credential:
+        return "digest", make_digest_acl_credential(*address.credential.split(":", 1))
+    if address.secrets and (found := address.secrets.sasl):
+        return "sasl", found[0]
+    return "world", "anyone"
+
+
 class Transactions:
     """Those of one process, one at a time."""
 
@@ -54,9 +64,7 @@ class Transactions:
         self._session = session
         self._writing = threading.Lock()
         self._receipt: _Receipt | None = None
-        credential = session.address.credential
-        owner = credential and make_digest_acl_credential(*credential.split(":", 1))
-        grant = functools.partial(make_acl, *(("digest", owner) if owner else ("world", "anyone")))
+        grant = functools.partial(make_acl, *_owner(session.address))
         self.folder_acl: list[ACL] = [grant(all=True)]
         # Without CREATE: ZooKeeper itself keeps children away from a node that has data.
         self.node_acl: list[ACL] = [grant(read=True, write=True, admin=True)]

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import (
     ConnectionClosedError,
     ConnectionLoss,
@@ -18,13 +17,13 @@ from kazoo.exceptions import (
     SessionExpiredError,
     SessionMovedError,
 )
-from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
+from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
-from kazoo.retry import KazooRetry
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, wait_random
 
 from ardea.errors import StateError
-from ardea.state.address import CREDENTIAL, Address
+from ardea.state.address import CREDENTIAL, SECRETS, Address
+from ardea.state.entrance import Entrance
 from ardea.state.manager import Unavailable
 
 LOST = (
@@ -37,9 +36,11 @@ LOST = (
 )
 """The answer did not come: whether the request was heard is not known."""
 
+FRUITLESS = 3
+"""Connections in a row that are lost unanswered, after which the servers mean it."""
+_DROPS = "drops each connection before it answers: it may ask for SASL"
+
 log = logging.getLogger("ardea.zookeeper")
-_kazoo_log = logging.getLogger("ardea.zookeeper.client")
-_kazoo_log.setLevel(logging.ERROR)  # what it says below that has the credential in it
 
 
 class Session:
@@ -56,7 +57,6 @@ class Session:
         self, address: Address, timeout: float, patience: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.address = address
-        self.timeout = self._wanted = timeout
         self.generation = 0
         self._patience = patience
         self._clock = clock
@@ -65,7 +65,9 @@ class Session:
         self._begun = self._lost_at = 0.0
         self._confirmed = (-1, 0.0)  # generation, and when the last answered request was sent
         self._probe: tuple[int, float, Any] | None = None
-        self._newest = 0  # the last transaction of the servers' that this process has heard of
+        self._at_entry = self._confirmed
+        self._fruitless = 0  # connections in a row that were lost before anything was answered
+        self._entrance = Entrance(address, timeout, self._enter)
         self._starting = threading.Lock()
 
     # --- the connection ---------------------------------------------------------------------------------------
@@ -75,7 +77,7 @@ class Session:
         with self._starting:
             if self._client is None:
                 self._begun = self._lost_at = self._clock()
-                self._client = self._start()
+                self._client = self._entrance.start(self._moved)
             return self._client
 
     @property
@@ -92,6 +94,11 @@ class Session:
     def silence(self) -> float:
         """Seconds since the last answered request was sent, or since the first call; 0 before that."""
         return 0.0 if self._client is None else self._clock() - max(self._confirmed[1], self._begun)
+
+    @property
+    def timeout(self) -> float:
+        """Seconds of silence after which the servers drop the session."""
+        return self._entrance.timeout
 
     def znode(self, path: str) -> str:
         """Where ZooKeeper has the state's path."""
@@ -128,52 +135,29 @@ class Session:
             client.close()
             self._end_generation()
 
-    def _start(self) -> Any:
-        count = len(self.address.hosts.split(","))
-        handler = _Handler(self._wanted / 3 / count)
-        client = KazooClient(
-            hosts=self.address.hosts,
-            timeout=self._wanted,
-            handler=handler,
-            auth_data=[("digest", self.address.credential)] if self.address.credential else None,
-            connection_retry=KazooRetry(-1, delay=0.05, max_delay=0.5, max_jitter=0.2, sleep_func=handler.sleep_func),
-            logger=_kazoo_log,
-        )
-        client.add_listener(self._moved)
-        self._go_between(client)
-        client.start_async()
-        return client
-
-    def _go_between(self, client: Any) -> None:
-        """Stands where kazoo connects, to know which session timeout the servers have set, and to be let in by all.
-
-        A server turns away whoever has seen a later transaction than itself, and one that has lost what it held does so
-        for ever.  This client says that it has seen none.  It needs no such care: each read is behind a ``sync``.
-        """
-        connect = client._connection._connect
-
-        def connecting(*args: Any) -> Any:
-            self._newest = max(self._newest, client.last_zxid)
-            client.last_zxid = 0
-            read_timeout, connect_timeout = connect(*args)
-            self.timeout = connect_timeout * len(client.hosts) / 1000
-            return read_timeout, connect_timeout
-
-        client._connection._connect = connecting
+    def _enter(self) -> None:
+        """Called on kazoo's thread, once the servers know who this is."""
+        self._at_entry = self._confirmed
+        self._connected.set()
+        if not self._fruitless:
+            log.info("connected to ZooKeeper at %s", self.address.hosts)
 
     def _moved(self, state: str) -> None:
         """Called on kazoo's thread."""
         if state == KazooState.CONNECTED:
-            self._connected.set()
-            log.info("connected to ZooKeeper at %s", self.address.hosts)
-            return
+            return  # whether it is let in is not known yet
         if self._connected.is_set():
             self._lost_at = self._clock()
             self._connected.clear()
-            log.warning("the connection to ZooKeeper at %s is lost; it is tried again", self.address.hosts)
+            self._fruitless = self._fruitless + 1 if self._confirmed is self._at_entry else 0
+            if not self._fruitless:
+                log.warning("the connection to ZooKeeper at %s is lost; it is tried again", self.address.hosts)
+            elif self._fruitless == FRUITLESS:
+                log.warning("ZooKeeper at %s %s; it is tried again", self.address.hosts, _DROPS)
         if state == KazooState.LOST:
+            if self._confirmed[0] == self.generation:
+                log.error("the session with ZooKeeper has expired: the leases that this process held are void")
             self._end_generation()
-            log.error("the session with ZooKeeper has expired: the leases that this process held are void")
 
     def _end_generation(self) -> None:
         self._connected.clear()
@@ -186,7 +170,7 @@ class Session:
 
     def _look_for_loss(self) -> None:
         """After an answer of the leader: what it has seen may be less than what this process has."""
-        client, newest = self._client, self._newest
+        client, newest = self._client, self._entrance.newest
         if client is not None and 0 < client.last_zxid < newest:
             log.error(
                 "ZooKeeper at %s has lost what it held: its last transaction is %#x, and this process has seen %#x",
@@ -194,7 +178,7 @@ class Session:
                 client.last_zxid,
                 newest,
             )
-            self._newest = 0
+            self._entrance.newest = 0
 
     # --- calls ------------------------------------------------------------------------------------------------
 
@@ -244,6 +228,13 @@ class Session:
 
     def _unavailable(self, what: str, requested: bool) -> Unavailable:
         outcome = "a change may or may not be in force: read it again before relying on it"
+        trouble = self._entrance.trouble and f"lets nobody in: {self._entrance.trouble}"
+        if trouble := trouble or (_DROPS if self._fruitless >= FRUITLESS else ""):
+            return Unavailable(
+                f"cannot {what}: ZooKeeper at {self.address.hosts} {trouble}; "
+                f"{outcome if requested else 'nothing was changed'}",
+                hint=f"see what the servers ask for, and what is in the folder that {SECRETS} names (docs/state.md)",
+            )
         return Unavailable(
             f"cannot {what}: no ZooKeeper server answers at {self.address.hosts}; "
             f"{outcome if requested else 'nothing was changed'}",
@@ -263,16 +254,3 @@ class Session:
             "nothing was changed",
             hint="see the servers' logs",
         )
-
-
-class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """Leaves time for the other servers when one does not answer at all."""
-
-    def __init__(self, connect_timeout: float) -> None:
-        super().__init__()
-        self._connect_timeout = connect_timeout
-
-    def create_connection(self, *args: Any, **options: Any) -> Any:
-        """A socket, within the time for one server."""
-        options["timeout"] = min(options["timeout"], self._connect_timeout)
-        return super().create_connection(*args, **options)

@@ -80,7 +80,8 @@ annotations:
 {{- if .Values.zookeeper.enabled }}
 {{- printf "zookeeper://%s-zookeeper.%s.svc:2181/ardea" (include "ardea.fullname" .) .Release.Namespace }}
 {{- else }}
-{{- printf "zookeeper://%s%s" (join "," .Values.externalZookeeper.servers) .Values.externalZookeeper.root }}
+{{- $scheme := ternary "zookeeper+tls" "zookeeper" (.Values.externalZookeeper.tls | default false) }}
+{{- printf "%s://%s%s" $scheme (join "," .Values.externalZookeeper.servers) .Values.externalZookeeper.root }}
 {{- end }}
 {{- end }}
 

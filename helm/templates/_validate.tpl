@@ -6,6 +6,9 @@
 {{- if and .Values.zookeeper.enabled .Values.externalZookeeper.servers }}
 {{- fail "zookeeper.enabled is true and externalZookeeper.servers is set: only one can hold the state. Set zookeeper.enabled=false to use the external servers." }}
 {{- end }}
+{{- if and .Values.zookeeper.enabled (or .Values.externalZookeeper.tls .Values.externalZookeeper.secret) }}
+{{- fail "zookeeper.enabled is true, and externalZookeeper.tls or externalZookeeper.secret is set: the chart's own servers speak neither TLS nor SASL. Set zookeeper.enabled=false to use external servers." }}
+{{- end }}
 {{- range (lookup "v1" "ConfigMap" .Release.Namespace "").items }}
 {{- $labels := .metadata.labels | default dict }}
 {{- $other := get $labels "app.kubernetes.io/instance" }}

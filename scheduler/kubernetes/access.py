@@ -1,6 +1,7 @@
-"""What tasks may reach of the state manager: a root beside their topology's, with a credential of its own.
+"""What opens the state manager: for processes and tasks what its servers want to see, for tasks a root of their own.
 
-Both belong to the topology's name: what Trident remembers there outlives the topology, for the next one of that name.
+That root lies beside their topology's and has a credential of its own.  Both belong to the topology's name: what
+Trident remembers there outlives the topology, for the next one of that name.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from ardea.scheduler.kubernetes import layout, names
 from ardea.scheduler.kubernetes.client import Manifest, Objects
 from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
 from ardea.state import paths
-from ardea.state.address import ADDRESS_FILE, CREDENTIAL_FILE
+from ardea.state.address import ADDRESS_FILE, CREDENTIAL_FILE, SECRETS
 
-VOLUME = "ardea-state"
+VOLUME, SECRETS_VOLUME = "ardea-state", "ardea-zookeeper"
 _OWNER_AND_GROUP = 0o440
 
 
@@ -29,6 +30,23 @@ def volume(inputs: ManifestInputs) -> Manifest:
 def mount() -> Manifest:
     """Of the container of such a task."""
     return {"name": VOLUME, "mountPath": str(layout.STATE_MOUNT), "readOnly": True}
+
+
+def secrets_volume(inputs: ManifestInputs) -> list[Manifest]:
+    """Of a pod in which somebody opens the state manager."""
+    secret = {"secretName": inputs.pods.state_secret, "defaultMode": _OWNER_AND_GROUP}
+    return [{"name": SECRETS_VOLUME, "secret": secret}] if inputs.pods.state_secret else []
+
+
+def secrets_mount(inputs: ManifestInputs) -> list[Manifest]:
+    """Of a container that does."""
+    mount = {"name": SECRETS_VOLUME, "mountPath": str(layout.ZOOKEEPER_MOUNT), "readOnly": True}
+    return [mount] if inputs.pods.state_secret else []
+
+
+def secrets_env(inputs: ManifestInputs) -> list[Manifest]:
+    """Its environment."""
+    return [{"name": SECRETS, "value": str(layout.ZOOKEEPER_MOUNT)}] if inputs.pods.state_secret else []
 
 
 def secret(inputs: ManifestInputs, credential: str) -> Manifest:

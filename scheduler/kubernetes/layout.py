@@ -26,6 +26,8 @@ KEY_MOUNT = Path("/etc/ardea/key")
 """A container's secret key, for its managers; in a master's pod the callers', too."""
 STATE_MOUNT = Path("/etc/ardea/state")
 """What opens the tasks' part of the state manager, for those tasks that use it."""
+ZOOKEEPER_MOUNT = Path("/etc/ardea/zookeeper")
+"""What ZooKeeper's servers want to see of whoever opens the state manager: certificates, SASL."""
 TEMPORARY = "/tmp"  # noqa: S108 -- each container has its own
 TERMINATION_LOG = Path("/dev/termination-log")
 METRICS_PORT = 9404

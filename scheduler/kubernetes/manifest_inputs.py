@@ -30,6 +30,7 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     image: str = ""
     image_pull_policy: PullPolicy = "IfNotPresent"
     state: str = ""
+    state_secret: str = ""
     master_service_account: str = "default"
     container_service_account: str = "default"
     master_replicas: int = 2
@@ -50,7 +51,8 @@ class Pods(msgspec.Struct, frozen=True, kw_only=True):
     """How the pods of a topology are made, besides what its configuration says.
 
     ``python``: the minor version that the bundle was made with; empty without one.  ``spec``: the part of a PodSpec
-    that the namespace adds to each.
+    that the namespace adds to each.  ``state_secret``: the Secret with what ZooKeeper's servers want to see of whoever
+    opens the state; empty: nothing.
     """
 
     image: str
@@ -62,6 +64,7 @@ class Pods(msgspec.Struct, frozen=True, kw_only=True):
     annotations: dict[str, str]
     python: str
     spec: dict[str, Any] = {}
+    state_secret: str = ""
 
     def code(self, bundle: Bundle | None) -> str:
         """What the code is called that these pods run: equal files in equal pods are one version."""

@@ -57,7 +57,7 @@ def master_job(inputs: ManifestInputs, number: int, owner: Owner) -> Manifest:
         _metrics_manager(inputs, MASTER_CONTAINER, metrics),
         _container(
             inputs, MASTER_CONTAINER, TOPOLOGY_MASTER, needs,
-            {"env": [_credential(inputs)], "volumeMounts": [_home(), *_keys(inputs)]},
+            _opening(inputs),
         ),
     ]  # fmt: skip
     pod = _pod(
@@ -74,6 +74,7 @@ def master_job(inputs: ManifestInputs, number: int, owner: Owner) -> Manifest:
             "volumes": [
                 {"name": "access", "secret": _secret_file(inputs)},
                 *_key_volume(inputs, MASTER_CONTAINER),
+                *access.secrets_volume(inputs),
             ],
         },
         {},
@@ -115,6 +116,7 @@ def container_job(inputs: ManifestInputs, plan: ContainerPlan, owner: Owner) -> 
             "volumes": [
                 _code_volume(inputs),
                 *_key_volume(inputs, number),
+                *access.secrets_volume(inputs),
                 *([access.volume(inputs)] if granted else []),
             ],
         },
@@ -260,8 +262,7 @@ def _stream_manager(inputs: ManifestInputs, number: int, needs: Resource) -> Man
     more = {
         "restartPolicy": "Always",
         "readinessProbe": ready,
-        "env": [_credential(inputs)],
-        "volumeMounts": [_home(), *_keys(inputs)],
+        **_opening(inputs),
     }
     return _container(inputs, number, STREAM_MANAGER, needs, more)
 
@@ -272,8 +273,7 @@ def _metrics_manager(inputs: ManifestInputs, number: int, needs: Resource) -> Ma
         "restartPolicy": "Always",
         "ports": [{"name": "metrics", "containerPort": port}],
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "metrics"}, "periodSeconds": 5},
-        "env": [_credential(inputs)],
-        "volumeMounts": [_home(), *_keys(inputs)],
+        **_opening(inputs),
     }
     return _container(inputs, number, METRICS_MANAGER, needs, more)
 
@@ -288,9 +288,10 @@ def _instance(
     folder = layout.process_folder(inputs.id, number, name)
     own = {"name": "home", "mountPath": str(folder), "subPath": str(folder.relative_to(layout.HOME))}
     given = [{"name": key, "value": value} for key, value in extras.env.items()]
-    state = [access.mount()] if granted else []
+    state = [access.mount(), *access.secrets_mount(inputs)] if granted else []
+    opens = access.secrets_env(inputs) if granted else []
     more: Manifest = {
-        "env": [{"name": "HOME", "value": layout.TEMPORARY}, *given],
+        "env": [{"name": "HOME", "value": layout.TEMPORARY}, *given, *opens],
         "volumeMounts": [{**_home(), "readOnly": True}, own, *map(_mount, extras.volumes), *state],
         "lifecycle": {"preStop": {"exec": {"command": ["sh", "-c", _wait_for_rest(inputs, number, folder)]}}},
     }
@@ -337,9 +338,14 @@ def _environment(inputs: ManifestInputs) -> list[Manifest]:
     ]
 
 
-def _credential(inputs: ManifestInputs) -> Manifest:
+def _opening(inputs: ManifestInputs) -> Manifest:
+    """Of a container whose process opens the state manager, as the topology's own."""
     key = {"name": names.secret(inputs.root), "key": "zookeeper"}
-    return {"name": CREDENTIAL, "valueFrom": {"secretKeyRef": key}}
+    credential = {"name": CREDENTIAL, "valueFrom": {"secretKeyRef": key}}
+    return {
+        "env": [credential, *access.secrets_env(inputs)],
+        "volumeMounts": [_home(), *_keys(inputs), *access.secrets_mount(inputs)],
+    }
 
 
 def _secret_file(inputs: ManifestInputs) -> Manifest:

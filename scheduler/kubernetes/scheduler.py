@@ -33,7 +33,12 @@ Include = Annotated[
     list[str] | None, typer.Option("--include", metavar="PATTERN", help="More files to send, such as 'data/*.csv'.")
 ]
 State = Annotated[
-    str | None, typer.Option("--state", metavar="URL", help="zookeeper://host:port/root; default: the namespace's.")
+    str | None,
+    typer.Option("--state", metavar="URL", help="zookeeper[+tls]://host:port/root; default: the namespace's."),
+]
+StateSecret = Annotated[
+    str | None,
+    typer.Option("--state-secret", metavar="NAME", help="What ZooKeeper wants to see; default: the namespace's."),
 ]
 Namespace = Annotated[
     str | None,
@@ -63,6 +68,7 @@ class Kubernetes(Scheduler):
         path_in_image: PathInImage = None,
         include: Include = None,
         state: State = None,
+        state_secret: StateSecret = None,
         namespace: Namespace = None,
         context: Context = None,
         kubeconfig: Kubeconfig = None,
@@ -76,7 +82,13 @@ class Kubernetes(Scheduler):
         """
         if path_in_image is not None and include:
             raise UserError("--include sends files, and with --path-in-image nothing is sent")
-        self._options = Options(image=image, state=state, path_in_image=path_in_image, include=tuple(include or ()))
+        self._options = Options(
+            image=image,
+            state=state,
+            state_secret=state_secret,
+            path_in_image=path_in_image,
+            include=tuple(include or ()),
+        )
         self._where = namespace, context, kubeconfig
         self.place = f"namespace {namespace or 'of the context'}"
         self._defaults, self._include_secrets = defaults, include_secrets

@@ -28,6 +28,7 @@ class Options:
 
     image: str | None = None
     state: str | None = None
+    state_secret: str | None = None
     path_in_image: str | None = None
     include: tuple[str, ...] = ()
 
@@ -108,6 +109,7 @@ def prepare(target: str, overrides: Mapping[str, Any], options: Options, default
         annotations=defaults.annotations,
         python=packed.python if packed else "",
         spec=defaults.pod_spec,
+        state_secret=defaults.state_secret if options.state_secret is None else options.state_secret,
     )
     definition = msgspec.structs.replace(
         made.definition,

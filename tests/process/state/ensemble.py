@@ -23,6 +23,7 @@ JARS = (
     "opt/homebrew/opt/zookeeper/libexec/lib/*.jar",
     "usr/local/opt/zookeeper/libexec/lib/*.jar",
 )
+TLS_JARS = ("usr/share/java/netty-codec.jar",)
 TICK_MS = 100
 LIGHT = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 CONFIG = """\
@@ -61,9 +62,9 @@ class Transaction(NamedTuple):
 
 
 def class_path() -> str:
-    """Of the ZooKeeper that is installed here."""
-    jars = [str(jar) for pattern in JARS for jar in sorted(Path("/").glob(pattern))]
-    if not jars or shutil.which("java") is None:
+    """Of the ZooKeeper that is installed here, with what Debian's leaves out that TLS needs."""
+    jars = [str(jar) for pattern in (*JARS, *TLS_JARS) for jar in sorted(Path("/").glob(pattern))]
+    if not any("zookeeper" in jar for jar in jars) or shutil.which("java") is None:
         pytest.fail("no ZooKeeper here: run `scripts/zookeeper.sh`")
     return os.pathsep.join(jars)
 
@@ -82,6 +83,7 @@ class Server:
         """``more``: further lines of its configuration; ``jars``: its class path, if not that of :func:`class_path`."""
         folder.mkdir(parents=True)
         self.port = port
+        self.options: list[str] = []
         self._folder, self._jars = folder, jars
         (folder / "myid").write_text(f"{number}\n")
         (folder / "zoo.cfg").write_text(CONFIG.format(tick=TICK_MS, folder=folder, port=port) + more)
@@ -91,7 +93,7 @@ class Server:
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
         with (self._folder / "server.log").open("ab") as log:
             self._process = subprocess.Popen(
-                ["java", *LIGHT, "-cp", self._jars or class_path(), main, str(self._folder / "zoo.cfg")],
+                ["java", *LIGHT, *self.options, "-cp", self._jars or class_path(), main, str(self._folder / "zoo.cfg")],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

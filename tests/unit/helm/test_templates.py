@@ -151,6 +151,7 @@ def test_defaults_of_topologies():
         "labels": {},
         "annotations": {},
         "podSpec": {},
+        "stateSecret": "",
     }
     everything = defaults("--values", str(CHART / "ci" / "everything-values.yaml"))
     assert everything["image"].startswith("registry.example.org/team/ardea@sha256:")
@@ -174,8 +175,9 @@ def test_a_dry_run_takes_for_granted_what_the_documented_release_has(tmp_path):
 def test_an_external_zookeeper_is_the_state_and_none_is_installed():
     values = "--values", str(CHART / "ci" / "external-zookeeper-values.yaml")
     assert defaults(*values)["state"] == (
-        "zookeeper://zk-0.example.org:2181,zk-1.example.org:2181,zk-2.example.org:2181/teams/data/ardea"
+        "zookeeper+tls://zk-0.example.org:2281,zk-1.example.org:2281,zk-2.example.org:2281/teams/data/ardea"
     )
+    assert (defaults(*values)["stateSecret"], defaults()["stateSecret"]) == ("zookeeper-client", "")
     assert not of_kind(render(*values), "StatefulSet")
     assert not of_kind(render(*values), "Service")
 

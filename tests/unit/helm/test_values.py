@@ -200,6 +200,8 @@ def test_so_does_the_chart(turn):
             ["externalZookeeper.servers[0]=zk:2181", "zookeeper.enabled=false", "networkPolicy.egress.open=false"],
             "would not reach externalZookeeper.servers",
         ),
+        (["externalZookeeper.tls=true"], "the chart's own servers speak neither TLS nor SASL"),
+        (["externalZookeeper.secret=client"], "the chart's own servers speak neither TLS nor SASL"),
     ],
 )
 def test_a_state_that_is_none_or_two_is_refused(settings, message):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ardea.errors import StateError, UserError
 from ardea.plan import ContainerPlan, InstancePlan, PackingPlan, Resource
 from ardea.state import FileState, open_state, records
-from ardea.state.address import CREDENTIAL, Address
+from ardea.state.address import CREDENTIAL, SECRETS, Address, Secrets
 from ardea.state.records import Admission, ExecutionState, Incarnations, MasterLocation, RunState, TopologyRecord
 
 CONFIG = st.dictionaries(st.text(), st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text())
@@ -130,3 +130,47 @@ def test_the_credential_comes_from_the_environment():
     for wrong in ("u", "u:", ":p"):
         with pytest.raises(UserError, match=f"{CREDENTIAL} is not user:password"):
             Address.parse("zookeeper://a", {CREDENTIAL: wrong})
+
+
+@pytest.mark.parametrize(
+    ("url", "hosts", "tls"),
+    [
+        ("zookeeper+tls://a,b:1", "a:2281,b:1", True),
+        ("ZooKeeper+TLS://a/x", "a:2281", True),
+        ("zookeeper://a", "a:2181", False),
+    ],
+)
+def test_an_address_says_whether_it_is_encrypted(url, hosts, tls):
+    found = Address.parse(url, {})
+    assert (found.hosts, found.tls) == (hosts, tls)
+
+
+def test_what_servers_want_to_see_is_read_anew_and_not_shown(tmp_path):
+    (tmp_path / "sasl").write_text("ardea:s3:xyz\n")
+    found = Address.parse("zookeeper://a", {SECRETS: str(tmp_path)})
+    assert found.secrets == Secrets(tmp_path)
+    assert found.secrets.sasl == ("ardea", "s3:xyz")
+    assert "xyz" not in repr(found)
+    (tmp_path / "sasl").write_text("ardea:other")
+    assert found.secrets.sasl == ("ardea", "other")
+    (tmp_path / "sasl").unlink()
+    assert found.secrets.sasl is None
+
+
+@pytest.mark.parametrize(
+    ("files", "says"),
+    [
+        ({}, "has none of ca.crt, tls.crt, tls.key and sasl"),
+        ({"ca.pem": ""}, "has none of ca.crt, tls.crt, tls.key and sasl"),
+        ({"ca.crt": "", "tls.crt": ""}, "has one of tls.crt and tls.key only"),
+        ({"tls.key": ""}, "has one of tls.crt and tls.key only"),
+        ({"sasl": "ardea"}, "sasl is not user:password"),
+        ({"sasl": "ardea:"}, "sasl is not user:password"),
+    ],
+)
+def test_a_folder_that_opens_nothing_is_refused(tmp_path, files, says):
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(UserError, match=says) as caught:
+        Address.parse("zookeeper://a", {SECRETS: str(tmp_path)})
+    assert caught.value.hint

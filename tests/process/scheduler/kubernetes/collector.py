@@ -2,15 +2,17 @@
 
 A request is a line, and so is its answer: ``number N`` keeps a number, ``keep N`` the spout's low-water mark, ``low``
 asks for it; ``end N``: whether to stop, and where, if so (never below N); ``enough`` says so; ``missing`` lists what
-has not come below the end; ``seen`` how many have, and ``again`` how often one came that had come before.
+has not come below the end; ``seen`` how many have, ``again`` how often one came that had come before, and ``most`` how
+often the one that came most often.
 """
 
 from __future__ import annotations
 
 import socketserver
 import threading
+from collections import Counter
 
-numbers: set[int] = set()
+numbers: Counter[int] = Counter()
 state = {"low": 0, "enough": 0, "end": None, "again": 0}
 lock = threading.Lock()
 
@@ -19,7 +21,7 @@ def answer(request):
     word, _, argument = request.partition(" ")
     if word == "number":
         state["again"] += int(argument) in numbers
-        numbers.add(int(argument))
+        numbers[int(argument)] += 1
     elif word == "keep":
         state["low"] = max(state["low"], int(argument))
     elif word == "low":
@@ -31,11 +33,13 @@ def answer(request):
             state["end"] = int(argument)
         return "none" if state["end"] is None else state["end"]
     elif word == "missing":
-        return sorted(set(range(state["end"] or 0)) - numbers)[:10]
+        return sorted(set(range(state["end"] or 0)) - numbers.keys())[:10]
     elif word == "seen":
         return len(numbers)
     elif word == "again":
         return state["again"]
+    elif word == "most":
+        return max(numbers.values(), default=0)
     return "ok"
 
 

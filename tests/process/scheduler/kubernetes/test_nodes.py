@@ -26,6 +26,8 @@ pytestmark = [
     ),
     pytest.mark.timeout(size(900, 10800)),
 ]
+PENDING = 200
+"""``topology.max.spout.pending`` of the topology, which has one spout task."""
 LAST = len(nodes()) if COMMAND and os.environ.get("KUBECONFIG") else 0
 
 
@@ -75,10 +77,13 @@ def test_a_lost_node_is_left_and_nothing_is_lost(space, image_name, lost, how):
         for _ in range(ROUNDS):
             to_the_node(space, lost)
             topology.whole()
-            since = time.monotonic()
+            since, again = time.monotonic(), int(topology.ask("again"))
             node(how)
             eventually(lambda: not ready(lost), 60, f"{lost} is seen to be gone")
             topology.whole(since)
+            again = int(topology.ask("again")) - again
+            print(f"{again} numbers came once more", flush=True)
+            assert again <= PENDING
             since = time.monotonic()
             bring_back(lost)
             topology.whole(since)

@@ -7,6 +7,7 @@ import json
 from itertools import count
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ardea.errors import NotFound, UserError
@@ -15,7 +16,7 @@ from ardea.scheduler.kubernetes.kill import Killing
 from ardea.scheduler.kubernetes.manifest_inputs import Defaults
 from ardea.scheduler.kubernetes.submission import Options, prepare, submit
 from ardea.scheduler.kubernetes.topologies import find
-from ardea.state.address import Access, Address
+from ardea.state.address import SECRETS, Access, Address
 from ardea.trident.drpc import labelled as labelled_by_name
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "trident_word_count.py"
@@ -53,6 +54,35 @@ def test_others_get_nothing(cluster, prepared):
     submit(cluster, made)
     assert cluster.find("Secret", "sums-state") is None
     assert access.VOLUME not in json.dumps(list(cluster.objects.values()))
+
+
+def test_what_the_servers_want_to_see_is_mounted_where_the_state_is_opened(trident, prepared):
+    def opening(inputs):
+        found = set()
+        for job in pods.jobs(inputs, None):
+            spec = job["spec"]["template"]["spec"]
+            for each in (*spec["initContainers"], *spec["containers"]):
+                mounted = [m["name"] for m in each["volumeMounts"] if m["mountPath"] == str(layout.ZOOKEEPER_MOUNT)]
+                told = [e["value"] for e in each["env"] if e["name"] == SECRETS]
+                assert bool(mounted) == bool(told)
+                if mounted:
+                    (volume,) = [v for v in spec["volumes"] if v["name"] == mounted[0]]
+                    assert volume["secret"] == {"secretName": "client", "defaultMode": 0o440}
+                    assert told == [str(layout.ZOOKEEPER_MOUNT)]
+                    found.add(each["name"])
+        return found
+
+    def given(option, default):
+        return opening(prepared(options=Options(state_secret=option), state_secret=default).inputs)
+
+    managers = {"stream-manager", "metrics-manager", "topology-master"}
+    assert given(None, "client") == given("client", "") == given("client", "other") == managers
+    assert given(None, "") == given("", "client") == set()
+    inputs = trident.inputs
+    found = opening(msgspec.structs.replace(inputs, pods=msgspec.structs.replace(inputs.pods, state_secret="client")))
+    assert found > managers
+    granted = {component.lstrip("$") for component in inputs.definition.state_users}
+    assert {name.rpartition("-")[0] for name in found - managers} == granted
 
 
 def test_an_author_may_ask_for_it(prepared):

@@ -1,0 +1,212 @@
+"""One real server that speaks TLS and SASL, and clients that have, or lack, what it wants to see."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from ardea.errors import StateError
+from ardea.state.address import SECRETS, Address
+from ardea.state.manager import Unavailable
+from ardea.state.zookeeper import ZooKeeperState
+from tests.process.state.ensemble import Server, free_ports
+from tests.process.waiting import eventually
+
+NODE = "/topologies/wc-1"
+CONFIG = """\
+serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory
+secureClientPort={port}
+secureClientPortAddress=127.0.0.1
+ssl.keyStore.location={folder}/server.pem
+ssl.trustStore.location={folder}/ca.crt
+ssl.trustStore.type=PEM
+authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider
+{more}
+"""
+USERS = 'Server {{ org.apache.zookeeper.server.auth.DigestLoginModule required user_ardea="{}" user_other="o"; }};'
+
+
+def openssl(*arguments: str | Path, folder: Path) -> None:
+    subprocess.run(["openssl", *map(str, arguments)], cwd=folder, check=True, capture_output=True, timeout=30)
+
+
+def certificates(folder: Path, ca: str = "ca") -> None:
+    """A CA, and certificates of 127.0.0.1 that it has signed: ``server.pem``, ``client.crt`` and ``client.key``."""
+    key = "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"
+    names = "-addext", "basicConstraints=critical,CA:TRUE"
+    openssl("req", "-x509", *key, *names, "-subj", f"/CN={ca}", "-keyout", "ca.key", "-out", "ca.crt", folder=folder)
+    (folder / "names").write_text("subjectAltName=IP:127.0.0.1")
+    signed = "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "names"
+    for who in ("server", "client"):
+        openssl("req", *key, "-subj", f"/CN={who}", "-keyout", f"{who}.key", "-out", f"{who}.csr", folder=folder)
+        openssl("x509", "-req", "-in", f"{who}.csr", *signed, "-out", f"{who}.crt", folder=folder)
+    (folder / "server.pem").write_text((folder / "server.key").read_text() + (folder / "server.crt").read_text())
+
+
+class Guarded:
+    """A server with a port for TLS and one for plain text, both with SASL."""
+
+    def __init__(self, folder: Path, more: str = "") -> None:
+        folder.mkdir()
+        certificates(folder)
+        plain, self.secure = free_ports(2)
+        self.folder, self.plain = folder, plain
+        self.server = Server(folder / "zk", plain, CONFIG.format(port=self.secure, folder=folder, more=more))
+        self.server.options = [f"-Djava.security.auth.login.config={folder}/users"]
+        self.knows("s3cr3t")
+
+    def knows(self, password: str) -> None:
+        """From its next start on."""
+        (self.folder / "users").write_text(USERS.format(password))
+
+    def start(self) -> None:
+        self.server.start()
+        eventually(lambda: self.server.mode, 30, self.server.log)
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    if shutil.which("openssl") is None:
+        pytest.fail("no openssl here: install it, it makes the certificates")
+    made = Guarded(tmp_path_factory.mktemp("guarded") / "it")
+    try:
+        made.start()
+        yield made
+    finally:
+        made.server.kill()
+
+
+@pytest.fixture
+def folder(guarded: Guarded, tmp_path: Path) -> Path:
+    """With all that the server wants to see."""
+    made = tmp_path / "secrets"
+    made.mkdir()
+    shutil.copy(guarded.folder / "ca.crt", made)
+    for end in ("crt", "key"):
+        shutil.copy(guarded.folder / f"client.{end}", made / f"tls.{end}")
+    (made / "sasl").write_text("ardea:s3cr3t\n")
+    return made
+
+
+Opens = Callable[..., ZooKeeperState]
+
+
+@pytest.fixture
+def opens(root: str) -> Iterator[Opens]:
+    """``opens(url, folder, credential)``: a client below the test's root that waits a second for an answer."""
+    with contextlib.ExitStack() as stack:
+
+        def opens(where: str, folder: Path, credential: str = "") -> ZooKeeperState:
+            address = Address.parse(f"{where}{root}", {SECRETS: str(folder)}, credential)
+            return stack.enter_context(ZooKeeperState(address, patience=1.0))
+
+        yield opens
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("tls", [True, False])
+def test_who_shows_all_is_let_in_and_owns_what_it_writes(guarded, folder, opens, tls, caplog):
+    where = f"zookeeper+tls://127.0.0.1:{guarded.secure}" if tls else f"zookeeper://127.0.0.1:{guarded.plain}"
+    mine = opens(where, folder)
+    mine.create(NODE, b"data")
+    assert opens(where, folder).get(NODE).data == b"data"
+    (folder / "sasl").write_text("other:o")
+    with pytest.raises(StateError, match="does not allow it"):
+        opens(where, folder).get(NODE)
+    (folder / "sasl").write_text("ardea:s3cr3t")
+    owned = opens(where, folder, "wc:word")
+    owned.create("/topologies/wc-2", b"")
+    with pytest.raises(StateError, match="does not allow it"):
+        mine.get("/topologies/wc-2")
+    assert "s3cr3t" not in caplog.text + repr(mine.session.address)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    ("lacks", "says"),
+    [
+        ("ca.crt", "TLS: the server's certificate: unable to get local issuer certificate"),
+        ("tls", "TLS: the server does not accept this client's certificate, or wants one"),
+        ("sasl", ""),
+        ("password", "SASL: the servers do not accept this user and password"),
+        ("name", "TLS: the server's certificate: Hostname mismatch"),
+        ("port", "TLS: the server breaks off; its port may not be one for TLS"),
+    ],
+)
+def test_who_lacks_something_is_told_what(guarded, folder, opens, lacks, says):
+    where = f"zookeeper+tls://127.0.0.1:{guarded.secure}"
+    if lacks == "password":
+        (folder / "sasl").write_text("ardea:guess")
+    elif lacks == "name":
+        where = f"zookeeper+tls://localhost:{guarded.secure}"
+    elif lacks == "port":
+        where = f"zookeeper+tls://127.0.0.1:{guarded.plain}"
+    else:
+        for file in folder.glob(f"{lacks}*"):
+            file.unlink()
+    mine = opens(where, folder)
+    if not says:
+        mine.create(NODE, b"")
+        return
+    with pytest.raises(Unavailable, match=re.escape(f"lets nobody in: {says}")) as caught:
+        mine.create(NODE, b"")
+    assert "nothing was changed" in caught.value.message
+    assert SECRETS in (caught.value.hint or "")
+
+
+@pytest.mark.timeout(60)
+def test_files_that_are_put_right_let_in_whoever_waits(guarded, folder, opens):
+    """A certificate and a password, both of which were wrong when the client began."""
+    away = folder.parent / "away"
+    away.mkdir()
+    certificates(away, "another CA")
+    right = (folder / "ca.crt").read_bytes()
+    shutil.copy(away / "ca.crt", folder)
+    (folder / "sasl").write_text("ardea:old")
+    mine = opens(f"zookeeper+tls://127.0.0.1:{guarded.secure}", folder)
+    with pytest.raises(Unavailable, match="TLS"):
+        mine.exists(NODE)
+    (folder / "ca.crt").write_bytes(right)
+    eventually(lambda: "SASL" in refused(mine), 20, "the password is refused")
+    (folder / "sasl").write_text("ardea:s3cr3t")
+    eventually(lambda: not refused(mine), 20, "it is let in")
+
+
+def refused(state: ZooKeeperState) -> str:
+    """What a read is answered with; empty: it is let in."""
+    try:
+        state.exists(NODE)
+    except Unavailable as error:
+        return error.message
+    return ""
+
+
+@pytest.mark.timeout(120)
+def test_servers_that_let_in_nobody_without_sasl(tmp_path, opens, caplog):
+    """They take the connection, and drop it at the first question; a lease goes on when they start again."""
+    made = Guarded(tmp_path / "it", "enforce.auth.enabled=true\nenforce.auth.schemes=sasl\nssl.clientAuth=none")
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    shutil.copy(made.folder / "ca.crt", secrets)
+    where = f"zookeeper+tls://127.0.0.1:{made.secure}"
+    try:
+        made.start()
+        with pytest.raises(Unavailable, match="drops each connection before it answers: it may ask for SASL"):
+            opens(where, secrets).create(NODE, b"")
+        assert caplog.text.count("is lost") <= 1
+        assert caplog.text.count("drops each connection") == 1
+        (secrets / "sasl").write_text("ardea:s3cr3t")
+        mine = opens(where, secrets)
+        lease = mine.lease(NODE, b"")
+        made.server.kill()
+        made.start()
+        eventually(lambda: not refused(mine), 20, "it is let in again")
+        assert lease.held
+    finally:
+        made.server.kill()
