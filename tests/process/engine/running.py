@@ -203,3 +203,13 @@ def unix_sockets(folder: Path) -> set[str]:
 def _arguments(folder: Path) -> list[str]:
     specs = [json.loads(spec.read_text()) for spec in folder.glob("container-*/spec.json")]
     return [argument for spec in specs for process in spec["processes"] for argument in process["argv"]]
+
+
+def all_arrived(topology: Running, outcome: Outcome) -> None:
+    """Of ``survivors.py``, after its end: each number came, was acked, and none was given up."""
+    spouts = topology.left("numbers")
+    [arrived] = topology.left("arrived")
+    assert arrived["different"] == arrived["ends"], "no number is missing below the highest"
+    assert arrived["ends"] == {str(n): spout["end"] for n, spout in enumerate(spouts)}
+    assert all(spout["acked"] == spout["end"] for spout in spouts)
+    assert (outcome.components["numbers"].given_up, outcome.components["numbers"].timed_out) == (0, 0)

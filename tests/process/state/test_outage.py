@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.process.engine.running import Running
+from tests.process.engine.running import Running, all_arrived
 from tests.process.state.ensemble import Ensemble
 
 pytestmark = [pytest.mark.thorough, pytest.mark.zookeeper, pytest.mark.cluster, pytest.mark.alone]
@@ -53,11 +53,7 @@ def test_what_dies_while_zookeeper_is_gone_comes_back_and_nothing_is_missing(roo
             topology.grows("executed", f"through-{n}", 2 * PENDING, 60.0)
         topology.raise_flag("enough")
         outcome = topology.finish()
-    [arrived] = topology.left("arrived")
-    assert arrived["different"] == arrived["ends"], "no number is missing below the highest"
-    assert arrived["ends"] == {str(n): spout["end"] for n, spout in enumerate(topology.left("numbers"))}
-    assert all(spout["acked"] == spout["end"] for spout in topology.left("numbers"))
-    assert (outcome.components["numbers"].given_up, outcome.components["numbers"].timed_out) == (0, 0)
+    all_arrived(topology, outcome)
 
 
 def began(topology: Running, bolt: str, since: float) -> float:
