@@ -111,6 +111,15 @@ class Server:
         assert not self.runs
         shutil.rmtree(self._folder / "version-2")
 
+    def backup(self, folder: Path) -> None:
+        """A copy of its data, as docs/state.md has it made: while it runs."""
+        shutil.copytree(self._folder / "version-2", folder)
+
+    def restore(self, folder: Path) -> None:
+        """Its data is what it was at the backup; while it does not run."""
+        self.empty()
+        shutil.copytree(folder, self._folder / "version-2")
+
     @property
     def runs(self) -> bool:
         """Whether its process is there, frozen or not."""

@@ -77,3 +77,37 @@ def test_a_topology_goes_on_when_its_state_is_lost_under_load_and_nothing_is_mis
         topology.raise_flag("enough")
         outcome = topology.finish()
     all_arrived(topology, outcome)
+
+
+@pytest.mark.thorough
+def test_a_topology_goes_on_with_a_backup_that_is_older_than_its_master(root, tmp_path, ensemble):
+    """Since the backup two more masters have acted."""
+    [server] = ensemble.servers
+    with (
+        Running("survivors.py:Survivors", tmp_path, state=ensemble.url(root)) as topology,
+        ZooKeeperState(ensemble.address(root)) as other,
+    ):
+        name = topology.run.topology
+        topology.running()
+        server.backup(tmp_path / "backup")
+        for _ in range(2):
+            topology.kill("topology-master")
+            before = topology.run.status.term
+            topology.until(lambda b=before: topology.run.status.term > b, "another master acts", 60.0)
+            topology.running()
+        before = topology.run.status.term
+        lives = {each: process["life"] for each, process in topology.processes().items()}
+        server.kill()
+        server.restore(tmp_path / "backup")
+        ensemble.start()
+        assert other.get(paths.term(name)).version < before
+        topology.until(lambda: topology.run.status.term > before, "a master acts in a higher term", 60.0)
+        topology.running()
+        assert other.get(paths.term(name)).version == topology.run.status.term
+        again = {each for each, process in topology.processes().items() if process["life"] != lives[each]}
+        assert again == {"topology-master"}
+        for n in (0, 1):
+            topology.grows("acked", f"numbers-{n}", 2 * PENDING, 60.0)
+        topology.raise_flag("enough")
+        outcome = topology.finish()
+    all_arrived(topology, outcome)

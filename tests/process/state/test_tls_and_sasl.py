@@ -18,6 +18,7 @@ from ardea.state.zookeeper import ZooKeeperState
 from tests.process.state.ensemble import Server, free_ports
 from tests.process.waiting import eventually
 
+pytestmark = pytest.mark.zookeeper
 NODE = "/topologies/wc-1"
 CONFIG = """\
 serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory
@@ -187,6 +188,7 @@ def refused(state: ZooKeeperState) -> str:
     return ""
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(120)
 def test_servers_that_let_in_nobody_without_sasl(tmp_path, opens, caplog):
     """They take the connection, and drop it at the first question; a lease goes on when they start again."""

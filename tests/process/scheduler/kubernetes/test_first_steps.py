@@ -11,18 +11,11 @@ from pathlib import Path
 import pytest
 
 from ardea import __version__
+from tests.process.scheduler.kubernetes.pages import blocks
 from tests.process.scheduler.kubernetes.releases import ROOT, namespace, needs_cluster, objects, run
 from tests.process.waiting import eventually
 
 pytestmark = [needs_cluster, pytest.mark.thorough, pytest.mark.timeout(1200)]
-
-
-def blocks(page: str, title: str) -> list[list[str]]:
-    """What the blocks under a heading tell people to type."""
-    text = (ROOT / page).read_text().split(f"\n## {title}\n", 1)[1]
-    text = re.split(r"^## ", text, maxsplit=1, flags=re.MULTILINE)[0]
-    found = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    return [re.findall(r"^\$ (.*)", block, re.MULTILINE) for block in found]
 
 
 @pytest.fixture

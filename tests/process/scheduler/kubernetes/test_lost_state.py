@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tests.process.scheduler.kubernetes.pages import blocks
 from tests.process.scheduler.kubernetes.releases import (
     RELEASE,
     CommandError,
@@ -15,6 +16,7 @@ from tests.process.scheduler.kubernetes.releases import (
     namespace,
     needs_cluster,
     read,
+    run,
 )
 from tests.process.scheduler.kubernetes.running import SMALL, counted, described, pods
 from tests.process.waiting import eventually
@@ -85,3 +87,35 @@ def test_what_runs_on_is_adopted_by_the_next_release(own, image, image_name):
         topology.whole(since)
         assert lives(own) == before, "no process but a master has a new life"
         topology.finish()
+
+
+def test_a_backup_is_made_and_restored_as_the_page_says(image, image_name, tmp_path):
+    """Below a topology that has had another master since."""
+    copy, put_back = blocks("docs/helm.md", "Backup and restore")
+    with namespace() as space:
+
+        def type_(lines):
+            for line in lines:
+                run(["sh", "-c", f"cd {tmp_path} && {line.replace('-n streams', f'-n {space}')}"])
+
+        def zookeeper(*command):
+            return kubectl("exec", SERVER, f"--namespace={space}", "--", "zkCli.sh", *command)
+
+        install(space, *image, *SMALL, "zookeeper.persistence.enabled=true")
+        with counted(space, image_name) as topology:
+            topology.whole()
+            zookeeper("create", "/kept", "by-the-copy")
+            type_(copy)
+            zookeeper("delete", "/kept")
+            former = term(space)
+            kubectl(
+                "delete", "pod", f"--selector={MASTERS}", f"--namespace={space}", "--grace-period=1", "--wait=false"
+            )
+            eventually(lambda: term(space) > former, 60, lambda: f"another master acts: {topology.trouble()}")
+            before, former, since = lives(space), term(space), time.monotonic()
+            type_(put_back)
+            assert "by-the-copy" in zookeeper("get", "/kept")
+            eventually(lambda: term(space) > former, 60, lambda: f"a master acts above it: {topology.trouble()}")
+            topology.whole(since)
+            assert lives(space) == before, "no process but a master has a new life"
+            topology.finish()
