@@ -25,14 +25,15 @@ MANAGERS = [(number, process) for number in (1, 2) for process in ("stream-manag
 
 @pytest.mark.thorough
 @pytest.mark.soak
-def test_topologies_in_steady_state_write_nothing(server, root, tmp_path):
-    with ExitStack() as stack:
+def test_topologies_in_steady_state_write_nothing(root, tmp_path):
+    """On a server of their own: a shared one may write down that sessions of an earlier test have expired."""
+    with Ensemble(tmp_path / "zk") as ensemble, ExitStack() as stack:
         topologies = []
         for number in range(size(1, 10)):
             folder = tmp_path / str(number)
             folder.mkdir()
             settings = {"topology.name": f"steady-{number}", "topology.max.spout.pending": 100}
-            running = Running("survivors.py:Survivors", folder, settings, state=server.url(root))
+            running = Running("survivors.py:Survivors", folder, settings, state=ensemble.url(root))
             topologies.append(stack.enter_context(running))
         for topology in topologies:
             topology.running()
@@ -40,7 +41,7 @@ def test_topologies_in_steady_state_write_nothing(server, root, tmp_path):
             topology.grows("acked", "numbers", 1000, seconds=60)
             # The last to connect, which the server writes down.
             topology.until(lambda: heard(topology) == {0, 1, 2}, "every metrics manager is connected")  # noqa: B023
-        (zookeeper,) = server.servers
+        (zookeeper,) = ensemble.servers
         acked, before, end = topologies[0].total("acked", "numbers"), zookeeper.zxid, time.monotonic() + size(5, 60)
         while time.monotonic() < end:
             for topology in topologies:
