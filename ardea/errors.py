@@ -12,6 +12,7 @@
      |    +-- Conflict        somebody else changed it, or it exists already
      +-- ClusterError         processes, ports, disks: whoever runs the machine must act
      |    +-- Unreachable     nobody answers within the deadline
+     |    +-- Unrecognized    the cluster does not know who asks
      |    +-- TimedOut        what was asked for has not happened in time
      +-- ProtocolError        two processes disagree; ``code`` says how (docs/protocol.md)
           +-- Replaced        another container has the place
@@ -144,6 +145,10 @@ class Unreachable(ClusterError):  # noqa: N818
     """Nobody answered within the deadline."""
 
     exit_code = ExitCode.UNREACHABLE
+
+
+class Unrecognized(ClusterError):  # noqa: N818
+    """The cluster does not know who asks: a token has expired, or belongs to an account that is gone."""
 
 
 class TimedOut(ClusterError):  # noqa: N818

@@ -130,7 +130,7 @@ class MasterProcess:
         corrected = memory.correct(found, self._master.admissions.definition)
         if corrected != found:
             store.execution(corrected)
-        self._stop(ExitCode.TEMPORARY)
+        self.stop(ExitCode.TEMPORARY)
 
     @property
     def address(self) -> str:
@@ -151,7 +151,7 @@ class MasterProcess:
 
     def run(self) -> ExitCode:
         """Until the final state is stored and everybody knows it."""
-        signal.signal(signal.SIGTERM, lambda *_: self._stop(ExitCode.TEMPORARY))
+        signal.signal(signal.SIGTERM, lambda *_: self.stop(ExitCode.TEMPORARY))
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         lease = self._stand_by()
         if lease is None or not self._wanted():
@@ -163,7 +163,7 @@ class MasterProcess:
         self._lease = lease
         log.info("this master acts", term=self._master.term)
         if self._master.execution.state.final:
-            self._stop(_code_of(self._master.execution.state))
+            self.stop(_code_of(self._master.execution.state))
         self._next_second = due = time.monotonic()
         while self.exit_code is None:
             due = self._turn(due, lease)
@@ -183,11 +183,11 @@ class MasterProcess:
         except Fenced as error:
             log.error("this master's term is over", reason=error.message)
             parent_link.report(f"this master's term is over: {error.message}")
-            self._stop(ExitCode.TEMPORARY)
+            self.stop(ExitCode.TEMPORARY)
         if not self._still_holds(lease):
             log.error("the lease may be another's: this master ends")
             parent_link.report("the lease may be another's: no answer from the state manager for too long")
-            self._stop(ExitCode.TEMPORARY)
+            self.stop(ExitCode.TEMPORARY)
         if now >= self._next_second:
             self._gauges.late(now - self._next_second)
             self._next_second = now + 1.0
@@ -200,7 +200,7 @@ class MasterProcess:
         """Stops when everybody knows the final state, or has had the time; returns when to look again."""
         self._over_since = self._over_since or now
         if self._master.admissions.everybody_knows or now - self._over_since > LINGER_AFTER_END:
-            self._stop(_code_of(self._master.execution.state))
+            self.stop(_code_of(self._master.execution.state))
         return now + 0.05
 
     def _still_holds(self, lease: Lease) -> bool:
@@ -248,7 +248,8 @@ class MasterProcess:
 
     # --- the end ----------------------------------------------------------------------------------------------
 
-    def _stop(self, code: ExitCode) -> None:
+    def stop(self, code: ExitCode) -> None:
+        """Ends with this code; from any thread."""
         self.exit_code = code
         self._sockets.poller.wake()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlencode
 
-from ardea.errors import ClusterError, Conflict, NotFound, Unreachable, UserError
+from ardea.errors import ClusterError, Conflict, NotFound, Unreachable, Unrecognized, UserError
 from ardea.scheduler.kubernetes.exec import Exec
 from ardea.scheduler.kubernetes.names import FIELD_MANAGER
 
@@ -318,7 +318,9 @@ class Cluster:
                 return ClusterError(
                     message, hint="`kubectl describe quota -n NAMESPACE` says what it holds, and for whom"
                 )
-            case 401 | 403:
+            case 401:
+                return Unrecognized(message, hint="log in to the cluster again: its credentials here are not valid")
+            case 403:
                 return ClusterError(message, hint="`ardea doctor -n NAMESPACE` lists the rights that verbs need")
             case 400 | 422:
                 return UserError(message)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 import msgspec
 
-from ardea.errors import ArdeaError, NotFound, Unreachable
+from ardea.errors import ArdeaError, NotFound, Unreachable, Unrecognized
 from ardea.health import cut_off
 from ardea.plan.definition import Definition
 from ardea.scheduler.control import MasterClient, Status
@@ -36,6 +37,9 @@ from ardea.state.records import RunState
 
 LOOK_EVERY = 2.0
 ASK_PATIENCE = 2.0
+ACCOUNT_LOOK_EVERY = 10.0
+UNRECOGNIZED_FOR = 30.0
+"""Seconds after which a token that the cluster refuses is not a passing weakness of the cluster."""
 ROOTLESS_FOR = 10.0
 """Seconds that whoever has deleted the root has for the Jobs that it did not own."""
 log = logging.getLogger("keeper")
@@ -174,32 +178,53 @@ class KeeperThread(threading.Thread):
     """Rounds, as long as the process acts; an error ends a round, not the thread."""
 
     def __init__(
-        self, keeper: Keeper, own_pod: OwnPod, acting: Callable[[], bool], silence: Callable[[], float]
+        self,
+        keeper: Keeper,
+        own_pod: OwnPod,
+        acting: Callable[[], bool],
+        silence: Callable[[], float],
+        disowned: Callable[[], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``silence``: seconds since the state manager has answered this process."""
+        """``silence``: seconds since the state manager has answered this process.
+
+        ``disowned`` is called when the pod's account is not the cluster's any more: only another pod gets a new token.
+        """
         super().__init__(name="keeper", daemon=True)
         self._keeper, self._own_pod, self._acting, self._silence = keeper, own_pod, acting, silence
+        self._disowned, self._clock = disowned, clock
         self._stop_asked = threading.Event()
         self._said = ""
+        self._looked = self._recognized = clock()
 
     def run(self) -> None:
         """Until :meth:`stop`."""
         while not self._stop_asked.wait(LOOK_EVERY):
-            self._look()
+            self.look()
 
     def stop(self) -> None:
         """Returns when no round is under way."""
         self._stop_asked.set()
         self.join()
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """One round."""
         try:
-            silence = self._silence()
-            self._own_pod.tell(cut_off(silence))
+            self._own_pod.tell(cut_off(self._silence()))
             if self._acting():
                 self._keeper.round()
+                self._recognized = self._clock()
+            elif self._clock() - self._looked >= ACCOUNT_LOOK_EVERY:
+                self._looked = self._clock()
+                self._own_pod.look()
+                self._recognized = self._clock()
             self._said = ""
         except ArdeaError as error:
             if error.message != self._said:
                 log.warning("%s; it is tried again", error.message)
             self._said = error.message
+            if not isinstance(error, Unrecognized):
+                self._recognized = self._clock()
+            elif self._clock() - self._recognized >= UNRECOGNIZED_FOR:
+                self._disowned()

@@ -1,6 +1,7 @@
 """``python -m ardea.scheduler.kubernetes.master``: a topology master in a pod, with the keeper of its Jobs beside it.
 
-Exit codes, which are those of its Job's container: 0 SUCCEEDED or killed, 78 FAILED, 75 start it again.
+Exit codes, which are those of its Job's container: 0 SUCCEEDED or killed, 78 FAILED, 75 start it again, 76 the cluster
+does not know the account of its pod any more, so that the Job has to make another pod.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import time
 from pathlib import Path
 
 from ardea import logs, parent_link
-from ardea.errors import ArdeaError, ExitCode
+from ardea.errors import ArdeaError, ExitCode, Unrecognized
 from ardea.plan.definition import Definition
 from ardea.plan.names import MASTER_CONTAINER, METRICS_MANAGER
 from ardea.scheduler.control import MasterClient
@@ -31,6 +32,7 @@ from ardea.supervision import records
 from ardea.topology_master.process import MasterProcess, read_token
 
 LOOK_EVERY = 0.2
+DISOWNED = "the cluster does not know the account of this pod any more: its Job makes another pod"
 SPARE = 10.0
 """Seconds that a metrics manager has to end, beyond those for the last scrape."""
 
@@ -48,6 +50,9 @@ def run(definition: Definition, folder: Path, metrics: str, host: str, keys: Pat
     if root is not None:
         process = MasterProcess(definition, host, read_token(folder), metrics, root_object.upheld, keys)
         code = _act(process, folder, cluster, ManifestInputs.read(root), own_pod)
+    if code == ExitCode.REPLACED:
+        parent_link.report(DISOWNED)
+        return code
     if code != ExitCode.OK and root_object.wanted():
         return code
     with parent_link.beating(in_user_code=False):
@@ -97,7 +102,11 @@ def _act(process: MasterProcess, folder: Path, cluster: Cluster, inputs: Manifes
     with open_state(definition.state) as state, MasterClient(state, definition.topology, folder) as client:
         reporter = Reporter(cluster, process.address, own_pod.name, utc_now)
         keeper = KeeperThread(
-            Keeper(cluster, inputs, state, client, acting, reporter), own_pod, acting, lambda: process.silence
+            Keeper(cluster, inputs, state, client, acting, reporter),
+            own_pod,
+            acting,
+            lambda: process.silence,
+            lambda: process.stop(ExitCode.REPLACED),
         )
         keeper.start()
         try:
@@ -120,6 +129,10 @@ def main() -> int:
     try:
         definition = Definition.to_run(args.definition)
         return parent_link.ended(run(definition, args.folder, args.metrics, args.host, args.keys))
+    except Unrecognized as error:
+        print(f"error: {error.message}", file=sys.stderr)  # noqa: T201
+        parent_link.report(DISOWNED)
+        return ExitCode.REPLACED
     except ArdeaError as error:
         print(f"error: {error.message}", file=sys.stderr)  # noqa: T201
         parent_link.report(error.message.splitlines()[0])

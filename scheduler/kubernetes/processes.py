@@ -26,7 +26,7 @@ def master(topology_id: str, ip: str) -> dict[str, ProcessSpec]:
         "--metrics", _address("metrics"), "--host", ip, *_KEYS,
     )  # fmt: skip
     return {
-        TOPOLOGY_MASTER: ProcessSpec(TOPOLOGY_MASTER, argv, cores=1),
+        TOPOLOGY_MASTER: ProcessSpec(TOPOLOGY_MASTER, argv, cores=1, leads=True),
         METRICS_MANAGER: _metrics_manager(folder, topology_id, number, "--last-scrape", f"{LAST_SCRAPE:g}"),
     }
 

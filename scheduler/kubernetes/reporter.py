@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from ardea.errors import ClusterError, Conflict, NotFound, Unreachable
+from ardea.errors import ClusterError, Conflict, NotFound, Unreachable, Unrecognized
 from ardea.health import ProcessRow, Trouble
 from ardea.health.processes import trouble
 from ardea.scheduler.control import Status, waiting_for
@@ -59,11 +59,11 @@ class _Rights:
         """Passes over a refusal, of which the log tells once.
 
         Raises:
-            Unreachable: that is none.
+            Unreachable, Unrecognized: that is none.
         """
         try:
             yield
-        except Unreachable:
+        except (Unreachable, Unrecognized):
             raise
         except ClusterError as error:
             if error.message not in self._said:
@@ -178,6 +178,15 @@ class OwnPod:
         self._cluster, self.name, self._now = cluster, name, now
         self._rights = _Rights()
         self._told = ""
+
+    def look(self) -> None:
+        """Asks for the pod, which nobody but its own account may.
+
+        Raises:
+            ArdeaError: the cluster does not answer, or does not know who asks.
+        """
+        with self._rights.needed():
+            self._cluster.find("Pod", self.name)
 
     def tell(self, why: str) -> None:
         """Says that the pod is well, or ``why`` it is cut off from the topology's state.

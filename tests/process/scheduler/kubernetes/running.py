@@ -140,7 +140,8 @@ class Counted:
         assert took <= WHOLE_WITHIN, self.trouble()
 
     def _complete(self) -> bool:
-        if not all(map(_ready, pods(self.space))):
+        at_work = (pod for pod in pods(self.space) if pod["status"]["phase"] != "Failed")  # its Job has another
+        if not all(map(_ready, at_work)):
             return False
         status = described("Counted", self.space)["status"]
         return status is not None and not status["missing_containers"] and not status["silent_tasks"]

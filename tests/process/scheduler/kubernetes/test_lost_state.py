@@ -1,4 +1,4 @@
-"""The chart's ZooKeeper comes back empty below a topology under load; a backup of it is restored."""
+"""Below a topology under load: ZooKeeper comes back empty, a backup is restored, another release is installed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import pytest
 from tests.process.scheduler.kubernetes.pages import blocks
 from tests.process.scheduler.kubernetes.releases import (
     RELEASE,
+    CommandError,
+    helm,
     install,
     kubectl,
     namespace,
@@ -50,10 +52,15 @@ def term(space):
     return status["term"] if status else 0
 
 
-def lose(space, *, masters):
+def masters(space):
+    """The UIDs of their pods."""
+    return {pod["metadata"]["uid"] for pod in pods(space, MASTERS)}
+
+
+def lose(space, *, with_masters):
     """Both at the same moment; when another server is there, nothing is in it."""
     first = uid_of(space, SERVER)
-    victims = [pod["metadata"]["name"] for pod in pods(space, MASTERS)] if masters else []
+    victims = [pod["metadata"]["name"] for pod in pods(space, MASTERS)] if with_masters else []
     kubectl("delete", "pod", SERVER, *victims, f"--namespace={space}", "--grace-period=1", "--wait=false")
     eventually(lambda: uid_of(space, SERVER) not in (first, None), 60, "another server is there")
     kubectl("wait", f"pod/{SERVER}", "--for=condition=Ready", "--timeout=120s", f"--namespace={space}")
@@ -62,14 +69,32 @@ def lose(space, *, masters):
 def test_a_topology_goes_on_when_zookeeper_comes_back_empty(own, image_name):
     with counted(own, image_name) as topology:
         topology.whole()
-        for masters in (False, True):
+        for with_masters in (False, True):
             before, former, since = lives(own), term(own), time.monotonic()
-            lose(own, masters=masters)
+            lose(own, with_masters=with_masters)
             eventually(
                 lambda f=former: term(own) > f, 60, lambda: f"a master acts in a higher term: {topology.trouble()}"
             )
             topology.whole(since)
             assert lives(own) == before, "no process but a master has a new life"
+        topology.finish()
+
+
+def test_what_runs_on_is_adopted_by_the_next_release(own, image, image_name):
+    """Its masters get tokens of the new account by pods of their own; tuples flow on meanwhile."""
+    with counted(own, image_name) as topology:
+        topology.whole()
+        with pytest.raises(CommandError, match="is not uninstalled: Counted"):
+            helm("uninstall", RELEASE, f"--namespace={own}", "--wait", "--timeout=150s")
+        before, former, since = lives(own), masters(own), time.monotonic()
+        helm("uninstall", RELEASE, f"--namespace={own}", "--no-hooks", "--wait", "--timeout=150s")
+        topology.works()
+        install(own, *image, *SMALL, EMPTY)
+        topology.works()
+        eventually(lambda: len(masters(own) - former) == 2, 240, lambda: f"other masters: {topology.trouble()}")
+        print(f"other masters after {time.monotonic() - since:.0f} s", flush=True)
+        topology.whole()
+        assert lives(own) == before, "no process but a master has a new life"
         topology.finish()
 
 

@@ -88,3 +88,4 @@ def test_a_lost_node_is_left_and_nothing_is_lost(space, image_name, lost, how):
             bring_back(lost)
             topology.whole(since)
         topology.finish()
+        assert int(topology.ask("most")) <= 2

@@ -41,7 +41,6 @@ class Numbers(Spout):
     def initialize(self, config, context):
         self.collector = Collector()
         self.low = self.next = int(self.collector.ask("low"))
-        self.kept = self.low
         self.acked = set()
         self.end = None
 
@@ -58,12 +57,12 @@ class Numbers(Spout):
 
     def ack(self, tup_id):
         self.acked.add(tup_id)
+        if tup_id != self.low:
+            return
         while self.low in self.acked:
             self.acked.remove(self.low)
             self.low += 1
-        if self.low >= self.kept + 100:
-            self.kept = self.low
-            self.collector.ask(f"keep {self.low}")
+        self.collector.ask(f"keep {self.low}")
 
 
 class Pass(Bolt):
