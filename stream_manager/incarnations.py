@@ -115,6 +115,7 @@ class Incarnations:
         self._rows.restart(task)
         self._inputs.restart(task, life)
         if life > former > 0:
+            self._rows.forsake(task, now)
             self._verdicts.lose_through(self._members.plan.tasks[task].component)
             self._inputs.forget_pause(task)
         self._rows.release(task, now)

@@ -87,6 +87,9 @@ class Inputs:
     def beat(self, held: Iterable[Demand], now: float) -> None:
         """Repeats what is still true; ``held``: what this manager holds for each task here."""
         members = self._members
+        for container, link in members.peers.items():
+            if link.lost:
+                self._pressure.silent(members.plan, container, now)
         for demand in held:
             self.demanded(members.container, members.me, [demand], now)
             consumer = self.consumers[demand.task]

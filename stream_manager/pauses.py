@@ -16,6 +16,8 @@ from ardea.stream_manager.acks import ControlOutbox
 from ardea.stream_manager.consumers import Consumer
 
 LAPSES_AFTER = 3.0
+LOOK_EVERY = 1.0
+"""Seconds between two looks at who is not heard."""
 
 
 @dataclass(slots=True)
@@ -30,6 +32,11 @@ class Pauses:
             self._paused_by[task] = (container, now + LAPSES_AFTER)
         elif self._paused_by.get(task, (container, 0.0))[0] == container:
             self._paused_by.pop(task, None)
+
+    def note_silence(self, task: int, container: int, now: float) -> None:
+        """The manager of the task's container is not heard, which counts until the next look."""
+        _, until = self._paused_by.get(task, (container, 0.0))
+        self._paused_by[task] = (container, max(until, now + LOOK_EVERY))
 
     def forget(self, task: int) -> None:
         """The task has a new incarnation, or is gone: nothing waits in it."""
@@ -88,6 +95,11 @@ class BackPressure:
     def forget(self, task: int) -> None:
         """The task has a new incarnation, or is gone: nothing waits in it."""
         self._pauses.forget(task)
+
+    def silent(self, plan: PhysicalPlan, container: int, now: float) -> None:
+        """Another manager is not heard: what its tasks are sent would wait, and come again at each timeout."""
+        for task in plan.tasks_in(container):
+            self._pauses.note_silence(task.task, container, now)
 
     def apply(self, plan: PhysicalPlan, now: float) -> None:
         """Pauses exactly the local spouts that can reach a task in trouble."""

@@ -63,6 +63,11 @@ class Rows:
         for header, frames in self.channels.pop(task).sift(lambda _: False):
             self._abandon(header, frames, now)
 
+    def forsake(self, task: int, now: float) -> None:
+        """The task has another incarnation: trees that wait for it are lost, and come again as others."""
+        for header, frames in self.channels[task].sift(lambda held: not held[0].ids):
+            self._abandon(header, frames, now)
+
     def restart(self, task: int) -> None:
         """The task has a new incarnation, or is back: it may get rows."""
         channel = self.channels[task]

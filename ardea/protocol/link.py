@@ -71,6 +71,11 @@ class Link:
         return self.peer != 0 and self._silent < SILENT_AFTER
 
     @property
+    def lost(self) -> bool:
+        """Whether the peer was heard once, and is not any more."""
+        return self.peer != 0 and self._silent >= SILENT_AFTER
+
+    @property
     def control_room(self) -> bool:
         """Whether the control lane may take more: at most 1 MiB is sent and unconfirmed."""
         return self.peer != 0 and self.lanes[Lane.CONTROL].unconfirmed_bytes < CONTROL_ROOM

@@ -12,7 +12,7 @@ from ardea import Grouping, Topology
 from ardea.plan.physical import PhysicalPlan
 from ardea.scheduler.packing import packing_for
 from ardea.stream_manager.consumers import Consumer
-from ardea.stream_manager.pauses import LAPSES_AFTER, BackPressure
+from ardea.stream_manager.pauses import LAPSES_AFTER, LOOK_EVERY, BackPressure
 from ardea.testing import CollectBolt, RowsSpout
 
 HIGH = 100
@@ -53,7 +53,7 @@ class Managers(RuleBasedStateMachine):
         self.paused = dict.fromkeys(SPOUTS, -math.inf)  # until when, as the instance counts it
         self.troubled = dict.fromkeys(BOLTS, -math.inf)  # when it was last
         self.consumers = {task: Consumer(task, high_rows=HIGH, high_bytes=1 << 30, low_bytes=1 << 30) for task in BOLTS}
-        self.managers = {}
+        self.managers, self.unheard = {}, set()
         for mine, other in ((1, 2), (2, 1)):
             spouts = {task: f"t{task}" for task in SPOUTS if PLAN.tasks[task].container == mine}
             outboxes = {link: Sent(lambda header, task=task: self.heard(task, header)) for task, link in spouts.items()}
@@ -83,6 +83,11 @@ class Managers(RuleBasedStateMachine):
     def a_connection_breaks(self, to):
         self.way[to].clear()
 
+    @rule(container=st.sampled_from([1, 2]))
+    def is_not_heard_or_is_again(self, container):
+        """By the other manager, of which it also hears nothing."""
+        self.unheard ^= {container}
+
     @rule(seconds=st.sampled_from([0.1, 1.0, LAPSES_AFTER, 10.0]))
     def time_passes(self, seconds):
         """A second's work of both managers at its end; a word that is older than that is lost."""
@@ -96,13 +101,15 @@ class Managers(RuleBasedStateMachine):
             self.home(task).judge(PLAN, consumer, self.now)
             if consumer.pausing:
                 self.home(task).announce(PLAN, consumer, self.now)
-        for manager in self.managers.values():
+        for mine, manager in self.managers.items():
+            if 3 - mine in self.unheard:
+                manager.silent(PLAN, 3 - mine, self.now)
             manager.apply(PLAN, self.now)
         self.note()
 
     def note(self):
         for task, consumer in self.consumers.items():
-            if consumer.pausing:
+            if consumer.pausing or PLAN.tasks[task].container in self.unheard:
                 self.troubled[task] = self.now
 
     def reached(self, spout):
@@ -125,7 +132,10 @@ class Managers(RuleBasedStateMachine):
         troubled = {task for task, consumer in self.consumers.items() if consumer.pausing}
         # What the other manager said before its last word was lost counts until it lapses.
         for spout, until in self.paused.items():
-            if troubled.intersection(self.reached(spout)):
+            away = {
+                task for task in BOLTS if PLAN.tasks[task].container in self.unheard - {PLAN.tasks[spout].container}
+            }
+            if (troubled | away).intersection(self.reached(spout)):
                 assert self.now < until
 
     def teardown(self):
@@ -134,9 +144,28 @@ class Managers(RuleBasedStateMachine):
             return
         for consumer in self.consumers.values():
             consumer.sender(1, 1).held_rows = 0
+        self.unheard.clear()
         self.now += LAPSES_AFTER
         self.second()
         assert all(until <= self.now for until in self.paused.values())
 
 
 TestManagers = Managers.TestCase
+
+
+def test_who_reaches_a_silent_container_waits_until_the_look_after_it_is_heard():
+    """Spouts that reach nobody there go on; the container's own are not asked."""
+    heard = {}
+    mine = [task for task in SPOUTS if PLAN.tasks[task].container == 1]
+    instances = {task: f"t{task}" for task in mine}
+    outboxes = {
+        link: Sent(lambda header, task=task: heard.update({task: header.paused})) for task, link in instances.items()
+    }
+    manager = BackPressure(1, {2: "peer"}, instances, outboxes)
+    there = {PLAN.tasks[task].component for task in PLAN.tasks if PLAN.tasks[task].container == 2}
+    reach = {task: bool(LOGICAL.downstream(PLAN.tasks[task].component) & there) for task in mine}
+    manager.silent(PLAN, 2, 10.0)
+    manager.apply(PLAN, 10.0)
+    assert {task: heard.get(task, False) for task in mine} == reach
+    manager.apply(PLAN, 10.0 + LOOK_EVERY)
+    assert not any(heard.values())

@@ -58,7 +58,8 @@ def test_an_end_is_seen_whatever_it_is_and_only_what_is_wrong_fires(image, tmp_p
         with contextlib.closing(Prometheus(PROMETHEUS, tmp_path, job, sooner(rules(space)))) as prometheus:
 
             def seen(topology: str, state: str) -> None:
-                prometheus.wait(f'ardea_tm_topology_state{{topology="{topology}", state="{state}"}} == 1', bool)
+                series = f'ardea_tm_topology_state{{topology="{topology}", state="{state}"}}'
+                prometheus.wait(f"max_over_time({series}[10m]) == 1", bool)  # its pod may be gone by now
 
             def firing(topology: str) -> set[tuple[str, ...]]:
                 alerts = f'ALERTS{{alertstate="firing", topology="{topology}"}}'
@@ -67,7 +68,7 @@ def test_an_end_is_seen_whatever_it_is_and_only_what_is_wrong_fires(image, tmp_p
             ardea("submit", "kubernetes", OBSERVED, space=space)
             prometheus.wait('ALERTS{alertname="ArdeaUserExceptions", alertstate="firing"}', bool)
             ardea("kill", "Observed", "--wait-secs", "0", space=space)
-            prometheus.wait('max_over_time(ardea_tm_topology_state{state="KILLED"}[10m]) == 1', bool)
+            seen("Observed", "KILLED")
             prometheus.wait("absent(up)", bool)
             pause(3)  # for alerts that would fire now
             assert firing("Observed") == set()
