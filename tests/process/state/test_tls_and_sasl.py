@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -16,38 +15,11 @@ from ardea.state.address import SECRETS, Address
 from ardea.state.manager import Unavailable
 from ardea.state.zookeeper import ZooKeeperState
 from tests.process.state.ensemble import Server, free_ports
+from tests.process.state.guarded import CONFIG, USERS, certificates
 from tests.process.waiting import eventually
 
 pytestmark = pytest.mark.zookeeper
 NODE = "/topologies/wc-1"
-CONFIG = """\
-serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory
-secureClientPort={port}
-secureClientPortAddress=127.0.0.1
-ssl.keyStore.location={folder}/server.pem
-ssl.trustStore.location={folder}/ca.crt
-ssl.trustStore.type=PEM
-authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider
-{more}
-"""
-USERS = 'Server {{ org.apache.zookeeper.server.auth.DigestLoginModule required user_ardea="{}" user_other="o"; }};'
-
-
-def openssl(*arguments: str | Path, folder: Path) -> None:
-    subprocess.run(["openssl", *map(str, arguments)], cwd=folder, check=True, capture_output=True, timeout=30)
-
-
-def certificates(folder: Path, ca: str = "ca") -> None:
-    """A CA, and certificates of 127.0.0.1 that it has signed: ``server.pem``, ``client.crt`` and ``client.key``."""
-    key = "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"
-    names = "-addext", "basicConstraints=critical,CA:TRUE"
-    openssl("req", "-x509", *key, *names, "-subj", f"/CN={ca}", "-keyout", "ca.key", "-out", "ca.crt", folder=folder)
-    (folder / "names").write_text("subjectAltName=IP:127.0.0.1")
-    signed = "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "names"
-    for who in ("server", "client"):
-        openssl("req", *key, "-subj", f"/CN={who}", "-keyout", f"{who}.key", "-out", f"{who}.csr", folder=folder)
-        openssl("x509", "-req", "-in", f"{who}.csr", *signed, "-out", f"{who}.crt", folder=folder)
-    (folder / "server.pem").write_text((folder / "server.key").read_text() + (folder / "server.crt").read_text())
 
 
 class Guarded:
@@ -58,7 +30,9 @@ class Guarded:
         certificates(folder)
         plain, self.secure = free_ports(2)
         self.folder, self.plain = folder, plain
-        self.server = Server(folder / "zk", plain, CONFIG.format(port=self.secure, folder=folder, more=more))
+        self.server = Server(
+            folder / "zk", plain, CONFIG.format(port=self.secure, address="127.0.0.1", folder=folder, more=more)
+        )
         self.server.options = [f"-Djava.security.auth.login.config={folder}/users"]
         self.knows("s3cr3t")
 

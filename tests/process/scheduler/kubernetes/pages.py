@@ -12,4 +12,4 @@ def blocks(page: str, title: str) -> list[list[str]]:
     text = (ROOT / page).read_text().split(f"\n## {title}\n", 1)[1]
     text = re.split(r"^## ", text, maxsplit=1, flags=re.MULTILINE)[0]
     found = re.findall(r"^```console\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
-    return [re.findall(r"^\$ (.*)", block, re.MULTILINE) for block in found]
+    return [re.findall(r"^\$ ((?:.*\\\n)*.*)", block, re.MULTILINE) for block in found]

@@ -42,7 +42,7 @@ for process in map(int, filter(str.isdigit, os.listdir("/proc"))):
     if 1 < process < os.getpid():
         os.kill(process, getattr(signal, "SIG" + sys.argv[1]))
 """
-_RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+RESTRICTED = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
 def ardea(
@@ -190,7 +190,7 @@ def _collector(space: str, image: str) -> Iterator[None]:
         "command": ["python", "-P", "/collector/collector.py"],
         "volumeMounts": [{"name": "collector", "mountPath": "/collector"}],
         "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},  # not to starve beside what asks for more
-        "securityContext": _RESTRICTED,
+        "securityContext": RESTRICTED,
     }
     pod = {
         "apiVersion": "v1",
