@@ -2,28 +2,33 @@
 #
 #   make image                             builds ardea:VERSION with buildah or docker
 #   make image BASE=NAME@DIGEST            on a Debian with Python that nobody can change
-#   make image EXTRAS="... spark"          with more of pyproject.toml's extras; spark brings Debian's Java
+#   make image EXTRAS="cli drpc spark"     with other extras of pyproject.toml; spark brings Debian's Java
+#   make image EXTRAS=                     the engine alone: no command line, no DRPC
 #   FROM ardea:VERSION                     is how an author adds packages and code (docs/kubernetes.md)
 #
+# What is installed are the versions that requirements-engine.txt says, and for the extras requirements-extras.txt.
 # Wheels only, for no stage has a compiler; but for PySpark, which has no wheel and is Python alone.  The layer of the
-# dependencies stays as long as pyproject.toml does.
+# dependencies stays as long as these files and pyproject.toml do.
 
 ARG BASE=python:3.11-slim
-ARG EXTRAS="kubernetes zookeeper"
+ARG EXTRAS="cli drpc"
 
 FROM $BASE AS dependencies
 ARG EXTRAS
-COPY pyproject.toml scripts/requirements.py /build/
+COPY pyproject.toml requirements-engine.txt requirements-extras.txt scripts/requirements.py /build/
 RUN python -m venv /opt/ardea \
- && python /build/requirements.py /build/pyproject.toml $EXTRAS > /build/requirements.txt \
- && /opt/ardea/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --only-binary :all: \
-    --no-binary pyspark -r /build/requirements.txt
+ && pip="/opt/ardea/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --only-binary :all:" \
+ && $pip --no-deps -r /build/requirements-engine.txt \
+ && python /build/requirements.py /build/pyproject.toml $EXTRAS > /build/extras.txt \
+ && $pip --no-binary pyspark -c /build/requirements-engine.txt -c /build/requirements-extras.txt -r /build/extras.txt
 
 FROM dependencies AS code
 RUN /opt/ardea/bin/pip install --quiet --no-cache-dir --disable-pip-version-check --only-binary :all: "hatchling>=1.27"
 WORKDIR /build
 COPY . .
-RUN /opt/ardea/bin/pip install --quiet --no-cache-dir --no-deps --no-build-isolation --root /staged --prefix /opt/ardea .
+RUN pip="/opt/ardea/bin/pip --quiet --no-cache-dir --disable-pip-version-check" \
+ && $pip wheel --no-deps --no-build-isolation --wheel-dir /wheel . \
+ && $pip install --no-deps --root /staged --prefix /opt/ardea /wheel/*.whl
 
 FROM $BASE
 LABEL org.opencontainers.image.title="ardea" \

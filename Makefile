@@ -13,7 +13,7 @@ AT_A_TIME := 4# tests of real processes: most of their time they wait
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' ardea/versions.py)
 SERVERS ?= /dev/null# a shell script that waits for servers of the tests, and exports where they are
 
-.PHONY: help run test test-all check format style types layers generated unit servers processes soak bench proto image chart clean
+.PHONY: help run test test-all check format style types layers generated unit servers processes soak bench proto image dist lock chart clean
 .DEFAULT_GOAL := help
 
 help: ## print this list
@@ -65,9 +65,15 @@ bench: .venv/.installed ## measure; options through ARGS="words --containers 1 -
 proto: .venv/.installed ## generate the protocol's code anew from ardea/protocol/*.proto
 	scripts/proto.sh
 
-image: ## build ardea:VERSION or IMAGE=NAME, with BASE=NAME@DIGEST, EXTRAS="arrow kubernetes"; PUSH=HOST/PATH pushes it
+image: ## build ardea:VERSION or IMAGE=NAME, with BASE=NAME@DIGEST, EXTRAS="cli drpc arrow"; PUSH=HOST/PATH pushes it
 	BASE="$(BASE)" PUSH="$(PUSH)" scripts/image.sh "$(or $(IMAGE),$(PUSH:%=%/)ardea:$(VERSION))" \
-		$(if $(EXTRAS),--build-arg EXTRAS="$(EXTRAS)")
+		$(if $(filter undefined,$(origin EXTRAS)),,--build-arg EXTRAS="$(EXTRAS)")
+
+dist: .venv/.installed ## build wheel and sdist into dist/, and check them
+	scripts/dist.sh dist
+
+lock: .venv/.installed ## write anew which versions images install
+	$(BIN)/python scripts/lock.py
 
 chart: ## package the chart into build/; PUSH=HOST/PATH pushes it, too
 	scripts/chart.sh $(PUSH)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ardea.errors import ConfigError as ConfigError
     from ardea.errors import EncodingError as EncodingError
     from ardea.errors import FailedException as FailedException
+    from ardea.errors import RunFailed as RunFailed
     from ardea.errors import TopologyError as TopologyError
     from ardea.errors import UserError as UserError
     from ardea.grouping import CustomStreamGrouping as CustomStreamGrouping
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from ardea.metrics.user import MeanReducer as MeanReducer
     from ardea.metrics.user import MultiCountMetric as MultiCountMetric
     from ardea.metrics.user import ReducedMetric as ReducedMetric
+    from ardea.script import RunResult as RunResult
+    from ardea.script import run as run
     from ardea.topology import Topology as Topology
     from ardea.topology import TopologyBuilder as TopologyBuilder
     from ardea.tuples import ColumnBatch as ColumnBatch
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from ardea.tuples import is_tick as is_tick
 
 _NAMES = {
+    "ardea.script": ("RunResult", "run"),
     "ardea.component": ("Bolt", "Component", "GlobalStreamId", "Spec", "Spout", "Stream"),
     "ardea.context": (
         "BoltAckInfo",
@@ -57,7 +61,15 @@ _NAMES = {
         "TaskHook",
         "TopologyContext",
     ),
-    "ardea.errors": ("ArdeaError", "ConfigError", "EncodingError", "FailedException", "TopologyError", "UserError"),
+    "ardea.errors": (
+        "ArdeaError",
+        "ConfigError",
+        "EncodingError",
+        "FailedException",
+        "RunFailed",
+        "TopologyError",
+        "UserError",
+    ),
     "ardea.grouping": ("CustomStreamGrouping", "Grouping"),
     "ardea.metrics.user": ("AssignableMetric", "CountMetric", "MeanReducer", "MultiCountMetric", "ReducedMetric"),
     "ardea.topology": ("Topology", "TopologyBuilder"),

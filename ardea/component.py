@@ -269,6 +269,10 @@ class Spout(Component):
         """
         return None
 
+    def describe_tup_id(self, tup_id: Any) -> str:
+        """What logs and errors call a row of this id; by default ``tup_id`` and the id as Python shows it."""
+        return f"tup_id {tup_id!r}"
+
     def idle(self) -> None:
         """Called now and then while ``next_tuple`` is not, so that connections can be kept alive.  May emit."""
 

@@ -378,6 +378,9 @@ class Settings:
     log_files: int = _key(
         "heron.logging.maximum.files", "count", "system", 5, "How many log files of a process are kept."
     )
+    log_format: Literal["text", "json"] = _key(
+        "heron.logging.format", "format", "system", "text", "How processes log: as text, or as json, an object a line."
+    )
 
     @property
     def emptying_secs(self) -> float:

@@ -104,6 +104,7 @@ TYPES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "percent": ("%", units.number),
     "slots": ("", units.slots),
     "mode": ("", _mode),
+    "format": ("", units.choice("text", "json")),
     "sorting": ("", units.choice("RAM_FIRST", "CPU_FIRST")),
     "status": ("", units.choice("ACTIVE", "INACTIVE")),
     "cores by component": ("cores", units.mapping(units.positive, "split:2,count:0.5")),

@@ -5,8 +5,10 @@
      |    +-- TopologyError   the topology is wrong; ``problems`` lists all that is
      |    +-- ConfigError     a configuration key or value is wrong
      |    +-- EncodingError   a value cannot travel
+     |    +-- UnknownField    a tuple has no field of that name
      |    +-- UsageError      an option cannot be read, or excludes another
      |    +-- FailedException raised by user code to fail a tuple quietly
+     +-- RunFailed            a topology of ``ardea.run`` has not SUCCEEDED
      +-- StateError           the state manager's contents or storage are at fault
      |    +-- NotFound        no such topology or path
      |    +-- Conflict        somebody else changed it, or it exists already
@@ -85,11 +87,13 @@ class ArdeaError(Exception):
 class UserError(ArdeaError):
     """The author of the topology, or the caller of the command, must act.
 
-    ``place``: the author's line that it is about (``words.py:12``), where no traceback leads there.
+    ``place``: the author's line that it is about (``words.py:12``), where no traceback leads there.  ``certain``: every
+    tuple would meet it, whatever its values are, so that a task which has not done a single one yet cannot go on.
     """
 
     exit_code = ExitCode.INVALID
     place = ""
+    certain = False
 
 
 class TopologyError(UserError):
@@ -108,6 +112,15 @@ class EncodingError(UserError):
     """A value that cannot be sent: unencodable, or larger than its limit."""
 
 
+class UnknownField(UserError, KeyError):  # noqa: N818
+    """A tuple has no field of that name; as for any mapping a KeyError."""
+
+    certain = True
+
+    def __str__(self) -> str:
+        return self.message
+
+
 class UsageError(UserError):
     """An option that cannot be read, or that makes no sense beside another."""
 
@@ -119,6 +132,10 @@ class FailedException(UserError):  # noqa: N818 -- Storm's name, which its users
 
     def __init__(self, message: str = "", *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
+
+
+class RunFailed(ArdeaError):  # noqa: N818
+    """What ``RunResult.raise_for_state`` raises."""
 
 
 class StateError(ArdeaError):

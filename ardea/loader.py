@@ -21,6 +21,7 @@ _SHOWN_FRAMES = 20
 """A recursion without end has a thousand, which say nothing more."""
 
 _loaded: set[str] = set()
+_importing: list[Path] = []
 _ARDEA = Path(__file__).parent
 """Not resolved, as the file names of its modules are not: a checkout has links here (decision 67)."""
 _PYTHONS = tuple(Path(sysconfig.get_paths()[name]).resolve() for name in ("stdlib", "platstdlib", "purelib"))
@@ -40,7 +41,9 @@ def load(target: str, code: Code | None = None) -> type[Topology]:
     path, wanted = _split(target)
     if code is None and not path.is_file():
         what = f"{path} is a folder" if path.is_dir() else f"there is no topology file {path}"
-        raise NotFound(what, hint="Give FILE or FILE:Class, for example wc.py:WordCount.")
+        file = Path(*str(path).split(".")).with_suffix(".py")  # of pkg.topo:T, as Python would have it
+        meant = f": did you mean {file}:{wanted}?" if file.is_file() and wanted else ", for example wc.py:WordCount."
+        raise NotFound(what, hint=f"Give FILE or FILE:Class{meant}")
     module = _import(path.resolve(), *_named(path.resolve())) if code is None else _import_kept(code)
     found = dict(_topologies(module))
     if wanted is not None:
@@ -69,6 +72,25 @@ def kept(target: str) -> Code:
     }
     own = {n: p for n, p in files.items() if p.suffix == ".py" and p.is_relative_to(root)}
     return Code.of(name, root, {**own, name: path})  # that of an installed package, too
+
+
+def root_of(target: str) -> Path:
+    """The folder that is in front of the import path of ``FILE`` or ``FILE:Class``."""
+    return _named(_split(target)[0].resolve())[0]
+
+
+def forget(root: Path) -> None:
+    """What this process has imported of that folder is imported anew."""
+    for name, module in sys.modules.copy().items():
+        file = getattr(module, "__file__", None)
+        if name != "__main__" and file and _is_the_authors(file) and Path(file).is_relative_to(root):
+            del sys.modules[name]
+    importlib.invalidate_caches()
+
+
+def importing() -> Path | None:
+    """The topology's file that is being imported by :func:`load`; None: none is."""
+    return _importing[-1] if _importing else None
 
 
 def _split(target: str) -> tuple[Path, str | None]:
@@ -125,6 +147,7 @@ def _import(path: Path, root: Path, name: str, spec: ModuleSpec | None = None) -
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     _loaded.add(name)
+    _importing.append(path)
     try:
         if "." in name:
             importlib.import_module(name.rpartition(".")[0])
@@ -136,6 +159,8 @@ def _import(path: Path, root: Path, name: str, spec: ModuleSpec | None = None) -
         raise UserError(
             f"{_account(error)}\nwhile {path} was imported", hint="Correct the file; nothing was started."
         ) from error
+    finally:
+        _importing.pop()
     return module
 
 
@@ -159,13 +184,17 @@ def _lines(error: BaseException) -> Iterator[str]:
         yield f"  ... and {len(frames) - _SHOWN_FRAMES:,} more"
 
 
-def place_of(error: BaseException) -> str:
-    """``file.py:12``: the author's line that led to it, or else where it was raised; empty without a traceback."""
+def place_of(error: BaseException, *, authors: bool = False) -> str:
+    """``file.py:12``: the author's line that led to it, or else where it was raised; empty without a traceback.
+
+    ``authors``: no other line will do.
+    """
     if isinstance(error, UserError) and error.place:
         return error.place
     frames = traceback.extract_tb(error.__traceback__)
-    authors = [frame for frame in frames if _is_the_authors(frame.filename)]
-    return next((f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(authors or frames)), "")
+    theirs = [frame for frame in frames if _is_the_authors(frame.filename)]
+    chosen = theirs or ([] if authors else frames)
+    return next((f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(chosen)), "")
 
 
 @lru_cache(1000)

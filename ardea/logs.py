@@ -1,36 +1,107 @@
-"""One line a record on stdout, which the supervisor writes to the process' own file."""
+"""What the processes of a topology log: the standard library's records, a line each, as text or as JSON.
+
+The standard library only: supervisors and instances start with it.
+"""
 
 from __future__ import annotations
 
+import json
 import logging
+import re
 import sys
+from datetime import UTC, datetime
+from typing import Any, Literal, TextIO, get_args
+
+Format = Literal["text", "json"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+SUPERVISOR = "ardea.supervisor"
+_TEXT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_RECORD = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ([A-Z]+) ")
+_JSON = '{"time": "'
+_OWN = frozenset((*logging.makeLogRecord({}).__dict__, "message", "asctime", "taskName"))
+"""Attributes of each record; what a caller gave as ``extra`` has other names."""
 
 
-def configure(level: int = logging.INFO) -> None:
-    """The stdlib's logging: time, level, logger, message."""
-    logging.basicConfig(
-        level=level,
-        stream=sys.stdout,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-        force=True,
-    )
+class TextFormatter(logging.Formatter):
+    """Time, level, logger, message, and ``key=value`` of each ``extra``."""
+
+    def __init__(self) -> None:
+        super().__init__(_TEXT)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the standard library's name
+        """The line without a traceback."""
+        return " ".join((super().formatMessage(record), *(f"{key}={value!r}" for key, value in _extra(record))))
 
 
-def configure_structured(level: int = logging.INFO) -> None:
-    """The same lines for structlog's loggers, with key=value behind the event.
+class JsonFormatter(logging.Formatter):
+    """One object a record: ``time`` (UTC), ``level``, ``logger``, ``message``, each ``extra``, ``exception``."""
 
-    Apart from :func:`configure` because structlog loads rich, which instances do without.
-    """
-    import structlog
+    def format(self, record: logging.LogRecord) -> str:
+        """The line; values that JSON does not know are written as Python shows them."""
+        said = _json_of(record.created, record.levelname, record.name, record.getMessage())
+        extra = {key: value for key, value in _extra(record) if key not in said}
+        trouble = [self.formatException(record.exc_info)] if record.exc_info else []
+        trouble += [self.formatStack(record.stack_info)] if record.stack_info else []
+        shown = {"exception": "\n".join(trouble)} if trouble else {}
+        try:
+            return json.dumps(said | extra | shown, default=repr, allow_nan=False)
+        except (ValueError, TypeError):  # a value that contains itself, NaN, a key that is no text
+            return json.dumps(said | {key: repr(value) for key, value in extra.items()} | shown)
 
-    configure(level)
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.format_exc_info,
-            structlog.processors.KeyValueRenderer(key_order=["event"], drop_missing=True),
-        ],
-        wrapper_class=structlog.stdlib.BoundLogger,
-        logger_factory=structlog.stdlib.LoggerFactory(),
-        cache_logger_on_first_use=True,
-    )
+
+def configure(form: Format = "text", stream: TextIO | None = None) -> None:
+    """All records of level INFO and above go to ``stream``, by default stdout."""
+    handler = logging.StreamHandler(stream or sys.stdout)
+    handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+
+
+def give_way() -> None:
+    """From now on ``logging.basicConfig`` of an author's code does what it does in a program that calls it first."""
+    root, given = logging.getLogger(), logging.basicConfig
+    ours = [*root.handlers]
+
+    def basic_config(**options: Any) -> None:
+        if root.handlers == ours:
+            root.handlers.clear()
+        given(**options)
+
+    logging.basicConfig = basic_config
+
+
+def mark(text: str, form: Format, now: float) -> bytes:
+    """A line of the supervisor's own in the log of a process; ``now``: Unix seconds."""
+    if form == "json":
+        return f"{json.dumps(_json_of(now, 'INFO', SUPERVISOR, text))}\n".encode()
+    return f"--- {text} ---\n".encode()
+
+
+def written_at(line: str) -> float | None:
+    """Unix seconds of a record of either format, as this machine's clock and zone have it; None: it is no record."""
+    try:
+        if line.startswith(_JSON):
+            return datetime.fromisoformat(json.loads(line)["time"]).timestamp()
+        return datetime.strptime(line[:23], "%Y-%m-%d %H:%M:%S,%f").timestamp() if _RECORD.match(line) else None  # noqa: DTZ007
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def level_of(line: str) -> int | None:
+    """The level of a record of either format; None: it is no record."""
+    found = _RECORD.match(line)
+    name = found[1] if found else None
+    if line.startswith(_JSON):
+        try:
+            name = json.loads(line)["level"]
+        except (ValueError, KeyError, TypeError):
+            return None
+    return logging.getLevelNamesMapping().get(name) if isinstance(name, str) else None
+
+
+def _extra(record: logging.LogRecord) -> list[tuple[str, Any]]:
+    return [(key, value) for key, value in record.__dict__.items() if key not in _OWN]
+
+
+def _json_of(now: float, level: str, logger: str, message: str) -> dict[str, Any]:
+    time = datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return {"time": time, "level": level, "logger": logger, "message": message}

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import assert_never
 
-from ardea import parent_link
+from ardea import logs, parent_link
 from ardea.errors import ArdeaError, ClusterError, ConfigError, ExitCode
 from ardea.supervision import kernel, records
 from ardea.supervision.child import Child, environment, reap_orphans
@@ -55,7 +55,7 @@ from ardea.supervision.supervisor_state import (
     Tick,
 )
 
-logger = logging.getLogger("ardea.supervisor")
+logger = logging.getLogger(logs.SUPERVISOR)
 
 OUT_OF_MEMORY = "out of memory: killed by the kernel, at the limit of its container or of the machine"
 _LOCK_PATIENCE = 15.0
@@ -319,8 +319,12 @@ class Supervisor:
     def _log_of(self, name: str) -> LogFile | StandardOutput:
         if name not in self._logs:
             path = self._folder / "logs" / f"{name}.log"
-            files = self._policy.log_bytes, self._policy.log_files
-            self._logs[name] = StandardOutput(path) if self._stdout else LogFile(path, *files)
+            policy, form = self._policy, self._policy.log_format
+            self._logs[name] = (
+                StandardOutput(path, form=form, wall=self._wall)
+                if self._stdout
+                else LogFile(path, policy.log_bytes, policy.log_files, form, self._wall)
+            )
         return self._logs[name]
 
     def _reap(self) -> None:
@@ -472,9 +476,10 @@ def main() -> int:
     )
     parser.add_argument("--reason-file", type=Path, help="where one line goes that says why it ended with an error")
     arguments = parser.parse_args()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logs.configure(stream=sys.stderr)
     try:
         processes, policy = load(arguments.spec)
+        logs.configure(policy.log_format, sys.stderr)
         supervisor = Supervisor(
             processes, arguments.folder, policy, id_=arguments.id, stdout=arguments.stdout, spec=arguments.spec,
             leader=(Path(arguments.leader[0]), arguments.leader[1]) if arguments.leader else None,

@@ -54,6 +54,9 @@ class Topology:
         for name, entry in attributes.items():
             if isinstance(entry, type) and issubclass(entry, Component) and entry.__name__ != name:
                 draft.problems.append(f"Component: [{name}] is a class; write {name} = {entry.__qualname__}.spec(...)")
+            elif isinstance(entry, Component):
+                kind = type(entry).__qualname__
+                draft.problems.append(f"Component: [{name}] is an object of {kind}; write {name} = {kind}.spec(...)")
         return draft.finish(cls.config, overrides)
 
     def __init_subclass__(cls) -> None:
@@ -246,7 +249,8 @@ class _Draft:
             origin = source if isinstance(source, GlobalStreamId) else GlobalStreamId(source)
             component = self._source(origin.component)
             if component is None:
-                self.problems.append(f"{where}: {source!r} is no input: give a spec, or a component's name")
+                what = f"an object of {type(source).__qualname__}" if isinstance(source, Component) else repr(source)
+                self.problems.append(f"{where}: {what} is no input: give a spec, or a component's name")
             elif not isinstance(grouping, GroupingPlan):
                 self.problems.append(f"{where} reads [{component}] by {grouping!r}, which is no Grouping")
             else:

@@ -8,6 +8,8 @@ from typing import Any, Protocol, overload
 
 import msgspec
 
+from ardea.errors import UnknownField
+
 SYSTEM_COMPONENT = "__system"
 TICK_STREAM = "__tick"
 TICK_FIELDS = ("rate_secs",)
@@ -75,12 +77,12 @@ class Tuple(msgspec.Struct, gc=False, eq=False):
         return self._batch.id_of(self._index)  # type: ignore[no-any-return]
 
     def fields_index(self, name: str) -> int:
-        """The position of a field; KeyError if the stream has no such field."""
+        """The position of a field; UnknownField, a KeyError, if the stream has no such field."""
         try:
             return self._batch.fields.index(name)  # type: ignore[no-any-return]
         except ValueError:
             batch = self._batch
-            raise KeyError(
+            raise UnknownField(
                 f"a tuple of stream {batch.stream!r} of component {batch.component!r} has no field {name!r};"
                 f" its fields are {', '.join(batch.fields) or '(none)'}"
             ) from None

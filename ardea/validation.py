@@ -6,6 +6,7 @@ sees all of them at once.  The words are Storm's where Storm has them.
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import re
 from collections import Counter
@@ -31,17 +32,23 @@ IMPLICIT_STREAMS: Mapping[ComponentKind, tuple[StreamPlan, ...]] = {
 }
 """Streams that a component has without declaring them; a plan holds them where somebody reads them."""
 
-CALLED: Mapping[ComponentKind, tuple[str, ...]] = {
-    "spout": (
-        *("initialize", "next_tuple", "ack", "ack_batch", "fail", "idle", "activate", "deactivate"),
-        *("update", "close"),
-    ),
-    "bolt": (
-        *("initialize", "process", "process_batch", "process_columns", "process_tick", "flush", "end_of_input"),
-        *("update", "close"),
-    ),
+_EACH = {"initialize": ("config", "context"), "update": ("context",), "close": ()}
+CALLED: Mapping[ComponentKind, Mapping[str, tuple[str, ...]]] = {
+    "spout": {
+        **_EACH,
+        **dict.fromkeys(("next_tuple", "idle", "activate", "deactivate"), ()),
+        **dict.fromkeys(("ack", "fail", "describe_tup_id"), ("tup_id",)),
+        "ack_batch": ("tup_ids",),
+    },
+    "bolt": {
+        **_EACH,
+        **dict.fromkeys(("process", "process_tick"), ("tup",)),
+        **dict.fromkeys(("flush", "end_of_input"), ()),
+        "process_batch": ("rows",),
+        "process_columns": ("columns",),
+    },
 }
-"""The methods that the engine calls."""
+"""The methods that the engine calls, and with what, by position."""
 
 # Names end up in the names of files (255 bytes), in "split:2", in log lines and on terminals.
 _NAME = re.compile(r"[^\s/\\:,]+")
@@ -103,13 +110,30 @@ def _class(component: ComponentPlan) -> Iterator[str]:
     ways = ("process", "process_batch", "process_columns")
     if issubclass(cls, Bolt) and not any(overrides(cls, way) for way in ways):
         yield f"{where}: {cls.__qualname__} has no process(tup)"
-    for name in CALLED[component.kind]:
+    for name, arguments in CALLED[component.kind].items():
         if kind := _does_nothing(getattr(cls, name)):
             yield f"{where}: {cls.__qualname__}.{name} is {kind}: called by the engine, it would do nothing"
+        if trouble := _takes_other(cls, name, arguments):
+            called = f"{name}({', '.join(arguments)})"
+            yield f"{where}: the engine calls {called}, which {cls.__qualname__}.{name} does not take: {trouble}"
     try:
         inspect.signature(cls).bind()
     except TypeError as error:
         yield f"{where}: the engine calls {cls.__qualname__}() without arguments, and that fails: {error}"
+
+
+def _takes_other(cls: type, name: str, arguments: tuple[str, ...]) -> str:
+    """Why the method cannot be called so; empty: it can, as far as can be seen."""
+    given = (
+        arguments if isinstance(inspect.getattr_static(cls, name), staticmethod | classmethod) else ("self", *arguments)
+    )
+    try:
+        inspect.signature(getattr(cls, name)).bind(*given)
+    except ValueError:  # Python has no signature of it
+        return ""
+    except TypeError as error:
+        return str(error)
+    return ""
 
 
 def _does_nothing(method: Any) -> str:
@@ -141,7 +165,8 @@ def _inputs(component: ComponentPlan, declared: Mapping[str, ComponentPlan]) -> 
         yield f"{where} subscribes twice from stream: [{name}] of component [{source}]; one grouping has to do"
     for entry in component.inputs:
         if entry.component not in declared:
-            yield f"{where} subscribes from non-existent component [{entry.component}]"
+            near = _meant(entry.component, declared)
+            yield f"{where} subscribes from non-existent component [{entry.component}]{near}"
         elif (stream := stream_of(declared[entry.component], entry.stream)) is None:
             names = ", ".join(str(each.name) for each in declared[entry.component].streams)
             yield (
@@ -221,6 +246,12 @@ def too_many_tasks(plan: LogicalPlan) -> Iterator[str]:
             f"topology {plan.name!r} has {tasks} tasks, and at most {MAX_TASKS} are possible, because a task id has 16"
             f" bits; most of them, {largest.tasks}, are those of component [{largest.name}]"
         )
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """``; did you mean [words]?``, if a name is near enough."""
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean [{near[0]}]?" if near else ""
 
 
 def _repeated(values: Iterable[T]) -> list[T]:

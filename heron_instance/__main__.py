@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 
 from ardea import loader, logs, parent_link
 from ardea.code import Code
+from ardea.config import Settings
 from ardea.errors import ArdeaError, ExitCode, UserError
+from ardea.heron_instance.debugging import explain_breakpoints, wait_for_debugger
 from ardea.heron_instance.process import InstanceProcess
 from ardea.heron_instance.wires import Addresses
 from ardea.plan.definition import Definition
@@ -26,10 +29,18 @@ def main() -> int:
     parser.add_argument("--control", required=True)
     parser.add_argument("--data", required=True)
     parser.add_argument("--metrics", required=True)
+    parser.add_argument("--debug-port", type=int, help="wait there for a debugger before anything is loaded")
     parser.add_argument("--state", type=Path, help="the folder with what opens the task's own state manager")
     args = parser.parse_args()
     try:
         definition = Definition.to_run(args.definition)
+        logs.configure(Settings.of(definition.shape.config).log_format)
+        logs.give_way()
+        name = os.environ.get("ARDEA_NAME", f"task-{args.task}")
+        explain_breakpoints(name)
+        if args.debug_port is not None:
+            with parent_link.beating(in_user_code=True):
+                wait_for_debugger(name, args.debug_port)
         with parent_link.beating(in_user_code=True):
             code = Code.read(args.definition.parent, definition.code)
             plan = definition.rescaled(loader.load(definition.location, code).plan(definition.config))

@@ -241,6 +241,11 @@ class BoltRows:
         """The new edges hang on the anchors."""
         self.anchoring.anchored(buffer, trees)
 
+    @property
+    def gives_up(self) -> bool:
+        """See :class:`ardea.heron_instance.dispatch.Origins`."""
+        return True
+
     def refused(self, buffer: StreamBuffer, row: int, error: EncodingError) -> None:
         """Fails the tuples that the row was anchored to, although acked: acks leave after what was emitted before."""
         origin = "not anchored"

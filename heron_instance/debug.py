@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import math
-import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
+from ardea.heron_instance.shortened import shortened
+
 PER_SECOND = 10
 """Lines that a task writes at most."""
-_WIDTH = 80
 
 
 class Emitted(Protocol):
@@ -38,8 +38,6 @@ class EmitLog:
         self._passed_over = 0
         self._logger = logging.getLogger(f"{task}.emits")
         self._logger.setLevel(logging.INFO)
-        self._repr = reprlib.Repr()
-        self._repr.maxstring = self._repr.maxother = self._repr.maxlong = _WIDTH
 
     @property
     def on(self) -> bool:
@@ -61,13 +59,9 @@ class EmitLog:
             for index in shown:
                 before = f" ({self._passed_over:,} others before)" if self._passed_over else ""
                 self._passed_over = 0
-                self._logger.info("%s %s%s", buffer.plan.name, self._short(_row(buffer, index)), before)
+                self._logger.info("%s %s%s", buffer.plan.name, shortened(_row(buffer, index)), before)
             self._tokens -= len(shown)
             self._passed_over += count - len(shown)
-
-    def _short(self, values: Sequence[Any]) -> str:
-        """One line, whatever the values are; their own ``__repr__`` may raise."""
-        return " ".join(f"({', '.join(self._repr.repr(value) for value in values)})".split())
 
 
 def _row(buffer: Emitted, index: int) -> Sequence[Any]:

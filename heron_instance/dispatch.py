@@ -6,7 +6,7 @@ one message a destination and run into the output queue, in the order of emissio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -27,6 +27,8 @@ from ardea.protocol.ids import U64
 from ardea.protocol.values import RowCodec
 from ardea.protocol.wire_pb2 import MANY, ONE, ROWS, Header
 
+ENOUGH = 3
+"""Rows that cannot be sent, and none that could: it is the code that emits, and not the rows."""
 _ODD = np.uint64(1)  # no edge is zero: it would leave its tree unchanged
 
 
@@ -44,6 +46,10 @@ class Origins(Protocol):
 
     def refused(self, buffer: StreamBuffer, row: int, error: EncodingError) -> None:
         """That row cannot be sent, and is about to be taken out."""
+
+    @property
+    def gives_up(self) -> bool:
+        """Whether nobody else decides what becomes of such a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,8 @@ class Dispatch:
         self._codec = RowCodec(settings.pickle)
         self._random: Callable[[int], U64] = env.rng.bit_generator.random_raw  # several times as fast as integers()
         self._max_rows = settings.batch_rows
+        self._max_replays = settings.max_tuple_replays
+        self._refused = 0
         self._max_tuple = settings.max_tuple_bytes
         # A single row that is larger is looked at by its own limit.
         self._max_batch = min(settings.drain_size, settings.max_tuple_bytes)
@@ -216,12 +224,23 @@ class Dispatch:
         bad = {place: error for place, error in enumerate(found) if error is not None}
         if not bad:
             raise EncodingError(f"{where}: a batch cannot be encoded")
+        self._look_for_a_mistake(list(bad.values()), origins)
 
         def refused(place: int) -> None:
             origins.refused(buffer, place, bad[place])
             task_output.runs = [(b, start - (b is buffer and start > place)) for b, start in task_output.runs]
 
         buffer.parcel.take_out(sorted(bad, reverse=True), refused)
+
+    def _look_for_a_mistake(self, bad: Sequence[EncodingError], origins: Origins) -> None:
+        """Raises the first of these, if it is the code that emits: no row of this task has ever left, and none can."""
+        if not all(error.certain for error in bad):
+            return
+        self._refused += len(bad)
+        none_left = self.task_output.waiting == len(bad) and self.task_output.emitted == len(bad)
+        processed = sum(self._env.instruments.execute.buckets)
+        if none_left and processed <= self._refused >= ENOUGH and self._max_replays is None and origins.gives_up:
+            raise bad[0]
 
 
 def _ids(header: Header, picked: Int | None, trees: Trees, edges: U64) -> list[bytes]:

@@ -163,6 +163,11 @@ class InputBatch:
         """A name for one tuple, for logs: source task, lane sequence, place in the batch."""
         return f"{self.task}:{self.header.sequence}:{index}"
 
+    def root_of(self, index: int) -> int:
+        """The first of the trees that one tuple belongs to; 0: it is not tracked."""
+        roots, _ = self.roots_of(np.array([index], dtype=np.intp)) if self.tracked else (NO_IDS, None)
+        return int(roots[0]) if len(roots) else 0
+
     def roots_of(self, rows: Int) -> tuple[U64, Int | None]:
         """The roots of those rows, and how many each has (None: one each)."""
         trees = self.trees

@@ -46,7 +46,8 @@ class Lifecycle:
     def fails_topology(self, error: BaseException) -> str:
         """Why the topology cannot go on after an error that ends the process; empty: it is started again."""
         if isinstance(error, ArdeaError):
-            return f"{self._env.task.name} cannot go on: {error.message}"
+            place, hint = place_of(error, authors=True), f"; {error.hint}" if error.hint else ""
+            return f"{self._env.task.name} cannot go on: {error.message}" + (f" at {place}" if place else "") + hint
         if self.ending:
             what = f"{type(error).__name__}: {printable(error)} at {place_of(error)}"
             return f"{self._env.task.name} died as it ended: {what}"

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ardea.heron_instance.buffers import StreamBuffer
+from ardea.heron_instance.input_batch import InputBatch
 from ardea.heron_instance.trees import Ids, Trees
 from ardea.protocol.ids import U64
 
 
 class Observer:
     """Looks away; a subclass need not."""
+
+    def raised(self, error: Exception, batch: InputBatch, rows: range) -> None:
+        """A bolt has raised it for these rows of a batch."""
 
     def leaving(self, buffers: Iterable[StreamBuffer], runs: Sequence[tuple[StreamBuffer, int]]) -> None:
         """What waits is about to be flushed; for ``runs`` see :class:`ardea.heron_instance.output.TaskOutput`."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ardea.errors import printable
+from ardea.heron_instance.broken_rows import BrokenRows
 from ardea.heron_instance.environment import Environment
 from ardea.heron_instance.lifecycle import Lifecycle
 from ardea.heron_instance.markers import Markers
@@ -31,7 +32,10 @@ class Rows(Protocol):
 
 
 class Reporter:
-    """Of one task.  ``error`` is the last one of its rows, ``given_up`` how many will never be sent (again)."""
+    """Of one task.
+
+    ``given_up``: how many rows will never be sent (again).  ``broken``: a spout's.
+    """
 
     rows: Rows
 
@@ -40,10 +44,24 @@ class Reporter:
         self._lifecycle = lifecycle
         # Rounds of a new life lie above those of all former ones: an old report cannot match.
         self.markers = Markers(upstream(env.plan, env.task.component), feeds, round=env.life << 32)
-        self.error = ""
         self.given_up = 0
+        self.broken: BrokenRows | None = None
+        self._error, self._error_tree = "", 0
         self._report: tuple[Any, ...] = ()
         self._version = 0
+
+    @property
+    def error(self) -> str:
+        """The last one of its rows."""
+        return self._error
+
+    @error.setter
+    def error(self, text: str) -> None:
+        self._error, self._error_tree = text, 0
+
+    def raised(self, text: str, tree: int) -> None:
+        """The last one, of a row in that tree; 0: in none."""
+        self._error, self._error_tree = text, tree
 
     # --- markers ----------------------------------------------------------------------------------------------
 
@@ -122,8 +140,9 @@ class Reporter:
         seen = tuple(sorted(markers.seen.items())) if markers.resting else ()
         counts = (rows.open_rows, rows.waiting_rows) if lifecycle.draining or lifecycle.hold else ()
         plan = (env.plan.epoch, lifecycle.hold)
+        broken = self.broken.version if self.broken is not None else 0
         state = self.state
-        content = (state, markers.round, seen, self.given_up, failure, self.error, counts, plan)
+        content = (state, markers.round, seen, self.given_up, failure, self.error, counts, plan, broken)
         if content == self._report:
             return
         self._report = content
@@ -136,12 +155,15 @@ class Reporter:
             version=self._version,
             failure=printable(failure, most=2000),
             error=printable(self.error, most=2000),
+            error_tree=self._error_tree,
             open=rows.open_rows,
             waiting=rows.waiting_rows,
             epoch=env.plan.epoch,
             hold=lifecycle.hold,
         )
         report.seen.update(dict(seen))
+        if self.broken is not None:
+            report.broken.update(self.broken.last)
         env.output.put(OutMessage(Header(kind=REPORT), [report.SerializeToString()], 0, 0))
 
 

@@ -57,6 +57,7 @@ class RowCalls:
         self._env = parts.env
         self._bolt = cast("Bolt", parts.env.component)
         self._user_code = parts.user_code
+        self._reporter = parts.reporter
         self._rows = rows
         self._codec = RowCodec(parts.env.settings.pickle)
         self._process: Callable[[Tuple], None]
@@ -125,12 +126,30 @@ class RowCalls:
 
     def begun(self, hooks: Hooks | None) -> None:
         """The file of the current tuple is told of each tuple first."""
-        self._process, self._auto_anchor = self._bolt.process, self._bolt.auto_anchor
-        if self._env.current_tuple is not None:
-            self._process = self._env.current_tuple.recording(self._process)
+        self._auto_anchor = self._bolt.auto_anchor
+        usual = self._around(self._bolt.process, hooks)
+        self._process = self._around(self._looking(usual), hooks)
         if hooks is not None:
-            self._process = hooks.process(self._process)
             self._none_is_plain()
+
+    def _around(self, process: Callable[[Tuple], None], hooks: Hooks | None) -> Callable[[Tuple], None]:
+        if self._env.current_tuple is not None:
+            process = self._env.current_tuple.recording(process)
+        return process if hooks is None else hooks.process(process)
+
+    def _looking(self, usual: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
+        """``process`` for the first slice of time: whoever returns a row has mistaken it for another library's."""
+        as_written: Callable[[Tuple], object] = self._bolt.process
+
+        def process(tup: Tuple) -> None:
+            returned = as_written(tup)
+            self._process = usual
+            if isinstance(returned, list | tuple | dict):
+                what = f"{self._env.task.name}: process() returned {type(returned).__name__}, which nobody reads"
+                self._reporter.error = f"{what}: emit rows with self.emit(...)"
+                self._bolt.logger.warning("%s: emit rows with self.emit(...)", what)
+
+        return process
 
     def read(self, header: Header, frames: Sequence[bytes], source: str, stream: StreamPlan) -> InputBatch:
         """Rows."""

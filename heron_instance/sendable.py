@@ -11,7 +11,7 @@ from ardea.heron_instance.routing import Router
 from ardea.protocol.arrow import arrow, encode_batch
 from ardea.protocol.columns import ColumnRows
 from ardea.protocol.scalars import type_name
-from ardea.protocol.values import RowCodec
+from ardea.protocol.values import NO_TYPE, RowCodec
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,14 +48,19 @@ class Sendable:
     def why_not(self, row: Any) -> EncodingError | None:
         """What keeps this row, as its author emitted it; None: nothing."""
         if not isinstance(row, list | tuple):
-            return EncodingError(
-                f"{self.where}: a value of type {type_name(row)} was emitted; a row is a list or a tuple of values",
-                hint="emit([value]) for a stream of one field",
+            return _certain(
+                EncodingError(
+                    f"{self.where}: a value of type {type_name(row)} was emitted; a row is a list or a tuple of values",
+                    hint="emit([value]) for a stream of one field",
+                )
             )
         count = len(self.fields)
         if len(row) != count:
-            return EncodingError(
-                f"{self.where}: a tuple has {len(row)} values, the stream declares {count} ({', '.join(self.fields)})"
+            return _certain(
+                EncodingError(
+                    f"{self.where}: a tuple has {len(row)} values, the stream declares {count} "
+                    f"({', '.join(self.fields)})"
+                )
             )
         try:
             for router in self.routers:
@@ -67,9 +72,10 @@ class Sendable:
         except EncodingError:
             refusal = self.codec.explain([row])
             field = self.fields[refusal.field]
-            return EncodingError(
+            refused = EncodingError(
                 f"{self.where}, field {field}: a value of type {refusal.type} cannot be sent: {refusal.reason}"
             )
+            return _certain(refused) if refusal.reason == NO_TYPE else refused
         return self._too_large(size)
 
     def columns_why_not(self, batch: pa.RecordBatch) -> Iterator[EncodingError | None]:
@@ -91,6 +97,12 @@ class Sendable:
             f"{self.where}: a tuple of {size:,} bytes is larger than topology.max.tuple.bytes ({self.max_bytes:,})",
             hint="send a reference to the data, or raise the limit",
         )
+
+
+def _certain(error: EncodingError) -> EncodingError:
+    """An error of the code that emits, not of this row."""
+    error.certain = True
+    return error
 
 
 def without_dictionaries(part: pa.RecordBatch) -> pa.RecordBatch:

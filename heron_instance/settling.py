@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
+import numpy as np
+
 from ardea.component import Spout, overrides
 from ardea.heron_instance.asking import Asking
+from ardea.heron_instance.broken_rows import TOLD, BrokenRows
 from ardea.heron_instance.buffers import StreamBuffer
 from ardea.heron_instance.hooks import Hooks
 from ardea.heron_instance.open_rows import OpenRows
 from ardea.heron_instance.runner import Parts
-from ardea.heron_instance.trees import Ids, Row, Seconds, plain
+from ardea.heron_instance.trees import Ids, Row, Seconds, TrackedColumns, plain
 from ardea.metrics.registry import Counter
 from ardea.protocol.ids import U64
 from ardea.validation import DEAD_LETTER_STREAM
@@ -39,6 +42,7 @@ class Settling:
         self.decides_fail = overrides(type(self._spout), "fail")
         self.hooks: Hooks | None = None
         self.left: list[Any] = []
+        self.broken_rows = parts.reporter.broken = BrokenRows(self._spout, parts.env.clock)
 
     # --- verdicts ---------------------------------------------------------------------------------------------
 
@@ -54,9 +58,9 @@ class Settling:
         for of_batch, seconds in batches:
             self._acked(of_batch, seconds, now)
         if len(failed):
-            self._broken(failed, instruments.failed, now)
+            self._broken("failed", failed, instruments.failed, now)
         if len(timed_out):
-            self._broken(timed_out, instruments.verdicts.timed_out, now)
+            self._broken("timed out", timed_out, instruments.verdicts.timed_out, now)
         if len(lost):
             self._lost(lost, now)
 
@@ -86,9 +90,9 @@ class Settling:
 
     def _lost(self, roots: U64, now: float) -> None:
         self._open.forget_pace(now)
-        self._broken(roots, self._env.instruments.verdicts.lost, now, counts=False)
+        self._broken("was lost", roots, self._env.instruments.verdicts.lost, now, counts=False)
 
-    def _broken(self, roots: U64, counter: Counter, now: float, *, counts: bool = True) -> None:
+    def _broken(self, what: str, roots: U64, counter: Counter, now: float, *, counts: bool = True) -> None:
         """Trees that will not be complete; ``counts``: their rows may be to blame."""
         rows, latencies, batches = self._open.trees.broken(roots, now)
         counter.value += len(rows)
@@ -96,6 +100,8 @@ class Settling:
             if self.hooks is not None:
                 self.hooks.broken(row.tup_id, latency)
             row.failures += counts
+            if counts:
+                self.broken_rows.note(what, row.root, row.tup_id, row.values, row.stream)
             self._failed(row, now)
         for columns, latencies in batches:
             counter.value += len(columns)
@@ -103,6 +109,8 @@ class Settling:
                 for tup_id, latency in zip(plain(columns.ids), latencies.tolist(), strict=True):
                     self.hooks.broken(tup_id, latency)
             columns.failures += counts
+            if counts:
+                self._note_first(what, columns)
             most = self._env.settings.max_tuple_replays
             if self.decides_fail:
                 for tup_id in plain(columns.ids):
@@ -112,6 +120,12 @@ class Settling:
                     self._failed(row, now)
             else:
                 self._open.replays.add(columns, now)
+
+    def _note_first(self, what: str, columns: TrackedColumns) -> None:
+        """As many of a batch as anybody would read; Arrow's rows cost their conversion."""
+        few = columns.picked(np.arange(min(len(columns), TOLD), dtype=np.intp))
+        for row, root in zip(few.rows(), columns.roots[:TOLD].tolist(), strict=True):
+            self.broken_rows.note(what, root, row.tup_id, row.values, row.stream)
 
     def _failed(self, row: Row, now: float) -> None:
         """The executor sends it again, or the author decides."""

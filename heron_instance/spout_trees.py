@@ -119,6 +119,11 @@ class SpoutTrees:
             header = Header(kind=INIT, source=self._env.task.task)
             self._env.output.put(OutMessage(header, frames, 0, sum(map(len, frames))))
 
+    @property
+    def gives_up(self) -> bool:
+        """Unless the author's fail() is asked."""
+        return not self._settling.decides_fail
+
     def refused(self, buffer: StreamBuffer, row: int, error: EncodingError) -> None:
         """It can never be sent: given up, unless the author decides otherwise."""
         if buffer.columns is None:

@@ -21,7 +21,7 @@ from ardea.component import TupIds
 from ardea.errors import UserError
 from ardea.heron_instance.input_batch import Inputs, Int
 from ardea.protocol.arrow import rows_of
-from ardea.protocol.ids import GENERATIONS, SLOTS, U64, generations_of, make_roots, slots_of
+from ardea.protocol.ids import GENERATIONS, NO_IDS, SLOTS, U64, generations_of, make_roots, slots_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,6 +44,7 @@ class Row:
     attempt: int = 0
     failures: int = 0  # of the attempts, those that count against it
     size: int = field(default=0, compare=False)  # encoded bytes, about
+    root: int = field(default=0, compare=False)  # of its last tree, once that is broken
 
 
 @dataclass(slots=True, eq=False)
@@ -59,6 +60,7 @@ class TrackedColumns:
     attempt: int = 0
     failures: int = 0
     size: int = 0
+    roots: U64 = field(default_factory=lambda: NO_IDS)  # of their last trees, once these are broken
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -181,13 +183,15 @@ class OpenTrees:
         for columns, taken in parts:
             broken = columns.picked(self._place[taken].astype(np.intp))
             broken.size = int(self._sizes[taken].sum())
+            broken.roots = self._former_roots(taken)
             groups.append((broken, now - self._emitted_at[taken]))
         rows = [
             values if type(values) is Row else Row(tup_id, values, "default")
             for tup_id, values in self._take_out(slots)
         ]
-        for row, size in zip(rows, self._sizes[slots].tolist(), strict=True):
-            row.size = size
+        sizes = self._sizes[slots].tolist()
+        for row, size, root in zip(rows, sizes, self._former_roots(slots).tolist(), strict=True):
+            row.size, row.root = size, root
         return rows, now - self._emitted_at[slots], groups
 
     def _of_batches(self, slots: Int) -> tuple[Int, list[tuple[TrackedColumns, Int]]]:
@@ -222,6 +226,11 @@ class OpenTrees:
         self.pending_bytes -= int(self._sizes[slots].sum())
         self._give(slots)
         return slots
+
+    def _former_roots(self, slots: Int) -> U64:
+        """Of the trees that :meth:`_settle` has just taken out of these slots."""
+        former = (self._generation[slots] + np.uint32(GENERATIONS - 1)) % np.uint32(GENERATIONS)
+        return make_roots(self.task, slots, former)
 
     def _take_out(self, slots: Int) -> list[tuple[Any, Any]]:
         """(id, row) of each slot, which the table forgets."""

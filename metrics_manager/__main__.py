@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from ardea import logs, parent_link
+from ardea.config import Settings
 from ardea.errors import ArdeaError
 from ardea.metrics_manager.process import MetricsManagerProcess
 from ardea.plan.definition import Definition
@@ -15,7 +16,7 @@ from ardea.plan.definition import Definition
 def main() -> int:
     """Runs the metrics manager."""
     parent_link.attach()
-    logs.configure_structured()
+    logs.configure()
     parser = argparse.ArgumentParser(prog="ardea.metrics_manager", description=__doc__)
     parser.add_argument("--definition", type=Path, required=True)
     parser.add_argument("--container", type=int, required=True)
@@ -27,6 +28,7 @@ def main() -> int:
     args = parser.parse_args()
     try:
         definition = Definition.to_run(args.definition)
+        logs.configure(Settings.of(definition.shape.config).log_format)
         process = MetricsManagerProcess(
             definition, args.container, args.folder, args.address, args.host, args.keys, args.last_scrape
         )

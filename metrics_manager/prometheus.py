@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import socket
 import socketserver
 import threading
@@ -13,7 +14,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
-import structlog
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -26,7 +26,7 @@ from ardea.metrics_manager.last_scrape import Scrapers
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 CLIENTS = 16
 """Connections at a time; with another one the oldest is closed."""
@@ -107,7 +107,7 @@ class _Server(socketserver.ThreadingMixIn, WSGIServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 -- socketserver calls it so
         """A client that went away or sent nonsense is its own affair."""
-        _log.debug("request to /metrics broke off", client=str(client_address), exc_info=True)
+        _log.debug("request to /metrics broke off", extra={"client": str(client_address)}, exc_info=True)
 
 
 class _Noted:

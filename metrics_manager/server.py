@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import platform
 import threading
 import time
@@ -10,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import msgspec
-import structlog
 
 from ardea import __version__
 from ardea.metrics import Identity, Registry, observe_process
@@ -23,7 +23,7 @@ from ardea.metrics_manager.supervised import Supervised
 from ardea.state import StateManager
 from ardea.state.records import RunState
 
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class MetricsManager:
             result = self._state.accept(snapshot, now)
         self._results[result].value += 1
         if result is Result.INVALID:
-            _log.warning("metrics snapshot unreadable; it is ignored", bytes=len(snapshot))
+            _log.warning("metrics snapshot unreadable; it is ignored", extra={"bytes": len(snapshot)})
 
     def observe_state(self, state: StateManager) -> None:
         """Exports for how long the state manager, which the caller polls, has been silent."""
@@ -119,7 +119,7 @@ class MetricsManager:
         with self._lock:
             gone = self._state.expire(now)
         for who in gone:
-            _log.info("metrics of a silent process removed", process=who.process, task=who.task)
+            _log.info("metrics of a silent process removed", extra={"identity": who.process, "task": who.task})
 
     def flush(self, now: float, timestamp: float) -> None:
         """Takes this process' own snapshot and hands everything to the sinks.  To be called at start and regularly.
@@ -190,4 +190,4 @@ class MetricsManager:
         deadline = self._clock() + timeout
         for worker in self._sinks.values():
             if not worker.join(max(0.0, deadline - self._clock())):
-                _log.warning("metrics sink hangs; it is abandoned", sink=worker.name)
+                _log.warning("metrics sink hangs; it is abandoned", extra={"sink": worker.name})

@@ -6,23 +6,23 @@ topology.  Values are cumulative: a batch that was dropped costs resolution, not
 
 from __future__ import annotations
 
+import logging
 import queue
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import structlog
-import tenacity
-from tenacity.wait import wait_base
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ardea.errors import ConfigError
 from ardea.metrics.sinks import MetricsSink, Sample, make_sink
 
+if TYPE_CHECKING:
+    from tenacity.wait import wait_base
+
 CAPACITY = 8
 """Batches that wait for a sink; then the oldest is dropped."""
 
-_log = structlog.get_logger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class Batch(NamedTuple):
@@ -55,6 +55,8 @@ class SinkWorker:
             sink: not yet open.
             wait: pause before another try; default 0.5 s, doubling up to 30 s, with jitter.
         """
+        import tenacity  # with asyncio, 3 MB that a manager without sinks does without
+
         self.name = name
         self._sink = sink
         self._queue: queue.SimpleQueue[Batch | None] = queue.SimpleQueue()
@@ -121,7 +123,9 @@ class SinkWorker:
         except Exception as error:
             self._statistics.errors += 1
             self._statistics.state = "failing"
-            _log.warning("metrics sink failed; it is opened again after a pause", sink=self.name, error=repr(error))
+            _log.warning(
+                "metrics sink failed; it is opened again after a pause", extra={"sink": self.name, "error": repr(error)}
+            )
             self._close()
             raise
         self._statistics.written += 1
@@ -130,7 +134,7 @@ class SinkWorker:
         try:
             self._sink.close()
         except Exception as error:
-            _log.warning("metrics sink did not close", sink=self.name, error=repr(error))
+            _log.warning("metrics sink did not close", extra={"sink": self.name, "error": repr(error)})
 
 
 def load_sinks(configs: Mapping[str, Mapping[str, Any]], places: Mapping[str, str]) -> list[SinkWorker]:
@@ -145,7 +149,9 @@ def load_sinks(configs: Mapping[str, Mapping[str, Any]], places: Mapping[str, st
         try:
             workers.append(SinkWorker(name, make_sink(name, _placed(config, places))))
         except ConfigError as error:  # what was checked at submit, on another machine
-            _log.error("metrics sink left out; /metrics and other sinks go on", sink=name, error=error.message)
+            _log.error(
+                "metrics sink left out; /metrics and other sinks go on", extra={"sink": name, "error": error.message}
+            )
     return workers
 
 

@@ -23,6 +23,7 @@ import msgspec
 
 from ardea import logs
 from ardea.code import Code
+from ardea.config import Settings
 from ardea.errors import ArdeaError, ClusterError, ExitCode
 from ardea.plan.definition import Definition
 from ardea.scheduler.control import waiting_for
@@ -73,7 +74,7 @@ class Daemon(RunKeeper):
         with (self.run.folder / "logs" / "daemon.log").open("ab") as log:
             os.dup2(log.fileno(), 1)
             os.dup2(log.fileno(), 2)
-        logs.configure()
+        logs.configure(Settings.of(self.run.submission.plan.config).log_format)
         logger.info("process %d keeps %s", os.getpid(), self.run.topology)
         self.tell(News("started"))
 

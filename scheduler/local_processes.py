@@ -26,6 +26,7 @@ from ardea.supervision.records import replace
 from ardea.supervision.spec import Policy, ProcessSpec, dump
 from ardea.transport import ipc_address
 
+NOBODY: Mapping[str, int] = {}
 OUTER_GRACE = 5.0
 """Seconds that the topology's supervisor waits longer than those of the containers do."""
 PRELOAD = "ardea.heron_instance.process", "ardea.loader", "ardea.logs"
@@ -35,12 +36,20 @@ PRELOAD = "ardea.heron_instance.process", "ardea.loader", "ardea.logs"
 class LocalProcesses:
     """Writes what the supervisors of one topology are to run."""
 
-    def __init__(self, definition: Definition, folder: Path) -> None:
-        """``folder`` is the topology's own; logs, lives and definitions lie in it."""
+    def __init__(self, definition: Definition, folder: Path, attach: Mapping[str, int] = NOBODY) -> None:
+        """``folder`` is the topology's own; logs, lives and definitions lie in it.
+
+        ``attach``: tasks that wait for a debugger, and the port of each.
+        """
+        self._attach = attach
         self._definition = definition
         self._folder = folder
         self._settings = Settings.of(definition.shape.config)
-        self._policy = Policy(log_bytes=self._settings.log_size_mb << 20, log_files=self._settings.log_files)
+        self._policy = Policy(
+            log_bytes=self._settings.log_size_mb << 20,
+            log_files=self._settings.log_files,
+            log_format=self._settings.log_format,
+        )
         # An ipc name has at most 107 bytes (103 on macOS); a topology's id may have more.
         self._short = xxhash.xxh3_64_hexdigest(definition.topology.encode())
 
@@ -131,9 +140,12 @@ class LocalProcesses:
         )
         processes = [ProcessSpec(STREAM_MANAGER, manager, cores=1, leads=True), self._metrics(number)]
         for instance in plan.instances:
-            argv = self._module("ardea.heron_instance", *common, "--task", str(instance.task))
-            cores, ram = instance.resource.cores, instance.resource.ram
-            processes.append(ProcessSpec(instance.name, argv, cores=cores, ram=ram, version=self._version))
+            port, cores, ram = self._attach.get(instance.name), instance.resource.cores, instance.resource.ram
+            debug = () if port is None else ("--debug-port", str(port))
+            argv = self._module("ardea.heron_instance", *common, "--task", str(instance.task), *debug)
+            processes.append(
+                ProcessSpec(instance.name, argv, cores=cores, ram=ram, version=self._version, debugged=port is not None)
+            )
         return processes
 
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ardea.errors import NotFound
+from ardea.logs import SUPERVISOR, written_at
 from ardea.plan.names import CONTAINERS, METRICS_MANAGER, STREAM_MANAGER
 from ardea.scheduler.home import is_held
 from ardea.scheduler.schedulers import LogLine, Logs
 
-_MARK = re.compile(r"--- (life \d+ (started|ended)|in one call of user code for |\d+ bytes of output lost).* ---")
+_OWN = r"(life \d+ (started|ended)|in one call of user code for |\d+ bytes of output lost).*"
+_MARK = re.compile(rf'--- {_OWN} ---|{{"time": .*"logger": "{SUPERVISOR}", "message": "{_OWN}"}}')
 _CHUNK = 1 << 16
 LOOK_EVERY = 0.2
 
@@ -73,6 +76,20 @@ class Tail:
         for path in sorted(older, key=lambda p: int(p.suffix[1:]), reverse=True):
             yield from self._chosen(path.read_bytes().split(b"\n")[:-1])
 
+    def last(self, most: int) -> list[str]:
+        """The last lines that are there, of all files; those added later are given by :meth:`lines`."""
+        found: list[bytes] = []
+        if (fd := self._opened()) is not None:
+            end = os.lseek(fd, 0, os.SEEK_END)
+            found, self._rest = _last_lines(fd, end, most)
+        older = sorted(self.path.parent.glob(f"{self.path.name}.*"), key=lambda path: int(path.suffix[1:]))
+        for path in older:
+            if len(found) >= most:
+                break
+            with path.open("rb") as file:
+                found = _last_lines(file.fileno(), path.stat().st_size, most - len(found))[0] + found
+        return list(self._chosen(found))
+
     def skip(self) -> None:
         """What is there already is not asked for."""
         for _ in self.lines():
@@ -84,18 +101,22 @@ class Tail:
     def lines(self, most: float = math.inf) -> Iterator[str]:
         """The complete lines that were added since the last call; behind ``most`` bytes or so the rest can wait."""
         while True:
-            if self._fd is None:
-                try:
-                    self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-                except FileNotFoundError:
-                    return
-            while most > 0 and (chunk := os.read(self._fd, _CHUNK)):
+            if (fd := self._opened()) is None:
+                return
+            while most > 0 and (chunk := os.read(fd, _CHUNK)):
                 most -= len(chunk)
                 *whole, self._rest = (self._rest + chunk).split(b"\n")
                 yield from self._chosen(whole)
-            if most <= 0 or not self._rotated(self._fd):
+            if most <= 0 or not self._rotated(fd):
                 return
             self.close()
+
+    def _opened(self) -> int | None:
+        """The file; None: it is not there yet."""
+        if self._fd is None:
+            with contextlib.suppress(FileNotFoundError):
+                self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        return self._fd
 
     def close(self) -> None:
         """Closes the file.  Can be repeated."""
@@ -116,6 +137,35 @@ class Tail:
                 yield text
 
 
+def _last_lines(fd: int, end: int, most: int) -> tuple[list[bytes], bytes]:
+    """Of a file up to ``end``: its last whole lines, and what stands after them."""
+    data = b""
+    while end > 0 and data.count(b"\n") <= most:
+        start = max(0, end - _CHUNK)
+        data, end = os.pread(fd, end - start, start) + data, start
+    *lines, rest = data.split(b"\n")
+    return lines[max(0, len(lines) - most) :], rest
+
+
+def _past(file: Tail, tail: int | None) -> Iterable[str]:
+    """What is there already, or its last lines."""
+    if tail == 0:
+        file.skip()
+        return ()
+    return itertools.chain(file.history(), file.lines()) if tail is None else file.last(tail)
+
+
+def _lately(lines: Iterable[str], since: float | None) -> Iterator[str]:
+    """From the first record on that is not older than ``since`` (Unix seconds); None: all."""
+    for line in lines:
+        if since is not None:
+            at = written_at(line)
+            if at is None or at < since:
+                continue
+            since = None
+        yield line
+
+
 class LocalLogs(Logs):
     """Those below a topology's folder."""
 
@@ -128,26 +178,24 @@ class LocalLogs(Logs):
         return [log.label for log in self._there(selection, running=is_held(self._folder))]
 
     def lines(
-        self, selection: str | None = None, *, follow: bool = False, past: bool = True
+        self, selection: str | None = None, *, follow: bool = False, tail: int | None = None, since: float | None = None
     ) -> Iterator[LogLine | None]:
         """See :class:`ardea.scheduler.schedulers.Logs`."""
+        earliest = None if since is None else time.time() - since
         with contextlib.ExitStack() as open_:
             tails: dict[str, Tail] = {}
             while True:
                 held = is_held(self._folder)  # before the last look, so that nothing is missed
                 for log in self._there(selection, running=held):
                     if log.label not in tails:
-                        tails[log.label] = tail = Tail(log.path)
-                        open_.callback(tail.close)
-                        if past:
-                            yield from (LogLine(log.label, line) for line in tail.history())
-                        else:
-                            tail.skip()
-                for label, tail in tails.items():
-                    yield from (LogLine(label, line) for line in tail.lines())
+                        tails[log.label] = file = Tail(log.path)
+                        open_.callback(file.close)
+                        yield from (LogLine(log.label, line) for line in _lately(_past(file, tail), earliest))
+                for label, file in tails.items():
+                    yield from (LogLine(label, line) for line in file.lines())
                 if not (follow and held):
                     return
-                past = True  # of a log that is begun now all is new
+                tail = earliest = None  # of a log that is begun now all is new
                 yield None
                 self._pause(LOOK_EVERY)
 

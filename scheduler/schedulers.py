@@ -309,7 +309,7 @@ class Logs(Closing, ABC):
 
     @abstractmethod
     def lines(
-        self, selection: str | None = None, *, follow: bool = False, past: bool = True
+        self, selection: str | None = None, *, follow: bool = False, tail: int | None = None, since: float | None = None
     ) -> Iterator[LogLine | None]:
         """Their lines; each process' in order.
 
@@ -318,7 +318,9 @@ class Logs(Closing, ABC):
         Args:
             selection: see :meth:`names`.
             follow: whether to wait for more.
-            past: whether what is there already counts.  If not, what is printed after the first None is not missed.
+            tail: of what is there already, the last so many lines of each process; None: all.  With 0, what is printed
+                after the first None is not missed.
+            since: of what is there already, only what was printed within so many seconds; None: all.
         """
 
 

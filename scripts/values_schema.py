@@ -64,6 +64,7 @@ TYPES: dict[str, Schema] = {
         "items": {"type": "integer", "minimum": 1},
     },
     "mode": {"enum": list(RELIABILITY_MODES)},
+    "format": {"enum": ["text", "json"]},
     "sorting": {"enum": ["RAM_FIRST", "CPU_FIRST"]},
     "status": {"enum": ["ACTIVE", "INACTIVE"]},
     "cores by component": _map({"type": "number", "exclusiveMinimum": 0}),

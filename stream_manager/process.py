@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import time
 from collections.abc import Container
-
-import structlog
 
 from ardea import parent_link
 from ardea.config import Settings
@@ -25,7 +24,7 @@ from ardea.stream_manager.shell import Shell
 from ardea.stream_manager.sockets import Sockets, ToMaster
 from ardea.transport import Dialled
 
-log = structlog.get_logger(STREAM_MANAGER)
+log = logging.getLogger(STREAM_MANAGER)
 
 
 class StreamManagerProcess:
@@ -140,7 +139,7 @@ class StreamManagerProcess:
         self._setup.remember(
             Remembered(self._holder, admission, ports[Lane.DATA], ports[Lane.CONTROL], plan.SerializeToString())
         )
-        log.info("plan received", epoch=plan.epoch, admission=admission, life=parent_link.life())
+        log.info("plan received", extra={"epoch": plan.epoch, "admission": admission, "life": parent_link.life()})
 
     # --- the end ----------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from ardea import logs, parent_link
+from ardea.config import Settings
 from ardea.errors import ArdeaError
 from ardea.plan.definition import Definition
 from ardea.topology_master.process import MasterProcess, read_token
@@ -15,7 +16,7 @@ from ardea.topology_master.process import MasterProcess, read_token
 def main() -> int:
     """Runs the master."""
     parent_link.attach()
-    logs.configure_structured()
+    logs.configure()
     parser = argparse.ArgumentParser(prog="ardea.topology_master", description=__doc__)
     parser.add_argument("--definition", type=Path, required=True)
     parser.add_argument("--folder", type=Path, required=True, help="the topology's folder, which holds the token")
@@ -25,6 +26,7 @@ def main() -> int:
     args = parser.parse_args()
     try:
         definition = Definition.to_run(args.definition)
+        logs.configure(Settings.of(definition.shape.config).log_format)
         process = MasterProcess(definition, args.host, read_token(args.folder), args.metrics, keys=args.keys)
         return parent_link.ended(process.run())
     except ArdeaError as error:

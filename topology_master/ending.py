@@ -14,6 +14,9 @@ from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.wire_pb2 import ACTIVE, DONE, ENDED, RESTING, TaskReport
 from ardea.state.records import EndFacts, RunState, TaskFacts
 
+CALLED, CALLED_LENGTH = 64, 200
+"""Of how many rows whose trees broke it is known what spouts call them, and in how many characters."""
+
 
 class Phase(enum.Enum):
     """Running: tuples may flow.  Ending: the end is declared.  Over: the final state is known."""
@@ -39,6 +42,7 @@ class LastReport:
     epoch: int = 0
     hold: int = 0
     error: str = ""
+    error_tree: int = 0
 
 
 class Ending:
@@ -58,6 +62,7 @@ class Ending:
         self._removed = facts.removed
         self._ended_before = frozenset(facts.ended)
         self._met: set[int] = set()  # managers, by this master
+        self._called: dict[int, str] = {}  # rows whose trees broke last, by root
         for task, known in facts.tasks.items():
             last = self.tasks[task]
             last.life, last.given_up, last.former_given_up = known.life, known.given_up, known.former_given_up
@@ -107,7 +112,12 @@ class Ending:
         last.state, last.round, last.seen = report.state, report.round, dict(report.seen)
         last.given_up, last.open, last.waiting = report.given_up, report.open, report.waiting
         last.epoch, last.hold = report.epoch, report.hold
-        last.error = report.error or last.error
+        if report.error:
+            last.error, last.error_tree = report.error, report.error_tree
+        component = self._plan.tasks[report.task].component
+        self._called |= {tree: f"{called[:CALLED_LENGTH]} of {component}" for tree, called in report.broken.items()}
+        for tree in [*self._called][:-CALLED]:
+            del self._called[tree]
         if report.failure:
             self._fails(report.failure, self._plan.tasks[report.task].name)
         return True
@@ -189,7 +199,12 @@ class Ending:
 
     def errors(self) -> dict[str, str]:
         """The last exception of each task that had one, by the task's name."""
-        return {self._plan.tasks[task].name: last.error for task, last in self.tasks.items() if last.error}
+        return {self._plan.tasks[task].name: self._said(last) for task, last in self.tasks.items() if last.error}
+
+    def _said(self, last: LastReport) -> str:
+        """The error, with what its row is called where it came from."""
+        called = self._called.get(last.error_tree)
+        return f"{last.error}; {called}" if called else last.error
 
     def _fails(self, reason: str, culprit: str) -> None:
         """What comes first is the cause."""

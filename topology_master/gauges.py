@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import structlog
+import logging
 
 from ardea.metrics import Identity, Registry, observe_process
 from ardea.plan.names import TOPOLOGY_MASTER
 from ardea.state.records import RunState
 from ardea.topology_master.master import Master
 
-log = structlog.get_logger(TOPOLOGY_MASTER)
+log = logging.getLogger(TOPOLOGY_MASTER)
 
 
 class Gauges:
@@ -30,7 +30,7 @@ class Gauges:
         """``malformed``: how many messages were dropped since the start."""
         admissions, registry = master.admissions, self._registry
         if malformed > self._malformed:
-            log.warning("dropped messages that cannot be read", count=malformed - self._malformed)
+            log.warning("dropped messages that cannot be read", extra={"count": malformed - self._malformed})
             self._malformed = malformed
         missing = len(admissions.missing)
         registry.gauge("ardea_tm_containers", state="missing").value = missing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import time
@@ -10,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
-import structlog
 
 from ardea import parent_link
 from ardea.errors import ExitCode
@@ -34,7 +34,7 @@ from ardea.versions import PROTOCOL, protocol_differs
 
 LINGER_AFTER_END = 3.0
 STANDBY_LOOKS_EVERY = 0.1
-log = structlog.get_logger(TOPOLOGY_MASTER)
+log = logging.getLogger(TOPOLOGY_MASTER)
 
 
 class MasterProcess:
@@ -161,7 +161,7 @@ class MasterProcess:
         acting = os.environ.get("POD_NAME", self._name)
         self._verbs = Verbs(self._master, self._overview, self._health, self._token, acting)
         self._lease = lease
-        log.info("this master acts", term=self._master.term)
+        log.info("this master acts", extra={"term": self._master.term})
         if self._master.execution.state.final:
             self.stop(_code_of(self._master.execution.state))
         self._next_second = due = time.monotonic()
@@ -181,7 +181,7 @@ class MasterProcess:
             self._receive(now)
             due = min(self._master.tick(now), self._next_second)
         except Fenced as error:
-            log.error("this master's term is over", reason=error.message)
+            log.error("this master's term is over", extra={"reason": error.message})
             parent_link.report(f"this master's term is over: {error.message}")
             self.stop(ExitCode.TEMPORARY)
         if not self._still_holds(lease):

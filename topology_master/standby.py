@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import structlog
+import logging
 
 from ardea.errors import Conflict, NotFound
 from ardea.plan.names import TOPOLOGY_MASTER
 from ardea.state import Check, Delete, Lease, StateManager, Unavailable, Versioned, paths, records
 from ardea.state.records import MasterLocation
 
-log = structlog.get_logger(TOPOLOGY_MASTER)
+log = logging.getLogger(TOPOLOGY_MASTER)
 
 
 class Standby:
@@ -72,9 +72,9 @@ class Standby:
             return
         check = Check(paths.term(self._topology), former.term)
         self._state.transaction([Delete(self._path, node.version)], checks=[check])
-        log.info("the lease of this process' former life is removed", life=former.life)
+        log.info("the lease of this process' former life is removed", extra={"life": former.life})
 
     def _say(self, what: str) -> None:
         if what != self._said:
             self._said = what
-            log.info(what, path=self._path)
+            log.info(what, extra={"path": self._path})

@@ -18,9 +18,15 @@ def main() -> None:
     from ardea.cli.streams import Unwritable, guard
 
     guard()
-    from ardea.cli import console
-    from ardea.cli.verbs import app
-
+    try:
+        from ardea.cli import console
+        from ardea.cli.verbs import app
+    except ModuleNotFoundError as error:  # in an image of the engine alone
+        if error.name not in ("rich", "typer", "watchfiles"):
+            raise
+        sys.exit(
+            f"error: the command line needs {error.name}, which is not installed\n  hint: pip install 'ardea[cli]'"
+        )
     for number in stops:
         signal.signal(number, signal.default_int_handler)
     try:

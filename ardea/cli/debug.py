@@ -47,10 +47,10 @@ def debug(
         with scheduler.logs(found.id) as logs:
             if stack:
                 for task, selection in tasks.items():
-                    _print_stack(found, task, logs.lines(selection, follow=True, past=False))
+                    _print_stack(found, task, logs.lines(selection, follow=True, tail=0))
                 return
             selection = tasks.get(wanted, wanted)
-            heard = logs.lines(selection, follow=True, past=False)
+            heard = logs.lines(selection, follow=True, tail=0)
             try:
                 with found.control() as control:
                     _tell_stories(control, tasks)

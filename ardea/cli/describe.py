@@ -12,12 +12,14 @@ import typer
 from rich.table import Table
 
 from ardea.cli import console, documents
-from ardea.cli.console import Name, Output, OutputOption
-from ardea.cli.drawing import draw
+from ardea.cli.console import Name
+from ardea.cli.drawing import PlanOutput, draw
+from ardea.cli.graphs import DRAWN
 from ardea.cli.listing import row
 from ardea.cli.progress import jobs
 from ardea.cli.stories import story_lines, stuck
 from ardea.cli.tables import fitted
+from ardea.errors import UserError
 from ardea.health import ProcessRow
 from ardea.metrics import Totals
 from ardea.protocol.incarnations import admission_of, life_of
@@ -36,10 +38,14 @@ _LIFE = "Life A.L: the L-th start of the process in the A-th place, a pod or a s
 def describe(
     scheduler: Scheduler,
     name: Name,
-    output: OutputOption = Output.TABLE,
+    output: Annotated[
+        PlanOutput, typer.Option("--output", "-o", help="What goes to stdout; mermaid and dot with --plan.")
+    ] = PlanOutput.TABLE,
     plan: Annotated[bool, typer.Option("--plan", help="Draw its plan instead; TOPOLOGY may be FILE[:Class].")] = False,
 ) -> None:
     """Show who submitted a topology, where its tasks run, what ails them."""
+    if not plan and output in DRAWN:
+        raise UserError(f"-o {output} draws a plan, and --plan is not given", hint=f"--plan -o {output}")
     if plan and Path(name.partition(":")[0]).is_file():
         draw(name, {}, output)
         return
@@ -48,7 +54,7 @@ def describe(
             draw(submitted.location, submitted.config, output)
             return
         description = found.describe()
-    if output is Output.JSON:
+    if output is PlanOutput.JSON:
         console.print_json(_document(description))
     else:
         _print(description)

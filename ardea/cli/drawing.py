@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
 
 from ardea.cli import console, submission
-from ardea.cli.console import Output
+from ardea.cli.graphs import DRAWN
 from ardea.loader import load
 
 
-def draw(target: str, config: Mapping[str, Any], output: Output) -> None:
+class PlanOutput(enum.StrEnum):
+    """What ``-o`` takes of a verb that can draw a plan."""
+
+    TABLE = "table"
+    JSON = "json"
+    MERMAID = "mermaid"
+    DOT = "dot"
+
+
+def draw(target: str, config: Mapping[str, Any], output: PlanOutput) -> None:
     """Prints the plan of ``FILE[:Class]`` with a submitter's configuration; of Trident, each component's operations."""
     with submission.authors_prints():
         topology = load(target)
@@ -28,8 +38,11 @@ def draw(target: str, config: Mapping[str, Any], output: Output) -> None:
         }
         for component in plan
     ]
-    if output is Output.JSON:
+    if output is PlanOutput.JSON:
         console.print_json({"topology": plan.name, "components": rows})
+        return
+    if output in DRAWN:
+        print(DRAWN[output](rows), end="")  # noqa: T201
         return
     table = Table("Component", "Tasks", "Does", "Reads", box=None, pad_edge=False)
     for row in rows:

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import difflib
-import sys
-from pathlib import Path
+from functools import partial
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
-from ardea.cli import console, documents, submission
+from ardea.cli import console, documents, reload, submission
 from ardea.cli.console import Output, OutputOption, StateOption
-from ardea.cli.progress import Display, Rates, failures, summed
-from ardea.cli.streams import Unwritable
-from ardea.config import Settings
+from ardea.cli.watching import Watch
 from ardea.errors import ClusterError, ExitCode, UsageError, UserError
-from ardea.health.processes import deaths, said
-from ardea.metrics import Totals
-from ardea.scheduler import capacity
-from ardea.scheduler.control import unfinished, waiting_for
 from ardea.scheduler.home import Home
 from ardea.scheduler.hopeless_run import PATIENCE
 from ardea.scheduler.local import MetricsPort
-from ardea.scheduler.logs import LogName, Tail, log_files
-from ardea.scheduler.run import LocalRun, Outcome, Stage
-from ardea.scheduler.run_keeper import RunKeeper
+from ardea.scheduler.local_processes import LocalProcesses
+from ardea.scheduler.run import LocalRun, Outcome
 from ardea.scheduler.submission import Submission
 from ardea.state.records import RunState
 
-_SHOWN_ERRORS = 5
-_BLOCK = 1 << 20
-
+TIMEOUTS = "topology.enable.message.timeouts"
 EXIT_CODES = {
     RunState.SUCCEEDED: ExitCode.OK,
     RunState.FAILED: ExitCode.FAILED,
@@ -56,6 +45,14 @@ def run(
         float,
         typer.Option(min=0, help="End as FAILED after so many seconds of failures without an ack; 0: never."),
     ] = PATIENCE,
+    again: Annotated[
+        bool, typer.Option("--reload", help="Start anew whenever a Python file beside the topology's changes.")
+    ] = False,
+    attach: Annotated[
+        str | None,
+        typer.Option(metavar="COMPONENT[:INDEX]", help="This task waits for a debugger, and stops at its breakpoints."),
+    ] = None,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Of --attach, on this machine.")] = 5678,
     state: StateOption = console.STATE,
 ) -> None:
     """Run a topology on this machine, until it finishes or Ctrl-C.
@@ -64,14 +61,29 @@ def run(
     """
     if logs and output is Output.JSON:
         raise UsageError("--logs writes text and -o json a document to stdout; choose one of them")
+    if again and (dry_run or output is Output.JSON):
+        raise UsageError("--reload runs until Ctrl-C, so that --dry-run and -o json have nothing to say beside it")
     home = Home(state)
-    made = submission.load(target, home, name=name, containers=containers, settings=settings, metrics_port=metrics_port)
-    _check_components(logs or [], made)
+    given = submission.overrides(settings, name=name, containers=containers, metrics_port=metrics_port)
+    if attach is not None:
+        given, give_up = {TIMEOUTS: False, **given}, 0.0  # what a debugger holds up is nobody's fault
+
+    def load() -> Submission:
+        made = submission.load(target, home, given)
+        check_components(logs or [], made)
+        return made
+
+    def watch_of(made: Submission) -> Watch:
+        attached = {} if attach is None else {task_of(attach, made): port}
+        scheduler = partial(LocalProcesses, attach=attached)
+        watch = Watch(LocalRun(made, home, give_up=give_up, keep=keep, scheduler=scheduler), logs or [], console.err())
+        watch.notes += [f"{task} waits for a debugger at 127.0.0.1:{at}" for task, at in attached.items()]
+        return watch
+
     if dry_run:
-        submission.show_plan(made, output)
+        submission.show_plan(load(), output)
         return
-    watch = Watch(LocalRun(made, home, give_up=give_up, keep=keep), logs or [], console.err())
-    outcome = watch.run_to_end()
+    watch, outcome = reload.run_anew(target, load, watch_of) if again else _once(watch_of(load()))
     if output is Output.JSON:
         console.print_json(_document(watch.run, outcome))
     if watch.lost is not None:
@@ -79,164 +91,31 @@ def run(
     raise typer.Exit(EXIT_CODES[outcome.state])
 
 
-class Watch(RunKeeper):
-    """Follows one run on the terminal."""
+def _once(watch: Watch) -> tuple[Watch, Outcome]:
+    return watch, watch.run_to_end()
 
-    def __init__(self, run: LocalRun, logs: list[str], stderr: Console) -> None:
-        """``logs``: the components whose output goes to stdout."""
-        super().__init__(run)
-        self._logs = logs
-        self._tails: dict[Path, tuple[LogName, Tail]] = {}
-        self.lost: Unwritable | None = None  # stdout takes no more
-        self._rates = Rates({spout.name for spout in run.submission.plan.spouts})
-        self._display = Display(stderr, run.submission.plan.name)
-        self._shown: set[str] = set()
-        self._timeouts_shown = False
-        self._next_draw = 0.0
 
-    def started(self) -> None:
-        """Says what starts."""
-        packing = self.run.submission.packing
-        tasks, containers = len(packing.instances), len(packing.containers)
-        self._say(f"{self.run.topology} starts: {_count(tasks, 'task')} in {_count(containers, 'container')}")
-
-    def stepped(self) -> None:
-        """Shows what is new."""
-        self._print_logs()
-        self._print_errors()
-        self._print_deaths()
-        self._print_timeouts()
-        self._draw()
-
-    def ended(self, outcome: Outcome) -> None:
-        """Sums up."""
-        while self._print_logs() and not self._signals:
-            pass
-        self._display.clear()
-        self._summary(outcome)
-
-    def stopping(self, stage: Stage) -> None:
-        """Says what that means, and what the next signal would do."""
-        components = self.run.status.components if self.run.status else {}
-        pending = sum(totals.pending for totals in components.values())
-        self._say(
-            {
-                Stage.DRAINING: f"stopping: no new tuples; {_count(pending, 'open tuple')} may finish; "
-                "Ctrl-C again ends it at once",
-                Stage.TERMINATED: "ending all processes; Ctrl-C again kills them",
-                Stage.KILLED: "killing all processes",
-            }[stage]
+def task_of(selection: str, made: Submission) -> str:
+    """The task that ``COMPONENT`` (its first) or ``COMPONENT:INDEX`` names; UserError if there is none."""
+    component, _, index = selection.partition(":")
+    check_components([component], made, "--attach")
+    task = f"{component}-{index or 0}"
+    names = [instance.name for instance in made.packing.instances if instance.component == component]
+    if task not in names:
+        raise UserError(
+            f"--attach {selection}: {component} has the tasks {component}:0 to {component}:{len(names) - 1}"
         )
-
-    # --- output -----------------------------------------------------------------------------------------------
-
-    def _say(self, text: str, label: str = "", style: str = "") -> None:
-        self._display.clear()
-        console.say(text, label, style)
-
-    def _draw(self) -> None:
-        run, now = self.run, self.run.seconds
-        if run.status is not None:
-            self._rates.observe(now, run.status.components)
-        if now < self._next_draw:
-            return
-        self._next_draw = now + 0.25
-        waiting = waiting_for(run.status)
-        state = "STARTING" if waiting or run.status is None else run.status.state
-        if run.stage is not Stage.RUNNING:
-            state = "STOPPING"
-        line = " · ".join(filter(None, [unfinished(run.status), self._rates.line(now)]))
-        self._display.show(state, now, capacity.no_room(run.folder) or waiting or line)
-
-    def _print_logs(self) -> bool:
-        """What is new, at most a block of each log, for a flood of prints must not keep signals away; if any."""
-        for selection in self._logs:
-            for log in _present(self.run.folder, selection):
-                if log.path not in self._tails:
-                    self._tails[log.path] = log, Tail(log.path, marks=False)
-        lines: list[str] = []
-        for log, tail in self._tails.values():
-            prefix = f"{log.label}: " if len(self._expected()) > 1 else ""
-            lines += [f"{prefix}{line}\n" for line in tail.lines(_BLOCK)]
-        if not lines:
-            return False
-        self._display.clear()
-        try:
-            sys.stdout.write(console.shown("".join(lines)))
-            sys.stdout.flush()
-        except Unwritable as error:
-            self.lost, self._logs, self._tails = error, [], {}
-            if self.run.stage is Stage.RUNNING and not self.run.over:
-                self.stopping(self.run.stop())
-        return True
-
-    def _expected(self) -> list[str]:
-        return [i.name for i in self.run.submission.packing.instances if i.component in self._logs]
-
-    def _print_errors(self) -> None:
-        """Each task's first exceptions, as they come: the rest is in its log."""
-        for error in self.run.status.errors if self.run.status else ():
-            kind = error.partition(" (")[0]
-            if kind not in self._shown and len(self._shown) < _SHOWN_ERRORS:
-                self._shown.add(kind)
-                self._say(error, "warning", "yellow")
-
-    def _print_deaths(self) -> None:
-        """Each kind of death once: a process that is started again and again looks like one that does nothing.
-
-        Not of who is told to end, because another process cannot go on.
-        """
-        for name, ends in self.run.ends.items() if self.run.stage is Stage.RUNNING else ():
-            for end in deaths(ends):
-                text = said(end)
-                kind = f"{name} {text.partition(' (pid ')[0]}"
-                if end.again and kind not in self._shown and len(self._shown) < _SHOWN_ERRORS:
-                    self._shown.add(kind)
-                    self._say(f"{name} died: {text}; it is started again", "warning", "yellow")
-
-    def _print_timeouts(self) -> None:
-        """Once: time-outs where nothing is acked look like a topology that does nothing."""
-        plan = self.run.submission.plan
-        components = self.run.status.components if self.run.status and not self._timeouts_shown else {}
-        for name, totals in ((spout.name, components.get(spout.name, Totals())) for spout in plan.spouts):
-            if totals.timed_out and not totals.acked:
-                self._timeouts_shown = True
-                self._say(
-                    f"{_count(totals.timed_out, 'tuple')} of {name} timed out after "
-                    f"{Settings.of(plan.config).message_timeout:g} s: nobody acked or failed them. A bolt with "
-                    "auto_ack = False must ack or fail each tuple; one that is too slow needs more tasks, or a longer "
-                    "topology.message.timeout.secs",
-                    "warning",
-                    "yellow",
-                )
-
-    def _summary(self, outcome: Outcome) -> None:
-        run, name = self.run, self.run.submission.plan.name
-        spouts = summed(outcome.components.get(spout.name, Totals()) for spout in run.submission.plan.spouts)
-        counts = f"after {outcome.seconds:.1f} s: acked {spouts.acked:,}, failed {failures(spouts)}"
-        if outcome.state is not RunState.FAILED:
-            why = f"; {outcome.reason}" if outcome.reason else ""
-            self._say(f"{name} {outcome.state} {counts}{why}; logs: {run.folder}")
-            return
-        self._say(f"{name} FAILED {counts}: {outcome.reason}", "error", "bold red")
-        for error in outcome.errors[:_SHOWN_ERRORS]:
-            if error not in outcome.reason:
-                self._say(error, "cause", "bold")
-        self._say(f"look at {run.log_to_read(outcome)}", "hint", "bold")
+    return task
 
 
-def _present(folder: Path, component: str) -> list[LogName]:
-    """The component's logs that exist so far."""
-    return [log for log in log_files(folder) if log.path.stem.rpartition("-")[0] == component]
-
-
-def _check_components(names: list[str], made: Submission) -> None:
+def check_components(names: list[str], made: Submission, option: str = "--logs") -> None:
+    """UserError for a name that is none of the topology's components."""
     known = [component.name for component in made.plan]
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
             raise UserError(
-                f"--logs {name}: {made.plan.name} has no such component; it has {', '.join(known)}",
+                f"{option} {name}: {made.plan.name} has no such component; it has {', '.join(known)}",
                 hint=f"did you mean {near[0]!r}?" if near else None,
             )
 
@@ -253,7 +132,3 @@ def _document(run: LocalRun, outcome: Outcome) -> dict[str, Any]:
         "errors": list(outcome.errors),
         "folder": str(run.folder),
     }
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -29,17 +29,8 @@ Settings = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the packing plan; start nothing.")]
 
 
-def load(
-    target: str,
-    home: Home,
-    *,
-    name: str | None,
-    containers: int | None,
-    settings: list[str] | None,
-    metrics_port: int | None,
-) -> Submission:
-    """Loads, checks and packs what the options name."""
-    given = overrides(settings, name=name, containers=containers, metrics_port=metrics_port)
+def load(target: str, home: Home, given: dict[str, Any]) -> Submission:
+    """Loads, checks and packs; ``given``: :func:`overrides`."""
     with authors_prints():
         return Submission.of(target, given, home.state_url)
 

@@ -2,16 +2,58 @@
 
 from __future__ import annotations
 
+import enum
+import logging
+import re
 from typing import Annotated
 
 import typer
 
 from ardea.cli import console
 from ardea.cli.console import Name
-from ardea.scheduler.schedulers import Scheduler
+from ardea.errors import UsageError
+from ardea.logs import level_of
+from ardea.scheduler.schedulers import LogLine, Scheduler
 
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 DRAIN_SECS = 10.0
 BACK_WITHIN = 60.0
+
+
+class Level(enum.StrEnum):
+    """What ``--level`` takes."""
+
+    DEBUG = "DEBUG"
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
+    CRITICAL = "CRITICAL"
+
+
+class Levels:
+    """Passes lines of processes: records by their level, and the lines after a record as that one."""
+
+    def __init__(self, least: Level | None) -> None:
+        self._least = 0 if least is None else logging.getLevelNamesMapping()[least.value]
+        self._passing: dict[str, bool] = {}
+
+    def passes(self, line: LogLine) -> bool:
+        """Whether it is shown."""
+        if (level := level_of(line.text)) is not None:
+            self._passing[line.label] = level >= self._least
+        return self._passing.get(line.label, not self._least)
+
+
+def duration(text: str) -> float:
+    """Seconds: ``90``, ``90s``, ``10m``, ``2h``, ``1d``.
+
+    Raises:
+        UsageError: it is none.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd]?)", text)
+    if found is None:
+        raise UsageError(f"--since takes seconds, or 10m, 2h, 1d, not {text!r}")
+    return float(found[1]) * _UNITS[found[2] or "s"]
 
 
 def logs(
@@ -21,12 +63,23 @@ def logs(
         str | None, typer.Argument(metavar="COMPONENT[:INDEX]", help="A component, one of its tasks, or a process.")
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the topology has ended.")] = False,
+    tail: Annotated[
+        int | None, typer.Option(min=0, metavar="LINES", help="Of each process only the last ones.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="SECS", help="Only what was printed within so long, as 90, 10m, 2h or 1d.")
+    ] = None,
+    level: Annotated[
+        Level | None,
+        typer.Option(case_sensitive=False, help="Only records of this level or above, and what follows them."),
+    ] = None,
 ) -> None:
     """Print the logs of a topology that runs, or of one of the last twenty that ran."""
     with scheduler.logs(name) as found:
         several = selection is None or len(found.names(selection)) != 1
-        for line in found.lines(selection, follow=follow):
-            if line is not None:
+        shown = Levels(level)
+        for line in found.lines(selection, follow=follow, tail=tail, since=None if since is None else duration(since)):
+            if line is not None and shown.passes(line):
                 text = f"{line.label}: {line.text}" if several else line.text
                 print(console.shown(text), flush=True)  # noqa: T201
 

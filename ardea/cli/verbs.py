@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from ardea import __version__
-from ardea.cli import console, debug, describe, doctor, listing, reference, run, submit, top, topologies, update
+from ardea.cli import console, debug, describe, doctor, init, listing, reference, run, submit, top, topologies, update
 from ardea.cli.console import Output, OutputOption
 from ardea.cli.where import on_topologies
 
@@ -27,7 +27,7 @@ _ON_TOPOLOGIES: dict[str, Callable[..., None]] = {
     "kill": topologies.kill,
     "doctor": doctor.doctor,
 }
-VERBS = ("run", "submit", *(verb for verb in _ON_TOPOLOGIES if verb != "doctor"), "config", "doctor", "version")
+VERBS = ("init", "run", "submit", *(verb for verb in _ON_TOPOLOGIES if verb != "doctor"), "config", "doctor", "version")
 
 
 class Verbs(TyperGroup):
@@ -84,6 +84,7 @@ def version(output: OutputOption = Output.TABLE) -> None:
         print(__version__)  # noqa: T201
 
 
+app.command("init")(init.init)
 app.command("run")(run.run)
 app.add_typer(submit.app, name="submit")
 app.command("config")(reference.config)

@@ -109,6 +109,15 @@ class RecordSpout(Spout):
         else:
             self._acked += tup_ids
 
+    def describe_tup_id(self, tup_id: Any) -> str:
+        """Where the record is."""
+        if type(tup_id) is tuple:
+            place, offset = tup_id
+        else:
+            ((number, (offset,)),) = offsets_by_place(np.array([tup_id], dtype=np.int64)).items()
+            place = next(place for place, known in self._numbers.items() if known == number)
+        return f"topic {place.topic}, partition {place.partition}, offset {offset}"
+
     def idle(self) -> None:
         """Paused, pending full, or finished: what is acked is committed all the same."""
         self._keep()

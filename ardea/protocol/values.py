@@ -22,6 +22,8 @@ from ardea.protocol.headed import HeadedRows
 from ardea.protocol.keys import MAX_DEPTH
 from ardea.protocol.scalars import type_name, unwrap
 
+NO_TYPE = "neither msgpack nor one of Ardea's extensions has a type for it"
+"""Why a value of an unknown class is refused."""
 INTEGER, DECIMAL, LOCAL_DATETIME, DATE, TIME, TIMEDELTA, UUID, PICKLE = range(1, 9)
 
 Row = Sequence[Any]
@@ -138,7 +140,7 @@ class RowCodec:
             if isinstance(value, base):
                 return _BY_TYPE[base](narrow(value))
         if not self._pickle:
-            raise _Refused(type_name(value), "neither msgpack nor one of Ardea's extensions has a type for it")
+            raise _Refused(type_name(value), NO_TYPE)
         try:
             return _Extension(PICKLE, pickling.dumps(value, protocol=5))
         except Exception as error:  # user code runs here and raises what it likes

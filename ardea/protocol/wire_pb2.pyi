@@ -357,7 +357,7 @@ class Tasks(_message.Message):
     def __init__(self, lives: _Optional[_Mapping[int, int]] = ..., again: bool = ...) -> None: ...
 
 class TaskReport(_message.Message):
-    __slots__ = ("task", "life", "state", "round", "seen", "given_up", "version", "failure", "error", "open", "waiting", "epoch", "hold")
+    __slots__ = ("task", "life", "state", "round", "seen", "given_up", "version", "failure", "error", "open", "waiting", "epoch", "hold", "error_tree", "broken")
     class SeenEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -365,6 +365,13 @@ class TaskReport(_message.Message):
         key: int
         value: int
         def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
+    class BrokenEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: str
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[str] = ...) -> None: ...
     TASK_FIELD_NUMBER: _ClassVar[int]
     LIFE_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -378,6 +385,8 @@ class TaskReport(_message.Message):
     WAITING_FIELD_NUMBER: _ClassVar[int]
     EPOCH_FIELD_NUMBER: _ClassVar[int]
     HOLD_FIELD_NUMBER: _ClassVar[int]
+    ERROR_TREE_FIELD_NUMBER: _ClassVar[int]
+    BROKEN_FIELD_NUMBER: _ClassVar[int]
     task: int
     life: int
     state: TaskState
@@ -391,7 +400,9 @@ class TaskReport(_message.Message):
     waiting: int
     epoch: int
     hold: int
-    def __init__(self, task: _Optional[int] = ..., life: _Optional[int] = ..., state: _Optional[_Union[TaskState, str]] = ..., round: _Optional[int] = ..., seen: _Optional[_Mapping[int, int]] = ..., given_up: _Optional[int] = ..., version: _Optional[int] = ..., failure: _Optional[str] = ..., error: _Optional[str] = ..., open: _Optional[int] = ..., waiting: _Optional[int] = ..., epoch: _Optional[int] = ..., hold: _Optional[int] = ...) -> None: ...
+    error_tree: int
+    broken: _containers.ScalarMap[int, str]
+    def __init__(self, task: _Optional[int] = ..., life: _Optional[int] = ..., state: _Optional[_Union[TaskState, str]] = ..., round: _Optional[int] = ..., seen: _Optional[_Mapping[int, int]] = ..., given_up: _Optional[int] = ..., version: _Optional[int] = ..., failure: _Optional[str] = ..., error: _Optional[str] = ..., open: _Optional[int] = ..., waiting: _Optional[int] = ..., epoch: _Optional[int] = ..., hold: _Optional[int] = ..., error_tree: _Optional[int] = ..., broken: _Optional[_Mapping[int, str]] = ...) -> None: ...
 
 class Order(_message.Message):
     __slots__ = ("kind", "term", "version", "target", "seconds", "components", "leaving", "settle", "containers")

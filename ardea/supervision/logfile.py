@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import itertools
 import os
+import time
+from collections.abc import Callable
 from pathlib import Path
+
+from ardea import logs
 
 
 class LogFile:
@@ -14,8 +18,13 @@ class LogFile:
     the lines that do not fit, and the log says how many bytes; it never raises.
     """
 
-    def __init__(self, path: Path, limit: int, files: int) -> None:
+    def __init__(
+        self, path: Path, limit: int, files: int, form: logs.Format = "text", wall: Callable[[], float] = time.time
+    ) -> None:
+        """``form``: of the supervisor's own lines."""
         self.path = path
+        self._form: logs.Format = form
+        self._wall = wall
         self._limit = limit
         self._files = files
         self._lost = 0
@@ -40,7 +49,7 @@ class LogFile:
 
     def mark(self, text: str) -> None:
         """Append a line of the supervisor's own."""
-        self.write(b"%s--- %s ---\n" % (b"" if self._whole else b"\n", text.encode()))
+        self.write((b"" if self._whole else b"\n") + logs.mark(text, self._form, self._wall()))
 
     def close(self) -> None:
         """Close the file; no more writes."""
@@ -59,7 +68,8 @@ class LogFile:
     def _note_loss(self) -> bool:
         """Say how much was lost, if there is room again."""
         end = b"" if self._whole else b"\n"
-        notice = b"%s--- %d bytes of output lost: the log could not be written ---\n" % (end, self._lost)
+        text = f"{self._lost} bytes of output lost: the log could not be written"
+        notice = end + logs.mark(text, self._form, self._wall())
         if self._append(notice) < len(notice):
             return False
         self._lost = 0
@@ -104,7 +114,12 @@ class StandardOutput:
     ``path``: where its end can be kept for the next PID 1.
     """
 
-    def __init__(self, path: Path, fd: int = 1) -> None:
+    def __init__(
+        self, path: Path, fd: int = 1, form: logs.Format = "text", wall: Callable[[], float] = time.time
+    ) -> None:
+        """``form``: of the supervisor's own lines."""
+        self._form: logs.Format = form
+        self._wall = wall
         self._path = path
         self._fd = fd
         self._whole = True
@@ -124,7 +139,7 @@ class StandardOutput:
 
     def mark(self, text: str) -> None:
         """A line of the supervisor's own."""
-        self.write(b"%s--- %s ---\n" % (b"" if self._whole else b"\n", text.encode()))
+        self.write((b"" if self._whole else b"\n") + logs.mark(text, self._form, self._wall()))
 
     def keep(self) -> None:
         """Writes the last lines, of at most KEPT bytes together, to ``path``; OSError if it cannot."""

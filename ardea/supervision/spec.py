@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ardea.errors import ConfigError
+from ardea.logs import FORMATS, Format
 
 RESTARTED = "a restart was asked for"
 """The reason of an end that says nothing against the process."""
@@ -32,6 +33,7 @@ class ProcessSpec:
             that another container has this one's place: the others are stopped.
         cores: how many it may keep busy: OMP_NUM_THREADS, OPENBLAS_NUM_THREADS and MKL_NUM_THREADS for libraries for
             arrays, where the supervisor's environment does not say.  None: one thread for each core of the machine.
+        debugged: a debugger may hold it: it is never killed or reported for its silence.
     """
 
     name: str
@@ -42,6 +44,7 @@ class ProcessSpec:
     leads: bool = False
     version: str = ""
     cores: int | None = None
+    debugged: bool = False
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -54,8 +57,9 @@ class ProcessSpec:
             raise ConfigError(f"process {self.name}: ram is {self.ram} bytes; must be above 0, or null")
         if self.restart not in ("always", "never"):
             raise ConfigError(f"process {self.name}: restart is {self.restart!r}; must be 'always' or 'never'")
-        if not isinstance(self.leads, bool):
-            raise ConfigError(f"process {self.name}: leads is {self.leads!r}; must be true or false")
+        for name in ("leads", "debugged"):
+            if not isinstance(value := getattr(self, name), bool):
+                raise ConfigError(f"process {self.name}: {name} is {value!r}; must be true or false")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,7 @@ class Policy:
         grace: from SIGTERM to SIGKILL, and from the exit of one that leads to SIGTERM.
         log_bytes: a log file that would grow beyond is rotated.
         log_files: how many are kept, the current one included.
+        log_format: of the supervisor's own lines: ``text`` or ``json``.
         preload: modules that a process loads once, of which processes ``python -P -m MODULE`` are forked (Linux).
             Empty: each is started for itself.
     """
@@ -79,6 +84,7 @@ class Policy:
     grace: float = 10.0
     log_bytes: int = 100 << 20
     log_files: int = 5
+    log_format: Format = "text"
     preload: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -87,6 +93,9 @@ class Policy:
             if setting.name == "preload":
                 if not isinstance(value, tuple) or not all(isinstance(module, str) for module in value):
                     raise ConfigError(f"policy.preload is {value!r}; must be names of modules")
+            elif setting.name == "log_format":
+                if value not in FORMATS:
+                    raise ConfigError(f"policy.log_format is {value!r}; must be one of {', '.join(FORMATS)}")
             elif isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
                 raise ConfigError(f"policy.{setting.name} is {value!r}; must be a number above 0")
 

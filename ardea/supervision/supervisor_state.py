@@ -346,7 +346,7 @@ class SupervisorState:
     def _silent(self, process: Process, now: float) -> list[Instruction]:
         """Ten seconds without a beat: dead, unless user code is at work (and may hold the interpreter lock)."""
         silent = now - process.heard
-        if silent < self.policy.silence or process.killed:
+        if silent < self.policy.silence or process.killed or process.spec.debugged:
             return []
         said = f"silent for {silent:.1f} s"
         if process.look is not None and process.look.stopped:
@@ -366,7 +366,11 @@ class SupervisorState:
         return self._report(process, now)
 
     def _report(self, process: Process, now: float) -> list[Instruction]:
-        if process.killed or (process.reported is not None and now - process.reported < self.policy.report):
+        if (
+            process.killed
+            or process.spec.debugged
+            or (process.reported is not None and now - process.reported < self.policy.report)
+        ):
             return []
         process.reported = now
         return [ReportStuck(process.spec.name, now - process.called)]

@@ -9,8 +9,8 @@ from ardea.testing.audit import InvariantError
 from ardea.testing.cluster import Cluster
 from ardea.testing.components import AckEveryOther, CollectBolt, FeederSpout, RowsSpout
 from ardea.testing.network import Network
-from ardea.testing.record import Emitted, Received, Record
-from ardea.testing.run import Result, run
+from ardea.testing.record import Emitted, Raised, Received, Record
+from ardea.testing.run import Result, run, run_bolt
 
 __all__ = [
     "AckEveryOther",
@@ -20,9 +20,11 @@ __all__ = [
     "FeederSpout",
     "InvariantError",
     "Network",
+    "Raised",
     "Received",
     "Record",
     "Result",
     "RowsSpout",
     "run",
+    "run_bolt",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self, TypeVar
 
@@ -38,6 +39,9 @@ class Cluster:
 
     The same seed gives the same run, event by event.  Time passes only in :meth:`advance` and :meth:`run_until`.
     User classes are shared by all tasks here: what they keep in class attributes is not a process's own.
+
+    Attributes:
+        raise_errors: set it, and the first exception of the author's code leaves the call in which time passes.
 
     Args:
         topology: what to run.
@@ -92,6 +96,7 @@ class Cluster:
             plan=PhysicalPlan.build(logical, packing, 1),
         )
         self.record, self.network = world.record, world.network
+        self.raise_errors = False
         self._processes = Processes(world)
         self._updating = Updating(world, self._processes, topology)
         self._processes.start()
@@ -120,7 +125,7 @@ class Cluster:
         timeline = self._world.timeline
         end = timeline.now + seconds
         while timeline.next <= end:
-            timeline.step()
+            self._step()
         timeline.skip(end)
 
     def run_until(self, condition: Callable[[], object], timeout: float = 60.0) -> None:
@@ -134,7 +139,12 @@ class Cluster:
         while not condition():
             if timeline.next > end:
                 raise TimeoutError(f"{timeout:g} simulated seconds have passed in vain; {self.describe()}")
-            timeline.step()
+            self._step()
+
+    def _step(self) -> None:
+        self._world.timeline.step()
+        if self.raise_errors and (error := self.record.first_error) is not None:
+            raise error
 
     def at(self, time: float, action: Callable[[Cluster], object]) -> None:
         """Does something to the cluster at a time to come."""
@@ -151,6 +161,13 @@ class Cluster:
     def reason(self) -> str:
         """Why, if there is something to say."""
         return self._world.store.held.reason
+
+    @property
+    def errors(self) -> list[str]:
+        """The last exception of each task, as `ardea describe` shows it; none while no master acts."""
+        with contextlib.suppress(UserError):
+            return list(acting_master(self._world).master.ending.errors().values())
+        return []
 
     @property
     def plan(self) -> PhysicalPlan:
@@ -271,7 +288,7 @@ class Cluster:
 
     def describe(self) -> str:
         """Where everything stands, in a line."""
-        errors = "".join(f"; {name} raised {error!r}" for name, error in self.record.errors[-1:])
+        errors = f"; the last error: {last}" if (last := self.record.last_error) else ""
         return (
             f"at {self.time:.6f} s the topology is {self.state}{f' ({self.reason})' if self.reason else ''};"
             f" running: {', '.join(self.running) or 'nothing'}{errors}"

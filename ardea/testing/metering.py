@@ -35,9 +35,9 @@ def meter_bolt(bolt: Any, pay: Callable[[], None], task: TaskPlan, record: Recor
         if audit is not None:
             audit.processed(task.name, tup)
 
-    def metered(tup: Tuple) -> None:
+    def metered(tup: Tuple) -> object:
         seen(tup)
-        process(tup)
+        return process(tup)
 
     def metered_batch(rows: Sequence[Tuple]) -> None:
         for tup in rows:

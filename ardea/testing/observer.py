@@ -6,12 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ardea.heron_instance.buffers import StreamBuffer
+from ardea.heron_instance.input_batch import InputBatch
 from ardea.heron_instance.observer import Observer
 from ardea.heron_instance.trees import Ids, Row, Trees, plain
 from ardea.plan.physical import TaskPlan
 from ardea.protocol.ids import U64
 from ardea.testing.audit import Audit
-from ardea.testing.record import Record
+from ardea.testing.record import Raised, Record
 
 
 class RecordingObserver(Observer):
@@ -25,6 +26,12 @@ class RecordingObserver(Observer):
         self._open: dict[int, Any] = {}  # root -> tup_id
         self._settled: set[int] = set()  # by itself: a verdict on one of these is late
 
+    def raised(self, error: Exception, batch: InputBatch, rows: range) -> None:
+        """Notes it, with the first of the rows."""
+        record = self._record
+        tup_id = record.tup_ids.get(batch.root_of(rows.start))
+        record.exceptions.append(Raised(self._task.name, error, tuple(batch.rows[rows.start]), tup_id))
+
     def leaving(self, buffers: Iterable[StreamBuffer], runs: Sequence[tuple[StreamBuffer, int]]) -> None:
         """Notes the rows."""
         self._record.left(self._task, buffers, runs, ids=self._spout)
@@ -35,6 +42,7 @@ class RecordingObserver(Observer):
         marks = buffer.rows.marks if buffer.columns is None else plain(buffer.columns.origin.ids)
         ids = [m.tup_id if type(m) is Row else m for m in marks if m is not None]
         self._open.update(zip(roots, ids, strict=True))
+        self._record.tup_ids.update(zip(roots, ids, strict=True))
         if self._audit is not None:
             self._audit.opened(self._task.name, roots)
 

@@ -35,12 +35,26 @@ class Received(NamedTuple):
     task: int
 
 
+class Raised(NamedTuple):
+    """An exception of a bolt's code that failed a tuple.
+
+    ``values`` are the tuple's (of a whole batch: those of its first), ``tup_id`` that of the spout's row that it comes
+    from, None if that is not tracked.
+    """
+
+    task: str
+    error: Exception
+    values: tuple[Any, ...]
+    tup_id: Any
+
+
 @dataclass(slots=True)
 class Record:
     """Everything so far, by component; of processes that died too.
 
     ``failed`` are the trees that a bolt failed, ``timed_out`` and ``lost`` those that ended so; all by ``tup_id``, in
-    the order in which the spouts heard of it.  ``errors``: (task, exception) that ended a process.
+    the order in which the spouts heard of it.  ``exceptions`` failed tuples; ``errors``, (task, exception), ended a
+    process.  ``tup_ids``: of every tree there was, by its root.
     """
 
     emitted: dict[str, list[Emitted]] = field(default_factory=lambda: defaultdict(list))
@@ -49,8 +63,26 @@ class Record:
     failed: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     timed_out: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
     lost: dict[str, list[Any]] = field(default_factory=lambda: defaultdict(list))
+    exceptions: list[Raised] = field(default_factory=list)
     errors: list[tuple[str, BaseException]] = field(default_factory=list)
+    tup_ids: dict[int, Any] = field(default_factory=dict)
     ticks: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+    @property
+    def first_error(self) -> BaseException | None:
+        """The first exception of the author's code, whatever came of it."""
+        return next((raised.error for raised in self.exceptions), next((error for _, error in self.errors), None))
+
+    @property
+    def last_error(self) -> str:
+        """The last one in a few words; empty: there was none."""
+        if self.errors:
+            task, error = self.errors[-1]
+            return f"{task} raised {error!r}"
+        if self.exceptions:
+            raised = self.exceptions[-1]
+            return f"{raised.task} raised {raised.error!r} on {raised.values!r}"
+        return ""
 
     def tuples(self, component: str, stream: str = "default") -> list[tuple[Any, ...]]:
         """The values of all rows that a component emitted on a stream."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ardea.component import Bolt
+from ardea.errors import UserError
 from ardea.testing.cluster import NOTHING, Cluster, Fault
-from ardea.testing.components import Buildable
+from ardea.testing.components import Buildable, RowsSpout
 from ardea.testing.record import Emitted, Received, Record
+from ardea.topology import TopologyBuilder
 
 LONGEST = 3600.0
+Row = Sequence[Any] | Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +66,12 @@ def run(
     active: bool = True,
     check: bool = True,
     faults: Iterable[Fault] = (),
+    raise_errors: bool = False,
 ) -> Result:
     """Runs a topology on simulated time and returns all that happened.
 
-    ``until``: stop after so many simulated seconds; None: when the topology has ended.  The rest is as for
+    ``until``: stop after so many simulated seconds; None: when the topology has ended.  ``raise_errors``: raise the
+    first exception of the author's code, whether it would fail a tuple or end a process.  The rest is as for
     :class:`Cluster`.
 
     Raises:
@@ -83,8 +89,38 @@ def run(
         check=check,
         faults=faults,
     ) as cluster:
+        cluster.raise_errors = raise_errors
         if until is None:
             cluster.run_until(lambda: cluster.over, LONGEST)
         else:
             cluster.advance(until)
         return Result(cluster.state, cluster.reason, cluster.time, cluster.record)
+
+
+def run_bolt(
+    bolt: type[Bolt], rows: Iterable[Row], *, fields: Sequence[str] = (), config: Mapping[str, Any] = NOTHING
+) -> list[tuple[Any, ...]]:
+    """Has one task of a bolt process these rows, and then hear that nothing more comes; returns what it emitted.
+
+    Args:
+        bolt: its class.
+        rows: dicts of values by field, or sequences of values.
+        fields: the names of the values; not needed for dicts.
+        config: the component's.
+
+    Raises:
+        UserError: the names of the fields are not known, or differ from row to row.
+        Exception: whatever the bolt raises.
+    """
+    given = list(rows)
+    names = list(fields) or (list(given[0]) if given and isinstance(given[0], Mapping) else [])
+    if not names:
+        raise UserError("run_bolt needs the names of the rows' fields", hint='rows as dicts, or fields=["word"]')
+    for row in given:
+        if isinstance(row, Mapping) and row.keys() != set(names):
+            raise UserError(f"run_bolt: a row has the fields {', '.join(row)}, the first one {', '.join(names)}")
+    values = [[row[name] for name in names] if isinstance(row, Mapping) else list(row) for row in given]
+    builder = TopologyBuilder("run_bolt")
+    source = builder.add_spout("rows", RowsSpout.of(names, values))
+    builder.add_bolt("bolt", bolt, inputs=[source], config=config)
+    return run(builder, raise_errors=True).tuples("bolt")

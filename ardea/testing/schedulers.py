@@ -176,7 +176,7 @@ class _Check:
             labels = {line.label for line in logs.lines("ignore") if line is not None}
             _expect("the labels of a log's lines", labels - {"ignore-0"}, set())
             with self._found() as found:
-                lines = logs.lines("ignore:0", follow=True, past=False)
+                lines = logs.lines("ignore:0", follow=True, tail=0)
                 _expect("the first of a log that is followed from now on", next(lines), None)
                 found.dump("ignore-0")
                 self._until("a stack in the log of ignore-0", lines, lambda line: "Current thread" in line.text)

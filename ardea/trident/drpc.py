@@ -68,8 +68,12 @@ class DrpcSpout(Spout):
                 )
             self._requests, self._way = local.requests(function), ""
             return
-        from ardea.drpc.endpoint import Endpoint
-
+        try:
+            from ardea.drpc.endpoint import Endpoint
+        except ModuleNotFoundError as error:  # in an image of the engine alone
+            raise UserError(
+                f"DRPC needs {error.name}, which is not installed", hint="pip install 'ardea[drpc]'"
+            ) from error
         self._requests = Requests(function, settings.drpc_queue)
         endpoint = Endpoint(self._requests, host, port, settings.drpc_timeout, settings.max_tuple_bytes)
         self._close = endpoint.close

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -203,9 +204,15 @@ class Cluster:
         answer = self._ask("GET", "version", "ask for the version")
         return int(answer["major"]), int(answer["minor"].rstrip("+"))
 
-    def logs(self, pod: str, container: str, *, follow: bool = False, past: bool = True) -> LogStream:
-        """A container's log, open when this returns; with ``past`` also the lines that are there by now."""
-        query = {"container": container, "follow": str(follow).lower()} | ({} if past else {"tailLines": "0"})
+    def logs(
+        self, pod: str, container: str, *, follow: bool = False, tail: int | None = None, since: float | None = None
+    ) -> LogStream:
+        """A container's log, open when this returns; for ``tail`` and ``since`` see :class:`Logs`."""
+        query = {"container": container, "follow": str(follow).lower()}
+        if tail is not None:
+            query["tailLines"] = str(tail)
+        if since is not None:
+            query["sinceSeconds"] = str(max(1, math.ceil(since)))
         path = f"{self._path('Pod', pod)}/log"
         return LogStream(self._request("GET", path, f"read the log of {pod} {container}", query, stream=True))
 

@@ -40,10 +40,10 @@ class PodLogs(Logs):
         return [source.label for source in self.sources(selection)]
 
     def lines(
-        self, selection: str | None = None, *, follow: bool = False, past: bool = True
+        self, selection: str | None = None, *, follow: bool = False, tail: int | None = None, since: float | None = None
     ) -> Iterator[LogLine | None]:
         """See :class:`Logs`."""
-        opened = [(source, self._opened(source, follow=follow, past=past)) for source in self.sources(selection)]
+        opened = [(source, self._opened(source, follow, tail, since)) for source in self.sources(selection)]
         if not follow:
             for source, lines in opened:
                 yield from (_line(source, line) for line in lines)
@@ -51,13 +51,13 @@ class PodLogs(Logs):
             return
         queue: SimpleQueue[LogLine | None] = SimpleQueue()
 
-        def tail(source: Source, lines: Iterable[bytes]) -> None:
+        def pass_on(source: Source, lines: Iterable[bytes]) -> None:
             for line in lines:
                 queue.put(_line(source, line))
             queue.put(None)
 
         for each in opened:
-            threading.Thread(target=tail, args=each, daemon=True).start()
+            threading.Thread(target=pass_on, args=each, daemon=True).start()
         open_ends = len(opened)
         yield None
         while open_ends:
@@ -94,10 +94,10 @@ class PodLogs(Logs):
         while self._open:
             self._open.pop().close()
 
-    def _opened(self, source: Source, *, follow: bool, past: bool) -> Iterable[bytes]:
+    def _opened(self, source: Source, follow: bool, tail: int | None, since: float | None) -> Iterable[bytes]:
         """A container that has not begun has no log."""
         try:
-            stream = self._cluster.logs(source.pod, source.container, follow=follow, past=past)
+            stream = self._cluster.logs(source.pod, source.container, follow=follow, tail=tail, since=since)
         except (NotFound, UserError):
             return ()
         self._open.append(stream)

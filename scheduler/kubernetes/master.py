@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from ardea import logs, parent_link
+from ardea.config import Settings
 from ardea.errors import ArdeaError, ExitCode, Unrecognized
 from ardea.plan.definition import Definition
 from ardea.plan.names import MASTER_CONTAINER, METRICS_MANAGER
@@ -118,7 +119,7 @@ def _act(process: MasterProcess, folder: Path, cluster: Cluster, inputs: Manifes
 def main() -> int:
     """Runs the master."""
     parent_link.attach()
-    logs.configure_structured()
+    logs.configure()
     parser = argparse.ArgumentParser(prog="ardea.scheduler.kubernetes.master", description=__doc__)
     parser.add_argument("--definition", type=Path, required=True)
     parser.add_argument("--folder", type=Path, required=True, help="the topology's folder, which holds the token")
@@ -128,6 +129,7 @@ def main() -> int:
     args = parser.parse_args()
     try:
         definition = Definition.to_run(args.definition)
+        logs.configure(Settings.of(definition.shape.config).log_format)
         return parent_link.ended(run(definition, args.folder, args.metrics, args.host, args.keys))
     except Unrecognized as error:
         print(f"error: {error.message}", file=sys.stderr)  # noqa: T201

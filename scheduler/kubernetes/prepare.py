@@ -81,7 +81,7 @@ def prepare(
             bundle.unpack((code / BUNDLE).read_bytes(), layout.CODE)
         specifications = processes.container(topology, plan, ip, definition.state_users)
     settings = Settings.of(definition.shape.config)
-    policy = Policy(grace=max(1.0, settings.kubernetes_grace - layout.GRACE_LEFT))
+    policy = Policy(grace=max(1.0, settings.kubernetes_grace - layout.GRACE_LEFT), log_format=settings.log_format)
     for process, specification in specifications.items():
         layout.process_folder(topology, container, process).mkdir(parents=True, exist_ok=True)
         layout.specification(topology, container, process).write_text(dump([specification], policy))

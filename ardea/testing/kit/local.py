@@ -10,6 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
+from ardea.errors import UserError
 from ardea.scheduler.control import Status
 from ardea.scheduler.home import Home
 from ardea.scheduler.local_processes import LocalProcesses
@@ -64,6 +65,11 @@ class LocalTopology:
             NotFound: there is no such file.
             UserError: the file, the topology or a key is wrong.
         """
+        if not isinstance(target, str):
+            raise UserError(
+                f"LocalTopology takes FILE:Class as a text, not {target!r}",
+                hint="its processes import a file; ardea.run(WordCount) takes the class, in a notebook, too",
+            )
         self._home = Home(root / "ardea")
         submission = Submission.of(target, {**config, "topology.stmgrs": containers}, self._home.state_url)
         self._topology = submission.definition.topology

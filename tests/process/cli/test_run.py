@@ -33,9 +33,19 @@ def test_a_bounded_topology_runs_to_its_end(ardea, state):
     assert "--- life 1 started" in ardea("logs", document["id"], "-f").stdout
 
 
-def test_what_a_component_prints_is_shown_alone(ardea):
-    run = ardea("run", topology("Sum"), "--logs", "add", "--set", "test.numbers=10")
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_what_a_component_prints_is_shown_alone(ardea, form):
+    """With heron.logging.format=json all else is an object a line."""
+    run = ardea(
+        "run", topology("Sum"), "--logs", "add", "--set", "test.numbers=10", "--set", f"heron.logging.format={form}"
+    )
     assert (run.returncode, run.stdout) == (0, "the sum is 90\n"), run.stderr
+    for process in ("stream-manager", "topology-master", "metrics-manager", "numbers") if form == "json" else ():
+        lines = ardea("logs", "Sum", process).stdout.splitlines()
+        said = [json.loads(line[line.index("{") :]) for line in lines]  # a container's name may stand before it
+        assert {"life 1 started", "life 1 ended"} <= {
+            " ".join(line["message"].split()[:3]).rstrip(",:") for line in said
+        }
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,9 @@ def test_a_failed_exception_fails_its_tuple_quietly(error, told, caplog):
     said = [record.getMessage() for record in caplog.records]
     assert sum("failed on tuple" in message for message in said) == told
     named = [
-        message for message in said if re.match(r"bolt-0 failed on tuple \S+ of spout, stream default:\n", message)
+        message
+        for message in said
+        if re.match(r"bolt-0 failed on tuple \S+ of spout, stream default: \(\d\); tree [0-9a-f]{16}:\n", message)
     ]
     assert len(named) == told, "component, task and the tuple's origin, in one message"
     assert all("test_fails.py" in message and message.endswith("ValueError") for message in named)

@@ -161,9 +161,10 @@ class Paper(Logs):
             raise NotFound(f"{self.entry.id} has no log of {selection}")
         return found
 
-    def lines(self, selection=None, *, follow=False, past=True):
+    def lines(self, selection=None, *, follow=False, tail=None, since=None):
         names = self.names(selection)
-        read = {name: 0 if past else len(self.entry.printed[name]) for name in names}
+        kept = {name: len(self.entry.printed[name]) for name in names}
+        read = {name: 0 if tail is None else max(0, kept[name] - tail) for name in names}
         while True:
             for name in names:
                 fresh = self.entry.printed[name][read[name] :]

@@ -124,6 +124,16 @@ def test_the_plan_of_a_trident_topology_shows_its_components():
     assert "persist state1" in text
 
 
+def test_a_plan_for_programs_that_draw():
+    drawn = ardea("describe", WORD_COUNT, "--plan", "-o", "mermaid").stdout
+    assert drawn.startswith("flowchart LR\n")
+    assert drawn.count("-->") == 3
+    assert ardea("describe", WORD_COUNT, "--plan", "-o", "dot").stdout.count(" -> ") == 3
+    refused = ardea("describe", "WordCount", "-o", "dot")
+    assert (refused.exit_code, refused.stdout) == (ExitCode.INVALID, "")
+    assert "hint: --plan -o dot" in refused.stderr
+
+
 @pytest.mark.parametrize(("verb", "option"), [("run", "--dry-run"), ("describe", "--plan")])
 def test_what_the_file_prints_stays_out_of_the_data(file, tmp_path, verb, option):
     path = file(GOOD + f"class T(Topology):\n    s = S.spec()\n    b = B.spec(inputs=[s])\n# for {verb}\n")

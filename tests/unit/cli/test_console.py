@@ -57,7 +57,7 @@ def test_a_cell_is_one_line():
 @pytest.mark.parametrize(("terminal", "expected"), [(True, HARMLESS), (False, HOSTILE)], ids=["terminal", "pipe"])
 def test_what_a_task_printed_is_escaped_on_a_terminal_only(capsys, monkeypatch, terminal, expected):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: terminal)
-    logs = SimpleNamespace(names=lambda _: ["add-0"], lines=lambda _, follow: iter([LogLine("add-0", HOSTILE)]))
+    logs = SimpleNamespace(names=lambda _: ["add-0"], lines=lambda _, **options: iter([LogLine("add-0", HOSTILE)]))
     topologies.logs(SimpleNamespace(logs=lambda _: nullcontext(logs)), "Sums")
     assert capsys.readouterr().out == f"add-0: {expected}\n"
 

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ardea.cli import debug
 from ardea.cli.progress import Display, Rates, Silence, seconds
-from ardea.cli.run import Watch
+from ardea.cli.watching import Watch
 from ardea.errors import Unreachable
 from ardea.metrics import SECONDS, Totals
 from ardea.plan.resource import Resource

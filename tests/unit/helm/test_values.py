@@ -104,6 +104,7 @@ def test_a_typo_is_refused_by_name(setting, named):
 
 
 RIGHT: dict[str, list[Any]] = {
+    "format": ["text", "json"],
     "bool": [True, "false"],
     "text": ["a", "5"],
     "texts": [["a:B", "c:D"], "a:B,c:D"],
@@ -131,6 +132,7 @@ RIGHT: dict[str, list[Any]] = {
 }
 """By type, in the ways in which people write them into a file of values, or helm's --set makes them."""
 WRONG: dict[str, list[Any]] = {
+    "format": ["xml", True],
     "bool": [1, "yes"],
     "text": ["", 5],
     "texts": [[""], 5],

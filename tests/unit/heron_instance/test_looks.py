@@ -65,7 +65,7 @@ class Unsendable(Bolt):
     auto_ack = False
 
     def process(self, tup):
-        self.emit([lambda: None])
+        self.emit(["\ud800"])
         self.ack(tup)
         self.bench.passes(1.0)
 
@@ -79,7 +79,7 @@ class AutoUnsendable(Bolt):
         if tup[0]:
             self.bench.passes(1.0)
         else:
-            self.emit([lambda: None])
+            self.emit(["\ud800"])
             self.bench.now += 0.02
             self.bench.executor.runner.hurry()
 

@@ -20,7 +20,7 @@ def test_ci_is_make_test_on_a_cluster():
 def test_help_lists_the_targets_that_people_use():
     run = subprocess.run(["make", "-s", "help"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     targets = re.findall(r"^  make ([\w-]+) +\S", run.stdout, re.MULTILINE)
-    people_use = "help run test test-all check format soak bench proto image chart clean"
+    people_use = "help run test test-all check format soak bench proto image dist lock chart clean"
     assert targets == people_use.split()
 
 

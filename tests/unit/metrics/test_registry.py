@@ -265,7 +265,7 @@ def test_every_process_tells_its_resources():
 
 
 def test_instances_pay_for_nothing_but_msgspec():
-    heavy = "{'numpy', 'pydantic', 'prometheus_client', 'rich', 'structlog', 'tenacity'}"
+    heavy = "{'numpy', 'pydantic', 'prometheus_client', 'rich', 'tenacity'}"
     code = f"import sys, ardea.metrics; print(sorted({heavy} & set(sys.modules)))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.errors import NotFound
-from ardea.scheduler.logs import Tail, log_files
+from ardea.scheduler import logs
+from ardea.scheduler.logs import LocalLogs, Tail, log_files
 from ardea.supervision.logfile import LogFile
 
 
@@ -64,9 +67,10 @@ def test_lines_come_once_and_whole(tmp_path):
     tail.close()
 
 
-def test_the_supervisors_lines_can_be_left_out(tmp_path):
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_the_supervisors_lines_can_be_left_out(tmp_path, form):
     path = tmp_path / "a.log"
-    log = LogFile(path, 1 << 20, 2)
+    log = LogFile(path, 1 << 20, 2, form)
     log.mark("life 1 started, pid 12")
     log.write(b"hello\n--- a rule ---\n")
     log.mark("in one call of user code for 10.0 s; its stack follows")
@@ -107,3 +111,39 @@ def test_lines_can_wait(tmp_path):
     assert max(map(len, blocks)) < 20_000
     assert [line for block in blocks for line in block] == [f"{number:06}" for number in range(50_000)]
     tail.close()
+
+
+@given(
+    writes=st.lists(st.text("ab\n", min_size=1, max_size=30), max_size=30),
+    most=st.integers(0, 12),
+    chunk=st.integers(1, 7),
+)
+def test_the_last_lines_are_those_of_the_whole_log(tmp_path_factory, writes, most, chunk):
+    """Whatever was rotated, and however it is read; what is written later comes as if all had been read."""
+    folder = tmp_path_factory.mktemp("last")
+    log = LogFile(folder / "a.log", 25, 100)
+    for text in writes:
+        log.write(text.encode())
+    whole = Tail(folder / "a.log")
+    everything = [*whole.history(), *whole.lines()]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(logs, "_CHUNK", chunk)
+        tail = Tail(folder / "a.log")
+        last = tail.last(most)
+        assert last == (everything[-most:] if most else [])
+        log.write(b"\nlater\n")
+        later = list(tail.lines())
+        log.close()
+    assert later == list(whole.lines())
+    whole.close()
+    tail.close()
+
+
+def test_since_begins_with_a_record_that_is_young_enough(tmp_path):
+    old, young = (time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(time.time() - ago)) for ago in (3600, 10))
+    path = tmp_path / "logs" / "master.log"
+    path.parent.mkdir()
+    path.write_text(f"{old},000 INFO a: old\nprinted\n{young},000 INFO a: young\nprinted later\n")
+    found = [line.text for line in LocalLogs(tmp_path).lines(since=60) if line is not None]
+    assert found == [f"{young},000 INFO a: young", "printed later"]
+    assert [line.text for line in LocalLogs(tmp_path).lines(tail=1) if line is not None] == ["printed later"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import json
 import os
 import tempfile
 from pathlib import Path
@@ -62,6 +63,16 @@ def test_a_mark_stands_on_its_own_line_also_after_a_restart(tmp_path):
     log.mark("life 2 ended: exit 0")
     log.close()
     assert kept(tmp_path / "a.log") == [b"half\n--- life 2 started, pid 1 ---\n--- life 2 ended: exit 0 ---\n"]
+
+
+def test_the_supervisors_lines_as_json(tmp_path):
+    log = LogFile(tmp_path / "a.log", limit=1000, files=2, form="json", wall=lambda: 1.5)
+    log.write(b"half")
+    log.mark("life 2 started, pid 1")
+    log.close()
+    half, line = kept(tmp_path / "a.log")[0].splitlines()
+    assert half == b"half"
+    assert json.loads(line)["message"] == "life 2 started, pid 1"
 
 
 def test_a_full_disk_costs_lines_and_the_log_says_how_many_bytes(tmp_path, monkeypatch):

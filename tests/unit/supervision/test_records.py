@@ -64,7 +64,7 @@ def test_a_specification_comes_back_as_it_was(tmp_path):
         ProcessSpec("count-1", ("python", "-m", "ardea.heron_instance"), {"A": "b"}, 1 << 28, "never"),
         ProcessSpec("$mastercoord-bg0-1", ("x",)),
     ]
-    policy = Policy(silence=0.5, log_files=2)
+    policy = Policy(silence=0.5, log_files=2, log_format="json")
     (tmp_path / "spec.json").write_text(dump(processes, policy))
     assert load(tmp_path / "spec.json") == (processes, policy)
 
@@ -83,6 +83,7 @@ def test_a_specification_comes_back_as_it_was(tmp_path):
         ({"processes": [{"name": "a", "argv": ["x"], "argz": 1}]}, "argz"),
         ({"processes": [], "policy": {"silence": 0}}, "policy.silence is 0"),
         ({"processes": [], "policy": {"grace": "5"}}, "policy.grace is '5'"),
+        ({"processes": [], "policy": {"log_format": "xml"}}, "policy.log_format is 'xml'; must be one of text, json"),
         ([], "cannot be used"),
     ],
 )

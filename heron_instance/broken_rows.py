@@ -1,0 +1,68 @@
+"""What a spout task says of rows whose trees are broken: in its log, and to the master, which knows who raised what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ardea.component import Spout
+from ardea.errors import printable
+from ardea.heron_instance.shortened import shortened
+
+BURST, PER_SECOND = 10.0, 1.0
+"""Lines in the log: at once, and in the long run."""
+TOLD = 8
+"""Of how many rows the master hears, the last ones."""
+TELL_EVERY = 1.0
+"""Seconds between two reports for them."""
+
+
+class BrokenRows:
+    """Of one task.  ``last``: by tree what the author calls the row, for reports."""
+
+    def __init__(self, spout: Spout, clock: Callable[[], float]) -> None:
+        self.last: dict[int, str] = {}
+        self._spout = spout
+        self._clock = clock
+        self._lines, self._looked = BURST, clock()
+        self._passed_over = 0
+        self._new, self._version, self._told = False, 0, clock() - TELL_EVERY
+
+    @property
+    def version(self) -> int:
+        """Another one when the master is to hear of ``last`` again."""
+        if self._new and (now := self._clock()) - self._told >= TELL_EVERY:
+            self._new, self._told = False, now
+            self._version += 1
+        return self._version
+
+    def note(self, what: str, tree: int, tup_id: Any, values: Sequence[Any], stream: str) -> None:
+        """``what`` has become of it: ``failed``, ``timed out`` or ``was lost``."""
+        known = self._known(tup_id)
+        self._new = True
+        self.last.pop(tree, None)
+        self.last[tree] = known
+        if len(self.last) > TOLD:
+            del self.last[next(iter(self.last))]
+        now = self._clock()
+        self._lines, self._looked = min(BURST, self._lines + (now - self._looked) * PER_SECOND), now
+        if self._lines < 1:
+            self._passed_over += 1
+            return
+        self._lines -= 1
+        before = f"; so were {self._passed_over:,} rows before" if self._passed_over else ""
+        self._passed_over = 0
+        self._spout.logger.info(
+            "%s %s (tree %s): %s of stream %s%s", known, what, tree_name(tree), shortened(values), stream, before
+        )
+
+    def _known(self, tup_id: Any) -> str:
+        try:
+            return printable(self._spout.describe_tup_id(tup_id), most=200)
+        except Exception as error:  # an author's own; rows must not be given up for it
+            return f"a tup_id that cannot be shown ({type(error).__name__})"
+
+
+def tree_name(root: int) -> str:
+    """As logs and errors call a tree."""
+    return f"{root:016x}"
