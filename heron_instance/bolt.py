@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import math
-import traceback
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from ardea.component import Bolt, install, overrides
-from ardea.errors import FailedException, ProtocolError, UserError, printable
+from ardea.errors import FailedException, ProtocolError
 from ardea.heron_instance.bolt_rows import BoltRows
-from ardea.heron_instance.broken_rows import tree_name
 from ardea.heron_instance.column_bolt import ColumnCalls, reads_columns
 from ardea.heron_instance.flushing import AFTER
 from ardea.heron_instance.hooks import Hooks
 from ardea.heron_instance.input_batch import InputBatch
+from ardea.heron_instance.raised_errors import RaisedErrors
 from ardea.heron_instance.row_calls import BatchCalls, Calls, RowCalls
 from ardea.heron_instance.runner import Parts
-from ardea.heron_instance.shortened import shortened
-from ardea.loader import place_of
 from ardea.protocol.ids import column
 from ardea.protocol.wire_pb2 import MARKER, ROWS, Header, Order
 from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, ColumnBatch, Tuple
@@ -83,11 +80,18 @@ class BoltRunner:
         self._waiting: deque[tuple[Header, Sequence[bytes]]] = deque()
         self._next_row = 0
         self._per_row = 1e-3
-        self._done_rows = self._failed_rows = 0
+        self._done_rows = 0
+        self._errors = RaisedErrors(parts)
         self._ticks = Ticks(parts.env.settings.tick)
         self._ends_turn = False  # with the present call
+        parts.env.instruments.spent.under_way = self._under_way
         self.replanned()
         self._install()
+
+    def _under_way(self) -> float:
+        """Seconds that the present batch has taken by now; from any thread."""
+        batch = self.emitted.batch
+        return 0.0 if batch is None else max(0.0, self._env.clock() - batch.arrived)
 
     def _install(self) -> None:
         """Gives the bolt its emit; a class with an ``emit`` of its own reaches it through the base's."""
@@ -278,29 +282,10 @@ class BoltRunner:
 
     def _raised(self, batch: InputBatch, rows: range, error: Exception) -> None:
         """An exception of ``process``: fails its tuples, or ends the process, as ``auto_fail`` says."""
-        tree, which = batch.root_of(rows.start), f"tuple {batch.id_of(rows.start)}"
-        if len(rows) > 1:
-            which = f"the first of {len(rows)} tuples, {batch.id_of(rows.start)}"
-        origin = f"{which} of {batch.component}, stream {batch.stream}: {shortened(batch.rows[rows.start])}"
-        origin += f"; tree {tree_name(tree)}" if tree else ""
-        if isinstance(error, UserError) and error.certain and not self._worked(rows):
-            raise error
-        self._failed_rows += len(rows)
-        if not isinstance(error, FailedException):
-            self._env.instruments.exception(error)
-            text = printable("".join(traceback.format_exception(error)).rstrip(), most=20_000)
-            self._bolt.logger.error("%s failed on %s:\n%s", self._env.task.name, origin, text)
-            what = f"{type(error).__name__}: {printable(error)} at {place_of(error)}"
-            self._parts.reporter.raised(f"{self._env.task.name} raised {what} ({origin})", tree)
-            self._env.observer.raised(error, batch, rows)
+        self._errors.note(batch, rows, error, self._done_rows + rows.start - self._next_row)
         if not self._bolt.auto_fail and not isinstance(error, FailedException):
             raise error
         self.emitted.acking.fail_rest(batch, rows.start, rows.stop)
-
-    def _worked(self, failing: range) -> bool:
-        """Whether a tuple was processed without an exception before these; dead letters are for some of many."""
-        done = self._done_rows + failing.start - self._next_row
-        return done > self._failed_rows or self._env.settings.max_tuple_replays is not None
 
     def _quiet(self) -> None:
         """After a marker: flush and rest, or end."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ardea.metrics.registry import Counter, Registry
 
 
@@ -19,13 +21,24 @@ class Verdicts:
 
 
 class Spent:
-    """Seconds of an executor, by what it did with them."""
+    """Seconds of an executor, by what it did with them.
+
+    ``under_way``: those of the work that has begun and is not yet counted, so that who is stuck in it counts as busy.
+    """
 
     def __init__(self, registry: Registry) -> None:
         self.busy = registry.counter("ardea_instance_busy_seconds_total")
+        self.busy.read = self._busy_by_now
+        self.under_way: Callable[[], float] = lambda: 0.0
+        self._told = 0.0
         self.idle = registry.counter("ardea_instance_idle_seconds_total")
         self.backpressured = registry.counter("ardea_instance_backpressured_seconds_total")
         self.emit_blocked = registry.counter("ardea_instance_emit_blocked_seconds_total")
+
+    def _busy_by_now(self) -> float:
+        # Work may end between the two readings: a counter never falls.
+        self._told = max(self._told, self.busy.value + self.under_way())
+        return self._told
 
 
 class Instruments:

@@ -40,7 +40,7 @@ class Rates:
             self._seen.popleft()
 
     def line(self, now: float) -> str:
-        """``lines 203,411/s · acked 1,204,000 · failed 9 (2 timed out) · pending 20,000 · p50 31 ms p99 80 ms``.
+        """``p50 31 ms p99 80 ms · lines 203,411/s · acked 1,204,000 · failed 9 (2 timed out) · pending 20,000``.
 
         A narrow terminal cuts off what matters least.  Behind it the jobs that components run elsewhere,
         ``orders_driver 34/120 tasks``.
@@ -51,13 +51,11 @@ class Rates:
         lately = {name: totals.since(first[name]) for name, totals in last.items()}
         # Nothing new for a while is a rate that falls, not one that stands.
         elapsed = max(now, self._seen[-1][0]) - since if now - self._seen[-1][0] > 2.0 else self._seen[-1][0] - since
-        parts = [f"{name} {_rate(totals.acked, elapsed)}/s" for name, totals in lately.items()]
-        total = summed(last.values())
-        parts += [f"acked {total.acked:,}", f"failed {failures(total)}", f"pending {total.pending:,}"]
-        recent = summed(lately.values())
+        total, recent = summed(last.values()), summed(lately.values())
         low, high = recent.quantile(0.5), recent.quantile(0.99)
-        if low is not None and high is not None:
-            parts.append(f"p50 {seconds(low)} p99 {seconds(high)}")
+        parts = [] if low is None or high is None else [f"p50 {seconds(low)} p99 {seconds(high)}"]
+        parts += [f"{name} {_rate(totals.acked, elapsed)}/s" for name, totals in lately.items()]
+        parts += [f"acked {total.acked:,}", f"failed {failures(total)}", f"pending {total.pending:,}"]
         return " · ".join([*parts, *self._jobs])
 
 

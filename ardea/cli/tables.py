@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
 from ardea.errors import escaped
+
+NOTHING: Mapping[int, str] = {}
 
 
 def fitted(
@@ -18,10 +20,11 @@ def fitted(
     *,
     least: Sequence[str] = (),
     numbers: Collection[str] = (),
-    bold: Collection[int] = (),
+    styles: Mapping[int, str] = NOTHING,
     title: str | None = None,
+    caption: bool = True,
 ) -> Table:
-    """A table of those columns that fit; a caption names the others.
+    """A table of those columns that fit.
 
     Args:
         columns: their titles.
@@ -29,8 +32,9 @@ def fitted(
         width: of the terminal.
         least: titles in the order in which they are left out; what is not among them stays, however narrow it is.
         numbers: titles whose cells end below one another.
-        bold: the rows, counted from 0, that stand out.
+        styles: of rows, counted from 0, that do not look like the others.
         title: what stands above.
+        caption: whether the columns that have no room are named.
     """
     rows = [[escaped(cell).replace("\n", "\\n") for cell in row] for row in rows]
     widths = {name: max(map(cell_len, (name, *(row[i] for row in rows)))) for i, name in enumerate(columns)}
@@ -44,7 +48,7 @@ def fitted(
     table = Table(
         title=title,
         title_justify="left",
-        caption=f"no room for {', '.join(left_out)}" if left_out else None,
+        caption=f"no room for {', '.join(left_out)}" if left_out and caption else None,
         caption_justify="left",
         box=None,
         pad_edge=False,
@@ -55,7 +59,7 @@ def fitted(
         table.add_column(name, justify="right" if name in numbers else "left", no_wrap=True)
     kept = [i for i, name in enumerate(columns) if name in shown]
     for number, row in enumerate(rows):
-        table.add_row(*(Text(row[i]) for i in kept), style="bold" if number in bold else None)
+        table.add_row(*(Text(row[i]) for i in kept), style=styles.get(number))
     return table
 
 

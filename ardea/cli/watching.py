@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -23,6 +23,10 @@ from ardea.state.records import RunState
 
 _SHOWN_ERRORS = 5
 _BLOCK = 1 << 20
+SETTLED = 5.0
+"""Seconds after which all counts of a spout are of the same rows."""
+SILENCE = 30.0
+"""Seconds without a row of any spout, after which that is said."""
 
 
 class Watch(RunKeeper):
@@ -40,7 +44,9 @@ class Watch(RunKeeper):
         self._rates = Rates({spout.name for spout in run.submission.plan.spouts})
         self._display = Display(stderr, run.submission.plan.name)
         self._shown: set[str] = set()
-        self._timeouts_shown = False
+        self._timeouts_shown = self._silence_shown = False
+        self._untracked: set[str] = set()
+        self._emitted = (0, 0.0)  # rows of spouts, and when there was another number
         self._next_draw = 0.0
 
     def started(self) -> None:
@@ -57,6 +63,9 @@ class Watch(RunKeeper):
         self._print_errors()
         self._print_deaths()
         self._print_timeouts()
+        if self.run.seconds >= SETTLED:
+            self._print_untracked(self.run.status.components if self.run.status else {})
+        self._print_silence()
         self._draw()
         if self.run.stage is Stage.RUNNING and self.outdated():
             self._say("a file has changed: the topology starts anew")
@@ -68,6 +77,7 @@ class Watch(RunKeeper):
         while self._print_logs() and not self._signals:
             pass
         self._display.clear()
+        self._print_untracked(outcome.components)
         self._summary(outcome)
 
     def stopping(self, stage: Stage) -> None:
@@ -165,6 +175,36 @@ class Watch(RunKeeper):
                     "warning",
                     "yellow",
                 )
+
+    def _print_untracked(self, components: Mapping[str, Totals]) -> None:
+        """Once for each spout: nothing else would say that its rows are sent at most once."""
+        plan = self.run.submission.plan
+        if Settings.of(plan.config).reliability_mode != "ATLEAST_ONCE":
+            return
+        for name in (spout.name for spout in plan.spouts if spout.name not in self._untracked):
+            totals = components.get(name, Totals())
+            if totals.emitted and not (totals.acked or totals.pending or failures(totals) != "0"):
+                self._untracked.add(name)
+                self._say(
+                    f"{name} emits without tup_id: its rows are not tracked, and one that is lost is gone", "note"
+                )
+
+    def _print_silence(self) -> None:
+        """Once: a spout that has nothing more and does not say so keeps its topology waiting."""
+        components = self.run.status.components if self.run.status else {}
+        emitted, now = (
+            sum(components.get(s.name, Totals()).emitted for s in self.run.submission.plan.spouts),
+            self.run.seconds,
+        )
+        if emitted != self._emitted[0]:
+            self._emitted = emitted, now
+        elif emitted and now - self._emitted[1] >= SILENCE and not self._silence_shown:
+            self._silence_shown = True
+            self._say(
+                f"no spout has emitted anything for {SILENCE:g} s, and none has called finish(), with which a bounded "
+                "topology ends; Ctrl-C ends this one",
+                "note",
+            )
 
     def _summary(self, outcome: Outcome) -> None:
         run, name = self.run, self.run.submission.plan.name

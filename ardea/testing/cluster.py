@@ -175,11 +175,6 @@ class Cluster:
         return self._world.plan
 
     @property
-    def writes(self) -> int:
-        """How often the masters wrote the topology's state; one that runs undisturbed writes nothing."""
-        return self._world.store.writes
-
-    @property
     def over(self) -> bool:
         """Whether the topology has its final state and every process has ended."""
         return self._world.store.state.final and self._processes.over
@@ -233,11 +228,6 @@ class Cluster:
         if not isinstance(component, kind):
             raise UserError(f"no {kind.__name__} runs as {name} now; {self.describe()}")
         return component
-
-    def held_bytes(self, name: str) -> int:
-        """How much output of a task waits for credit now; 0 if it does not run."""
-        process = self._world.processes.get(name)
-        return process.held_bytes if isinstance(process, SimulatedInstance) else 0
 
     # --- processes --------------------------------------------------------------------------------------------
 

@@ -37,6 +37,16 @@ class Inside:
         process = self.process(task)
         return process.shell.executor if isinstance(process, SimulatedInstance) else None
 
+    def held_bytes(self, task: str) -> int:
+        """How much output of a task waits for credit now; 0 if it does not run."""
+        process = self.process(task)
+        return process.held_bytes if isinstance(process, SimulatedInstance) else 0
+
+    @property
+    def writes(self) -> int:
+        """How often the masters wrote the topology's state; one that runs undisturbed writes nothing."""
+        return self._world.store.writes
+
     def error(self, task: str) -> str:
         """The last error of a task that its executor reported; empty: none."""
         executor = self.executor(task)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ardea import Bolt, Grouping, Topology
 from ardea.testing import Cluster, CollectBolt, RowsSpout, run
+from ardea.testing.inside import Inside
 from tests.simulation.parts import Identity
 from tests.sizes import share
 
@@ -72,7 +73,7 @@ def test_a_flat_map_in_front_of_a_slow_bolt(containers):
 
         def over():
             nonlocal peak
-            peak = max(peak, cluster.held_bytes("flood0-0"))
+            peak = max(peak, Inside(cluster).held_bytes("flood0-0"))
             return cluster.over
 
         cluster.run_until(over, 3600)

@@ -81,11 +81,11 @@ def test_a_master_that_was_replaced_is_refused_when_it_goes_on(seed):
         halves.freeze("container-0", LONG)
         halves.advance(LONG - 0.1)
         assert inside.replaced == (former,)
-        writes = halves.writes
+        writes = inside.writes
         with pytest.raises(Fenced):
             former.master.drain(halves.time, 0)
         halves.run_until(lambda: not inside.replaced, 10)
-        assert (halves.writes, halves.state) == (writes, "RUNNING")
+        assert (inside.writes, halves.state) == (writes, "RUNNING")
         finishes(halves)
 
 

@@ -254,7 +254,7 @@ def test_nobody_is_left_when_a_topology_fails_with_held_output():
     with Cluster(Held, containers=2, cost={"sink": 0.5}) as cluster:
         cluster.at(5, fail)
         cluster.advance(4.9)
-        assert cluster.held_bytes("flood-0")
+        assert Inside(cluster).held_bytes("flood-0")
         cluster.run_until(lambda: cluster.over, 60)
         assert cluster.state == "FAILED"
         assert cluster.reason.startswith("bad-0 cannot go on: Unknown stream ID: no such stream")

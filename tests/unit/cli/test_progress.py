@@ -204,6 +204,46 @@ def test_time_outs_without_any_ack_are_explained_once(watched, capsys, acked, ti
     assert said.count("timed out") == times
 
 
+def says(watch, **words):
+    """At a moment at which the spout has done that."""
+    components = {"words": Totals(**words)}
+    watch.run.status = Status("w-1", "RUNNING", "", 1, 1, [], [], 0, [], None, {}, components, [])
+    watch.stepped()
+
+
+@pytest.mark.parametrize(
+    ("config", "words", "times"),
+    [
+        ({}, {"emitted": 10}, 1),
+        ({}, {"emitted": 10, "acked": 1}, 0),
+        ({}, {"emitted": 10, "pending": 1}, 0),
+        ({}, {"emitted": 10, "timed_out": 1}, 0),
+        ({}, {}, 0),
+        ({"topology.reliability.mode": "ATMOST_ONCE"}, {"emitted": 10}, 0),
+    ],
+)
+def test_rows_that_are_not_tracked_are_told_of_once(watched, capsys, config, words, times):
+    watched.submission.plan.config, watched.seconds = config, 4.0
+    watch = Watch(watched, [], Console(file=io.StringIO()))
+    says(watch, **words)
+    assert "note" not in capsys.readouterr().err, "too soon to say"
+    watched.seconds = 6.0
+    for _ in range(2):
+        says(watch, **words)
+    assert capsys.readouterr().err.count("note: words emits without tup_id: its rows are not tracked") == times
+
+
+def test_a_spout_that_has_nothing_more_and_does_not_say_so(watched, capsys):
+    watch = Watch(watched, [], Console(file=io.StringIO()))
+    told = []
+    for second, emitted in ((20.0, 0), (60.0, 0), (61.0, 5), (90.9, 5), (91.0, 5), (200.0, 5), (300.0, 6), (400.0, 6)):
+        watched.seconds = second
+        says(watch, emitted=emitted, acked=1)
+        if "no spout has emitted anything for 30 s, and none has called finish()" in capsys.readouterr().err:
+            told.append(second)
+    assert told == [91.0]
+
+
 def test_silence_is_told_once_after_five_seconds(capsys):
     silence = Silence("words", 100.0)
     for now in (104.9, 105.0, 200.0):

@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from ardea.cli.top import Row, Window, _tables
+from ardea.cli.top import tables
+from ardea.cli.top_rows import Row, Window
+from ardea.cli.top_view import View
 from ardea.health import Health, HealthState, Trouble
 from ardea.metrics import SECONDS, ProcessTotals, Totals
 from ardea.scheduler.control import Status
@@ -138,7 +140,7 @@ def shown(width: int, health: Health | None = None) -> str:
     status = Status("Pipeline-5847e6b6", "RUNNING", "", 1, 1, [], [], 0, [], None, {}, {}, [], health=health)
     console = Console(width=width)
     with console.capture() as text:
-        console.print(_tables(status, rows, width), crop=False)
+        console.print(tables(status, rows, width, View()), crop=False)
     return text.get()
 
 

@@ -64,6 +64,7 @@ class Bench:
             clock=lambda: self.now,
             rng=np.random.default_rng(1),
         )
+        self.instruments = env.instruments
         self.executor = Executor(env)
         self.component.bench = self
         self.executor.set_active(active=True)

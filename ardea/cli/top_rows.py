@@ -1,0 +1,129 @@
+"""What each component and task has done lately: the rows of ``ardea top``."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable
+
+import msgspec
+
+from ardea.metrics import ProcessTotals, Totals
+
+WINDOW = 5.0
+"""Seconds over which rates are taken while the table lives."""
+
+
+class Row(msgspec.Struct, frozen=True):
+    """A component (``task`` is None), one of its tasks, or a manager or master, which has no component.
+
+    All is over the last seconds.
+
+    Rates are a second, latencies seconds; ``capacity`` and ``back_pressure`` are shares of the time (0 to 1) in which
+    the executor worked, or was held back, and ``initiates`` that in which the task held spouts back, because too much
+    waited for it: ``initiated_seconds`` in all.  Of a component: those of the task that has most of each.  ``cpu``: in
+    cores.
+    """
+
+    component: str
+    task: str | None
+    container: int | None
+    emitted: float
+    executed: float
+    acked: float
+    failed: float
+    latency: float | None
+    latency_p99: float | None
+    capacity: float
+    back_pressure: float
+    initiates: float
+    initiated_seconds: float
+    pending: int
+    exceptions: int
+    resident_memory_bytes: int
+    cpu: float
+    threads: int
+
+
+class Window:
+    """Readings of the last seconds.  Pure."""
+
+    def __init__(self, spouts: Collection[str], length: float = WINDOW) -> None:
+        """``spouts``: whose latency is that of their trees; ``length`` in seconds."""
+        self._spouts, self._length = spouts, length
+        self._readings: deque[tuple[float, dict[tuple[int, str], ProcessTotals]]] = deque()
+
+    def observe(self, now: float, processes: Iterable[ProcessTotals]) -> None:
+        """What the master says at ``now`` (seconds, steady)."""
+        self._readings.append((now, {_key(each): each for each in processes}))
+        while len(self._readings) > 2 and now - self._readings[1][0] >= self._length:
+            self._readings.popleft()
+
+    def rows(self) -> list[Row]:
+        """Each component, followed by its tasks; then the managers and masters that live."""
+        if not self._readings:
+            return []
+        (since, first), (now, last) = self._readings[0], self._readings[-1]
+        elapsed = now - since
+        tasks: dict[str, list[tuple[ProcessTotals, Totals]]] = {}
+        managers = []
+        for key, process in last.items():
+            lately = _since(process.totals, first[key].totals if key in first else None)
+            if process.component:
+                tasks.setdefault(process.component, []).append((process, lately))
+            elif process.totals.tasks:  # its container may be gone
+                managers.append((process, lately))
+        rows = []
+        for component, members in sorted(tasks.items()):
+            members.sort(key=lambda member: member[0].task)
+            own = [self._row(component, process, lately, elapsed) for process, lately in members]
+            total = Totals()
+            for _, lately in members:
+                total = total.plus(lately)
+            whole = self._row(component, None, total, elapsed)
+            busiest = max(each.capacity for each in own)
+            held = max(each.back_pressure for each in own)
+            initiates = max(each.initiates for each in own)
+            longest = max(each.initiated_seconds for each in own)
+            most = {"capacity": busiest, "back_pressure": held, "initiates": initiates, "initiated_seconds": longest}
+            rows += [msgspec.structs.replace(whole, **most), *own]
+        return rows + [self._row("", *manager, elapsed) for manager in managers]
+
+    def _row(self, component: str, process: ProcessTotals | None, lately: Totals, elapsed: float) -> Row:
+        of = "complete_latency" if component in self._spouts else "execute_duration"
+
+        def rate(count: float) -> float:
+            return round(count / elapsed, 3) if elapsed > 0 else 0.0
+
+        return Row(
+            component=component,
+            task=process.process if process else None,
+            container=process.container if process else None,
+            emitted=rate(lately.emitted),
+            executed=rate(lately.executed),
+            acked=rate(lately.acked),
+            failed=rate(lately.failed + lately.timed_out + lately.lost),
+            latency=lately.mean(of),
+            latency_p99=lately.quantile(0.99, of),
+            capacity=min(1.0, rate(lately.busy_seconds)),
+            back_pressure=min(1.0, rate(lately.backpressured_seconds)),
+            initiates=min(1.0, rate(lately.initiated_seconds)),
+            initiated_seconds=round(process.totals.initiated_seconds, 3) if process else 0.0,
+            pending=lately.pending,
+            exceptions=lately.exceptions,
+            resident_memory_bytes=lately.resident_memory_bytes,
+            cpu=rate(lately.cpu_seconds),
+            threads=lately.threads,
+        )
+
+
+def _key(process: ProcessTotals) -> tuple[int, str]:
+    """A task keeps its name wherever it goes; each container has its own managers."""
+    return (-1 if process.component else process.container, process.process)
+
+
+def _since(totals: Totals, earlier: Totals | None) -> Totals:
+    """Totals that are lower than before began anew, with the container that keeps them."""
+    if earlier is None:
+        return totals.since(totals)
+    begun = any(getattr(totals, what) < getattr(earlier, what) for what in ("emitted", "executed", "cpu_seconds"))
+    return totals if begun else totals.since(earlier)

@@ -1,0 +1,62 @@
+"""Joins two streams in a bolt: orders with the customers who gave them, whichever comes first.
+
+ardea run examples/joins.py --containers 2 --logs report
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from ardea import Bolt, Grouping, Spout, Topology
+
+CUSTOMERS = [("ann", "Oslo"), ("bob", "Rome"), ("carla", "Lima")]
+ORDERS = [("bob", 5), ("ann", 30), ("dora", 1), ("ann", 12)]
+
+
+class Customers(Spout):
+    outputs = ["customer", "city"]
+
+    def next_tuple(self):
+        for number, row in enumerate(CUSTOMERS):
+            self.emit(row, tup_id=number)
+        self.finish()
+
+
+class Orders(Spout):
+    outputs = ["customer", "amount"]
+
+    def next_tuple(self):
+        for number, row in enumerate(ORDERS):
+            self.emit(row, tup_id=number)
+        self.finish()
+
+
+class Join(Bolt):
+    """Rows of one customer meet in one task; an order waits here for its customer."""
+
+    outputs = ["customer", "city", "amount"]
+
+    def initialize(self, config, context):
+        self.cities, self.waiting = {}, defaultdict(list)
+
+    def process(self, tup):
+        customer = tup["customer"]
+        if tup.component == "customers":
+            self.cities[customer] = tup["city"]
+        else:
+            self.waiting[customer].append(tup["amount"])
+        if customer in self.cities:
+            for amount in self.waiting.pop(customer, ()):
+                self.emit([customer, self.cities[customer], amount])
+
+
+class Report(Bolt):
+    def process(self, tup):
+        print(*tup)
+
+
+class Joined(Topology):
+    customers, orders = Customers.spec(), Orders.spec()
+    join = Join.spec(inputs=dict.fromkeys([customers, orders], Grouping.fields("customer")), par=2)
+    report = Report.spec(inputs=[join])
+    config = {"heron.resources.instance.cpu": 0.1, "topology.container.cpu.padding": 0.2}  # on a cluster

@@ -1,0 +1,77 @@
+"""Each example, run as its first lines say; those of Kafka and Spark, and the main job, have tests of their own."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.process.waiting import eventually
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+EXAMPLES = Path(__file__).parents[3] / "examples"
+PRINTS = {
+    "hello.py": ("greet", ["hello, ann", "hello, bob", "hello, carla"]),
+    "joins.py": ("report", ["ann Oslo 12", "ann Oslo 30", "bob Rome 5"]),
+    "custom_grouping.py": ("pack", ["table 0: order 1, 500", "table 0: order 4, 900"]),
+    "columns.py": ("sum", ["the sum of the even numbers is 2499950000"]),
+    "custom_state.py": ("b-0", ["chair 95", "clock 45", "lamp 5"]),
+}
+OFTEN = ("hello.py", "joins.py")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in OFTEN else [pytest.mark.thorough]) for name in PRINTS]
+)
+def test_an_example_prints_what_it_should(ardea, tmp_path, monkeypatch, name):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    component, lines = PRINTS[name]
+    run = ardea("run", EXAMPLES / name, "--containers", 2, "--logs", component)
+    assert run.returncode == 0, run.stderr
+    printed = [line.removeprefix(f"{component}-{n}: ") for line in run.stdout.splitlines() for n in range(3)]
+    assert set(lines) <= set(printed), run.stdout
+
+
+@pytest.mark.thorough
+def test_a_file_is_followed(start, tmp_path):
+    file = tmp_path / "log"
+    file.write_bytes(b"INFO one\nWARNING two\nINFO thr")
+    run = start("run", EXAMPLES / "tail_file.py", "--set", f"tail.file={file}", "--logs", "count")
+    assert {run.stdout.readline().partition(": ")[2] for _ in range(2)} == {"INFO 1\n", "WARNING 1\n"}
+    with file.open("ab") as log:
+        log.write(b"ee\n")
+    assert run.stdout.readline().endswith("INFO 2\n")
+    run.send_signal(signal.SIGINT)
+    assert run.wait(30) == 130
+
+
+@pytest.mark.thorough
+def test_a_function_is_asked_over_http(start):
+    run = start("run", EXAMPLES / "drpc.py")
+
+    def asked():
+        try:
+            with urllib.request.urlopen("http://127.0.0.1:8800/drpc/counts", b"the heron", timeout=10) as answer:
+                return answer.read().decode()
+        except OSError:
+            return ""
+
+    eventually(lambda: asked() == '[["the",3],["heron",2]]', 60, asked)
+    run.send_signal(signal.SIGINT)
+    assert run.wait(30) == 130
+
+
+def test_the_tests_of_an_example():
+    command = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "-p", "no:cacheprovider", "test_hello.py"]
+    ended = subprocess.run(command, cwd=EXAMPLES, capture_output=True, text=True, check=False, timeout=60)
+    assert ended.returncode == 0, ended.stdout
+    assert "4 passed" in ended.stdout
+
+
+def test_the_list_names_every_example():
+    page = (EXAMPLES / "README.md").read_text()
+    assert [path.name for path in sorted(EXAMPLES.glob("*.py")) if f"({path.name})" not in page] == []
