@@ -14,21 +14,16 @@ ORDERS = [("bob", 5), ("ann", 30), ("dora", 1), ("ann", 12)]
 
 
 class Customers(Spout):
-    outputs = ["customer", "city"]
+    outputs, rows = ["customer", "city"], CUSTOMERS
 
     def next_tuple(self):
-        for number, row in enumerate(CUSTOMERS):
+        for number, row in enumerate(self.rows):
             self.emit(row, tup_id=number)
         self.finish()
 
 
-class Orders(Spout):
-    outputs = ["customer", "amount"]
-
-    def next_tuple(self):
-        for number, row in enumerate(ORDERS):
-            self.emit(row, tup_id=number)
-        self.finish()
+class Orders(Customers):
+    outputs, rows = ["customer", "amount"], ORDERS
 
 
 class Join(Bolt):
