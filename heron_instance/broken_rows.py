@@ -18,10 +18,10 @@ TELL_EVERY = 1.0
 
 
 class BrokenRows:
-    """Of one task.  ``last``: by tree what the author calls the row, for reports."""
+    """Of one task."""
 
     def __init__(self, spout: Spout, clock: Callable[[], float]) -> None:
-        self.last: dict[int, str] = {}
+        self._last: dict[int, Any] = {}  # tree -> tup_id
         self._spout = spout
         self._clock = clock
         self._lines, self._looked = BURST, clock()
@@ -30,20 +30,24 @@ class BrokenRows:
 
     @property
     def version(self) -> int:
-        """Another one when the master is to hear of ``last`` again."""
+        """Another one when the master is to hear of them again."""
         if self._new and (now := self._clock()) - self._told >= TELL_EVERY:
             self._new, self._told = False, now
             self._version += 1
         return self._version
 
+    @property
+    def last(self) -> dict[int, str]:
+        """Of the last ones, by tree, what the author calls each."""
+        return {tree: self._called(tup_id) for tree, tup_id in self._last.items()}
+
     def note(self, what: str, tree: int, tup_id: Any, values: Sequence[Any], stream: str) -> None:
         """``what`` has become of it: ``failed``, ``timed out`` or ``was lost``."""
-        known = self._known(tup_id)
         self._new = True
-        self.last.pop(tree, None)
-        self.last[tree] = known
-        if len(self.last) > TOLD:
-            del self.last[next(iter(self.last))]
+        self._last.pop(tree, None)
+        self._last[tree] = tup_id
+        if len(self._last) > TOLD:
+            del self._last[next(iter(self._last))]
         now = self._clock()
         self._lines, self._looked = min(BURST, self._lines + (now - self._looked) * PER_SECOND), now
         if self._lines < 1:
@@ -53,10 +57,11 @@ class BrokenRows:
         before = f"; so were {self._passed_over:,} rows before" if self._passed_over else ""
         self._passed_over = 0
         self._spout.logger.info(
-            "%s %s (tree %s): %s of stream %s%s", known, what, tree_name(tree), shortened(values), stream, before
-        )
+            "%s %s (tree %s): %s of stream %s%s",
+            self._called(tup_id), what, tree_name(tree), shortened(values), stream, before,
+        )  # fmt: skip
 
-    def _known(self, tup_id: Any) -> str:
+    def _called(self, tup_id: Any) -> str:
         try:
             return printable(self._spout.describe_tup_id(tup_id), most=200)
         except Exception as error:  # an author's own; rows must not be given up for it

@@ -23,7 +23,7 @@ class Verdicts:
 class Spent:
     """Seconds of an executor, by what it did with them.
 
-    ``under_way``: those of the work that has begun and is not yet counted, so that who is stuck in it counts as busy.
+    ``under_way``: seconds of the work that has begun and not ended.  A task that is stuck is busy by them.
     """
 
     def __init__(self, registry: Registry) -> None:

@@ -138,7 +138,7 @@ class RowCalls:
         return process if hooks is None else hooks.process(process)
 
     def _looking(self, usual: Callable[[Tuple], None]) -> Callable[[Tuple], None]:
-        """``process`` for the first slice of time: whoever returns a row has mistaken it for another library's."""
+        """``process`` for the first slice of time: it warns of a bolt that returns its rows."""
         as_written: Callable[[Tuple], object] = self._bolt.process
 
         def process(tup: Tuple) -> None:

@@ -19,7 +19,7 @@ from ardea.cli.listing import row
 from ardea.cli.progress import jobs
 from ardea.cli.stories import story_lines, stuck
 from ardea.cli.tables import fitted
-from ardea.errors import UserError
+from ardea.errors import UsageError
 from ardea.health import ProcessRow
 from ardea.metrics import Totals
 from ardea.protocol.incarnations import admission_of, life_of
@@ -45,7 +45,7 @@ def describe(
 ) -> None:
     """Show who submitted a topology, where its tasks run, what ails them."""
     if not plan and output in DRAWN:
-        raise UserError(f"-o {output} draws a plan, and --plan is not given", hint=f"--plan -o {output}")
+        raise UsageError(f"-o {output} draws a plan, and --plan is not given", hint=f"--plan -o {output}")
     if plan and Path(name.partition(":")[0]).is_file():
         draw(name, {}, output)
         return

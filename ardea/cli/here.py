@@ -29,7 +29,7 @@ _CELL = '''\
 import base64
 import pickle
 
-{name} = pickle.loads(base64.b64decode({text!r}))
+topology = pickle.loads(base64.b64decode({text!r}))
 '''
 
 
@@ -70,7 +70,7 @@ def run(
 
 @contextlib.contextmanager
 def _target(topology: type[Topology]) -> Iterator[str]:
-    """``FILE:Class`` for whoever loads it, within."""
+    """``FILE:Class``, which can be loaded as long as the context lasts."""
     if not (isinstance(topology, type) and issubclass(topology, Topology)):
         raise UserError(
             f"ardea.run() takes a topology's class, not {topology!r}", hint="of a builder, what build() returns"
@@ -94,7 +94,7 @@ def _target(topology: type[Topology]) -> Iterator[str]:
         )
     with tempfile.TemporaryDirectory(prefix="ardea-") as folder:
         path = Path(folder) / f"notebook_{topology.__name__}.py"
-        path.write_text(_CELL.format(name="topology", text=base64.b64encode(_pickled(topology)).decode()))
+        path.write_text(_CELL.format(text=base64.b64encode(_pickled(topology)).decode()))
         yield f"{path}:topology"
 
 

@@ -150,7 +150,7 @@ class Watch(RunKeeper):
     def _print_deaths(self) -> None:
         """Each kind of death once: a process that is started again and again looks like one that does nothing.
 
-        Not of who is told to end, because another process cannot go on.
+        Nothing is said of processes that are told to end because another one cannot go on.
         """
         for name, ends in self.run.ends.items() if self.run.stage is Stage.RUNNING else ():
             for end in deaths(ends):

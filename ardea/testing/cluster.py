@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar
 
 from ardea.component import Component
 from ardea.errors import UserError
+from ardea.plan import LogicalPlan, PackingPlan
 from ardea.plan.change import UpdateProgress, UpdateRequest
 from ardea.plan.definition import Definition
 from ardea.plan.names import container_name
@@ -75,15 +76,7 @@ class Cluster:
         known = {name for c in logical for name in (c.name, *(f"{c.name}-{i}" for i in range(c.tasks)))}
         if strangers := sorted(cost.keys() - known):
             raise UserError(f"cost= names {', '.join(strangers)}, which {logical.name} does not have")
-        definition = Definition(
-            topology=f"{logical.name}-simulated",
-            state="",
-            location="topology 0",
-            config={**config, "topology.stmgrs": containers},
-            shape=shape_of(logical),
-            packing=packing_to_bytes(packing),
-            active=active,
-        )
+        definition = _definition(logical, packing, {**config, "topology.stmgrs": containers}, active=active)
         timeline = Timeline(seed)
         self._world = world = World(
             timeline=timeline,
@@ -287,3 +280,15 @@ class Cluster:
     def story(self, name: str) -> str:
         """The last messages from and to a process, one a line."""
         return self._world.story(name)
+
+
+def _definition(logical: LogicalPlan, packing: PackingPlan, config: Mapping[str, Any], *, active: bool) -> Definition:
+    return Definition(
+        topology=f"{logical.name}-simulated",
+        state="",
+        location="topology 0",
+        config=dict(config),
+        shape=shape_of(logical),
+        packing=packing_to_bytes(packing),
+        active=active,
+    )

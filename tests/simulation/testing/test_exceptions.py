@@ -1,4 +1,4 @@
-"""Exceptions of an author's code: what a test, and whoever asks the master, is told of them."""
+"""Exceptions of an author's code: what a test hears of them, and what the master says."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ def test_a_plan_for_programs_that_draw():
     assert drawn.count("-->") == 3
     assert ardea("describe", WORD_COUNT, "--plan", "-o", "dot").stdout.count(" -> ") == 3
     refused = ardea("describe", "WordCount", "-o", "dot")
-    assert (refused.exit_code, refused.stdout) == (ExitCode.INVALID, "")
+    assert (refused.exit_code, refused.stdout) == (ExitCode.USAGE, "")
     assert "hint: --plan -o dot" in refused.stderr
 
 

@@ -52,6 +52,6 @@ def test_all_is_all_but_what_everybody_has():
 
 
 def test_the_extras_of_images_are_dependencies_too():
-    """Whoever installs Ardea has its command line, and DRPC."""
+    """`pip install ardea` brings the command line and DRPC."""
     extras = PROJECT["optional-dependencies"]
     assert {*extras["cli"], *extras["drpc"]} < set(PROJECT["dependencies"])

@@ -320,6 +320,12 @@ def test_ten_silent_seconds_in_the_io_loop_kill():
     assert ended.reason == "killed by SIGKILL (silent for 10.0 s)"
 
 
+def test_what_a_debugger_holds_is_neither_killed_nor_reported():
+    state = running(ProcessSpec("a", ("x",), debugged=True))
+    held = state.handle(Beat("a", in_user_code=True), 0) + ticks(state, 0, 300, stopped=True)
+    assert held + state.handle(Beat("a", in_user_code=True, same_call=True), 300) == []
+
+
 def test_busy_user_code_is_reported_every_thirty_seconds_and_never_killed():
     state = running()
     state.handle(Beat("a", in_user_code=True), 0)

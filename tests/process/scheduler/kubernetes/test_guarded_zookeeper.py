@@ -87,7 +87,7 @@ class Guarded:
 
 
 def test_a_topology_goes_on_when_certificates_and_passwords_are_renewed(image, tmp_path):
-    """Installed as the page says; whoever is kept out says why, and is let in once the Secret is right."""
+    """Installed as the page says.  Masters with an old Secret say what is wrong; with the new one they work again."""
     with namespace() as space:
         guarded = Guarded(space, tmp_path / "files")
         guarded.renew("a-first-password")
