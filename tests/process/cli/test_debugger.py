@@ -73,6 +73,9 @@ def test_it_stops_reads_a_variable_and_goes_on(start, ardea, tmp_path):
         }
         threading.Event().wait(HELD)
         others = ardea("logs", "Doubles", "printed").stdout.splitlines()
+        stacks = ardea("debug", "Doubles", "double:1", "--stack").stdout.split("hread 0x")
+        (gateway,) = (stack for stack in stacks if "heron_instance/process.py" in stack)
+        assert "do_wait_suspend" not in gateway, "it works on"
         done = len([text for text in others if text.isdigit()])
         assert done >= 10, "the other task goes on, as long as the spout may have open trees"
         debugger.go_on(frame)
