@@ -109,7 +109,7 @@ class NothingDone:
         Args:
             exits: the ends of each process, oldest first.
             tasks: the names that are tasks.
-            worked: those of them that are known to have emitted or processed a tuple: whatever ails them may pass.
+            worked: those of them that are known to have emitted or processed a tuple: what is wrong with them may pass.
         """
         self._worked.update(worked)
         for name, ends in exits.items():

@@ -9,8 +9,6 @@ import socket
 import time
 from collections.abc import Callable
 
-import tenacity
-
 from ardea.errors import ArdeaError, ClusterError, Conflict, NotFound, StateError, TimedOut
 from ardea.plan.names import CONTAINERS
 from ardea.scheduler.control import MasterClient, Unreadable
@@ -159,12 +157,14 @@ class Killing:
     def _gone_within(self, patience: float) -> bool:
         return self._patience.within(patience, lambda: not self._kept())
 
-    @tenacity.retry(
-        retry=tenacity.retry_if_exception_type((Conflict, NotFound)),
-        wait=tenacity.wait_random(0.01, 0.1),
-        stop=tenacity.stop_after_attempt(10),
-        reraise=True,
-    )
     def _forget(self) -> None:
         """Another kill may be doing the same at this moment."""
-        remove(self._state, self._id)
+        import tenacity  # with asyncio, which the other verbs do without
+
+        again = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type((Conflict, NotFound)),
+            wait=tenacity.wait_random(0.01, 0.1),
+            stop=tenacity.stop_after_attempt(10),
+            reraise=True,
+        )
+        again(remove, self._state, self._id)

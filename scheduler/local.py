@@ -28,11 +28,16 @@ _REFUSALS: Mapping[ExitCode, type[ArdeaError]] = {
 }
 METRICS_KEY = "heron.metricsmgr.port"
 MetricsPort = Annotated[
-    int | None, typer.Option(min=0, max=65535, help="Container N serves /metrics on this port + N; 0: any.")
+    int | None, typer.Option(min=0, max=65535, help="Container N serves /metrics on this port + N; 0: any free port.")
 ]
 State = Annotated[
     str,
-    typer.Option("--state", envvar="ARDEA_STATE", metavar="DIR", help="The directory, or zookeeper://host:port/root."),
+    typer.Option(
+        "--state",
+        envvar="ARDEA_STATE",
+        metavar="DIR",
+        help="Where the state is: a directory, or zookeeper://host:port/root.",
+    ),
 ]
 
 

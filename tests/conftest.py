@@ -95,7 +95,7 @@ class Deadline:
         while not (value := condition()):
             now = time.monotonic()
             if now > end:
-                pytest.fail(f"waited {seconds:g} s in vain until {what}; the last value was {value!r}")
+                pytest.fail(f"waited {seconds:g} s for this: {what}; the last value was {value!r}")
             pause.wait(min(max(0.01, now - asked), 1.0))
             asked = time.monotonic()
         return value

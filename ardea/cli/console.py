@@ -15,6 +15,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
+from ardea.cli import completion
 from ardea.cli.streams import Unwritable
 from ardea.errors import ArdeaError, ExitCode, escaped
 from ardea.scheduler.home import DEFAULT
@@ -36,10 +37,10 @@ class Output(enum.StrEnum):
     JSON = "json"
 
 
-OutputOption = Annotated[Output, typer.Option("--output", "-o", help="What goes to stdout.")]
+OutputOption = Annotated[Output, typer.Option("--output", "-o", help="The format of stdout.")]
 StateOption = State
 STATE = DEFAULT
-Name = Annotated[str, typer.Argument(metavar="TOPOLOGY", help="A name or an id.")]
+Name = Annotated[str, typer.Argument(metavar="TOPOLOGY", help="A name or an id.", autocompletion=completion.topologies)]
 
 
 class Screen(Console):

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ardea.cli import console
+from ardea.cli import completion, console
 from ardea.cli.console import Name
 from ardea.cli.progress import Silence
 from ardea.cli.stories import story_lines
@@ -32,9 +32,14 @@ def debug(
     scheduler: Scheduler,
     name: Name,
     target: Annotated[
-        str, typer.Argument(metavar="COMPONENT[:INDEX]", help="A component, or one of its tasks (from 0).")
+        str,
+        typer.Argument(
+            metavar="COMPONENT[:INDEX]",
+            help="A component, or one of its tasks (from 0).",
+            autocompletion=completion.components,
+        ),
     ],
-    lines: Annotated[int, typer.Option("--lines", min=0, help="End after so many lines; 0: go on.")] = 0,
+    lines: Annotated[int, typer.Option("--lines", min=0, help="End after so many lines; 0: only with Ctrl-C.")] = 0,
     stack: Annotated[bool, typer.Option("--stack", help="Print the stack of every thread instead.")] = False,
 ) -> None:
     """Show a sample of what a component emits, until Ctrl-C.

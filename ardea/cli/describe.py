@@ -1,4 +1,4 @@
-"""``ardea describe``: who submitted what, where its tasks run, and what ails them."""
+"""``ardea describe``: who submitted what, where its tasks run, and what is wrong."""
 
 from __future__ import annotations
 
@@ -39,11 +39,13 @@ def describe(
     scheduler: Scheduler,
     name: Name,
     output: Annotated[
-        PlanOutput, typer.Option("--output", "-o", help="What goes to stdout; mermaid and dot with --plan.")
+        PlanOutput, typer.Option("--output", "-o", help="The format of stdout; mermaid and dot with --plan.")
     ] = PlanOutput.TABLE,
-    plan: Annotated[bool, typer.Option("--plan", help="Draw its plan instead; TOPOLOGY may be FILE[:Class].")] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Draw the topology's plan instead; TOPOLOGY may be FILE[:Class].")
+    ] = False,
 ) -> None:
-    """Show who submitted a topology, where its tasks run, what ails them."""
+    """Show who submitted a topology, where its tasks run, and what is wrong."""
     if not plan and output in DRAWN:
         raise UsageError(f"-o {output} draws a plan, and --plan is not given", hint=f"--plan -o {output}")
     if plan and Path(name.partition(":")[0]).is_file():

@@ -45,7 +45,7 @@ def run(
     """See :func:`ardea.run`."""
     if threading.current_thread() is not threading.main_thread():
         raise UserError(
-            "ardea.run() is called in a thread, where it cannot hear signals", hint="call it in the main one"
+            "ardea.run() is called in a thread, where it gets no signals", hint="call it in the main thread"
         )
     home = Home(DEFAULT if state is None else state)
     given = {"topology.name": name, "topology.stmgrs": containers}
@@ -73,7 +73,7 @@ def _target(topology: type[Topology]) -> Iterator[str]:
     """``FILE:Class``, which can be loaded as long as the context lasts."""
     if not (isinstance(topology, type) and issubclass(topology, Topology)):
         raise UserError(
-            f"ardea.run() takes a topology's class, not {topology!r}", hint="of a builder, what build() returns"
+            f"ardea.run() takes a topology's class, not {topology!r}", hint="with a builder, pass what build() returns"
         )
     if (file := loader.importing()) is not None:
         raise UserError(
@@ -111,5 +111,5 @@ def _pickled(topology: type[Topology]) -> bytes:
     except Exception as error:  # whatever an author's values raise
         raise UserError(
             f"{topology.__qualname__} cannot be sent to its processes: {type(error).__name__}: {error}",
-            hint="connections, locks and files are opened in initialize(), not in the notebook",
+            hint="open connections, locks and files in initialize(), not in the notebook",
         ) from error

@@ -116,7 +116,9 @@ class Silence:
         self._over = self._over or heard
         if not self._over and now - self._since >= SILENT_AFTER:
             self._over = True
-            console.say(f"{self._component} has emitted nothing for {SILENT_AFTER:g} s; what comes is shown at once")
+            console.say(
+                f"{self._component} has emitted nothing for {SILENT_AFTER:g} s; what it emits is shown as it comes"
+            )
 
 
 def seconds(value: float) -> str:

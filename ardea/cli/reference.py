@@ -48,7 +48,7 @@ class Format(enum.StrEnum):
 
 @console.reports
 def config(
-    output: Annotated[Format, typer.Option("--output", "-o", help="What goes to stdout.")] = Format.TABLE,
+    output: Annotated[Format, typer.Option("--output", "-o", help="The format of stdout.")] = Format.TABLE,
 ) -> None:
     """Print every configuration key with its type, unit, default and meaning."""
     if output is Format.JSON:

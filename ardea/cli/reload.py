@@ -1,4 +1,4 @@
-"""``ardea run --reload``: the topology starts anew whenever a file of its author changes."""
+"""``ardea run --reload``: the topology starts again whenever a file of its author changes."""
 
 from __future__ import annotations
 

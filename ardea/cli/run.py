@@ -1,4 +1,4 @@
-"""``ardea run``: a topology on this machine, until it finishes or Ctrl-C."""
+"""``ardea run``: a topology on this machine, until it finishes or you press Ctrl-C."""
 
 from __future__ import annotations
 
@@ -35,34 +35,41 @@ def run(
     name: submission.Name = None,
     settings: submission.Settings = None,
     logs: Annotated[
-        list[str] | None, typer.Option(metavar="COMPONENT", help="Show what this component prints, on stdout.")
+        list[str] | None,
+        typer.Option(metavar="COMPONENT", help="Print on stdout what this component prints; repeatable."),
     ] = None,
     dry_run: submission.DryRun = False,
     output: OutputOption = Output.TABLE,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep the topology in the state when it has ended.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the topology in the state after its end.")] = False,
     metrics_port: MetricsPort = None,
     give_up: Annotated[
         float,
-        typer.Option(min=0, help="End as FAILED after so many seconds of failures without an ack; 0: never."),
+        typer.Option(
+            min=0, help="End as FAILED after so many seconds in which tuples fail and none is acked; 0: never."
+        ),
     ] = PATIENCE,
     again: Annotated[
-        bool, typer.Option("--reload", help="Start anew whenever a Python file beside the topology's changes.")
+        bool, typer.Option("--reload", help="Start again whenever a Python file beside the topology's changes.")
     ] = False,
     attach: Annotated[
         str | None,
-        typer.Option(metavar="COMPONENT[:INDEX]", help="This task waits for a debugger, and stops at its breakpoints."),
+        typer.Option(
+            metavar="COMPONENT[:INDEX]", help="Let this task wait for a debugger, and stop at its breakpoints."
+        ),
     ] = None,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="Of --attach, on this machine.")] = 5678,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, help="The port that --attach listens on, on this machine.")
+    ] = 5678,
     state: StateOption = console.STATE,
 ) -> None:
-    """Run a topology on this machine, until it finishes or Ctrl-C.
+    """Run a topology on this machine, until it finishes or you press Ctrl-C.
 
     Ctrl-C (or SIGTERM) lets open tuples finish; a second one ends the processes at once.
     """
     if logs and output is Output.JSON:
         raise UsageError("--logs writes text and -o json a document to stdout; choose one of them")
     if again and (dry_run or output is Output.JSON):
-        raise UsageError("--reload runs until Ctrl-C, so that --dry-run and -o json have nothing to say beside it")
+        raise UsageError("--reload runs until Ctrl-C, and goes neither with --dry-run nor with -o json")
     home = Home(state)
     given = submission.overrides(settings, name=name, containers=containers, metrics_port=metrics_port)
     if attach is not None:

@@ -24,7 +24,10 @@ Target = Annotated[str, typer.Argument(metavar="FILE[:Class]", help="The topolog
 Containers = Annotated[int | None, typer.Option(min=1, help="The number of containers.")]
 Name = Annotated[str | None, typer.Option(help="The topology's name.")]
 Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Configuration; see `ardea config`.")
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Set a configuration key; repeatable.  `ardea config` lists the keys."
+    ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the packing plan; start nothing.")]
 

@@ -20,14 +20,16 @@ from ardea.scheduler.schedulers import Deployment, Preview, Scheduler, Verdict
 from ardea.state.records import RunState
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print what would be started; start nothing.")]
-Deactivated = Annotated[bool, typer.Option("--deploy-deactivated", help="Initialise nothing before `ardea activate`.")]
+Deactivated = Annotated[
+    bool, typer.Option("--deploy-deactivated", help="Start paused: nothing is initialised before `ardea activate`.")
+]
 Wait = Annotated[
     bool | None,
-    typer.Option("--wait/--no-wait", help="Until it has ended; until it is accepted.  Default: until it runs."),
+    typer.Option("--wait/--no-wait", help="Return when it has ended; when it is accepted.  Default: when it runs."),
 ]
 WaitSecs = Annotated[
     float | None,
-    typer.Option("--wait-secs", min=0, help="How long to wait; it goes on after.  With --wait for ever."),
+    typer.Option("--wait-secs", min=0, help="How long to wait; the topology goes on.  With --wait: for ever."),
 ]
 
 

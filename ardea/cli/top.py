@@ -39,7 +39,7 @@ def top(
     interval: Annotated[float, typer.Option(min=0.2, help="Seconds between two readings.")] = INTERVAL,
     sort: Annotated[str, typer.Option(metavar="COLUMN", help=f"The largest first: {', '.join(SORTS)}.")] = "",
     wanted: Annotated[
-        str, typer.Option("--filter", metavar="TEXT", help="Only components and tasks with this in their names.")
+        str, typer.Option("--filter", metavar="TEXT", help="Show only components and tasks whose names contain this.")
     ] = "",
     output: OutputOption = Output.TABLE,
 ) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ardea.cli import console
+from ardea.cli import completion, console
 from ardea.cli.console import Name
 from ardea.errors import UsageError
 from ardea.logs import level_of
@@ -60,18 +60,25 @@ def logs(
     scheduler: Scheduler,
     name: Name,
     selection: Annotated[
-        str | None, typer.Argument(metavar="COMPONENT[:INDEX]", help="A component, one of its tasks, or a process.")
+        str | None,
+        typer.Argument(
+            metavar="COMPONENT[:INDEX]",
+            help="A component, one of its tasks, or a process.",
+            autocompletion=completion.components,
+        ),
     ] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on until the topology has ended.")] = False,
     tail: Annotated[
-        int | None, typer.Option(min=0, metavar="LINES", help="Of each process only the last ones.")
+        int | None, typer.Option(min=0, metavar="LINES", help="Print only the last lines of each process.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="SECS", help="Only what was printed within so long, as 90, 10m, 2h or 1d.")
+        str | None, typer.Option(metavar="SECS", help="Print only lines of the last seconds, or of 10m, 2h, 1d.")
     ] = None,
     level: Annotated[
         Level | None,
-        typer.Option(case_sensitive=False, help="Only records of this level or above, and what follows them."),
+        typer.Option(
+            case_sensitive=False, help="Print only records of this level or above, with the lines that follow them."
+        ),
     ] = None,
 ) -> None:
     """Print the logs of a topology that runs, or of one of the last twenty that ran."""

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ardea.cli import change, console, submission
+from ardea.cli import change, completion, console, submission
 from ardea.cli.console import Name, Output, OutputOption
 from ardea.scheduler.schedulers import Scheduler
 
@@ -14,14 +14,25 @@ from ardea.scheduler.schedulers import Scheduler
 def update(
     scheduler: Scheduler,
     name: Name,
-    file: Annotated[str | None, typer.Argument(metavar="[FILE[:Class]]", help="A new version's file.")] = None,
+    file: Annotated[
+        str | None,
+        typer.Argument(metavar="[FILE[:Class]]", help="The file of a new version; default: the present one."),
+    ] = None,
     parallelism: Annotated[
         list[str] | None,
-        typer.Option("--component-parallelism", metavar="NAME:N", help="So many tasks of a component; repeatable."),
+        typer.Option(
+            "--component-parallelism",
+            metavar="NAME:N",
+            help="The number of tasks of a component; repeatable.",
+            autocompletion=completion.parallelism,
+        ),
     ] = None,
     settings: submission.Settings = None,
     moving: Annotated[
-        bool, typer.Option("--moves-keys", help="Rescale although what tasks keep in memory stays where it is.")
+        bool,
+        typer.Option(
+            "--moves-keys", help="Rescale although what tasks keep for their keys does not move with the keys."
+        ),
     ] = False,
     wait_secs: Annotated[
         float | None,
@@ -32,7 +43,7 @@ def update(
 ) -> None:
     """Change a running topology: its parallelism, configuration or code.
 
-    Its spouts pause, what is on its way is processed, then it goes on with the new plan.  Can be repeated.
+    Its spouts pause, open tuples are processed, then the topology goes on with the new plan.  Can be repeated.
     """
     with scheduler.find(name) as found:
         asked = change.asked(parallelism, settings, moving=moving)

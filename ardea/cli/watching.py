@@ -68,7 +68,7 @@ class Watch(RunKeeper):
         self._print_silence()
         self._draw()
         if self.run.stage is Stage.RUNNING and self.outdated():
-            self._say("a file has changed: the topology starts anew")
+            self._say("a file has changed: the topology starts again")
             self.run.stop()
             self.run.stop()  # what is open is of the former version
 
@@ -186,7 +186,8 @@ class Watch(RunKeeper):
             if totals.emitted and not (totals.acked or totals.pending or failures(totals) != "0"):
                 self._untracked.add(name)
                 self._say(
-                    f"{name} emits without tup_id: its rows are not tracked, and one that is lost is gone", "note"
+                    f"{name} emits without tup_id: its rows are not tracked, and a row that is lost is not sent again",
+                    "note",
                 )
 
     def _print_silence(self) -> None:

@@ -18,7 +18,11 @@ DEFAULT = "local"
 _NAME, _CONTEXT = "scheduler", "_context"
 _Named = Annotated[
     str | None,
-    typer.Option("--scheduler", metavar="NAME", help="Who keeps it.  Default: whose options are given, else `local`."),
+    typer.Option(
+        "--scheduler",
+        metavar="NAME",
+        help="The topology's scheduler.  Default: the one whose options are given, else `local`.",
+    ),
 ]
 
 
@@ -29,6 +33,10 @@ class Candidate:
     name: str
     kind: type[Scheduler]
     options: Mapping[str, inspect.Parameter]
+
+    def made(self, said: Mapping[str, Any]) -> Scheduler:
+        """The scheduler, by those of these values that are options of its own."""
+        return self.kind(**{name: value for name, value in said.items() if name in self.options})
 
 
 def on_topologies(verb: Callable[..., None], *, updates: bool = False) -> Callable[..., None]:
@@ -51,13 +59,21 @@ def on_topologies(verb: Callable[..., None], *, updates: bool = False) -> Callab
         asked, said = given.pop(_NAME), {name: given.pop(name) for name in options}
         source = given.pop(_CONTEXT).get_parameter_source
         chosen = _chosen(candidates, asked, {name: source(name).name for name in options})
-        with chosen.kind(**{name: value for name, value in said.items() if name in chosen.options}) as scheduler:
+        with chosen.made(said) as scheduler:
             verb(scheduler, **given)
 
     parameters = [*own, *options.values(), named, context]
     placed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     placed.__annotations__ = {p.name: p.annotation for p in parameters}
     return placed
+
+
+def scheduler_of(context: typer.Context) -> Scheduler:
+    """The scheduler that a verb with these words would ask, whose line is still being typed."""
+    candidates = list(_candidates(set(), updates=False))
+    said = {name: context.params[name] for each in candidates for name in each.options if name in context.params}
+    sources = {name: source.name for name in said if (source := context.get_parameter_source(name)) is not None}
+    return _chosen(candidates, context.params.get(_NAME), sources).made(said)
 
 
 def _candidates(taken: set[str], *, updates: bool) -> Iterator[Candidate]:

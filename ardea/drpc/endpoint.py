@@ -3,6 +3,7 @@
 POST /drpc/FUNCTION            the body is the argument; answers with a JSON list of rows
 GET  /drpc/FUNCTION[/ARGS]     the same
 POST /answers/ID               an answer from a task of the topology, who knows the token
+POST /failures/ID              the same, why there is none
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import secrets
 import socket
 import threading
+from collections.abc import Callable
 
 import uvicorn
 from starlette.applications import Starlette
@@ -77,6 +79,7 @@ class Endpoint:
             Route("/drpc/{function}", self._call, methods=["GET", "POST"]),
             Route("/drpc/{function}/{args:path}", self._call, methods=["GET"]),
             Route("/answers/{id}", self._answer, methods=["POST"]),
+            Route("/failures/{id}", self._failure, methods=["POST"]),
         ]
         config = uvicorn.Config(
             Starlette(routes=routes), http=BoundedConnection, log_level="warning", lifespan="off", access_log=False
@@ -145,9 +148,18 @@ class Endpoint:
         return Response(text, media_type="application/json")
 
     async def _answer(self, http: HttpRequest) -> Response:
+        return await self._replied(http, self._requests.answer)
+
+    async def _failure(self, http: HttpRequest) -> Response:
+        def settle(request: str, reason: str) -> bool:
+            return self._requests.fail(request, DrpcErrorType.FAILED_REQUEST, reason)
+
+        return await self._replied(http, settle)
+
+    async def _replied(self, http: HttpRequest, settle: Callable[[str, str], bool]) -> Response:
         if not secrets.compare_digest(http.headers.get("x-token", "").encode(), self.token.encode()):
             return _refusal(403, DrpcErrorType.INTERNAL_ERROR, "wrong token")
-        wanted = self._requests.answer(http.path_params["id"], (await http.body()).decode(errors="replace"))
+        wanted = settle(http.path_params["id"], (await http.body()).decode(errors="replace"))
         return Response(status_code=200 if wanted else 410)
 
 

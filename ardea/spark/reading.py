@@ -232,5 +232,5 @@ def _changed(path: Path | str, found: str, file: StagedFile) -> str:
 def _spoilt(file: StagedFile, problem: str) -> ClusterError:
     return ClusterError(
         f"the staged file {problem}; up to {file.rows} rows would be missing, so the topology ends",
-        hint="Look after the storage, let nothing else write there, and run the topology again.",
+        hint="Check the storage, let nothing else write there, and run the topology again.",
     )

@@ -159,7 +159,7 @@ class _StreamReader(DataSourceStreamReader):
         if gone or offset["stream"] not in (None, self._stream()):
             raise UserError(
                 f"{self._folder} was overwritten since the query read it: what it has read is not there any more",
-                hint="Begin the query anew, with another checkpoint.",
+                hint="Begin the query again, with another checkpoint.",
             )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -63,7 +63,7 @@ class Publisher:
                 raise UserError(
                     f"Spark's checkpoint goes on at micro-batch {number}, the index at {self.index.next_batch}: "
                     "one of them was lost, so the topology ends",
-                    hint="Submit the topology anew; let storage= name a folder that outlives a machine.",
+                    hint="Submit the topology again; let storage= name a folder that outlives a machine.",
                 )
             heartbeat = self._clock() + HEARTBEAT
             while not self._stopped and len(self.index.known.batches) >= self._ahead:

@@ -129,6 +129,6 @@ class StreamedSpout(StagedSpout):
     def _other_run(self, partition: int) -> NoReturn:  # noqa: ARG002 -- all are others
         """As for a batch job."""
         raise UserError(
-            "the Spark driver was lost with what it had published, and began the stream anew: the topology ends",
+            "the Spark driver was lost with what it had published, and began the stream again: the topology ends",
             hint="Let storage= name a folder that outlives a machine.",
         )

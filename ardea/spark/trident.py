@@ -153,7 +153,7 @@ class _Coordinator(Coordinator[Span]):
                         raise UserError(
                             f"{self._folder} has another stream than the one that transaction {earlier} read: "
                             "the topology ends",
-                            hint="Restore the folder, or give the Trident stream another txid to begin anew.",
+                            hint="Restore the folder, or give the Trident stream another txid to begin from the start.",
                         )
         return max(head.batches, self._before)
 

@@ -68,7 +68,7 @@ class Secrets:
         if not any((*pair, self.path("ca.crt"), self.sasl)):
             raise UserError(
                 f"{self.folder}, the folder in {SECRETS}, has none of ca.crt, tls.crt, tls.key and sasl",
-                hint="docs/state.md says what belongs into it; unset the variable if the servers ask for nothing",
+                hint="docs/state.md says what belongs in it; unset the variable if the servers ask for nothing",
             )
         if None in pair and any(pair):
             raise UserError(f"{self.folder} has one of tls.crt and tls.key only", hint="they belong together")
@@ -97,7 +97,7 @@ class Address:
         listed, slash, below = rest.partition("/")
         root = f"/{below}".rstrip("/") if slash else ""
         if "@" in listed:
-            raise UserError("a credential does not belong into the state's address", hint=f"set {CREDENTIAL} instead")
+            raise UserError("a credential does not belong in the state's address", hint=f"set {CREDENTIAL} instead")
         hosts = ",".join(_host(server, url, _PORTS[scheme.lower()]) for server in listed.split(","))
         try:
             paths.split(root or DEFAULT_ROOT)
@@ -141,5 +141,6 @@ class Access:
             return cls(*((folder / name).read_text().strip() for name in (ADDRESS_FILE, CREDENTIAL_FILE)))
         except OSError as error:
             raise UserError(
-                f"what opens the state manager cannot be read: {error}", hint="look at the Secret that is mounted there"
+                f"the credentials for the state manager cannot be read: {error}",
+                hint="look at the Secret that is mounted there",
             ) from error

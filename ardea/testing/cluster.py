@@ -131,7 +131,9 @@ class Cluster:
         end = timeline.now + timeout
         while not condition():
             if timeline.next > end:
-                raise TimeoutError(f"{timeout:g} simulated seconds have passed in vain; {self.describe()}")
+                raise TimeoutError(
+                    f"{timeout:g} simulated seconds have passed, and the condition is still false; {self.describe()}"
+                )
             self._step()
 
     def _step(self) -> None:

@@ -26,10 +26,19 @@ class Settling(Protocol):
     def fail(self, tup: Any) -> None:
         """Its tree fails."""
 
+    def failing(self, batch: TrackedBatch) -> None:
+        """The batch has failed: called before its tuples fail, once for each."""
+
 
 @dataclass(slots=True, eq=False)
 class TrackedBatch:
-    """The present attempt of a batch.  ``sent``: rows per task that were sent on."""
+    """The present attempt of a batch.
+
+    Attributes:
+        sent: rows per task that were sent on.
+        asker: of a batch that is a request, who asked; unknown before the first report.
+        error: why it failed, if an operation raised.
+    """
 
     run: BatchRun
     received: Counter[int] = field(default_factory=Counter)
@@ -38,6 +47,8 @@ class TrackedBatch:
     commit: bool = False
     failed: bool = False
     held: Any = None
+    asker: Any = None
+    error: str = ""
 
 
 class BatchTracker:
@@ -83,14 +94,14 @@ class BatchTracker:
         self._begin(batch.run)
         return batch
 
-    def report(self, txid: int, attempt: int, task: int, count: int, tup: Any) -> None:
-        """A task says how many rows it sent."""
+    def report(self, txid: int, attempt: int, task: int, count: int, tup: Any, asker: Any = None) -> None:
+        """A task says how many rows it sent, and whose request the batch is."""
         batch = self.batch(txid, attempt)
         if batch is None:
             self._settling.ack(tup)
             return
         was_early = self._early_complete(batch)
-        batch.reported[task] = count
+        batch.reported[task], batch.asker = count, asker
         if batch.received[task] != count:
             batch.failed = True
         if task in self._late and not was_early:
@@ -111,6 +122,7 @@ class BatchTracker:
     def fail(self, batch: TrackedBatch) -> None:
         """Something went wrong: what is held and the next report fail."""
         batch.failed = True
+        self._settling.failing(batch)
         if batch.held is not None:
             held, batch.held = batch.held, None
             self._settling.fail(held)

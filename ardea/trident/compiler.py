@@ -14,7 +14,7 @@ from ardea.grouping import Grouping
 from ardea.plan import GroupingPlan
 from ardea.trident.components import Downstream, SpoutExecutor, SubtopologyBolt, Upstream, Wiring
 from ardea.trident.coordinators import BATCH, COMMIT, SUCCESS, MasterBatchCoordinator, SpoutCoordinator
-from ardea.trident.drpc import DrpcSpout, ReturnResults, labelled
+from ardea.trident.drpc import ASKER, DrpcSpout, ReturnResults, labelled
 from ardea.trident.graph import DrpcNode, Graph, Group, Node, PartitionNode, ProcessorNode, SpoutNode, merged
 from ardea.trident.groupings import HEAD, UNEQUAL, BatchGlobal, Identity
 from ardea.trident.kinds import MapStateFactory
@@ -74,6 +74,7 @@ class _Compilation:
         self._parts = [_Part(f"spout-{n.txid}", Group([n]), 1) for n in self._graph.nodes if isinstance(n, SpoutNode)]
         asked = [node for node in self._graph.nodes if isinstance(node, DrpcNode)]
         self._parts += [_Part(f"spout-{n.place.function}{i}", Group([n]), 1) for i, n in enumerate(asked)]
+        self._asked_by = {self._groups[node]: node.place for node in asked}
         if not self._parts:
             raise TopologyError(["the topology has no stream: call new_stream()"])
         for number, group in enumerate(groups):
@@ -300,6 +301,7 @@ class _Compilation:
             commits=commits,
             upstream=upstream,
             states={node.state: self._states[node.state] for node in nodes if node.state is not None},
+            asked={group: self._asked_by[group] for group in part.sources if group in self._asked_by},
         )
         body = {"wiring": wiring, "rescalable": self._follows_keys(nodes), **self._reporting(part)}
         return _subclass(SubtopologyBolt, body).spec(part.name, part.hint, inputs=inputs, **part.group.resources)
@@ -313,7 +315,10 @@ class _Compilation:
     def _reporting(self, part: _Part) -> dict[str, Any]:
         """Its streams, and who gets its reports."""
         downstream = {group: Downstream(_coord(group), _names(readers)) for group, readers in part.readers.items()}
-        coords = [Stream([*HEAD, "$count"], way.stream, direct=True) for way in downstream.values()]
+        coords = [
+            Stream([*HEAD, "$count", *([ASKER] if group in self._asked_by else [])], way.stream, direct=True)
+            for group, way in downstream.items()
+        ]
         return {"outputs": [*part.streams, *coords], "downstream": downstream}
 
     def operations(self) -> Mapping[str, Sequence[str]]:

@@ -12,11 +12,13 @@ from typing import Any, ClassVar, cast
 
 from ardea.component import Bolt
 from ardea.context import TopologyContext
-from ardea.errors import FailedException, UserError
+from ardea.errors import FailedException, UserError, printable
+from ardea.loader import place_of
 from ardea.metrics import AssignableMetric
 from ardea.protocol.headed import HeadedRows
 from ardea.trident.batches import BatchTracker, TrackedBatch
 from ardea.trident.coordinators import BATCH, SUCCESS, USES_STATE
+from ardea.trident.drpc import DrpcAddress
 from ardea.trident.graph import Node, ProcessorNode
 from ardea.trident.groupings import HEAD
 from ardea.trident.operations import OperationContext
@@ -72,8 +74,9 @@ class Reporting(Bolt):
     def report(self, group: str, batch: TrackedBatch, anchor: Any) -> None:
         """Tells every task how many rows of the batch it was sent."""
         run, stream = batch.run, self.downstream[group].stream
+        asker = () if batch.asker is None else (batch.asker,)
         for task in self._targets[group]:
-            values = (run.txid, run.attempt, batch.sent[task])
+            values = (run.txid, run.attempt, batch.sent[task], *asker)
             self.emit(values, stream=stream, anchors=(anchor,), direct_task=task)
 
 
@@ -169,7 +172,8 @@ class _BatchOutput:
 class Wiring:
     """What a component's nodes read and feed.
 
-    ``entries``: (component, stream) -> batch group and the nodes that its rows go to; ``exits``: node -> streams.
+    ``entries``: (component, stream) -> batch group and the nodes that its rows go to; ``exits``: node -> streams;
+    ``asked``: batch group -> the function whose requests its batches are.
     """
 
     nodes: tuple[ProcessorNode, ...]
@@ -180,6 +184,7 @@ class Wiring:
     commits: Mapping[tuple[str, str], str]
     upstream: Mapping[str, Upstream]
     states: Mapping[str, StateFactory] = field(default_factory=dict)
+    asked: Mapping[str, DrpcAddress] = field(default_factory=dict)
 
 
 class SubtopologyBolt(Reporting):
@@ -191,7 +196,7 @@ class SubtopologyBolt(Reporting):
     def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
         """Makes states and processors, and ties them together."""
         super().initialize(config, context)
-        wiring = self.wiring
+        wiring, self._task = self.wiring, f"{context.this_component_id}-{context.this_task_index}"
         tasks = context.component_tasks(context.this_component_id)
         where = OperationContext(context.this_task_index, len(tasks), context)
         self._states: dict[str, State] = {
@@ -219,7 +224,7 @@ class SubtopologyBolt(Reporting):
                 _tasks(context, up.early),
                 _tasks(context, up.late),
                 commits=up.commits,
-                settling=self,
+                settling=_Settling(self, wiring.asked.get(group)),
                 begin=partial(self._begin, group),
                 finish=partial(self._finish, group),
             )
@@ -234,7 +239,12 @@ class SubtopologyBolt(Reporting):
             self._rows(*entry, rows.task, rows.rows)
         elif (group := self.wiring.reports.get(source)) is not None:
             report = self._trackers[group].report
-            self._one_by_one(rows, lambda tup: report(tup.values[0], tup.values[1], tup.task, tup.values[2], tup))
+
+            def take(tup: Any) -> None:
+                txid, attempt, count, *asker = tup.values
+                report(txid, attempt, tup.task, count, tup, *asker)
+
+            self._one_by_one(rows, take)
         else:
             commit = self._trackers[self.wiring.commits[source]].commit
             self._one_by_one(rows, lambda tup: commit(tup.values[0], tup.values[1], tup))
@@ -251,6 +261,7 @@ class SubtopologyBolt(Reporting):
                 for execute in ways:
                     execute(batch.run, body)
             except Exception as error:
+                self._failed(batch, error)
                 tracker.fail(batch)
                 wrong = error
         if wrong is not None:
@@ -303,10 +314,38 @@ class SubtopologyBolt(Reporting):
 
     def _finish(self, group: str, batch: TrackedBatch, tup: Any) -> None:
         self._present = batch
-        for processor in self._by_group.get(group, ()):
-            processor.finish(batch.run)
+        try:
+            for processor in self._by_group.get(group, ()):
+                processor.finish(batch.run)
+        except Exception as error:
+            self._failed(batch, error)
+            raise
         if group in self.downstream:
             self.report(group, batch, tup)
+
+    def _failed(self, batch: TrackedBatch, error: Exception) -> None:
+        said = printable(error)
+        if not isinstance(error, FailedException):
+            said = f"{type(error).__name__}: {said} at {place_of(error)}"
+        batch.error = f"{self._task}: {said}"
+
+
+class _Settling:
+    """Acks and fails by a bolt; a request that fails here is answered before by why."""
+
+    def __init__(self, bolt: SubtopologyBolt, place: DrpcAddress | None) -> None:
+        self._bolt, self._place = bolt, place
+        self.ack, self.fail = bolt.ack, bolt.fail
+
+    def failing(self, batch: TrackedBatch) -> None:
+        asker, error = batch.asker, batch.error
+        if self._place is None or asker is None or not error:
+            return
+        batch.error = ""
+        try:
+            self._place.reply(asker, error, failed=True)
+        except OSError as unsent:
+            self._bolt.logger.warning("request %s failed, and its source cannot be told why: %s", asker[0], unsent)
 
 
 def _parts(rows: Sequence[Row]) -> Iterator[tuple[Row, Rows]]:

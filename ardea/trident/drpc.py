@@ -21,7 +21,9 @@ from ardea.trident.processors import BatchRun, Processor
 from ardea.trident.store import StateManagerStore, temporary
 from ardea.trident.tuples import Row, Rows
 
-ARGS, RETURN = "args", "$return"
+ARGS, RETURN, ASKER = "args", "$return", "$asker"
+Asker = tuple[str, str]
+"""The id of a request, and the address and the token by which its answer goes back; both empty in this process."""
 OPEN = 1000
 """Trees that may be open, whatever the topology allows its batches."""
 
@@ -40,6 +42,23 @@ class DrpcAddress(NamedTuple):
     local: LocalDrpc | None
     host: str
     port: int
+
+    def reply(self, asker: Asker, text: str, *, failed: bool = False) -> None:
+        """Sends an answer, or why there is none.
+
+        Raises:
+            OSError: the source of the requests cannot be reached.
+        """
+        request, way = asker
+        if self.local is not None:
+            requests = self.local.requests(self.function)
+            if failed:
+                requests.fail(request, DrpcErrorType.FAILED_REQUEST, text)
+            else:
+                requests.answer(request, text)
+            return
+        host, token = way.split()
+        post(host, f"/{'failures' if failed else 'answers'}/{request}", text, PATIENCE, token)
 
 
 class DrpcSpout(Spout):
@@ -89,12 +108,13 @@ class DrpcSpout(Spout):
         while (request := self._requests.take()) is not None:
             self._txid += 1
             sent: Counter[int] = Counter()
-            row = (self._txid, 0, request.args, [request.id, self._way])
+            asker = (request.id, self._way)
+            row = (self._txid, 0, request.args, asker)
             for stream in self.data_streams:
                 sent.update(self.emit(row, stream=stream, need_task_ids=True) or ())
             self._unreported[self._txid] = request.id, len(self._targets)
             for task in self._targets:
-                report = (self._txid, 0, sent[task])
+                report = (self._txid, 0, sent[task], asker)
                 self.emit(report, tup_id=(self._txid, task), stream=self.report_stream, direct_task=task)
         if self._requests.closed and not self._unreported:
             self.finish()
@@ -112,9 +132,10 @@ class DrpcSpout(Spout):
         self._requests.fail(request, DrpcErrorType.INTERNAL_ERROR, "the topology was done and had sent no answer")
 
     def fail(self, tup_id: tuple[int, int]) -> bool:
-        """The request fails; it is not repeated."""
+        """The request fails, unless the task where it failed has said so; it is not repeated."""
         if (known := self._unreported.pop(tup_id[0], None)) is not None:
-            self._requests.fail(known[0], DrpcErrorType.FAILED_REQUEST, "the topology failed on it; its logs say why")
+            reason = "a process of the topology died, or lost a tuple; its logs say more"
+            self._requests.fail(known[0], DrpcErrorType.FAILED_REQUEST, reason)
         return True
 
     def close(self) -> None:
@@ -147,16 +168,11 @@ class ReturnResults(Processor):
     def finish(self, run: BatchRun) -> None:
         """The answer is complete."""
         rows, askers = run.memory.pop(self)
-        for ((request, way),) in askers:
-            self._send(request, way, rows)
+        for (asker,) in askers:
+            self._send(asker, rows)
 
-    def _send(self, request: str, way: str, rows: Sequence[Row]) -> None:
-        text = msgspec.json.encode(rows, enc_hook=str).decode()
-        if self._place.local is not None:
-            self._place.local.requests(self._place.function).answer(request, text)
-            return
-        host, token = way.split()
+    def _send(self, asker: Asker, rows: Sequence[Row]) -> None:
         try:
-            post(host, f"/answers/{request}", text, PATIENCE, token)
+            self._place.reply(asker, msgspec.json.encode(rows, enc_hook=str).decode())
         except OSError as error:
-            raise FailedException(f"{host} does not take the answer to request {request}: {error}") from error
+            raise FailedException(f"the answer to request {asker[0]} could not be sent: {error}") from error

@@ -62,7 +62,7 @@ class _Lossy(MapState):
             raise StateError(
                 f"the state in memory was lost: partition {self.partition} begins empty at transaction {txid}, which"
                 " comes again; what was counted before is gone",
-                hint="use a state that outlives its task, or another stream name to begin anew",
+                hint="use a state that outlives its task, or another stream name to begin from the start",
             )
         super().begin_commit(txid)
 

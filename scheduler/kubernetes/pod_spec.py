@@ -109,7 +109,7 @@ def layered(
             if where := _dispute(former, fragment):
                 raise UserError(
                     f"{other} and {name} have tasks in one pod, and their {KEY} differ in {where}",
-                    hint="say it for the whole topology, or let them be packed apart "
+                    hint="set it for the whole topology, or let them be packed apart "
                     "(heron.class.packing.algorithm, topology.container.max.instances)",
                 )
         made = merged(made, fragment)

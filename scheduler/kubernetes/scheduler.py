@@ -25,32 +25,42 @@ from ardea.scheduler.schedulers import Check, Deployment, Preview, Say, Schedule
 from ardea.state.records import RunState
 from ardea.state.topologies import TopologyStatus
 
-Image = Annotated[str | None, typer.Option(help="The image of all pods; default: the namespace's.")]
+Image = Annotated[str | None, typer.Option(help="The image of all pods; default: the one that the chart names.")]
 PathInImage = Annotated[
-    str | None, typer.Option("--path-in-image", metavar="PATH", help="The file is there; no code is sent.")
+    str | None,
+    typer.Option("--path-in-image", metavar="PATH", help="Where the topology's file is in the image; no code is sent."),
 ]
 Include = Annotated[
     list[str] | None, typer.Option("--include", metavar="PATTERN", help="More files to send, such as 'data/*.csv'.")
 ]
 State = Annotated[
     str | None,
-    typer.Option("--state", metavar="URL", help="zookeeper[+tls]://host:port/root; default: the namespace's."),
+    typer.Option(
+        "--state", metavar="URL", help="zookeeper[+tls]://host:port/root; default: the one that the chart names."
+    ),
 ]
 StateSecret = Annotated[
     str | None,
-    typer.Option("--state-secret", metavar="NAME", help="What ZooKeeper wants to see; default: the namespace's."),
+    typer.Option(
+        "--state-secret",
+        metavar="NAME",
+        help="The Secret with certificates and password for ZooKeeper; default: the one that the chart names.",
+    ),
 ]
 Namespace = Annotated[
     str | None,
-    typer.Option("--namespace", "-n", envvar="ARDEA_NAMESPACE", help="The topology runs on Kubernetes, there."),
+    typer.Option("--namespace", "-n", envvar="ARDEA_NAMESPACE", help="The namespace of a topology on Kubernetes."),
 ]
 Context = Annotated[str | None, typer.Option("--context", help="The kubeconfig's context; default: its current one.")]
 Kubeconfig = Annotated[
-    str | None, typer.Option("--kubeconfig", metavar="FILE", help="Default: KUBECONFIG, else ~/.kube/config.")
+    str | None,
+    typer.Option("--kubeconfig", metavar="FILE", help="The kubeconfig file; default: KUBECONFIG, else ~/.kube/config."),
 ]
 DefaultsFile = Annotated[
     Path | None,
-    typer.Option("--defaults", metavar="FILE", help="What the chart says, from a file; default: the namespace's."),
+    typer.Option(
+        "--defaults", metavar="FILE", help="A file with the chart's settings; default: those of the namespace."
+    ),
 ]
 IncludeSecrets = Annotated[bool, typer.Option("--include-secrets", help="With --dry-run: print the Secrets, too.")]
 

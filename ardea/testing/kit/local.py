@@ -140,7 +140,7 @@ class LocalTopology:
             if self.over:
                 raise TimeoutError(f"the topology ended before {what}: {self._run.outcome()}\n{self.logs()}")
             if time.monotonic() > deadline:
-                raise TimeoutError(f"waited {seconds:g} s in vain until {what}; {self.status}\n{self.logs()}")
+                raise TimeoutError(f"waited {seconds:g} s for this: {what}; {self.status}\n{self.logs()}")
             self.step()
         return value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.process.pages import blocks
 from tests.process.waiting import eventually
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
@@ -72,6 +74,15 @@ def test_the_tests_of_an_example():
     assert "4 passed" in ended.stdout
 
 
-def test_the_list_names_every_example():
-    page = (EXAMPLES / "README.md").read_text()
-    assert [path.name for path in sorted(EXAMPLES.glob("*.py")) if f"({path.name})" not in page] == []
+def test_the_list_names_every_example_and_the_short_ones_are_short():
+    short, others = (EXAMPLES / "README.md").read_text().split("| others |")
+    listed = [re.findall(r"^\| \[(\w+\.py)\]\(\1\)", part, re.MULTILINE) for part in (short, others)]
+    assert sorted(listed[0] + listed[1]) == sorted(path.name for path in EXAMPLES.glob("*.py"))
+    assert len(listed[0]) == 10
+    assert [name for name in listed[0] if len((EXAMPLES / name).read_text().splitlines()) >= 60] == []
+
+
+def test_the_spark_example_is_the_one_of_the_page():
+    """Which is followed, from an empty folder, by a test of its own."""
+    first = next(block for block in blocks("docs/spark.md") if block.file)
+    assert (EXAMPLES / "spark_totals.py").read_text().endswith(f"annotations\n\n{first.text}")

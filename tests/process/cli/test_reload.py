@@ -73,7 +73,7 @@ def test_it_starts_anew_at_each_change_and_ends_with_ctrl_c(run):
     prints("second: fish\n")
     file.write_text(TOPOLOGY.format(ends=False, said="third:"))
     prints("third: fish\n")
-    assert "a file has changed: the topology starts anew" in said["err"]
+    assert "a file has changed: the topology starts again" in said["err"]
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
 

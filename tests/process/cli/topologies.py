@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -85,6 +86,19 @@ class RaisesAlways(Bolt):
         raise ValueError("no number is good enough")
 
 
+class RaisesSometimes(Bolt):
+    def process(self, tup):
+        if tup["number"] % 10 == 0:
+            raise ValueError("no tens")
+
+
+class Hangs(Bolt):
+    """For ever, as for an answer that does not come."""
+
+    def process(self, tup):
+        threading.Event().wait()
+
+
 class RaisesWhatCannotBePrinted(Bolt):
     def process(self, tup):
         print("half \ud800 a pair")
@@ -160,6 +174,21 @@ class Never(Topology):
 class Steady(Topology):
     numbers = Paced.spec()
     ignore = Ignore.spec(inputs=[numbers])
+
+
+class Flawed(Topology):
+    numbers = Paced.spec()
+    flawed = RaisesSometimes.spec(inputs=[numbers])
+
+
+class Hung(Topology):
+    numbers = Paced.spec()
+    hangs = Hangs.spec(inputs=[numbers])
+
+
+class Wide(Topology):
+    numbers = Paced.spec()
+    ignore = Ignore.spec(inputs=[numbers], par=199)
 
 
 class BadBolt(Topology):

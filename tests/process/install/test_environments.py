@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,14 @@ ROOT = Path(__file__).parents[3]
 PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
 AS_ENGINE = "import sys; sys.executable = sys.argv.pop(1); from ardea.cli.__main__ import main; main()"
 WEB = ("rich", "starlette", "typer", "uvicorn")
+IN_AN_IMAGE = f"""
+import sys
+from importlib.util import find_spec
+
+import ardea, ardea.topology_master, ardea.stream_manager, ardea.heron_instance, ardea.metrics_manager
+absent = [name for name in {WEB} if find_spec(name) is None]
+print("Python %d.%d; absent: %s" % (*sys.version_info[:2], ", ".join(absent)))
+"""
 
 
 def run(command: Sequence[str | Path], **options: object) -> str:
@@ -40,6 +50,26 @@ def interpreter(version: str) -> Path:
         if place.exists() and subprocess.run([place, "-c", "import ensurepip, venv"], check=False).returncode == 0:
             return place
     pytest.skip(f"neither Debian nor pyenv has Python {version} here")
+
+
+@pytest.fixture(scope="module")
+def debian() -> Callable[[str], Path]:
+    """Makes the folder of a release of Debian, or finds it made."""
+    if os.getuid() != 0 or shutil.which("apt-get") is None:
+        pytest.skip("only root on a Debian can make another one in a folder")
+
+    def made(release: str) -> Path:
+        folder = ROOT / "build" / "debian" / release
+        run([ROOT / "scripts/debian.sh", release, folder])
+        return folder
+
+    return made
+
+
+def inside(root: Path, script: str) -> str:
+    """What a shell prints that sees nothing but that folder, and whose processes and mounts end with it."""
+    own = ("unshare", "--mount", "--pid", "--fork", "--kill-child", f"--mount-proc={root}/proc")
+    return run([*own, "chroot", root, "sh", "-euc", script])
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +107,44 @@ def test_an_environment_that_had_nothing(wheel, tmp_path, version):
     options = ("--containers", "2", "--state", tmp_path / "state", "--logs", "add", "--set", "test.numbers=100")
     assert run([tmp_path / "env/bin/ardea", "run", topology("Sum"), *options]) == "the sum is 9900\n"
     assert "topology.stmgrs" in run([python, "-m", "ardea", "config"], cwd=tmp_path)
+
+
+@pytest.mark.parametrize(("release", "python"), [("trixie", "3.13"), ("forky", "3.14")])
+def test_debians_later_releases(debian, wheel, release, python):
+    root = debian(release)
+    with tempfile.TemporaryDirectory(dir=root / "tmp") as folder:
+        here = "/" + str(Path(folder).relative_to(root))
+        for file in (wheel, Path(topology("Sum").partition(":")[0])):
+            shutil.copy(file, folder)
+        told = inside(
+            root,
+            f"""cd {here}
+            python3 -m venv env
+            env/bin/pip install --quiet --only-binary :all: {wheel.name}
+            env/bin/pip check
+            env/bin/python -c 'import sys; print("Python %d.%d" % sys.version_info[:2])'
+            env/bin/ardea run topologies.py:Sum --containers 2 --state state --logs add --set test.numbers=100""",
+        )
+    assert told.splitlines()[-2:] == [f"Python {python}", "the sum is 9900"]
+
+
+@pytest.mark.skipif(shutil.which("buildah") is None, reason="there is no buildah")
+def test_an_image_of_another_python_and_of_the_engine_alone(debian, dist):
+    """By build arguments; the second is built on the first one's base."""
+    base, image = "localhost/python:3.13-slim", f"localhost/ardea-{os.getpid()}:engine"
+    root = debian("trixie")
+    try:
+        container = run(["buildah", "from", "scratch"]).strip()
+        run(["tar", "-C", root, "-cf", dist / "root.tar", "."])  # which keeps the owners
+        run(["buildah", "add", "--quiet", container, dist / "root.tar", "/"])
+        run(["buildah", "commit", "--quiet", "--rm", container, base])
+        run(["make", "-s", "image", f"IMAGE={image}", f"BASE={base}", "EXTRAS="], cwd=ROOT)
+        container = run(["buildah", "from", "--pull-never", image]).strip()
+        told = run(["buildah", "run", container, "--", "python", "-c", IN_AN_IMAGE])
+        assert told == "Python 3.13; absent: rich, starlette, typer, uvicorn\n"
+    finally:
+        for command in (["rm", container], ["rmi", "--force", image], ["rmi", "--force", base]):
+            subprocess.run(["buildah", *command], capture_output=True, check=False)
 
 
 def test_the_engine_alone_has_no_command_line_and_runs_topologies(wheel, tmp_path):

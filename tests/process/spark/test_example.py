@@ -9,6 +9,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests.process.pages import Reader
+
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
 
 ROOT = Path(__file__).parents[3]
@@ -27,3 +29,10 @@ def test_taxed_orders_equal_what_spark_alone_computes(tmp_path):
     customers = written["customer"].to_pylist()
     assert 1500 < len(customers) == len(set(customers)) <= 2000
     assert written["tax"].null_count == 0
+
+
+@pytest.mark.thorough
+def test_the_first_steps_of_the_page(tmp_path):
+    reader = Reader(tmp_path)
+    reader.follow("docs/spark.md", until="## The spout")
+    assert reader.typed == ["ardea run orders.py --logs total"]

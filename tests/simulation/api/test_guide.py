@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -20,34 +22,46 @@ def blocks(page: str) -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
 
 
-def run_block(block: str) -> dict[str, Any]:
-    """What a block defines."""
-    names: dict[str, Any] = {"__name__": "page"}
+def run_block(block: str, name: str = "page") -> dict[str, Any]:
+    """What a block defines, in the file of that name."""
+    names: dict[str, Any] = {"__name__": name}
     exec(block, names)
     return names
 
 
-def test_the_readmes_topology_prints_its_counts(capsys):
+@pytest.fixture
+def file(monkeypatch):
+    """Lets later blocks import a block that the page gives a name."""
+
+    def written(name: str, block: str) -> dict[str, Any]:
+        module = types.ModuleType(name)
+        vars(module).update(run_block(block, name))
+        monkeypatch.setitem(sys.modules, name, module)
+        return vars(module)
+
+    return written
+
+
+def test_the_readmes_topology_prints_its_counts(file, capsys):
     """And emits what the first example of docs/testing.md asks for."""
     (topology,) = blocks("README.md")
     (printed,) = re.findall(r"^```\n(count-.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
-    names = run_block(topology)
+    file("word_count", topology)
     test = next(block for block in blocks("docs/testing.md") if "WordCount" in block)
-    exec(test, names)
     capsys.readouterr()
-    names["test_word_count"]()
+    run_block(test)["test_word_count"]()
     expected = [line.partition(": ")[2] for line in printed.splitlines()]
     assert sorted(capsys.readouterr().out.splitlines()) == sorted(expected)
 
 
-def test_tridents_first_topology_counts_where_the_page_reads(tmp_path, capsys):
+def test_tridents_first_topology_counts_where_the_page_reads(file, tmp_path, capsys):
     topology, reading, *_ = blocks("docs/trident.md")
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.txt").write_text("the heron waits\nthe heron\n")
-    names = run_block(topology.replace("/var/lib/words", str(tmp_path)))
+    names = file("words", topology.replace("/tmp/words", str(tmp_path)))
     assert run(names["Words"]).state == "SUCCEEDED"
     capsys.readouterr()
-    exec(reading, names)
+    run_block(reading)
     assert sorted(capsys.readouterr().out.splitlines()) == ["heron 2", "the 2", "waits 1"]
 
 
@@ -76,10 +90,9 @@ def test_each_block_of_the_guide_is_run_below():
     assert [a or b for a, b in shown] == ["Shop", "ThreeTimes", "Warehouse", "Cards", "Import", "Fan"]
 
 
-def test_the_guides_test_passes():
-    names = defined("Shop")
-    exec(TEST, names)
-    names["test_totals"]()
+def test_the_guides_test_passes(file):
+    file("shop", next(block for block in SHOWN if "class Shop" in block))
+    run_block(TEST)["test_totals"]()
 
 
 @pytest.mark.parametrize("times", [3, 1])

@@ -231,7 +231,7 @@ def test_another_stream_is_refused(stage):
     stage.stage()
     task.exhaust()
     stage.replace_all("run-x", [])
-    with pytest.raises(UserError, match="began the stream anew"):
+    with pytest.raises(UserError, match="began the stream again"):
         task.task.next_tuple()
 
 

@@ -157,7 +157,9 @@ def test_mistakes_are_named():
             cluster.kill("nobody")
         with pytest.raises(UserError, match="no FeederSpout runs as words-0 now"):
             cluster.task("words-0", FeederSpout)
-        with pytest.raises(TimeoutError, match=r"0\.001 simulated seconds have passed in vain"):
+        with pytest.raises(
+            TimeoutError, match=r"0\.001 simulated seconds have passed, and the condition is still false"
+        ):
             cluster.run_until(lambda: False, 0.001)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -11,6 +12,7 @@ from ardea.drpc import DrpcError, DrpcErrorType, LocalDrpc, Requests
 from ardea.drpc.endpoint import Endpoint
 from ardea.testing import Cluster
 from ardea.trident import (
+    Aggregator,
     BatchSpout,
     Count,
     FilterNull,
@@ -154,8 +156,13 @@ def test_nothing_is_an_answer():
         assert answer.result() == "[]"
 
 
-@pytest.mark.parametrize("error", [FailedException("no"), ValueError("no")])
-def test_what_raises_fails_the_request_and_no_other(error):
+HERE = r" at test_drpc\.py:\d+"
+
+
+@pytest.mark.parametrize(
+    ("error", "said"), [(FailedException("no"), "b-1-0: no"), (ValueError("no"), f"b-1-0: ValueError: no{HERE}")]
+)
+def test_what_raises_fails_the_request_and_no_other(error, said):
     def fragile(tup):
         if tup["args"] == "bad":
             raise error
@@ -166,9 +173,44 @@ def test_what_raises_fails_the_request_and_no_other(error):
         bad, good = drpc.submit("f", "bad"), drpc.submit("f", "aaa")
         cluster.run_until(lambda: bad.done() and good.done())
         assert good.result() == '[["aaa!!!"]]'
-        with pytest.raises(DrpcError, match="FAILED_REQUEST") as caught:
+        with pytest.raises(DrpcError, match=f"^FAILED_REQUEST: {said}$") as caught:
             bad.result()
         assert caught.value.type is DrpcErrorType.FAILED_REQUEST
+
+
+def fails(tup):
+    raise ValueError("no")
+
+
+class Never(Aggregator):
+    """Raises when the batch is complete."""
+
+    def init(self, batch_id, collector):
+        return None
+
+    def aggregate(self, value, tup, collector):
+        return value
+
+    def complete(self, value, collector):
+        raise ValueError("no")
+
+
+@pytest.mark.parametrize(
+    "operations",
+    [
+        lambda s: s.map(lambda tup: tup["args"], "x").shuffle().map(fails, "y").parallelism_hint(3),
+        lambda s: (
+            s.map(lambda tup: tup["args"], "x").shuffle().map(lambda tup: tup["x"], "y").shuffle().map(fails, "z")
+        ),
+        lambda s: s.shuffle().aggregate(Never(), "n", "args"),
+    ],
+)
+def test_who_asks_hears_why_from_wherever_it_failed(operations):
+    topology, drpc = simple(operations)
+    with Cluster(topology, containers=2) as cluster:
+        answer = drpc.submit("f", "x")
+        cluster.run_until(answer.done)
+        assert re.fullmatch(rf"FAILED_REQUEST: b-\d-\d: ValueError: no{HERE}", str(answer.exception()))
 
 
 @pytest.mark.parametrize("victim", ["b-1-0", "spout-f0-0", "manager-1"])

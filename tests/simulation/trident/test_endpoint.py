@@ -39,10 +39,10 @@ class Served:
         """A call that needs no topology."""
         return answered(self.begin(method, path, body, headers))
 
-    def settle(self, request, text, token=None):
+    def settle(self, request, text, token=None, way="answers"):
         """As a task of the topology, which has the token; the status."""
         headers = {} if token is None else {"X-Token": token}
-        response = self.begin("POST", f"/answers/{request.id}", text, headers).getresponse()
+        response = self.begin("POST", f"/{way}/{request.id}", text, headers).getresponse()
         return response.status, response.read()
 
 
@@ -96,12 +96,23 @@ def test_answers_out_of_turn(serve, deadline):
     assert {args: answered(caller) for args, caller in callers.items()} == {args: (200, [[args]]) for args in "abc"}
 
 
-@pytest.mark.parametrize("token", [None, "", "0" * 32, "\xe9"])
-def test_who_does_not_know_the_token_answers_nothing(serve, deadline, token):
+def test_a_failure_of_a_task(serve, deadline):
     served = serve()
     caller = served.begin("POST", "/drpc/f")
     request = deadline(served.requests.take, "the request is there")
-    status, body = served.settle(request, "[[666]]", token)
+    why = "b-1-0: ValueError: nö at counts.py:12"
+    assert served.settle(request, why.encode(), served.endpoint.token, "failures") == (200, b"")
+    assert served.settle(request, "another", served.endpoint.token, "failures") == (410, b""), "once"
+    assert refused(answered(caller), 500, "FAILED_REQUEST", why)
+
+
+@pytest.mark.parametrize("token", [None, "", "0" * 32, "\xe9"])
+@pytest.mark.parametrize("way", ["answers", "failures"])
+def test_who_does_not_know_the_token_answers_nothing(serve, deadline, token, way):
+    served = serve()
+    caller = served.begin("POST", "/drpc/f")
+    request = deadline(served.requests.take, "the request is there")
+    status, body = served.settle(request, "[[666]]", token, way)
     assert refused((status, json.loads(body)), 403, "INTERNAL_ERROR", "wrong token")
     assert served.settle(request, "[[1]]", served.endpoint.token) == (200, b"")
     assert served.settle(request, "[[2]]", served.endpoint.token) == (410, b""), "once"

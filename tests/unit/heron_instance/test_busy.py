@@ -10,7 +10,10 @@ class Source(Spout):
     outputs = ["n"]
 
     def next_tuple(self):
-        pass
+        busy = self.bench.instruments.spent.busy
+        self.before = busy.current()
+        self.bench.now += 7.0
+        self.inside = busy.current()
 
 
 class Long(Bolt):
@@ -32,6 +35,16 @@ def test_a_call_that_has_not_returned_counts():
     busy = bench.instruments.spent.busy
     assert busy.current() == 0.0
     bench.turn()
+    assert (bench.component.before, bench.component.inside) == (0.0, 7.0)
+    assert busy.current() == busy.value == 7.0
+    bench.now += 100.0
+    assert busy.current() == 7.0
+
+
+def test_so_does_one_of_a_spout():
+    bench = Bench(T, "source", "long")
+    bench.turn()
+    busy = bench.instruments.spent.busy
     assert (bench.component.before, bench.component.inside) == (0.0, 7.0)
     assert busy.current() == busy.value == 7.0
     bench.now += 100.0

@@ -241,7 +241,7 @@ def test_a_new_life_knows_which_stream_its_former_one_read(driver, reading, gone
         former.task._progress.forget(0)
     former.task.close()
     task = reading(spout, second)
-    with pytest.raises(UserError, match="began the stream anew"):
+    with pytest.raises(UserError, match="began the stream again"):
         steps(task, lambda: False)
     assert task.ids == []
 

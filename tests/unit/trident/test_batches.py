@@ -17,6 +17,7 @@ class Task:
 
     def __init__(self, early=(1, 2), late=(), *, commits=False, raises=False):
         self.verdicts, self.finished, self.begun, self.raises = {}, [], [], raises
+        self.failures = []
         self.tracker = BatchTracker(
             frozenset(early),
             frozenset(late),
@@ -34,6 +35,9 @@ class Task:
         assert tup not in self.verdicts
         self.verdicts[tup] = "failed"
 
+    def failing(self, batch):
+        self.failures.append((batch.asker, dict(self.verdicts)))
+
     def finish(self, batch, tup):
         if self.raises:
             raise ValueError("bad row")
@@ -43,8 +47,17 @@ class Task:
         if (batch := self.tracker.batch(txid, attempt)) is not None:
             batch.received[task] += count
 
-    def report(self, txid, attempt, task, count, tup):
-        self.tracker.report(txid, attempt, task, count, tup)
+    def report(self, txid, attempt, task, count, tup, asker=None):
+        self.tracker.report(txid, attempt, task, count, tup, asker)
+
+
+def test_a_batch_that_fails_says_so_first_and_again_when_it_is_known_who_asked():
+    task = Task()
+    task.tracker.fail(task.tracker.batch(7, 0))
+    assert task.failures == [(None, {})]
+    task.report(7, 0, 1, 0, "first", asker="who")
+    assert task.failures == [(None, {}), ("who", {})], "before its tuple fails"
+    assert task.verdicts == {"first": "failed"}
 
 
 def test_a_batch_is_finished_by_the_last_report():
