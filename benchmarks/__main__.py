@@ -37,6 +37,7 @@ class What(enum.StrEnum):
     SPARK = "spark"
     PRESSURE = "pressure"
     SLOW_SPOUT = "slow-spout"
+    SCALE = "scale"
     ALL = "all"
 
 
@@ -52,7 +53,8 @@ class Output(enum.StrEnum):
 
 def main(
     what: Annotated[What, typer.Argument(help="What to measure; all takes several minutes.")] = What.ALL,
-    containers: Annotated[int, typer.Option(min=1)] = 1,
+    containers: Annotated[str, typer.Option(metavar="N", help="Of scale several: 8,16,32.")] = "1",
+    tasks: Annotated[int, typer.Option(min=2, help="Tasks a container, of scale.")] = 4,
     spouts: Annotated[int, typer.Option(min=1, help="Tasks of the spout.")] = 1,
     counters: Annotated[int, typer.Option(min=1, help="Tasks of the counting bolt.")] = 1,
     seconds: Annotated[float, typer.Option(min=1, help="Length of the measuring window.")] = 5.0,
@@ -80,6 +82,10 @@ def main(
     if against is not None:
         _against(against, rounds, output)
         return
+    counts = [int(count) for count in containers.split(",")]
+    if what is What.SCALE:
+        _scale(counts, tasks, output)
+        return
     if what is What.COLUMNS:
         _columns(rows, spouts, output)
         return
@@ -87,7 +93,7 @@ def main(
         _spark(rows, rounds, output)
         return
     if what is What.START:
-        _start(containers, rounds, output)
+        _start(counts[0], rounds, output)
         return
     if what is What.SLOW_SPOUT:
         _slow_spout(seconds, output)
@@ -95,7 +101,7 @@ def main(
     case = Case(
         workload="sentences" if what is What.SENTENCES else "words",
         mode=mode.value,
-        containers=containers,
+        containers=counts[0],
         spouts=spouts,
         counters=counters,
         rate=rate,
@@ -197,6 +203,21 @@ def _start(containers: int, count: int, output: Output) -> None:
         return f"`ardea run`: the last of {each.tasks} tasks in {of} began after {each.seconds:.2f} s"
 
     _print(lambda: rounds(containers, count), line, output)
+
+
+def _scale(containers: Sequence[int], tasks: int, output: Output) -> None:
+    from benchmarks.scale import ScaleResult, sizes
+
+    def line(each: ScaleResult) -> str:
+        slopes = (each.slope_manager, each.slope_master)
+        grown = "" if None in slopes else ", slopes {:.2f} and {:.2f}".format(*slopes)
+        return (
+            f"{each.containers} containers of {each.tasks} tasks: start {each.start_cpu:.1f} CPU s;"
+            f" a second costs a manager {each.manager_ms:.2f} ms, the master {each.master_ms:.2f} ms{grown};"
+            f" {each.messages:,.0f} messages, {each.kilobytes:,.0f} kB"
+        )
+
+    _print(lambda: sizes(containers, tasks), line, output)
 
 
 def _slow_spout(seconds: float, output: Output) -> None:

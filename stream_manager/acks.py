@@ -63,10 +63,14 @@ class PendingAcks:
 class ControlOutbox:
     """Everything that waits for one link's control lane."""
 
-    def __init__(self, link: Link, timeout: float) -> None:
-        """``timeout``: acks unsent for longer are dropped and counted; their trees time out."""
+    def __init__(self, link: Link, timeout: float, unsent: dict[ControlOutbox, None] | None = None) -> None:
+        """``timeout``: acks unsent for longer are dropped and counted; their trees time out.
+
+        ``unsent``: where this outbox registers as soon as something waits in it.
+        """
         self._link = link
         self._timeout = timeout
+        self._unsent = {} if unsent is None else unsent
         self._acks: dict[int, PendingAcks] = {}
         self._newest: dict[object, tuple[Header, Sequence[bytes]]] = {}
         self.dropped = 0
@@ -76,6 +80,7 @@ class ControlOutbox:
         if self._link.control_room and spout not in self._acks:
             self._link.send(Lane.CONTROL, Header(kind=ACKS, target=spout), frames, sum(map(len, frames)))
             return
+        self._unsent[self] = None
         pending = self._acks.setdefault(spout, PendingAcks(now))
         pending.add([column(frame) for frame in frames])
 
@@ -84,6 +89,7 @@ class ControlOutbox:
         if self._link.control_room and not self._acks and not self._newest:
             self._link.send(Lane.CONTROL, header, frames, sum(map(len, frames)))
         else:
+            self._unsent[self] = None
             self._newest[key] = (header, frames)
 
     def withdraw(self, key: object) -> None:

@@ -50,11 +50,8 @@ class Inputs:
         members = self._members
         consumer = self.consumers[credit.task]
         consumer.measured(credit)
-        sender = consumer.senders.get(credit.container)
-        if sender is None or sender.life != credit.container_life:
+        if not consumer.traffic.consumed(credit.container, credit.container_life, credit.rows, credit.bytes):
             return None
-        sender.consumed_rows = max(sender.consumed_rows, credit.rows)
-        sender.consumed_bytes = max(sender.consumed_bytes, credit.bytes)
         self._pressure.judge(members.plan, consumer, now)
         grant = consumer.grant(credit.container, now)
         assert grant is not None
@@ -76,8 +73,7 @@ class Inputs:
         for demand in demands:
             consumer = self.consumers.get(demand.task)
             if consumer is not None:
-                sender = consumer.sender(container, life)
-                sender.held_rows, sender.held_bytes = demand.held_rows, demand.held_bytes
+                consumer.traffic.held(container, life, demand.held_rows, demand.held_bytes)
                 self._pressure.judge(self._members.plan, consumer, now)
 
     def paused(self, task: int, container: int, now: float, *, paused: bool) -> None:

@@ -224,9 +224,7 @@ class StreamManager:
         self._now = now
         self.verdicts.send()
         self.outputs.flush()
-        for outbox in self.members.outboxes.values():
-            if outbox.waiting:
-                outbox.flush(now)
+        self.members.flush(now)
 
     def tick(self, now: float) -> float:
         """Timeouts and, once a second, heartbeats; returns when to be called again."""

@@ -29,6 +29,7 @@ class Members:
         self.instances: dict[int, Link] = {}
         self.peers: dict[int, Link] = {}
         self.outboxes: dict[Link, ControlOutbox] = {}
+        self._unsent: dict[ControlOutbox, None] = {}
         self.lives: dict[int, int] = {}
         self._port = port
         self._named: dict[
@@ -52,7 +53,8 @@ class Members:
 
     def _link(self, table: dict[int, Link], key: int, name: str) -> Link:
         link = table[key] = Link(key, name, self.me, self._port)
-        self.outboxes[link] = ControlOutbox(link, Settings.of(self.plan.logical.config).message_timeout)
+        timeout = Settings.of(self.plan.logical.config).message_timeout
+        self.outboxes[link] = ControlOutbox(link, timeout, self._unsent)
         return link
 
     def met(self, link: Link, life: int) -> list[Message] | None:
@@ -79,8 +81,17 @@ class Members:
         return self._without(self.peers.pop(container))
 
     def _without(self, link: Link) -> list[Message]:
-        self._dropped_acks += self.outboxes.pop(link).dropped
+        outbox = self.outboxes.pop(link)
+        self._unsent.pop(outbox, None)
+        self._dropped_acks += outbox.dropped
         return link.lanes[Lane.DATA].restart()
+
+    def flush(self, now: float) -> None:
+        """Sends what has waited for room; looks at no outbox in which nothing waits."""
+        for outbox in list(self._unsent):
+            outbox.flush(now)
+            if not outbox.waiting:
+                del self._unsent[outbox]
 
     @property
     def dropped_acks(self) -> int:

@@ -155,10 +155,7 @@ class Rows:
             if not header.void:
                 self._routes.dropped(header, frames, now)
             return
-        sender = consumer.sender(header.container, header.container_life)
-        sender.sent_rows += header.rows
-        sender.sent_bytes += size
-        sender.last_seen = now
+        consumer.traffic.sent(header.container, header.container_life, header.rows, size, now)
         header.credits.clear()
         self._members.instances[header.target].send(Lane.DATA, header, frames, size)
 

@@ -7,7 +7,7 @@ keys and incarnations live in a record of their own (design: an address does not
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ardea.plan.logical import LogicalPlan
 from ardea.plan.packing import PackingPlan
@@ -36,6 +36,11 @@ class PhysicalPlan:
     logical: LogicalPlan
     tasks: Mapping[int, TaskPlan]
     component_tasks: Mapping[str, tuple[int, ...]]
+    _by_container: dict[int, list[TaskPlan]] = field(init=False, repr=False, compare=False, default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for task in self.tasks.values():
+            self._by_container.setdefault(task.container, []).append(task)
 
     @classmethod
     def build(cls, logical: LogicalPlan, packing: PackingPlan, epoch: int) -> PhysicalPlan:
@@ -43,11 +48,11 @@ class PhysicalPlan:
         tasks = {
             i.task: TaskPlan(i.task, i.component, i.index, c.number) for c in packing.containers for i in c.instances
         }
-        by_component: dict[str, tuple[int, ...]] = {
-            component.name: tuple(sorted(t for t, p in tasks.items() if p.component == component.name))
-            for component in logical
-        }
-        return cls(epoch, logical, dict(sorted(tasks.items())), by_component)
+        tasks = dict(sorted(tasks.items()))
+        by_component: dict[str, list[int]] = {component.name: [] for component in logical}
+        for task, place in tasks.items():
+            by_component[place.component].append(task)
+        return cls(epoch, logical, tasks, {name: tuple(found) for name, found in by_component.items()})
 
     @classmethod
     def of(cls, logical: LogicalPlan, packing: PackingPlan, epoch: int) -> PhysicalPlan:
@@ -57,11 +62,11 @@ class PhysicalPlan:
     @property
     def containers(self) -> tuple[int, ...]:
         """Numbers of the containers that hold tasks."""
-        return tuple(sorted({task.container for task in self.tasks.values()}))
+        return tuple(sorted(self._by_container))
 
     def tasks_in(self, container: int) -> tuple[TaskPlan, ...]:
         """The tasks of one container, by id."""
-        return tuple(task for task in self.tasks.values() if task.container == container)
+        return tuple(self._by_container.get(container, ()))
 
     def differs_around(self, component: str, former: PhysicalPlan) -> bool:
         """Whether the component, or one that it reads or feeds, has other tasks than before, or has them elsewhere."""

@@ -101,7 +101,9 @@ class World:
         """Sends a message to whoever runs under that name when it arrives, in the container of that holder."""
 
         def deliver() -> None:
-            process = next((p for p in self.everybody() if p.name == target and p.holder == holder), None)
+            process = self.processes.get(target)
+            if process is None or process.holder != holder:
+                process = next((p for p in self.replaced if p.name == target and p.holder == holder), None)
             if process is None:
                 self.network.lost += 1
             else:

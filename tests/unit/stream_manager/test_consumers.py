@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.protocol.wire_pb2 import Credit
-from ardea.stream_manager.consumers import ACTIVE_FOR, Consumer
+from ardea.stream_manager.consumers import Consumer
+from ardea.stream_manager.traffic import ACTIVE_FOR
 
 counts = st.integers(0, 1000)
 
@@ -18,8 +19,9 @@ def test_what_waits_is_held_and_sent_and_not_consumed(senders):
     """Summed over all senders; a pause begins above the mark and ends at half of it."""
     made = consumer()
     for number, (held, sent, consumed) in enumerate(senders):
-        sender = made.sender(number, 1)
-        sender.held_rows, sender.sent_rows, sender.consumed_rows = held, sent, consumed
+        made.traffic.sent(number, 1, sent, 0, 0.0)
+        made.traffic.held(number, 1, held, 0)
+        made.traffic.consumed(number, 1, consumed, 0)
     waiting = sum(held + max(0, sent - consumed) for held, sent, consumed in senders)
     assert made.judge(0.0) == (waiting > 100)
 
@@ -27,10 +29,9 @@ def test_what_waits_is_held_and_sent_and_not_consumed(senders):
 def test_a_pause_lasts_until_half_of_the_watermark():
     """No flicker at one mark, and its time is counted."""
     made = consumer()
-    sender = made.sender(2, 1)
     seen = []
     for now, rows in enumerate([100, 101, 100, 51, 50, 100, 101]):
-        sender.held_rows = rows
+        made.traffic.held(2, 1, rows, 0)
         seen.append(made.judge(float(now)))
     assert seen == [False, True, True, True, False, False, True]
     assert made.pauses == 2
@@ -39,31 +40,25 @@ def test_a_pause_lasts_until_half_of_the_watermark():
 
 def test_bytes_pause_too():
     made = consumer()
-    sender = made.sender(2, 1)
-    sender.held_bytes = 10_001
+    made.traffic.held(2, 1, 0, 10_001)
     assert made.judge(0.0)
-    sender.held_bytes, sender.sent_bytes = 4_000, 1_001
+    made.traffic.held(2, 1, 0, 4_000)
+    made.traffic.sent(2, 1, 0, 1_001, 1.0)
     assert made.judge(1.0)
-    sender.consumed_bytes = 1
+    made.traffic.consumed(2, 1, 0, 1)
     assert not made.judge(2.0)
-
-
-def test_a_new_life_of_a_sender_forgets_the_former():
-    made = consumer()
-    made.sender(2, 1).held_rows = 7
-    assert made.sender(2, 1).held_rows == 7
-    assert made.sender(2, 2).held_rows == 0
 
 
 def test_a_new_life_of_the_task_keeps_what_is_held():
     """Nothing waits in it, nothing is known of its speed; its senders still hold their rows."""
     made = consumer()
     made.measured(Credit(window_rows=500, window_bytes=9_000, high_rows=300, pace=200))
-    sender = made.sender(2, 1)
-    sender.held_rows, sender.sent_rows, sender.consumed_rows = 7, 50, 20
+    made.traffic.sent(2, 1, 50, 500, 0.0)
+    made.traffic.held(2, 1, 7, 70)
+    made.traffic.consumed(2, 1, 20, 200)
     made.restart(2)
     assert (made.life, made.window_rows, made.window_bytes, made.pace) == (2, 16, 4096, 16)
-    assert sender.waiting_rows == 7
+    assert (made.traffic.rows, made.traffic.bytes) == (7, 70)
 
 
 @given(st.integers(1, 10**6), st.integers(1, 10**8), st.integers(1, 8))
@@ -71,9 +66,9 @@ def test_active_senders_share_the_window(rows, size, active):
     """Their windows add up to no more than the task's, except that each may send one row."""
     made = consumer()
     made.measured(Credit(window_rows=rows, window_bytes=size, high_rows=10, pace=3))
+    made.traffic.sent(99, 7, 0, 1, 10.0 - ACTIVE_FOR)
     for number in range(active):
-        made.sender(number, 7).last_seen = 10.0
-    made.sender(99, 7).last_seen = 10.0 - ACTIVE_FOR
+        made.traffic.sent(number, 7, 1, 1, 10.0)
     grants = [made.grant(number, 10.0) for number in range(active)]
     for name, whole in (("window_rows", rows), ("window_bytes", size)):
         shares = [getattr(grant, name) for grant in grants]

@@ -69,7 +69,7 @@ class Managers(RuleBasedStateMachine):
     @rule(task=st.sampled_from(BOLTS), rows=st.sampled_from([0, HIGH // 2, HIGH // 2 + 1, HIGH, HIGH + 1, 10 * HIGH]))
     def waits(self, task, rows):
         consumer = self.consumers[task]
-        consumer.sender(1, 1).held_rows = rows
+        consumer.traffic.held(1, 1, rows, 0)
         self.home(task).judge(PLAN, consumer, self.now)
         self.note()
 
@@ -143,7 +143,7 @@ class Managers(RuleBasedStateMachine):
         if not hasattr(self, "managers"):
             return
         for consumer in self.consumers.values():
-            consumer.sender(1, 1).held_rows = 0
+            consumer.traffic.held(1, 1, 0, 0)
         self.unheard.clear()
         self.now += LAPSES_AFTER
         self.second()
