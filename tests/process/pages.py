@@ -62,21 +62,25 @@ class Reader:
 
     def follow(self, page: str, until: str | None = None) -> None:
         """The blocks of a page, up to a heading, but for those about a cluster."""
-        printed = ""
+        printed: str | None = None
         for number, block in enumerate(blocks(page, until)):
-            text = self._here(block.text)
+            text, before, printed = self._here(block.text), printed, None
             if block.kind == "python":
-                self._write(block.file or f"block_{number}.py", text)
-                if "def test_" in text:
-                    self.type(f"pytest -q -p no:cacheprovider {block.file or f'block_{number}.py'}")
-                elif block.file is None:
-                    self.type(f"python block_{number}.py")
+                self._python(block.file or f"block_{number}.py", text, named=block.file is not None)
             elif block.kind == "sh":
                 for line in filter(None, (each.partition("  #")[0].strip() for each in text.splitlines())):
                     if not line.startswith("make "):
                         printed = self.type(line)
-            elif not block.kind and self.typed:
-                self._compare(printed, text)
+            elif not block.kind and before is not None:
+                self._compare(before, text)
+
+    def _python(self, name: str, text: str, *, named: bool) -> None:
+        """A file; tests in it are run, and so is a block that the page gives no name."""
+        (self.folder / name).write_text(text)
+        if "def test_" in text:
+            self.type(f"pytest -q -p no:cacheprovider {name}")
+        elif not named:
+            self.type(f"python {name}")
 
     def type(self, line: str) -> str:
         """What the command prints on stdout; it has to end with 0."""
@@ -103,9 +107,6 @@ class Reader:
             eventually(lambda: self.type(line).strip() == shown.strip(), PATIENCE, line)
             return
         assert sorted(printed.strip().splitlines()) == sorted(shown.strip().splitlines()), line
-
-    def _write(self, name: str, text: str) -> None:
-        (self.folder / name).write_text(text)
 
     def _here(self, text: str) -> str:
         for named, here in self._instead.items():
