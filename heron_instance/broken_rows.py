@@ -12,42 +12,52 @@ from ardea.heron_instance.shortened import shortened
 BURST, PER_SECOND = 10.0, 1.0
 """Lines in the log: at once, and in the long run."""
 TOLD = 8
-"""Of how many rows the master hears, the last ones."""
+"""Of how many rows of a second the master hears: those whose trees come first in :func:`rank`'s order."""
 TELL_EVERY = 1.0
 """Seconds between two reports for them."""
+_ODD = 0x9E3779B97F4A7C15
+
+
+def rank(tree: int) -> int:
+    """An order of trees that favours none.
+
+    Of many failures in a second the task that raises tells of one, and the spout of few.  Both go by this order, so
+    that they tell of the same ones.
+    """
+    return tree * _ODD % (1 << 64) or 1 << 64  # 0 is no tree: last
 
 
 class BrokenRows:
     """Of one task."""
 
     def __init__(self, spout: Spout, clock: Callable[[], float]) -> None:
-        self._last: dict[int, Any] = {}  # tree -> tup_id
+        self._noted: dict[int, Any] = {}  # tree -> tup_id, since the master was told
+        self._last: dict[int, str] = {}
         self._spout = spout
         self._clock = clock
         self._lines, self._looked = BURST, clock()
         self._passed_over = 0
-        self._new, self._version, self._told = False, 0, clock() - TELL_EVERY
+        self._version, self._told = 0, clock() - TELL_EVERY
 
     @property
     def version(self) -> int:
         """Another one when the master is to hear of them again."""
-        if self._new and (now := self._clock()) - self._told >= TELL_EVERY:
-            self._new, self._told = False, now
+        if self._noted and (now := self._clock()) - self._told >= TELL_EVERY:
+            self._last = {tree: self._called(tup_id) for tree, tup_id in self._noted.items()}
+            self._noted, self._told = {}, now
             self._version += 1
         return self._version
 
     @property
     def last(self) -> dict[int, str]:
-        """Of the last ones, by tree, what the author calls each."""
-        return {tree: self._called(tup_id) for tree, tup_id in self._last.items()}
+        """What the author calls each row that the master hears of, by tree."""
+        return self._last
 
     def note(self, what: str, tree: int, tup_id: Any, values: Sequence[Any], stream: str) -> None:
         """``what`` has become of it: ``failed``, ``timed out`` or ``was lost``."""
-        self._new = True
-        self._last.pop(tree, None)
-        self._last[tree] = tup_id
-        if len(self._last) > TOLD:
-            del self._last[next(iter(self._last))]
+        self._noted[tree] = tup_id
+        if len(self._noted) > TOLD:
+            del self._noted[max(self._noted, key=rank)]
         now = self._clock()
         self._lines, self._looked = min(BURST, self._lines + (now - self._looked) * PER_SECOND), now
         if self._lines < 1:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, Protocol
 
 from ardea.errors import printable
-from ardea.heron_instance.broken_rows import BrokenRows
+from ardea.heron_instance.broken_rows import TELL_EVERY, BrokenRows, rank
 from ardea.heron_instance.environment import Environment
 from ardea.heron_instance.lifecycle import Lifecycle
 from ardea.heron_instance.markers import Markers
@@ -47,6 +48,8 @@ class Reporter:
         self.given_up = 0
         self.broken: BrokenRows | None = None
         self._error, self._error_tree = "", 0
+        self._raised: tuple[str, int] | None = None  # since the master was told of one
+        self._told_raised = -math.inf
         self._report: tuple[Any, ...] = ()
         self._version = 0
 
@@ -60,8 +63,9 @@ class Reporter:
         self._error, self._error_tree = text, 0
 
     def raised(self, text: str, tree: int) -> None:
-        """The last one, of a row in that tree; 0: in none."""
-        self._error, self._error_tree = text, tree
+        """An exception, of a row in that tree (0: in none).  The master hears of one a second."""
+        if self._raised is None or rank(tree) < rank(self._raised[1]):
+            self._raised = text, tree
 
     # --- markers ----------------------------------------------------------------------------------------------
 
@@ -137,6 +141,9 @@ class Reporter:
     def report(self, failure: str = "") -> None:
         """Tells the master what it does not know yet."""
         env, markers, lifecycle, rows = self._env, self.markers, self._lifecycle, self.rows
+        now = env.clock()
+        if self._raised is not None and (now - self._told_raised >= TELL_EVERY or markers.closed or failure):
+            (self._error, self._error_tree), self._raised, self._told_raised = self._raised, None, now
         seen = tuple(sorted(markers.seen.items())) if markers.resting else ()
         counts = (rows.open_rows, rows.waiting_rows) if lifecycle.draining or lifecycle.hold else ()
         plan = (env.plan.epoch, lifecycle.hold)

@@ -43,6 +43,8 @@ class LastReport:
     hold: int = 0
     error: str = ""
     error_tree: int = 0
+    named: str = ""
+    """The last error that came with what its row is called."""
 
 
 class Ending:
@@ -113,6 +115,8 @@ class Ending:
         last.given_up, last.open, last.waiting = report.given_up, report.open, report.waiting
         last.epoch, last.hold = report.epoch, report.hold
         if report.error:
+            if last.error_tree in self._called:
+                last.named = self._said(last)
             last.error, last.error_tree = report.error, report.error_tree
         component = self._plan.tasks[report.task].component
         self._called |= {tree: f"{called[:CALLED_LENGTH]} of {component}" for tree, called in report.broken.items()}
@@ -203,8 +207,10 @@ class Ending:
 
     def _said(self, last: LastReport) -> str:
         """The error, with what its row is called where it came from."""
-        called = self._called.get(last.error_tree)
-        return f"{last.error}; {called}" if called else last.error
+        if called := self._called.get(last.error_tree):
+            return f"{last.error}; {called}"
+        same = last.named.partition(" (")[0] == last.error.partition(" (")[0]
+        return last.named if same and last.named else last.error
 
     def _fails(self, reason: str, culprit: str) -> None:
         """What comes first is the cause."""

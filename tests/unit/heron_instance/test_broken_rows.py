@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from ardea.component import Spout
-from ardea.heron_instance.broken_rows import BURST, TOLD, BrokenRows
+from ardea.heron_instance.broken_rows import BURST, TOLD, BrokenRows, rank
 from ardea.heron_instance.shortened import LENGTH, shortened
 
 
@@ -47,18 +47,26 @@ def test_the_log_has_a_burst_and_then_a_line_a_second(clock, caplog):
     ]
 
 
-def test_the_master_hears_of_the_last_ones_once_a_second(clock):
+def test_the_master_hears_once_a_second_of_those_that_any_task_would_choose(clock):
     broken = BrokenRows(Spout(), clock)
     assert broken.version == 0
-    for number in range(20):
+    for number in range(1, 21):
         note(broken, number)
     assert broken.version == 1
-    assert broken.last == {number: f"tup_id {number}" for number in range(20 - TOLD, 20)}
-    note(broken, 20)
+    chosen = sorted(range(1, 21), key=rank)[:TOLD]
+    assert broken.last == {number: f"tup_id {number}" for number in broken.last}
+    assert sorted(broken.last) == sorted(chosen)
+    note(broken, 21)
     assert broken.version == 1
+    assert sorted(broken.last) == sorted(chosen), "not before the next second"
     clock.now = 1.0
     assert broken.version == 2
+    assert broken.last == {21: "tup_id 21"}
     assert broken.version == 2
+
+
+def test_no_tree_comes_after_all_trees():
+    assert max([0, 1, 2, 1 << 63, (1 << 64) - 1], key=rank) == 0
 
 
 def test_whatever_an_author_calls_a_row(clock, caplog):

@@ -127,3 +127,22 @@ def test_the_task_of_the_last_error_is_the_culprit_where_rows_were_given_up(plan
     ending.reported(report)
     assert ending.errors() == {"last-0": "sink-0 is not to blame"}
     assert ending.verdict() == (False, "2 tuples were given up; the last error: sink-0 is not to blame", "last-0")
+
+
+def test_an_error_that_is_named_stays_until_one_of_another_kind_comes(plan):
+    """What its row is called may come before the error, after it, or never."""
+    ending = Ending(plan, EndFacts())
+
+    def raised(version, text, tree):
+        report = report_of(plan, "sink", state=ACTIVE, version=version)
+        report.error, report.error_tree = text, tree
+        ending.reported(report)
+        return ending.errors()["sink-0"]
+
+    spout = report_of(plan, "spout", state=ACTIVE)
+    spout.broken.update({7: "tup_id 3"})
+    assert raised(1, "ValueError: no (tuple 1)", 7) == "ValueError: no (tuple 1)"
+    ending.reported(spout)
+    assert ending.errors()["sink-0"] == "ValueError: no (tuple 1); tup_id 3 of spout"
+    assert raised(2, "ValueError: no (tuple 2)", 8) == "ValueError: no (tuple 1); tup_id 3 of spout"
+    assert raised(3, "KeyError: other (tuple 3)", 9) == "KeyError: other (tuple 3)"
