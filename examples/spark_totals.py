@@ -33,4 +33,9 @@ class Total(Bolt):
 class Orders(Topology):
     orders = SparkSpout(orders, schema="customer string, amount int").spec(par=2)
     total = Total.spec(inputs={orders: Grouping.fields("customer")}, par=2)
-    config = {"spark.master": "local[2]", "spark.sql.shuffle.partitions": 2}
+    config = {
+        "heron.resources.instance.cpu": 0.1,  # on a cluster
+        "topology.container.cpu.padding": 0.2,
+        "spark.master": "local[2]",
+        "spark.sql.shuffle.partitions": 2,
+    }

@@ -83,6 +83,8 @@ def test_the_list_names_every_example_and_the_short_ones_are_short():
 
 
 def test_the_spark_example_is_the_one_of_the_page():
-    """Which is followed, from an empty folder, by a test of its own."""
+    """Which is followed, from an empty folder, by a test of its own; this one asks for tenths of a core."""
     first = next(block for block in blocks("docs/spark.md") if block.file)
-    assert (EXAMPLES / "spark_totals.py").read_text().endswith(f"annotations\n\n{first.text}")
+    code, config, _ = first.text.partition("    config = {")
+    assert config
+    assert f"annotations\n\n{code}{config}" in (EXAMPLES / "spark_totals.py").read_text()
