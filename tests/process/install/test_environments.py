@@ -11,7 +11,7 @@ import tarfile
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -53,17 +53,18 @@ def interpreter(version: str) -> Path:
 
 
 @pytest.fixture(scope="module")
-def debian() -> Callable[[str], Path]:
-    """Makes the folder of a release of Debian, or finds it made."""
+def debian(tmp_path_factory) -> Iterator[Callable[[str], Path]]:
+    """Makes the folder of a release of Debian, once.  It has devices: nobody may copy it as files."""
     if os.getuid() != 0 or shutil.which("apt-get") is None:
         pytest.skip("only root on a Debian can make another one in a folder")
+    folder = tmp_path_factory.mktemp("debian")
 
     def made(release: str) -> Path:
-        folder = ROOT / "build" / "debian" / release
-        run([ROOT / "scripts/debian.sh", release, folder])
-        return folder
+        run([ROOT / "scripts/debian.sh", release, folder / release])
+        return folder / release
 
-    return made
+    yield made
+    shutil.rmtree(folder)
 
 
 def inside(root: Path, script: str) -> str:
