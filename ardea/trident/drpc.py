@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from http.client import HTTPException
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
@@ -58,7 +59,10 @@ class DrpcAddress(NamedTuple):
                 requests.answer(request, text)
             return
         host, token = way.split()
-        post(host, f"/{'failures' if failed else 'answers'}/{request}", text, PATIENCE, token)
+        try:
+            post(host, f"/{'failures' if failed else 'answers'}/{request}", text, PATIENCE, token)
+        except HTTPException as error:  # somebody else listens there by now
+            raise ConnectionError(f"{host} does not speak HTTP: {error!r}") from error
 
 
 class DrpcSpout(Spout):

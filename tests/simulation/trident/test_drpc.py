@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -23,6 +25,7 @@ from ardea.trident import (
     Sum,
     TridentTopology,
 )
+from ardea.trident.drpc import DrpcAddress
 
 from .parts import AT_ONCE
 
@@ -278,3 +281,20 @@ def test_in_a_pod_answers_come_to_its_ip(monkeypatch):
     endpoint = Endpoint(Requests("counts", 1), "0.0.0.0", 0, 1.0, 1000)
     assert endpoint.address.startswith("10.1.2.3:")
     endpoint.close()
+
+
+def test_a_source_that_is_not_there_any_more_is_an_error_of_the_connection():
+    """Whoever has the port by now: what it says is no answer."""
+    with socket.create_server(("127.0.0.1", 0)) as other, ThreadPoolExecutor(1) as pool:
+        host, port = other.getsockname()
+
+        def talks():
+            connection, _ = other.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(b"220 mail\r\n\r\n")
+
+        talking = pool.submit(talks)
+        with pytest.raises(OSError, match="does not speak HTTP"):
+            DrpcAddress("f", None, host, port).reply(("id", f"{host}:{port} token"), "why", failed=True)
+        talking.result(10)
