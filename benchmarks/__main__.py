@@ -82,7 +82,9 @@ def main(
     if against is not None:
         _against(against, rounds, output)
         return
-    counts = [int(count) for count in containers.split(",")]
+    counts = _counts(containers)
+    if len(counts) > 1 and what is not What.SCALE:
+        raise typer.BadParameter(f"{what} takes one number of containers, not {containers}")
     if what is What.SCALE:
         _scale(counts, tasks, output)
         return
@@ -203,6 +205,16 @@ def _start(containers: int, count: int, output: Output) -> None:
         return f"`ardea run`: the last of {each.tasks} tasks in {of} began after {each.seconds:.2f} s"
 
     _print(lambda: rounds(containers, count), line, output)
+
+
+def _counts(containers: str) -> list[int]:
+    try:
+        counts = [int(count) for count in containers.split(",")]
+    except ValueError:
+        counts = [0]
+    if min(counts) < 1:
+        raise typer.BadParameter(f"--containers takes numbers from 1, with commas between them, not {containers!r}")
+    return counts
 
 
 def _scale(containers: Sequence[int], tasks: int, output: Output) -> None:

@@ -28,11 +28,11 @@ def rank(tree: int) -> int:
 
 
 class BrokenRows:
-    """Of one task."""
+    """Of one task.  ``last``: by tree what the author calls the row, for reports."""
 
     def __init__(self, spout: Spout, clock: Callable[[], float]) -> None:
         self._noted: dict[int, Any] = {}  # tree -> tup_id, since the master was told
-        self._last: dict[int, str] = {}
+        self.last: dict[int, str] = {}
         self._spout = spout
         self._clock = clock
         self._lines, self._looked = BURST, clock()
@@ -43,15 +43,10 @@ class BrokenRows:
     def version(self) -> int:
         """Another one when the master is to hear of them again."""
         if self._noted and (now := self._clock()) - self._told >= TELL_EVERY:
-            self._last = {tree: self._called(tup_id) for tree, tup_id in self._noted.items()}
+            self.last = {tree: self._called(tup_id) for tree, tup_id in self._noted.items()}
             self._noted, self._told = {}, now
             self._version += 1
         return self._version
-
-    @property
-    def last(self) -> dict[int, str]:
-        """What the author calls each row that the master hears of, by tree."""
-        return self._last
 
     def note(self, what: str, tree: int, tup_id: Any, values: Sequence[Any], stream: str) -> None:
         """``what`` has become of it: ``failed``, ``timed out`` or ``was lost``."""

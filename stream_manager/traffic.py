@@ -1,4 +1,4 @@
-"""What all managers send to one local task: how much of it waits, and who has sent lately.
+"""What all managers send to one local task: how much of it waits, and which managers have sent lately.
 
 Totals are kept up with each change.  Nothing here looks at every sender, however many there are.
 """
@@ -42,7 +42,7 @@ class Traffic:
     bytes: int = 0
     senders: dict[int, Sender] = field(default_factory=dict)
     _recent: dict[int, float] = field(default_factory=dict)  # when it sent last, in that order
-    _patient: set[int] = field(default_factory=set)  # of whom something waits, and who has not sent lately
+    _patient: set[int] = field(default_factory=set)  # managers of which something waits, and which have not sent lately
 
     def sent(self, container: int, life: int, rows: int, size: int, now: float) -> None:
         """A batch of that manager has gone to the task."""

@@ -43,9 +43,7 @@ def init(
     folder = Path(name)
     module, title = names(folder.name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise Conflict(
-            f"{folder} exists already; nothing was written", hint="choose choose another name, or an empty folder"
-        )
+        raise Conflict(f"{folder} exists already; nothing was written", hint="choose another name, or an empty folder")
     template = importlib.resources.files("ardea.cli") / "template"
     values = {"name": folder.name, "module": module, "title": title, "version": __version__}
     for source, target in FILES.items():
@@ -69,6 +67,6 @@ def names(project: str) -> tuple[str, str]:
     if module in sys.stdlib_module_names or importlib.util.find_spec(module) is not None:
         raise UserError(
             f"{project!r} is no name for a project: Python here has a module {module} already; nothing was written",
-            hint=f"choose choose another name, such as {project}-topology",
+            hint=f"choose another name, such as {project}-topology",
         )
     return module, title

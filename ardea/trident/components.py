@@ -331,7 +331,7 @@ class SubtopologyBolt(Reporting):
 
 
 class _Settling:
-    """Acks and fails by a bolt; a request that fails here is answered before by why."""
+    """Acks and fails by a bolt.  Before a request fails, its caller gets the reason."""
 
     def __init__(self, bolt: SubtopologyBolt, place: DrpcAddress | None) -> None:
         self._bolt, self._place = bolt, place

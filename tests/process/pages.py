@@ -101,7 +101,7 @@ class Reader:
         return ended.stdout
 
     def _compare(self, printed: str, shown: str) -> None:
-        """Lines in any order: tasks print side by side.  Who is asked over HTTP may need a moment."""
+        """Lines in any order: tasks print side by side.  A server that has just started is asked again."""
         line = self.typed[-1]
         if line.startswith("curl "):
             eventually(lambda: self.type(line).strip() == shown.strip(), PATIENCE, line)

@@ -220,3 +220,25 @@ def test_a_spout_may_finish_again_where_it_hears_of_a_fail():
         assert spout.calls == 1
         assert cluster.record.failed["spout"] == [0, 0]
         assert cluster.record.acked["spout"] == [0]
+
+
+def test_an_error_names_its_row_however_many_fail():
+    """Bolt and spout each tell the master of few: of the same ones."""
+
+    class Refuses(Bolt):
+        def process(self, tup):
+            raise ValueError("no")
+
+    class Refused(Topology):
+        numbers = RowsSpout.of(["n"], [[n] for n in range(2000)]).spec()
+        refuses = Refuses.spec(inputs=[numbers])
+
+    with Cluster(Refused, cost={"refuses": 0.005}) as cluster:
+        cluster.advance(3)
+        looks = []
+        for _ in range(20):
+            cluster.advance(0.45)
+            looks += cluster.errors
+    assert len(looks) == 20
+    assert [error for error in looks if "tup_id" not in error] == []
+    assert len(set(looks)) > 5

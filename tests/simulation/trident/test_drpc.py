@@ -284,7 +284,7 @@ def test_in_a_pod_answers_come_to_its_ip(monkeypatch):
 
 
 def test_a_source_that_is_not_there_any_more_is_an_error_of_the_connection():
-    """Whoever has the port by now: what it says is no answer."""
+    """Another server has the port by now, and does not speak HTTP."""
     with socket.create_server(("127.0.0.1", 0)) as other, ThreadPoolExecutor(1) as pool:
         host, port = other.getsockname()
 

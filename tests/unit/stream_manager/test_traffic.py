@@ -1,4 +1,4 @@
-"""What waits for a task, and who has sent lately: kept up with each change, and equal to what adding up would give."""
+"""Rows that wait for a task, and managers that have sent lately: totals equal the sums over all managers."""
 
 from __future__ import annotations
 
