@@ -218,15 +218,20 @@ def _counts(containers: str) -> list[int]:
 
 
 def _scale(containers: Sequence[int], tasks: int, output: Output) -> None:
-    from benchmarks.scale import ScaleResult, sizes
+    from benchmarks.scale import ScaleResult, Second, sizes
+
+    def second(each: Second) -> str:
+        return (
+            f"a second costs a manager {each.manager_ms:.2f} ms, the master {each.master_ms:.2f} ms,"
+            f" {each.messages:,.0f} messages, {each.kilobytes:,.0f} kB"
+        )
 
     def line(each: ScaleResult) -> str:
         slopes = (each.slope_manager, each.slope_master)
         grown = "" if None in slopes else ", slopes {:.2f} and {:.2f}".format(*slopes)
         return (
             f"{each.containers} containers of {each.tasks} tasks: start {each.start_cpu:.1f} CPU s;"
-            f" a second costs a manager {each.manager_ms:.2f} ms, the master {each.master_ms:.2f} ms{grown};"
-            f" {each.messages:,.0f} messages, {each.kilobytes:,.0f} kB"
+            f" at first {second(each.awake)}; at rest {second(each.rest)}{grown}"
         )
 
     _print(lambda: sizes(containers, tasks), line, output)

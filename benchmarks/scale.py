@@ -1,26 +1,34 @@
 """What a simulated cluster costs as it grows: CPU of managers and master, messages and bytes, and how these grow.
 
 The processes' pure parts run as they are; network, clock and store are simulated, and are no part of what is told of a
-manager or a master.  Nothing is emitted.
+manager or a master.  Nothing is emitted.  Python's collector of cycles does not run: one heap of thousands of processes
+keeps it busy as none of its own would.
 """
 
 from __future__ import annotations
 
+import gc
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from unittest import mock
 
 from ardea import Bolt, Grouping, Spout, Topology, Tuple
+from ardea.protocol.link import kind_name
+from ardea.protocol.wire_pb2 import Header
 from ardea.testing import Cluster
 from ardea.testing.servers import SimulatedManager, SimulatedMaster
 from ardea.testing.world import World
 from benchmarks.results import BenchmarkError
 
 START_SECONDS = 5.0
-STEADY_SECONDS = 5.0
+AWAKE_SECONDS = 5.0
+UNTIL_REST = 15.0
+REST_SECONDS = 20.0
+"""Of two heartbeats of a link that rests."""
 
 
 class Silent(Spout):
@@ -36,19 +44,29 @@ class Idle(Bolt):
 
 
 @dataclass(frozen=True, slots=True)
-class ScaleResult:
-    """One size.  ``start_cpu``: seconds for the first five of time; the rest is of a steady second.
+class Second:
+    """What one costs: CPU of one manager and of the master, and what all processes send."""
 
-    ``slope_manager`` and ``slope_master``: of the logarithms, against the size before; None for the first.
+    manager_ms: float
+    master_ms: float
+    messages: float
+    kilobytes: float
+    kinds: dict[str, float]  # messages of each kind
+
+
+@dataclass(frozen=True, slots=True)
+class ScaleResult:
+    """One size.
+
+    ``start_cpu``: seconds for the first five of time; ``awake``: after them, while each link is heard each second;
+    ``rest``: once the links rest.  Slopes: of the logarithms against the size before, at rest; None for the first.
     """
 
     containers: int
     tasks: int
     start_cpu: float
-    manager_ms: float
-    master_ms: float
-    messages: float
-    kilobytes: float
+    awake: Second
+    rest: Second
     slope_manager: float | None = None
     slope_master: float | None = None
 
@@ -58,13 +76,21 @@ class Spent:
     """CPU seconds in the rounds of each kind of process, and what was posted."""
 
     seconds: dict[type, float] = field(default_factory=lambda: {SimulatedManager: 0.0, SimulatedMaster: 0.0})
-    messages: int = 0
     bytes: int = 0
+    kinds: Counter[int] = field(default_factory=Counter)
 
-    def clear(self) -> None:
-        """From now on."""
-        self.seconds = dict.fromkeys(self.seconds, 0.0)
-        self.messages = self.bytes = 0
+    def a_second_of(self, cluster: Cluster, seconds: float, containers: int) -> Second:
+        """On the average of so many."""
+        self.seconds, self.bytes = dict.fromkeys(self.seconds, 0.0), 0
+        self.kinds.clear()
+        cluster.advance(seconds)
+        return Second(
+            1000 * self.seconds[SimulatedManager] / seconds / containers,
+            1000 * self.seconds[SimulatedMaster] / seconds,
+            self.kinds.total() / seconds,
+            self.bytes / seconds / 1000,
+            {kind_name(kind): count / seconds for kind, count in self.kinds.most_common()},
+        )
 
 
 def sizes(containers: Sequence[int], tasks: int) -> list[ScaleResult]:
@@ -83,36 +109,48 @@ def topology(containers: int, tasks: int) -> type[Topology]:
 
 
 def _measured(containers: int, tasks: int, smaller: ScaleResult | None) -> ScaleResult:
+    gc.collect()
     began = time.process_time()
     with (
+        uncollected(),
         accounted() as spent,
         Cluster(topology(containers, tasks), containers=containers, check=False) as cluster,
     ):
         cluster.advance(START_SECONDS)
         start = time.process_time() - began
-        spent.clear()
-        cluster.advance(STEADY_SECONDS)
         if cluster.state != "RUNNING":
             raise BenchmarkError(
                 f"{containers} containers do not run after {START_SECONDS:g} s", hint=cluster.describe()
             )
-    manager = 1000 * spent.seconds[SimulatedManager] / STEADY_SECONDS / containers
-    master = 1000 * spent.seconds[SimulatedMaster] / STEADY_SECONDS
+        awake = spent.a_second_of(cluster, AWAKE_SECONDS, containers)
+        cluster.advance(UNTIL_REST)
+        rest = spent.a_second_of(cluster, REST_SECONDS, containers)
+    if smaller is None:
+        return ScaleResult(containers, tasks, start, awake, rest)
+    growth = containers / smaller.containers
     return ScaleResult(
         containers,
         tasks,
         start,
-        manager,
-        master,
-        spent.messages / STEADY_SECONDS,
-        spent.bytes / STEADY_SECONDS / 1000,
-        smaller and _slope(manager / smaller.manager_ms, containers / smaller.containers),
-        smaller and _slope(master / smaller.master_ms, containers / smaller.containers),
+        awake,
+        rest,
+        _slope(rest.manager_ms / smaller.rest.manager_ms, growth),
+        _slope(rest.master_ms / smaller.rest.master_ms, growth),
     )
 
 
 def _slope(ratio: float, growth: float) -> float:
     return math.log(ratio) / math.log(growth)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Cycles stay where they are."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 @contextmanager
@@ -132,7 +170,7 @@ def accounted() -> Iterator[Spent]:
 
     def counted(world: World, sender: object, target: str, holder: str, lane: object, message: Sequence[bytes]) -> None:
         began = time.thread_time()
-        spent.messages += 1
+        spent.kinds[Header.FromString(message[0]).kind] += 1
         spent.bytes += sum(map(len, message))
         post(world, sender, target, holder, lane, message)
         if (kind := type(sender)) in spent.seconds:

@@ -87,7 +87,8 @@ class Gateway:
         self._digests = dict(hello.digests)
         self._listener = listener
         self._consumed: dict[int, Consumed] = {}
-        self._reported_window = (0, 0)
+        self._untold: dict[int, Consumed] = {}  # of which more has been taken than the manager was told; both threads'
+        self._told_measures = (0, 0, 0, 0)  # window in rows and bytes, watermark, pace
         self._next_heartbeat = 0.0
         self._next_hello = 0.0
         self._waiting_control: list[OutMessage] = []
@@ -158,6 +159,7 @@ class Gateway:
         self.channel.restart()
         self.channel.open = True
         self._consumed.clear()
+        self._untold.clear()
         if former:
             self._listener.reborn()
         if self._last_report is not None:
@@ -199,6 +201,7 @@ class Gateway:
             consumed = self._consumed[header.container] = Consumed(header.container_life)
         consumed.rows += header.rows
         consumed.bytes += size
+        self._untold[header.container] = consumed
 
     def _release(self) -> None:
         while self._waiting_control and self.link.control_room:
@@ -224,13 +227,12 @@ class Gateway:
                 self.hello()
             return self._next_hello
         self._release()
-        if self.credit_due:
-            self._send(OutMessage(Header(kind=CREDITS), [], 0, 0))
-        if now >= self._next_heartbeat:
+        beats = now >= self._next_heartbeat
+        if (beats or self.credit_due) and (due := self._credits(everything=beats)):
+            self.link.send(Lane.CONTROL, Header(kind=CREDITS, credits=due))
+        if beats:
             self._next_heartbeat = now + HEARTBEAT_EVERY
-            header = Header(kind=HEARTBEAT)
-            header.credits.extend(self._credits(everything=True))
-            self.link.heartbeat(header)
+            self.link.heartbeat()
         return self._next_heartbeat
 
     def hello(self) -> None:
@@ -243,40 +245,46 @@ class Gateway:
         window = self.window
         if not self._consumed:
             return False
-        if (window.rows, window.bytes) != self._reported_window:
+        if (window.rows, window.bytes) != self._told_measures[:2]:
             return True
         share = 4 * len(self._consumed)
         return any(
             (t.rows - t.reported_rows) * share >= window.rows or (t.bytes - t.reported_bytes) * share >= window.bytes
-            for t in tuple(self._consumed.values())  # the other thread may add one
+            for t in tuple(self._untold.values())  # the other thread may add one
         )
 
     def _credits(self, *, everything: bool = False) -> list[Credit]:
+        """What has been consumed since the last time; ``everything``: and any change of speed."""
         window = self.window
-        shape = (window.rows, window.bytes)
-        changed = everything or shape != self._reported_window
+        measures = window.rows, window.bytes, window.watermark[0], window.pace
+        told = self._told_measures
         out: list[Credit] = []
-        for container, consumed in list(self._consumed.items()):
-            if not changed and consumed.rows == consumed.reported_rows:
-                continue
-            consumed.reported_rows, consumed.reported_bytes = consumed.rows, consumed.bytes
-            out.append(
-                Credit(
-                    task=self.task,
-                    task_life=self.link.me,
-                    container=container,
-                    container_life=consumed.life,
-                    rows=consumed.rows,
-                    bytes=consumed.bytes,
-                    window_rows=window.rows,
-                    window_bytes=window.bytes,
-                    high_rows=window.watermark[0],
-                    pace=window.pace,
-                )
-            )
+        while self._untold:
+            container, consumed = self._untold.popitem()
+            if (consumed.rows, consumed.bytes) != (consumed.reported_rows, consumed.reported_bytes):
+                out.append(self._credit(container, consumed, measures))
+        if not out and self._consumed and (measures != told if everything else measures[:2] != told[:2]):
+            container = min(self._consumed)  # any will do: the measures are the task's
+            out.append(self._credit(container, self._consumed[container], measures))
         if out:
-            self._reported_window = shape
+            self._told_measures = measures
         return out
+
+    def _credit(self, container: int, consumed: Consumed, measures: tuple[int, int, int, int]) -> Credit:
+        consumed.reported_rows, consumed.reported_bytes = consumed.rows, consumed.bytes
+        window_rows, window_bytes, high_rows, pace = measures
+        return Credit(
+            task=self.task,
+            task_life=self.link.me,
+            container=container,
+            container_life=consumed.life,
+            rows=consumed.reported_rows,
+            bytes=consumed.reported_bytes,
+            window_rows=window_rows,
+            window_bytes=window_bytes,
+            high_rows=high_rows,
+            pace=pace,
+        )
 
 
 class SpaceSignal:

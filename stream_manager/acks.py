@@ -86,7 +86,7 @@ class ControlOutbox:
 
     def newest(self, key: object, header: Header, frames: Sequence[bytes] = ()) -> None:
         """A message of which only the newest under ``key`` matters."""
-        if self._link.control_room and not self._acks and not self._newest:
+        if self.free:
             self._link.send(Lane.CONTROL, header, frames, sum(map(len, frames)))
         else:
             self._unsent[self] = None
@@ -118,6 +118,11 @@ class ControlOutbox:
         """The peer has a new life: its trees are gone; newest things are sent anew by their owner."""
         self._acks.clear()
         self._newest.clear()
+
+    @property
+    def free(self) -> bool:
+        """Whether a message would be sent at once."""
+        return self._link.control_room and not self.waiting
 
     @property
     def waiting(self) -> bool:

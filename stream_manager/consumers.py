@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 
 from ardea.protocol.flow import START_BYTES, START_ROWS, divide
 from ardea.protocol.wire_pb2 import Credit
-from ardea.stream_manager.traffic import Traffic
+from ardea.stream_manager.traffic import Share, Traffic
+
+NOTHING = Share(0, 0, 0)
 
 
 @dataclass(slots=True)
@@ -22,6 +24,7 @@ class Consumer:
     low_bytes: int = 0
     pace: int = START_ROWS
     traffic: Traffic = field(default_factory=Traffic)
+    most_told: Share = NOTHING  # to any sender, part by part
     pausing: bool = False
     paused_since: float = 0.0
     paused_seconds: float = 0.0
@@ -32,19 +35,40 @@ class Consumer:
         self.life = life
         self.window_rows, self.window_bytes = START_ROWS, START_BYTES
         self.high_rows = self.pace = START_ROWS
+        self.most_told = NOTHING
         self.traffic.restart()
 
-    def measured(self, credit: Credit) -> None:
-        """Takes over what the instance says of itself."""
+    def measured(self, credit: Credit) -> bool:
+        """Takes over what the instance says of itself; True: senders get another share."""
+        before = self.window_rows, self.window_bytes, self.pace
         self.window_rows, self.window_bytes = credit.window_rows, credit.window_bytes
         self.high_rows, self.pace = credit.high_rows, credit.pace
+        return before != (self.window_rows, self.window_bytes, self.pace)
+
+    def share(self, now: float) -> Share:
+        """Of each active sender."""
+        active = self.traffic.active(now)
+        return Share(divide(self.window_rows, active), divide(self.window_bytes, active), self.pace)
+
+    def untold(self, now: float) -> list[int]:
+        """Sending managers that must hear of their share.
+
+        One that has not sent lately hears of it when it is less than half of what was told: it must not begin with so
+        much.  When it begins, it hears of more.
+        """
+        share = self.share(now)
+        if not share.is_half(self.most_told):
+            return list(self.traffic.untold(share))
+        self.most_told = NOTHING
+        return list(self.traffic.senders)
 
     def grant(self, container: int, now: float) -> Credit | None:
-        """The credit to send to one sending manager; None if it never sent anything."""
+        """The credit to tell one sending manager, which counts as told; None if it never sent anything."""
         sender = self.traffic.senders.get(container)
         if sender is None:
             return None
-        active = self.traffic.active(now)
+        share = sender.told = self.share(now)
+        self.most_told = Share(*map(max, self.most_told, share))
         return Credit(
             task=self.task,
             task_life=self.life,
@@ -52,9 +76,9 @@ class Consumer:
             container_life=sender.life,
             rows=sender.consumed_rows,
             bytes=sender.consumed_bytes,
-            window_rows=divide(self.window_rows, active),
-            window_bytes=divide(self.window_bytes, active),
-            pace=self.pace,
+            window_rows=share.rows,
+            window_bytes=share.bytes,
+            pace=share.pace,
         )
 
     def judge(self, now: float) -> bool:

@@ -75,14 +75,15 @@ class Hellos:
         hello.tasks.update(tasks)
         link.signal(Header(kind=HELLO), [hello.SerializeToString()])
 
-    def to_instance(self, link: Link, outbox: ControlOutbox, lives: Mapping[int, int]) -> None:
-        """Hello, plan and orders; ``lives``: all incarnations known."""
-        if self.plan is None:
-            return
+    def to_instance(self, link: Link) -> None:
+        """With what the instance needs to see whether its own topology is this one."""
         hello = self._hello()
         hello.digests.update(self._digests)
         link.signal(Header(kind=HELLO), [hello.SerializeToString()])
-        if not link.up:
+
+    def inform(self, outbox: ControlOutbox, lives: Mapping[int, int]) -> None:
+        """An instance hears the orders that hold, and the plan; ``lives``: all incarnations known."""
+        if self.plan is None:
             return
         plan = Plan()
         plan.CopyFrom(self.plan)

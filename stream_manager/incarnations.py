@@ -8,7 +8,7 @@ from ardea.errors import OtherVersion
 from ardea.protocol.ids import column
 from ardea.protocol.incarnations import admission_of, incarnation
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import CREDITS, TASKS, Header, Hello, Refusal, Tasks
+from ardea.protocol.wire_pb2 import TASKS, Header, Hello, Refusal, Tasks
 from ardea.stream_manager.ack_routes import AckRoutes
 from ardea.stream_manager.hellos import Hellos
 from ardea.stream_manager.inputs import Inputs
@@ -46,8 +46,10 @@ class Incarnations:
         self._hellos.to_manager(link, self._members.local_lives)
 
     def welcome(self, link: Link) -> None:
-        """To a local task."""
-        self._hellos.to_instance(link, self._members.outboxes[link], self._members.lives)
+        """To a local task; one that is there hears the plan."""
+        self._hellos.to_instance(link)
+        if link.up:
+            self._hellos.inform(self._members.outboxes[link], self._members.lives)
 
     def met(self, link: Link, header: Header, hello: Hello, now: float) -> None:
         """The other end of the link says who it is."""
@@ -70,7 +72,9 @@ class Incarnations:
             self._routes.failed(column(hello.died_on), now)  # before all it had is lost
             # One number for the whole topology: the container's admission and the instance's own life.
             self.risen(task, incarnation(admission_of(self._members.me), header.sender), now)
-        self.welcome(link)
+            self.welcome(link)
+        else:
+            self._hellos.to_instance(link)  # which it has not heard yet; the rest is on its way
 
     def _met_manager(self, link: Link, header: Header, hello: Hello, now: float) -> None:
         members, risen = self._members, header.sender > link.peer > 0
@@ -80,11 +84,10 @@ class Incarnations:
             if risen:
                 self._left_behind(link.key)
             self.named(link, hello.tasks, now)
-            outbox = members.outboxes[link]
-            if grants := self._inputs.grants(link.key, now):
-                outbox.newest("credits", Header(kind=CREDITS, credits=grants))
             # The hello that the peer heard may be older than some of these.
-            outbox.newest("tasks", Header(kind=TASKS), [Tasks(lives=members.local_lives).SerializeToString()])
+            members.outboxes[link].newest(
+                "tasks", Header(kind=TASKS), [Tasks(lives=members.local_lives).SerializeToString()]
+            )
         if header.receiver != members.me:
             self.hello(link)
 

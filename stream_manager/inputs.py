@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 from ardea.protocol.wire_pb2 import CREDITS, Credit, Demand, Header
@@ -16,6 +17,8 @@ class Inputs:
     def __init__(self, members: Members) -> None:
         self.consumers: dict[int, Consumer] = {}
         self._members = members
+        self._untold: defaultdict[int, dict[int, None]] = defaultdict(dict)  # container -> tasks of which it must hear
+        self._held: dict[int, set[int]] = {}  # container -> tasks for which its manager holds something
         self._pressure = BackPressure(members.container, members.peers, members.instances, members.outboxes)
 
     # --- tasks ------------------------------------------------------------------------------------------------
@@ -39,56 +42,74 @@ class Inputs:
         self._pressure.forget(task)
         self.consumers.pop(task, None)
 
+    def container_left(self, container: int) -> None:
+        """The plan has the container no longer: nothing waits there."""
+        self._untold.pop(container, None)
+        for task in self._held.pop(container, ()):
+            if task in self.consumers:
+                self.consumers[task].traffic.held(container, 0, 0, 0)
+
     # --- credit -----------------------------------------------------------------------------------------------
 
-    def consumed(self, credit: Credit, now: float) -> Credit | None:
-        """A local task says what it has consumed of one manager's; that manager gets its credit.
-
-        Returns:
-            This manager's own, if it is the one.
-        """
-        members = self._members
+    def consumed(self, credit: Credit, now: float) -> None:
+        """A local task says what it has consumed of one manager's; that manager gets its credit with the round."""
         consumer = self.consumers[credit.task]
-        consumer.measured(credit)
-        if not consumer.traffic.consumed(credit.container, credit.container_life, credit.rows, credit.bytes):
-            return None
-        self._pressure.judge(members.plan, consumer, now)
-        grant = consumer.grant(credit.container, now)
-        assert grant is not None
-        if credit.container == members.container:
-            return grant
-        peer = members.peers.get(credit.container)
-        if peer is not None:
-            members.outboxes[peer].newest(("credit", credit.task), Header(kind=CREDITS, credits=[grant]))
-        return None
+        if consumer.measured(credit):
+            self._review(consumer, now)
+        if consumer.traffic.consumed(credit.container, credit.container_life, credit.rows, credit.bytes):
+            self._pressure.judge(self._members.plan, consumer, now)
+            self._untold[credit.container][credit.task] = None
 
-    def grants(self, container: int, now: float) -> list[Credit]:
-        """All that the manager of ``container`` may send."""
-        return [grant for c in self.consumers.values() if (grant := c.grant(container, now)) is not None]
+    def _review(self, consumer: Consumer, now: float) -> None:
+        """The senders' shares may have changed."""
+        for container in consumer.untold(now):
+            self._untold[container][consumer.task] = None
+
+    def tell(self, now: float) -> list[Credit]:
+        """Each sender hears of its credit for all tasks of which it must; returns this manager's own."""
+        members, own = self._members, []
+        untold, self._untold = self._untold, defaultdict(dict)
+        for container, tasks in untold.items():
+            consumers = (self.consumers[task] for task in tasks if task in self.consumers)
+            grants = [grant for c in consumers if (grant := c.grant(container, now)) is not None]
+            if container == members.container:
+                own = grants
+            elif container in members.peers and grants:
+                outbox = members.outboxes[members.peers[container]]
+                if outbox.free:
+                    outbox.newest("credits", Header(kind=CREDITS, credits=grants))
+                    continue
+                for grant in grants:
+                    outbox.newest(("credit", grant.task), Header(kind=CREDITS, credits=[grant]))
+        return own
 
     # --- back pressure ----------------------------------------------------------------------------------------
 
-    def demanded(self, container: int, life: int, demands: Iterable[Demand], now: float) -> None:
-        """How much a manager holds for tasks of this container."""
-        for demand in demands:
-            consumer = self.consumers.get(demand.task)
-            if consumer is not None:
-                consumer.traffic.held(container, life, demand.held_rows, demand.held_bytes)
-                self._pressure.judge(self._members.plan, consumer, now)
+    def demanded(self, container: int, life: int, demands: Iterable[Demand], now: float, *, all_held: bool) -> None:
+        """How much a manager holds for tasks of this container; ``all_held``: and for others nothing."""
+        demands = [demand for demand in demands if demand.task in self.consumers]
+        named, before = {demand.task for demand in demands}, self._held.get(container, set())
+        over = [Demand(task=task) for task in before - named if task in self.consumers] if all_held else []
+        for demand in (*demands, *over):
+            consumer = self.consumers[demand.task]
+            consumer.traffic.held(container, life, demand.held_rows, demand.held_bytes)
+            self._pressure.judge(self._members.plan, consumer, now)
+        if named or before:
+            self._held[container] = named if all_held else named | before
 
     def paused(self, task: int, container: int, now: float, *, paused: bool) -> None:
         """A manager's word about a task of its container."""
         self._pressure.note_pause(self._members.plan, task, container, now, paused=paused)
 
     def beat(self, held: Iterable[Demand], now: float) -> None:
-        """Repeats what is still true; ``held``: what this manager holds for each task here."""
+        """Repeats what is still true; ``held``: what this manager holds for tasks here."""
         members = self._members
         for container, link in members.peers.items():
             if link.lost:
                 self._pressure.silent(members.plan, container, now)
-        for demand in held:
-            self.demanded(members.container, members.me, [demand], now)
-            consumer = self.consumers[demand.task]
+        self.demanded(members.container, members.me, held, now, all_held=True)
+        for consumer in self.consumers.values():
+            self._review(consumer, now)
             if consumer.pausing:
                 self._pressure.announce(members.plan, consumer, now)
         self._pressure.apply(members.plan, now)

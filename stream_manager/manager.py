@@ -112,6 +112,7 @@ class StreamManager:
         self._loads.planned(plan)
         for number in members.peers.keys() - set(plan.containers):
             self._routes.undelivered(members.without_peer(number), self._now)
+            self.inputs.container_left(number)
         self.rows.planned(former, rebuilt=rebuilt, now=self._now)
         settings, horizon = FlowSettings.of(plan.logical.config), Settings.of(plan.logical.config).message_timeout / 6
         for task_plan in plan.tasks_in(members.container):
@@ -170,7 +171,7 @@ class StreamManager:
         elif kind == TASKS:
             self._incarnations.named(link, Tasks.FromString(frames[0]).lives, now)
         elif kind == HEARTBEAT:
-            self.inputs.demanded(link.key, link.peer, header.demands, now)
+            self.inputs.demanded(link.key, link.peer, header.demands, now, all_held=header.all_held)
 
     def _may_come(self, link: Link, header: Header, frames: Sequence[bytes]) -> bool:
         """Whether that peer may send the message, which is sound by itself: each speaks for itself only."""
@@ -185,11 +186,9 @@ class StreamManager:
         """By a local task, for what any manager sent it; or by a peer, for what this one sends its tasks."""
         members, task = self.members, credit.task
         if members.instances.get(task) is link:
-            grant = self.inputs.consumed(credit, self._now)
-            if grant is None:
-                return
-            credit = grant
-        elif task not in members.plan.tasks or members.peers.get(members.plan.tasks[task].container) is not link:
+            self.inputs.consumed(credit, self._now)
+            return
+        if task not in members.plan.tasks or members.peers.get(members.plan.tasks[task].container) is not link:
             return  # of a task that an update has removed, or moved
         if credit.container != members.container or credit.container_life != members.me:
             return
@@ -220,8 +219,10 @@ class StreamManager:
     # --- time -------------------------------------------------------------------------------------------------
 
     def flush(self, now: float) -> None:
-        """At the end of each round of messages: verdicts, credits, and whatever waited for room."""
+        """At the end of each round of messages: credits, verdicts, and whatever waited for room."""
         self._now = now
+        for credit in self.inputs.tell(now):
+            self.rows.credited(credit, now)
         self.verdicts.send()
         self.outputs.flush()
         self.members.flush(now)
@@ -239,17 +240,16 @@ class StreamManager:
     def _beat(self) -> None:
         """Says again whatever is still true, so that words that were lost heal."""
         members, rows = self.members, self.rows
-        rows.beat()
-        self.inputs.beat(rows.held(members.container), self._now)
+        held = rows.beat()
+        self.inputs.beat(held.get(members.container, ()), self._now)
         self.outputs.beat()
         for task, loads in self._loads.of(rows.channels):
             members.outboxes[members.instances[task]].newest("loads", Header(kind=CREDITS, loads=loads))
         for number, link in members.peers.items():
-            if link.up:
-                grants = self.inputs.grants(number, self._now)
-                link.heartbeat(Header(kind=HEARTBEAT, credits=grants, demands=rows.held(number)))
-            else:
+            if not link.up:
                 self._incarnations.hello(link)
+            elif link.needs_heartbeat() or number in held:
+                link.heartbeat(Header(kind=HEARTBEAT, demands=held.get(number, ()), all_held=True))
         for link in members.instances.values():
             if link.up:
                 link.heartbeat()

@@ -8,6 +8,7 @@ from ardea.config import Settings
 from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link, Port
+from ardea.protocol.pulse import PATIENT, REST_AFTER
 from ardea.protocol.wire_pb2 import TASKS, Address, Header, Tasks
 from ardea.stream_manager.acks import ControlOutbox
 
@@ -36,6 +37,7 @@ class Members:
             int, dict[int, int]
         ] = {}  # container -> tasks that its manager names, by this plan or the next
         self._returning: set[int] = set()  # tasks whose manager has a new life, and has not named them yet
+        self._risen: dict[int, bool] = {}  # tasks whose incarnation rose in this round -> whether it is the same again
         self._dropped_acks = 0  # of links that are gone
 
     # --- links ------------------------------------------------------------------------------------------------
@@ -45,14 +47,15 @@ class Members:
         for address in addresses:
             self.addresses[address.container] = address
             if address.container != self.container and address.container not in self.peers:
-                self._link(self.peers, address.container, f"manager {address.container}")
+                patience = PATIENT if address.container > self.container else REST_AFTER
+                self._link(self.peers, address.container, f"manager {address.container}", patience)
 
     def instance(self, task: TaskPlan) -> Link:
         """The link to a task of this container."""
         return self.instances.get(task.task) or self._link(self.instances, task.task, task.name)
 
-    def _link(self, table: dict[int, Link], key: int, name: str) -> Link:
-        link = table[key] = Link(key, name, self.me, self._port)
+    def _link(self, table: dict[int, Link], key: int, name: str, patience: int = REST_AFTER) -> Link:
+        link = table[key] = Link(key, name, self.me, self._port, patience)
         timeout = Settings.of(self.plan.logical.config).message_timeout
         self.outboxes[link] = ControlOutbox(link, timeout, self._unsent)
         return link
@@ -87,7 +90,8 @@ class Members:
         return link.lanes[Lane.DATA].restart()
 
     def flush(self, now: float) -> None:
-        """Sends what has waited for room; looks at no outbox in which nothing waits."""
+        """Says who has risen, sends what has waited for room; looks at no outbox in which nothing waits."""
+        self._tell_risen()
         for outbox in list(self._unsent):
             outbox.flush(now)
             if not outbox.waiting:
@@ -113,7 +117,8 @@ class Members:
         """A task's incarnation as somebody knows it; the same one counts when it comes back to a new manager.
 
         Returns:
-            The one before, 0 if there was none; None if nothing is new.  If it is, everybody has been told.
+            The one before, 0 if there was none; None if nothing is new.  If it is, everybody hears of it at the end of
+            the round.
         """
         known = self.lives.get(task, 0)
         again = task in self._returning and life >= known
@@ -121,14 +126,30 @@ class Members:
             return None
         self.lives[task] = life
         self._returning.discard(task)
-        body = Tasks(lives={task: life}, again=again).SerializeToString()
-        if task in self.instances:
-            for link in self.peers.values():
-                self.outboxes[link].newest(("task", task), Header(kind=TASKS), [body])
-        for number, link in self.instances.items():
-            if number != task:
-                self.outboxes[link].newest(("task", task), Header(kind=TASKS), [body])
+        self._risen[task] = again
         return known
+
+    def _tell_risen(self) -> None:
+        """Instances of all tasks, peers of the local ones."""
+        risen, self._risen = self._risen, {}
+        for again in set(risen.values()):
+            lives = {task: self.lives[task] for task in risen if risen[task] == again and task in self.lives}
+            self._spread(self.instances, Tasks(lives=lives, again=again))
+            mine = {task: life for task, life in lives.items() if task in self.instances}
+            if mine:
+                self._spread(self.peers, Tasks(lives=mine, again=again))
+
+    def _spread(self, links: Mapping[int, Link], tasks: Tasks) -> None:
+        """In one message a link, or one a task where it must wait; who has not been met hears of all when it is."""
+        body = tasks.SerializeToString()
+        for link in links.values():
+            outbox = self.outboxes[link]
+            if outbox.free:
+                outbox.newest("tasks", Header(kind=TASKS), [body])
+            elif link.peer:
+                for task, life in tasks.lives.items():
+                    one = Tasks(lives={task: life}, again=tasks.again).SerializeToString()
+                    outbox.newest(("task", task), Header(kind=TASKS), [one])
 
     def forget(self, task: int) -> bool:
         """A task is not where it was; whether it had an incarnation there."""

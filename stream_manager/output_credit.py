@@ -43,6 +43,11 @@ class OutputCredit:
             or (self.bytes - self.reported_bytes) * 4 >= self.window.bytes
         )
 
+    @property
+    def untold(self) -> bool:
+        """Whether more has gone on than the task was told of."""
+        return (self.rows, self.bytes) != (self.reported_rows, self.reported_bytes)
+
     def credit(self, task: int, life: int) -> Credit:
         """What the task is told; remembers that it was."""
         self.reported_rows, self.reported_bytes = self.rows, self.bytes
@@ -96,9 +101,8 @@ class Outputs:
         self._due.clear()
 
     def beat(self) -> None:
-        """Tells all, so that a word that was lost heals."""
-        for task in self.output_credits:
-            self._tell(task)
+        """Tells of the rest, however little it is."""
+        self._due.update(task for task, source in self.output_credits.items() if source.untold)
 
     def _tell(self, task: int) -> None:
         link = self._members.instances[task]

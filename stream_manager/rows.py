@@ -43,6 +43,8 @@ class Rows:
         self._consumers = inputs.consumers
         self._lives = members.lives
         self._epochs = Epochs()
+        self._holding: set[int] = set()  # tasks for which something waits, or has until lately
+        self._named: set[int] = set()  # containers whose managers heard last that something waits
         self._demanded: dict[int, int] = {}  # task -> held rows that its manager was told of
 
     # --- the plan ---------------------------------------------------------------------------------------------
@@ -122,6 +124,7 @@ class Rows:
             self._outputs.passed(source, header.rows, size, now)
         else:
             self._outputs.output_credits[source].hold(header.rows, now)
+            self._holding.add(target)
             self._demand(target, now)
 
     def _refuse(self, header: Header, frames: Sequence[bytes], size: int, now: float) -> None:
@@ -200,18 +203,21 @@ class Rows:
             return
         self._demanded[target] = held
         if target in self._consumers:
-            self._inputs.demanded(members.container, members.me, [self._held(target)], now)
+            self._inputs.demanded(members.container, members.me, [self._held(target)], now, all_held=False)
         elif (peer := members.peers.get(members.plan.tasks[target].container)) is not None:
             peer.signal(Header(kind=HEARTBEAT, demands=[self._held(target)]))
 
-    def held(self, container: int) -> list[Demand]:
-        """What waits for each task of that container."""
-        return [self._held(task.task) for task in self._members.plan.tasks_in(container)]
+    def beat(self) -> dict[int, list[Demand]]:
+        """Each second: container -> what waits for its tasks, if anything does, or did a second ago."""
+        channels, tasks = self.channels, self._members.plan.tasks
+        self._holding = {task for task in self._holding if task in channels and channels[task].held}
+        self._demanded = {task: channels[task].held_rows for task in self._holding}
+        held: dict[int, list[Demand]] = {container: [] for container in self._named}
+        for task in self._holding:
+            held.setdefault(tasks[task].container, []).append(self._held(task))
+        self._named = {container for container, demands in held.items() if demands}
+        return held
 
     def _held(self, task: int) -> Demand:
         channel = self.channels[task]
         return Demand(task=task, held_rows=channel.held_rows, held_bytes=channel.held_bytes)
-
-    def beat(self) -> None:
-        """Each second, everybody hears what is held."""
-        self._demanded = {task: channel.held_rows for task, channel in self.channels.items()}

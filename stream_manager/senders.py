@@ -41,7 +41,7 @@ def may_come_from_instance(task: int, header: Header, frames: Sequence[bytes]) -
         return Hello.FromString(frames[0]).task == task and 0 < header.sender < _LIVES
     if kind == REPORT:
         return TaskReport.FromString(frames[0]).task == task
-    return kind in _INSTANCES and not header.demands
+    return kind in _INSTANCES and not (header.demands or header.all_held)
 
 
 def may_come_from_manager(container: int, header: Header, frames: Sequence[bytes]) -> bool:

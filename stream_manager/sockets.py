@@ -12,6 +12,7 @@ from ardea.protocol.wire_pb2 import Plan
 from ardea.stream_manager.container_setup import ContainerSetup
 from ardea.transport import (
     LINGER_MS,
+    MANY_SOCKETS,
     Bound,
     Callers,
     Dialled,
@@ -49,7 +50,7 @@ class Sockets:
         self.poller = Poller()
         self.callers = Callers()
         self._container = setup.container
-        self._context = ctx = context()
+        self._context = ctx = context(MANY_SOCKETS)
         self._name = caller("m", setup.container)
         self._instances = {Lane.CONTROL: Bound(ctx), Lane.DATA: Bound(ctx)}
         self._instances[Lane.CONTROL].bind(setup.control)

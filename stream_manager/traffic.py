@@ -5,10 +5,24 @@ Totals are kept up with each change.  Nothing here looks at every sender, howeve
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 ACTIVE_FOR = 1.0
 """Seconds after its last batch for which a manager counts as a sender, and gets its share of the window."""
+
+
+class Share(NamedTuple):
+    """One sender's part of a task's window, and the largest batch worth sending."""
+
+    rows: int
+    bytes: int
+    pace: int
+
+    def is_half(self, told: Share) -> bool:
+        """Whether any part has fallen below a half of what was told."""
+        return any(2 * now < then for now, then in zip(self, told, strict=True))
 
 
 @dataclass(slots=True)
@@ -22,6 +36,7 @@ class Sender:
     held_bytes: int = 0
     consumed_rows: int = 0
     consumed_bytes: int = 0
+    told: Share | None = None  # None: nothing yet
 
     @property
     def waiting_rows(self) -> int:
@@ -77,6 +92,7 @@ class Traffic:
         for container, sender in self.senders.items():
             before = sender.waiting_rows, sender.waiting_bytes
             sender.sent_rows = sender.sent_bytes = sender.consumed_rows = sender.consumed_bytes = 0
+            sender.told = None
             self._changed(container, sender, *before)
 
     def active(self, now: float) -> int:
@@ -89,6 +105,12 @@ class Traffic:
             if self.senders[container].waiting_rows:
                 self._patient.add(container)
         return len(self._recent) + len(self._patient)
+
+    def untold(self, share: Share) -> Iterator[int]:
+        """Those of the active ones who were told of another share, or of none."""
+        for container in (*self._recent, *self._patient):
+            if self.senders[container].told != share:
+                yield container
 
     def _sender(self, container: int, life: int) -> Sender:
         """Of a new life nothing is known."""

@@ -6,7 +6,7 @@ Pure.  The page is docs/end-of-topology.md.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ardea.plan.names import STREAM_MANAGER, container_name
@@ -52,6 +52,7 @@ class Ending:
 
     ``facts`` are those of the former master.  ``unsaved``: the present ones differ from what was saved.
     ``begun``: a spout has reported, though an update may have moved it since; none emits before it has.
+    ``unheard``: tasks that have not reported yet.
     ``failure``: why the topology fails; ``culprit``: see :class:`~ardea.state.records.ExecutionState`.
     """
 
@@ -60,6 +61,7 @@ class Ending:
         self.failure = self.culprit = ""
         self.unsaved = self.begun = False
         self.tasks = {task: LastReport() for task in plan.tasks}
+        self.unheard = dict.fromkeys(plan.tasks)
         self._managers = dict(facts.managers)
         self._removed = facts.removed
         self._ended_before = frozenset(facts.ended)
@@ -93,6 +95,7 @@ class Ending:
             if task in former and self._plan.tasks[task].container != place.container:
                 last = LastReport(former_given_up=last.given_up + last.former_given_up)
             self.tasks[task] = last
+        self.unheard = {task: None for task, last in self.tasks.items() if not last.version}
         self._removed += sum(t.given_up + t.former_given_up for task, t in former.items() if task not in plan.tasks)
         self._managers = {number: life for number, life in self._managers.items() if number in plan.containers}
         self._connect(plan)
@@ -111,6 +114,8 @@ class Ending:
             last.former_given_up += last.given_up
         self.unsaved |= ending and (report.given_up != last.given_up or last.state != report.state == ENDED)
         last.life, last.version = report.life, report.version
+        if report.version:
+            self.unheard.pop(report.task, None)
         last.state, last.round, last.seen = report.state, report.round, dict(report.seen)
         last.given_up, last.open, last.waiting = report.given_up, report.open, report.waiting
         last.epoch, last.hold = report.epoch, report.hold
@@ -154,17 +159,19 @@ class Ending:
         """
         if self.phase is not Phase.RUNNING:
             return False
-        spouts_done = all(last.state == DONE for task, last in self.tasks.items() if not self._upstream[task])
-        return spouts_done and not self.restless(self.tasks)
+        tasks, plan = self.tasks, self._plan
+        spouts = (task for c in plan.logical if c.kind == "spout" for task in plan.component_tasks[c.name])
+        spouts_done = all(tasks[task].state == DONE for task in spouts)
+        return spouts_done and next(self.restless(tasks), None) is None
 
-    def restless(self, tasks: Iterable[int]) -> list[int]:
+    def restless(self, tasks: Iterable[int]) -> Iterator[int]:
         """Those of the tasks that do not rest, or have not seen the present rest of one upstream."""
-        return [
+        return (
             task
             for task in tasks
             if self.tasks[task].state not in (RESTING, DONE)
             or any(self.tasks[task].seen.get(source) != self.tasks[source].round for source in self._upstream[task])
-        ]
+        )
 
     def declared(self) -> None:
         """The end is written down."""

@@ -67,6 +67,7 @@ class Master:
         self.departures = Departures(self.orders)
         self._drain_until = math.inf
         self._next_heartbeat = 0.0
+        self._news = False  # managers or tasks have said something since the last look at all of them
         if found.state is RunState.ENDING:
             self.ending.declared()
             self.orders.give(END)
@@ -89,7 +90,7 @@ class Master:
                 if registration.container == container:  # each speaks for itself
                     self._register(container, registration, now)
             elif header.kind == REPORT:
-                self._report(container, TaskReport.FromString(frames[0]), now)
+                self._report(container, TaskReport.FromString(frames[0]))
             elif header.kind == LEAVING:
                 self._leaving(container, now)
 
@@ -102,14 +103,14 @@ class Master:
             if known.admission and known.address is not None:
                 self.ending.manager_met(known.link.key, known.address.incarnation)
         self.orders.send_plan(recipients)
-        self._consider(now)
+        self._news = True
 
-    def _report(self, container: int, report: TaskReport, now: float) -> None:
+    def _report(self, container: int, report: TaskReport) -> None:
         place = self.admissions.plan.tasks.get(report.task)
         # One that has moved may still report from where it was.
         if place is not None and place.container == container and self.ending.reported(report):
             self.stories.tell(place.name, f"{describe(report.life)} reports {TaskState.Name(report.state)}")
-            self._consider(now)
+            self._news = True
 
     def _leaving(self, container: int, now: float) -> None:
         """An update's own pods go at once; where the topology ends, they all go with it."""
@@ -196,7 +197,7 @@ class Master:
         ending, drained = self.ending, self.execution.drain is not None
         if ending.phase is Phase.OVER:
             return
-        if not self.execution.came_up and not self.admissions.missing and not self.silent_tasks:
+        if not self.execution.came_up and self._all_heard and not self.admissions.missing:
             self.execution.came_up = ending.unsaved = True
         if ending.failure:
             self._finish(RunState.FAILED, ending.failure, ending.culprit)
@@ -246,22 +247,27 @@ class Master:
     # --- time -------------------------------------------------------------------------------------------------
 
     def tick(self, now: float) -> float:
-        """Heartbeats, the end of a drain, the steps of an update; returns when to be called again."""
+        """After each round of messages: what follows from them, and what is due; returns when to be called again."""
         self.stories.now = now
         if now >= self._next_heartbeat:
             self._next_heartbeat = now + HEARTBEAT_EVERY
             self.admissions.beat()
         if self.over:
             return self._next_heartbeat
-        if now >= min(self._drain_until, self.updates.due, self.departures.due):
+        if self._news or now >= min(self._drain_until, self.updates.due, self.departures.due):
+            self._news = False
             self._consider(now)
         due = min(self._drain_until, self.updates.due, self.departures.due)
         return min(self._next_heartbeat, max(now, due))
 
     @property
+    def _all_heard(self) -> bool:
+        ending = self.ending
+        never = not self.orders.active and len(ending.unheard) == len(ending.tasks)
+        return never or not ending.unheard
+
+    @property
     def silent_tasks(self) -> list[str]:
         """Tasks that have not reported yet; nobody waits for those of a topology that was never active."""
-        tasks = self.ending.tasks
-        if not self.orders.active and not any(last.version for last in tasks.values()):
-            return []
-        return [self.admissions.plan.tasks[task].name for task, last in tasks.items() if not last.version]
+        tasks = self.admissions.plan.tasks
+        return [] if self._all_heard else [tasks[task].name for task in self.ending.unheard]

@@ -92,8 +92,8 @@ class Orders:
 
     def send_plan(self, containers: Iterable[Container]) -> None:
         """The plan in force, and whatever was ordered."""
+        body = self._plan().SerializeToString()
         for container in containers:
-            body = self._plan().SerializeToString()
             container.link.send(Lane.CONTROL, Header(kind=PLAN), [body], len(body))
             for order in self._orders.values():
                 _send(container, order)

@@ -6,7 +6,7 @@ keys and incarnations live in a record of their own (design: an address does not
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import KeysView, Mapping
 from dataclasses import dataclass, field
 
 from ardea.plan.logical import LogicalPlan
@@ -39,8 +39,10 @@ class PhysicalPlan:
     _by_container: dict[int, list[TaskPlan]] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
+        found: dict[int, list[TaskPlan]] = {}
         for task in self.tasks.values():
-            self._by_container.setdefault(task.container, []).append(task)
+            found.setdefault(task.container, []).append(task)
+        self._by_container.update(sorted(found.items()))
 
     @classmethod
     def build(cls, logical: LogicalPlan, packing: PackingPlan, epoch: int) -> PhysicalPlan:
@@ -60,9 +62,9 @@ class PhysicalPlan:
         return cls.build(logical.scaled(packing.parallelism), packing, epoch)
 
     @property
-    def containers(self) -> tuple[int, ...]:
-        """Numbers of the containers that hold tasks."""
-        return tuple(sorted(self._by_container))
+    def containers(self) -> KeysView[int]:
+        """Numbers of the containers that hold tasks, in ascending order."""
+        return self._by_container.keys()
 
     def tasks_in(self, container: int) -> tuple[TaskPlan, ...]:
         """The tasks of one container, by id."""

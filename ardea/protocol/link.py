@@ -12,12 +12,12 @@ from typing import Any
 
 from ardea.protocol.incarnations import describe
 from ardea.protocol.lane import Arrival, Lane, LaneState, Message
+from ardea.protocol.pulse import REST_AFTER, Pulse
 from ardea.protocol.story import Story
 from ardea.protocol.wire_pb2 import HEARTBEAT, HELLO, REFUSED, RESEND, Header, Kind, Refusal
 
 CONFIRM_AFTER = 256 * 1024
 CONTROL_ROOM = 1024 * 1024
-SILENT_AFTER = 3
 UNSEQUENCED = frozenset({HELLO, REFUSED, HEARTBEAT, RESEND})
 
 Port = Callable[["Link", Lane, Message], None]
@@ -45,7 +45,8 @@ class Link:
     routes by.  ``story`` is told at the moments at which the peer was last heard.
     """
 
-    def __init__(self, key: Any, name: str, me: int, port: Port) -> None:
+    def __init__(self, key: Any, name: str, me: int, port: Port, patience: int = REST_AFTER) -> None:
+        """``patience``: seconds for which the peer may be silent while the link rests."""
         self.key = key
         self.name = name
         self.me = me
@@ -60,7 +61,7 @@ class Link:
         self._seen = [0, 0]
         self._repaired = [0, 0]
         self._overtook = [0, 0]  # for each lane, whose messages came ahead of its hello
-        self._silent = 0
+        self._pulse = Pulse(patience)
 
     @property
     def up(self) -> bool:
@@ -68,12 +69,12 @@ class Link:
 
         Down again after three heartbeats without an answer: one of the two may have a new life whose hello was lost.
         """
-        return self.peer != 0 and self._silent < SILENT_AFTER
+        return self.peer != 0 and not self._pulse.silent
 
     @property
     def lost(self) -> bool:
         """Whether the peer was heard once, and is not any more."""
-        return self.peer != 0 and self._silent >= SILENT_AFTER
+        return self.peer != 0 and self._pulse.silent
 
     @property
     def control_room(self) -> bool:
@@ -150,14 +151,22 @@ class Link:
             self._ask(lane)
         return False
 
+    def needs_heartbeat(self) -> bool:
+        """Asked once a second, if the other end asks, too; False while the link rests (:mod:`ardea.protocol.pulse`)."""
+        control, data = self.lanes
+        numbered = control.sent + control.received + data.sent + data.received
+        waits = bool(self._unconfirmed_in or control.unconfirmed or data.unconfirmed)
+        return self._pulse.needs_beat(numbered, waits=waits)
+
     def heartbeat(self, header: Header | None = None) -> None:
         """Once a second: says what was sent and received, so that a lost tail or counter heals."""
         header = header or Header()
         header.kind = HEARTBEAT
         header.sequence_data = self.lanes[Lane.DATA].sent
         header.sequence_control = self.lanes[Lane.CONTROL].sent
+        header.asks = True
+        self._pulse.beats()
         self._asked = [0, 0]
-        self._silent += 1
         self.signal(header)
 
     def describe(self) -> str:
@@ -165,10 +174,10 @@ class Link:
         return f"{self.name} ({describe(self.peer)})"
 
     def _heard(self, *, risen: bool = False) -> None:
-        if risen or self._silent >= SILENT_AFTER:
+        if risen or self._pulse.silent:
             self.statistics.reconnects += 1
             self.story.tell(self.last_heard, "heard again")
-        self._silent = 0
+        self._pulse.heard()
 
     def _own_business(self, header: Header) -> bool:
         if header.kind == RESEND:
@@ -177,6 +186,8 @@ class Link:
                     self._repair(lane, start)
             return False
         if header.kind == HEARTBEAT:
+            if header.asks and self._pulse.asked():
+                self.signal(Header(kind=HEARTBEAT))
             # Behind at two heartbeats with no progress between them: the tail is lost, not late.
             for lane, sent in ((Lane.DATA, header.sequence_data), (Lane.CONTROL, header.sequence_control)):
                 if not sent:

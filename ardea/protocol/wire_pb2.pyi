@@ -157,7 +157,7 @@ class Demand(_message.Message):
     def __init__(self, task: _Optional[int] = ..., held_rows: _Optional[int] = ..., held_bytes: _Optional[int] = ...) -> None: ...
 
 class Header(_message.Message):
-    __slots__ = ("kind", "sequence", "confirmed_data", "confirmed_control", "sender", "receiver", "epoch", "source", "target", "stream", "rows", "codec", "ids", "source_life", "target_life", "container", "container_life", "round", "end", "opens", "void", "head", "paused", "sequence_data", "sequence_control", "credits", "paces", "demands", "loads", "protocol")
+    __slots__ = ("kind", "sequence", "confirmed_data", "confirmed_control", "sender", "receiver", "epoch", "source", "target", "stream", "rows", "codec", "ids", "source_life", "target_life", "container", "container_life", "round", "end", "opens", "void", "head", "paused", "sequence_data", "sequence_control", "credits", "paces", "demands", "loads", "all_held", "asks", "protocol")
     KIND_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     CONFIRMED_DATA_FIELD_NUMBER: _ClassVar[int]
@@ -187,6 +187,8 @@ class Header(_message.Message):
     PACES_FIELD_NUMBER: _ClassVar[int]
     DEMANDS_FIELD_NUMBER: _ClassVar[int]
     LOADS_FIELD_NUMBER: _ClassVar[int]
+    ALL_HELD_FIELD_NUMBER: _ClassVar[int]
+    ASKS_FIELD_NUMBER: _ClassVar[int]
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     kind: Kind
     sequence: int
@@ -217,8 +219,10 @@ class Header(_message.Message):
     paces: _containers.RepeatedCompositeFieldContainer[Pace]
     demands: _containers.RepeatedCompositeFieldContainer[Demand]
     loads: _containers.RepeatedCompositeFieldContainer[Load]
+    all_held: bool
+    asks: bool
     protocol: int
-    def __init__(self, kind: _Optional[_Union[Kind, str]] = ..., sequence: _Optional[int] = ..., confirmed_data: _Optional[int] = ..., confirmed_control: _Optional[int] = ..., sender: _Optional[int] = ..., receiver: _Optional[int] = ..., epoch: _Optional[int] = ..., source: _Optional[int] = ..., target: _Optional[int] = ..., stream: _Optional[int] = ..., rows: _Optional[int] = ..., codec: _Optional[_Union[Codec, str]] = ..., ids: _Optional[_Union[Ids, str]] = ..., source_life: _Optional[int] = ..., target_life: _Optional[int] = ..., container: _Optional[int] = ..., container_life: _Optional[int] = ..., round: _Optional[int] = ..., end: bool = ..., opens: bool = ..., void: bool = ..., head: _Optional[bytes] = ..., paused: bool = ..., sequence_data: _Optional[int] = ..., sequence_control: _Optional[int] = ..., credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., paces: _Optional[_Iterable[_Union[Pace, _Mapping]]] = ..., demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ..., loads: _Optional[_Iterable[_Union[Load, _Mapping]]] = ..., protocol: _Optional[int] = ...) -> None: ...
+    def __init__(self, kind: _Optional[_Union[Kind, str]] = ..., sequence: _Optional[int] = ..., confirmed_data: _Optional[int] = ..., confirmed_control: _Optional[int] = ..., sender: _Optional[int] = ..., receiver: _Optional[int] = ..., epoch: _Optional[int] = ..., source: _Optional[int] = ..., target: _Optional[int] = ..., stream: _Optional[int] = ..., rows: _Optional[int] = ..., codec: _Optional[_Union[Codec, str]] = ..., ids: _Optional[_Union[Ids, str]] = ..., source_life: _Optional[int] = ..., target_life: _Optional[int] = ..., container: _Optional[int] = ..., container_life: _Optional[int] = ..., round: _Optional[int] = ..., end: bool = ..., opens: bool = ..., void: bool = ..., head: _Optional[bytes] = ..., paused: bool = ..., sequence_data: _Optional[int] = ..., sequence_control: _Optional[int] = ..., credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., paces: _Optional[_Iterable[_Union[Pace, _Mapping]]] = ..., demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ..., loads: _Optional[_Iterable[_Union[Load, _Mapping]]] = ..., all_held: bool = ..., asks: bool = ..., protocol: _Optional[int] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("protocol", "topology", "digest", "digests", "task", "container", "tasks", "holder", "died_on", "epoch", "build", "admission", "leaving", "term", "known", "paused", "ending")

@@ -30,6 +30,10 @@ PROXY = "ARDEA_SOCKS_PROXY"
 It is asked for IDENTITY.HOST instead of HOST.
 """
 _TCP = "tcp://"
+SOCKETS = 1023
+"""At most, of one process; ZeroMQ's own default."""
+MANY_SOCKETS = 1 << 15
+"""Of a stream manager, which dials each other one twice; they take their memory only where they are opened."""
 
 
 @dataclass(slots=True)
@@ -42,9 +46,11 @@ class EndpointStatistics:
     malformed: int = 0
 
 
-def context() -> Context:
-    """One for the process; closed by :meth:`zmq.Context.destroy` at the end."""
-    return zmq.Context(io_threads=1)
+def context(sockets: int = SOCKETS) -> Context:
+    """One for the process, of so many sockets at most; closed by :meth:`zmq.Context.destroy` at the end."""
+    made = zmq.Context(io_threads=1)
+    made.set(zmq.MAX_SOCKETS, sockets)
+    return made
 
 
 def ipc_address(folder: Path, name: str) -> str:

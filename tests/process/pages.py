@@ -46,10 +46,12 @@ class Reader:
     Args:
         folder: that folder.
         instead: what the pages name -> what is here in its place: a port, a server, a path.
+        patience: seconds that a command may take.
     """
 
-    def __init__(self, folder: Path, instead: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, instead: Mapping[str, str] | None = None, patience: float = PATIENCE) -> None:
         self.folder = folder
+        self._patience = patience
         self._instead = {".venv/bin/": "", **(instead or {})}
         bin_of_python = str(Path(sys.executable).parent)
         self._environment = {
@@ -93,7 +95,7 @@ class Reader:
             capture_output=True,
             text=True,
             check=False,
-            timeout=PATIENCE,
+            timeout=self._patience,
         )
         if ended.returncode and line.startswith("curl "):
             return ""  # the server has just been started; it is asked again
@@ -104,7 +106,7 @@ class Reader:
         """Lines in any order: tasks print side by side.  A server that has just started is asked again."""
         line = self.typed[-1]
         if line.startswith("curl "):
-            eventually(lambda: self.type(line).strip() == shown.strip(), PATIENCE, line)
+            eventually(lambda: self.type(line).strip() == shown.strip(), self._patience, line)
             return
         assert sorted(printed.strip().splitlines()) == sorted(shown.strip().splitlines()), line
 

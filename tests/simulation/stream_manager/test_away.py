@@ -77,6 +77,22 @@ def test_of_a_container_that_is_away_nothing_comes_three_times(fault, timeout, s
         assert len({n for n, _ in came}) <= PENDING
 
 
+@pytest.mark.parametrize("timeout", [6, 60])
+def test_a_container_that_went_while_nothing_moved_is_missed_with_the_next_rows(timeout):
+    """The links rest when it goes; nobody has missed it yet when the spout begins again."""
+    with cluster(timeout, 3) as parted:
+        parted.run_until(lambda: trees(parted) > 200)
+        parted.deactivate()
+        parted.advance(40.0)
+        done = trees(parted)
+        parted.freeze(away_from_the_spout(parted), 9)
+        parted.activate()
+        parted.run_until(lambda: trees(parted) > done + 3 * PENDING)
+        came = again(parted)
+        assert max(came.values(), default=0) <= 2
+        assert len({n for n, _ in came}) <= PENDING
+
+
 def test_spouts_go_on_soon_after_a_container_is_heard_again():
     with cluster(60, 1) as parted:
         parted.run_until(lambda: trees(parted) > 200)

@@ -40,7 +40,7 @@ def packing(tasks: int, containers: int = 1) -> PackingPlan:
         ),
         (Machine(None, 4000, None, None), "10,007 processes; this machine has 4,000 processes: about 3,993 tasks fit"),
         (Machine(None, None, 8000, None), "80,056 threads; this machine has 8,000 threads: about 993 tasks fit"),
-        (Machine(None, None, None, 1024), "needs about 60,068 open files, and 1,024 are allowed"),
+        (Machine(None, None, None, 1024), "needs about 60,070 open files, and 1,024 are allowed"),
     ],
 )
 def test_ten_thousand_tasks_are_refused_with_how_many_would_fit(machine, what):

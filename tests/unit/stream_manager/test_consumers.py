@@ -79,3 +79,38 @@ def test_active_senders_share_the_window(rows, size, active):
 
 def test_a_manager_that_never_sent_gets_no_credit():
     assert consumer().grant(3, 0.0) is None
+
+
+steps = st.one_of(
+    st.tuples(st.just("sent"), st.integers(1, 4), st.integers(0, 20)),
+    st.tuples(st.just("consumed"), st.integers(1, 4), st.integers(0, 40)),
+    st.tuples(st.just("measured"), st.integers(1, 10_000), st.integers(1, 50)),
+    st.tuples(st.just("restart"), st.just(0), st.just(0)),
+    st.tuples(st.just("later"), st.sampled_from([1, 5, 10, 11]), st.just(0)),
+)
+
+
+@given(st.lists(steps, max_size=40))
+def test_nobody_works_by_a_share_that_is_over(changes):
+    """Of an active sender the share is the present one once it was told; of another it is at most twice that."""
+    made, now, told = consumer(), 0.0, {}
+    for what, number, rows in changes:
+        if what == "sent":
+            made.traffic.sent(number, 1, rows, rows, now)
+        elif what == "consumed":
+            made.traffic.consumed(number, 1, rows, rows)
+        elif what == "measured":
+            made.measured(Credit(window_rows=number, window_bytes=number * 3, high_rows=10, pace=rows))
+        elif what == "restart":
+            made.restart(made.life + 1)
+            told.clear()
+        else:
+            now += number / 10
+        for container in made.untold(now):
+            grant = made.grant(container, now)
+            told[container] = grant.window_rows, grant.window_bytes, grant.pace
+        share = made.share(now)
+        active = {*made.traffic._recent, *made.traffic._patient}
+        assert all(told[container] == share for container in active)
+        assert all(part <= 2 * most for parts in told.values() for part, most in zip(parts, share, strict=True))
+        assert made.untold(now) == []

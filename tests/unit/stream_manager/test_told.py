@@ -1,0 +1,222 @@
+"""What managers tell each other, and when: credit and demands where something has changed, lives in one message."""
+
+from __future__ import annotations
+
+import pytest
+
+from ardea.protocol.link import CONTROL_ROOM
+from ardea.protocol.wire_pb2 import CREDITS, HEARTBEAT, PAUSE, TASKS, Tasks
+from tests.unit.stream_manager.mesh import Mesh
+
+
+@pytest.fixture
+def mesh():
+    """Two managers; all of their tasks are there, and nothing has been said since."""
+    made = Mesh(2)
+    made.begins(*made.plan.tasks)
+    made.second()
+    made.said.clear()
+    return made
+
+
+def sender_and_readers(mesh):
+    """A spout of the first container, and the bolts of the second."""
+    return mesh.tasks(1, "rows")[0], mesh.tasks(2, "keep")
+
+
+def lives(said):
+    return [(dict(Tasks.FromString(frames[0]).lives), Tasks.FromString(frames[0]).again) for _, frames in said]
+
+
+# --- incarnations -------------------------------------------------------------------------------------------------
+
+
+def test_tasks_that_rise_in_one_round_are_told_in_one_message():
+    mesh = Mesh(2)
+    mesh.begins(*mesh.tasks(1, "rows"), *mesh.tasks(2, "keep"))
+    mesh.said.clear()
+    risen = mesh.tasks(1, "keep")
+    mesh.begins(*risen)
+    expected = [({task: mesh.managers[1].members.lives[task] for task in risen}, False)]
+    assert len(risen) == 3
+    assert lives(mesh.heard(TASKS, "manager 2")) == expected
+    assert lives(mesh.heard(TASKS, f"task {mesh.tasks(1, 'rows')[0]}")) == expected
+    assert lives(mesh.heard(TASKS, f"task {mesh.tasks(2, 'keep')[0]}")) == expected
+
+
+def test_where_lives_must_wait_the_newest_of_each_task_is_told(mesh):
+    """The peer confirms nothing: a mebibyte is on its way, and no more is sent."""
+    here, peer = mesh.managers[1].members, mesh.managers[1].members.peers[2]
+    one, two, _ = mesh.tasks(1, "keep")
+    peer.lanes[0].unconfirmed_bytes += CONTROL_ROOM
+    mesh.begins(one, life=2)
+    mesh.begins(one, two, life=3)
+    assert mesh.heard(TASKS, "manager 2") == []
+    peer.lanes[0].unconfirmed_bytes -= CONTROL_ROOM
+    mesh.flush()
+    assert lives(mesh.heard(TASKS, "manager 2")) == [
+        ({one: here.lives[one]}, False),
+        ({two: here.lives[two]}, False),
+    ]
+
+
+# --- credit -------------------------------------------------------------------------------------------------------
+
+
+def test_credit_for_several_tasks_travels_in_one_message(mesh):
+    spout, readers = sender_and_readers(mesh)
+    for reader in readers:
+        mesh.emits(spout, reader, 8)
+    mesh.flush()
+    for reader in readers:
+        mesh.consumes(reader, 1, 5)
+    mesh.flush()
+    ((header, _),) = mesh.heard(CREDITS, "manager 1")
+    assert {(credit.task, credit.rows) for credit in header.credits} == {(reader, 5) for reader in readers}
+    channels = mesh.managers[1].rows.channels
+    assert [channels[reader].inflight_rows for reader in readers] == [3, 3, 3]
+
+
+def test_credit_that_has_been_told_is_not_repeated(mesh):
+    spout, (reader, *_) = sender_and_readers(mesh)
+    mesh.emits(spout, reader, 8)
+    mesh.flush()
+    mesh.consumes(reader, 1, 8)
+    mesh.flush()
+    mesh.said.clear()
+    for _ in range(3):
+        mesh.second()
+    assert mesh.heard(CREDITS, "manager 1") == []
+    assert not any(header.credits or header.demands for header, _ in mesh.heard(HEARTBEAT, "manager 1"))
+
+
+def test_a_sender_that_waits_hears_of_a_larger_share_within_a_second(mesh):
+    """Both managers send, then only one: the other's part of the window becomes its own."""
+    (here,), (there,) = mesh.tasks(1, "rows"), mesh.tasks(2, "rows")
+    reader = mesh.tasks(2, "keep")[0]
+    channel = mesh.managers[1].rows.channels[reader]
+    mesh.emits(here, reader, 20)
+    mesh.emits(there, reader, 1)
+    mesh.flush()
+    mesh.consumes(reader, 2, 1, window_rows=40)
+    mesh.flush()
+    assert channel.window_rows == 20
+    mesh.second()
+    mesh.second()
+    assert channel.window_rows == 40
+
+
+def test_a_sender_that_rests_is_told_of_less_than_half(mesh):
+    """It must not begin with so much; of a little less it hears when it begins."""
+    spout, (reader, *_) = sender_and_readers(mesh)
+    channel = mesh.managers[1].rows.channels[reader]
+    mesh.emits(spout, reader, 8)
+    mesh.flush()
+    mesh.consumes(reader, 1, 8, window_rows=100)
+    mesh.flush()
+    mesh.second()
+    mesh.second()
+    mesh.consumes(reader, 2, 0, window_rows=60)
+    mesh.flush()
+    mesh.second()
+    assert channel.window_rows == 100
+    mesh.consumes(reader, 2, 0, window_rows=49)
+    mesh.flush()
+    mesh.second()
+    assert channel.window_rows == 49
+
+
+# --- at rest ------------------------------------------------------------------------------------------------------
+
+
+def beats(mesh, seconds):
+    """How many heartbeats the first manager sends the second in so many seconds."""
+    mesh.said.clear()
+    for _ in range(seconds):
+        mesh.second()
+    return len(mesh.heard(HEARTBEAT, "manager 2"))
+
+
+def test_managers_that_exchange_nothing_beat_each_ten_seconds(mesh):
+    beats(mesh, 10)
+    assert beats(mesh, 30) == 3
+    spout, (reader, *_) = sender_and_readers(mesh)
+    mesh.emits(spout, reader, 8)
+    assert beats(mesh, 5) >= 5
+    beats(mesh, 10)
+    assert beats(mesh, 30) == 3
+
+
+def test_managers_beat_each_second_while_something_is_held(mesh):
+    spout, (reader, *_) = sender_and_readers(mesh)
+    mesh.emits(spout, reader, 20)
+    mesh.emits(spout, reader, 5)
+    beats(mesh, 20)
+    assert beats(mesh, 10) == 10
+
+
+# --- demands ------------------------------------------------------------------------------------------------------
+
+
+def waiting(mesh, task):
+    return mesh.managers[2].inputs.consumers[task].traffic.rows
+
+
+def test_what_is_held_is_named_and_what_is_not_named_is_not_held(mesh):
+    spout, (one, two, _) = sender_and_readers(mesh)
+    for reader in (one, two):
+        mesh.emits(spout, reader, 20)
+        mesh.emits(spout, reader, 5)
+    mesh.second()
+    ((header, _),) = [said for said in mesh.heard(HEARTBEAT, "manager 2") if said[0].all_held]
+    assert {demand.task: demand.held_rows for demand in header.demands} == {one: 5, two: 5}
+    assert (waiting(mesh, one), waiting(mesh, two)) == (25, 25)
+    # The rows of one move on, and wait no longer; the word of that is lost once.
+    mesh.said.clear()
+    mesh.loses = lambda kind: kind == HEARTBEAT
+    mesh.consumes(one, 1, 20)
+    mesh.second()
+    assert mesh.managers[1].rows.channels[one].held_rows == 0
+    assert waiting(mesh, one) == 10, "held five, and five on their way"
+    mesh.loses = lambda kind: False
+    mesh.second()
+    assert (waiting(mesh, one), waiting(mesh, two)) == (5, 25)
+
+
+def test_more_for_one_task_says_nothing_of_another(mesh):
+    """A word ahead of the heartbeat names one task."""
+    spout, (one, two, _) = sender_and_readers(mesh)
+    mesh.emits(spout, one, 20)
+    mesh.emits(spout, one, 5)
+    mesh.second()
+    mesh.emits(spout, two, 20)
+    mesh.emits(spout, two, 5)
+    mesh.deliver()
+    assert (waiting(mesh, one), waiting(mesh, two)) == (25, 25)
+
+
+def test_what_a_container_held_that_has_left_waits_no_longer(mesh):
+    spout, (reader, *_) = sender_and_readers(mesh)
+    mesh.emits(spout, reader, 20)
+    mesh.emits(spout, reader, 5)
+    mesh.second()
+    mesh.consumes(reader, 1, 20)
+    assert waiting(mesh, reader) == 5
+    mesh.managers[2].inputs.container_left(1)
+    assert waiting(mesh, reader) == 0
+
+
+def test_a_pause_is_repeated_while_it_lasts_and_ends_when_nothing_is_held(mesh):
+    spout, (reader, *_) = sender_and_readers(mesh)
+    mesh.emits(spout, reader, 20)
+    mesh.emits(spout, reader, 5)
+    mesh.second()
+    mesh.said.clear()
+    mesh.second()
+    assert [header.paused for header, _ in mesh.heard(PAUSE, "manager 1")] == [True]
+    mesh.said.clear()
+    mesh.consumes(reader, 1, 20)
+    mesh.flush()
+    mesh.consumes(reader, 1, 25)
+    mesh.second()
+    assert [header.paused for header, _ in mesh.heard(PAUSE, "manager 1")] == [False]
