@@ -17,7 +17,7 @@ class Inputs:
     def __init__(self, members: Members) -> None:
         self.consumers: dict[int, Consumer] = {}
         self._members = members
-        self._untold: defaultdict[int, dict[int, None]] = defaultdict(dict)  # container -> tasks of which it must hear
+        self.untold: defaultdict[int, dict[int, None]] = defaultdict(dict)  # container -> tasks of which it must hear
         self._held: dict[int, set[int]] = {}  # container -> tasks for which its manager holds something
         self._pressure = BackPressure(members.container, members.peers, members.instances, members.outboxes)
 
@@ -44,7 +44,7 @@ class Inputs:
 
     def container_left(self, container: int) -> None:
         """The plan has the container no longer: nothing waits there."""
-        self._untold.pop(container, None)
+        self.untold.pop(container, None)
         for task in self._held.pop(container, ()):
             if task in self.consumers:
                 self.consumers[task].traffic.held(container, 0, 0, 0)
@@ -58,17 +58,17 @@ class Inputs:
             self._review(consumer, now)
         if consumer.traffic.consumed(credit.container, credit.container_life, credit.rows, credit.bytes):
             self._pressure.judge(self._members.plan, consumer, now)
-            self._untold[credit.container][credit.task] = None
+            self.untold[credit.container][credit.task] = None
 
     def _review(self, consumer: Consumer, now: float) -> None:
         """The senders' shares may have changed."""
         for container in consumer.untold(now):
-            self._untold[container][consumer.task] = None
+            self.untold[container][consumer.task] = None
 
     def tell(self, now: float) -> list[Credit]:
         """Each sender hears of its credit for all tasks of which it must; returns this manager's own."""
         members, own = self._members, []
-        untold, self._untold = self._untold, defaultdict(dict)
+        untold, self.untold = self.untold, defaultdict(dict)
         for container, tasks in untold.items():
             consumers = (self.consumers[task] for task in tasks if task in self.consumers)
             grants = [grant for c in consumers if (grant := c.grant(container, now)) is not None]

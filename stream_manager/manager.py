@@ -221,8 +221,9 @@ class StreamManager:
     def flush(self, now: float) -> None:
         """At the end of each round of messages: credits, verdicts, and whatever waited for room."""
         self._now = now
-        for credit in self.inputs.tell(now):
-            self.rows.credited(credit, now)
+        if self.inputs.untold:
+            for credit in self.inputs.tell(now):
+                self.rows.credited(credit, now)
         self.verdicts.send()
         self.outputs.flush()
         self.members.flush(now)

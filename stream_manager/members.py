@@ -91,7 +91,8 @@ class Members:
 
     def flush(self, now: float) -> None:
         """Says who has risen, sends what has waited for room; looks at no outbox in which nothing waits."""
-        self._tell_risen()
+        if self._risen:
+            self._tell_risen()
         for outbox in list(self._unsent):
             outbox.flush(now)
             if not outbox.waiting:
