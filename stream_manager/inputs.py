@@ -51,14 +51,22 @@ class Inputs:
 
     # --- credit -----------------------------------------------------------------------------------------------
 
-    def consumed(self, credit: Credit, now: float) -> None:
-        """A local task says what it has consumed of one manager's; that manager gets its credit with the round."""
+    def consumed(self, credit: Credit, now: float) -> Credit | None:
+        """A local task says what it has consumed of one manager's; that manager gets its credit with the round.
+
+        Returns:
+            This manager's own, if it is the one.
+        """
         consumer = self.consumers[credit.task]
         if consumer.measured(credit):
             self._review(consumer, now)
-        if consumer.traffic.consumed(credit.container, credit.container_life, credit.rows, credit.bytes):
-            self._pressure.judge(self._members.plan, consumer, now)
-            self.untold[credit.container][credit.task] = None
+        if not consumer.traffic.consumed(credit.container, credit.container_life, credit.rows, credit.bytes):
+            return None
+        self._pressure.judge(self._members.plan, consumer, now)
+        if credit.container == self._members.container:
+            return consumer.grant(credit.container, now)
+        self.untold[credit.container][credit.task] = None
+        return None
 
     def _review(self, consumer: Consumer, now: float) -> None:
         """The senders' shares may have changed."""

@@ -186,7 +186,8 @@ class StreamManager:
         """By a local task, for what any manager sent it; or by a peer, for what this one sends its tasks."""
         members, task = self.members, credit.task
         if members.instances.get(task) is link:
-            self.inputs.consumed(credit, self._now)
+            if (grant := self.inputs.consumed(credit, self._now)) is not None:
+                self.rows.credited(grant, self._now)
             return
         if task not in members.plan.tasks or members.peers.get(members.plan.tasks[task].container) is not link:
             return  # of a task that an update has removed, or moved
