@@ -101,6 +101,39 @@ def sizes(containers: Sequence[int], tasks: int) -> list[ScaleResult]:
     return found
 
 
+def page(results: Sequence[ScaleResult]) -> str:
+    """What docs/scale.md shows of them: a table, slopes over the whole range, a curve."""
+    lines = [
+        "| Containers | Start, CPU s | Manager, ms: awake | rest | Master, ms: awake | rest | Messages: awake | rest |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    lines += [
+        f"| {each.containers} | {each.start_cpu:.1f} |"
+        f" {each.awake.manager_ms:.2f} | {each.rest.manager_ms:.2f} | {each.awake.master_ms:.2f} |"
+        f" {each.rest.master_ms:.2f} | {each.awake.messages:,.0f} | {each.rest.messages:,.0f} |"
+        for each in results
+    ]
+    awake, rest = [each.awake.manager_ms for each in results], [each.rest.manager_ms for each in results]
+    growth = results[-1].containers / results[0].containers
+    slopes = [_slope(ms[-1] / ms[0], growth) for ms in (awake, rest, [each.rest.master_ms for each in results])]
+    lines += [
+        "",
+        "Slopes, from first to last: a manager awake {:.2f}, at rest {:.2f}; the master at rest {:.2f}.".format(
+            *slopes
+        ),
+        "",
+        "```mermaid",
+        "xychart-beta",
+        '  title "CPU of a manager, ms a second: awake above, at rest below"',
+        f"  x-axis containers [{', '.join(str(each.containers) for each in results)}]",
+        f"  y-axis ms 0 --> {math.ceil(max(awake))}",
+        f"  line [{', '.join(f'{ms:.2f}' for ms in awake)}]",
+        f"  line [{', '.join(f'{ms:.2f}' for ms in rest)}]",
+        "```",
+    ]
+    return "\n".join(lines)
+
+
 def topology(containers: int, tasks: int) -> type[Topology]:
     """In each container one spout, and bolts that read it by a field."""
     silent = Silent.spec(par=containers, name="silent")

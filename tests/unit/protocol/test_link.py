@@ -52,6 +52,20 @@ class End:
             self.got[header.sender, lane].append(int(message[1]))
 
 
+def test_a_link_does_not_rest_while_a_message_is_not_confirmed():
+    link = Link("b", "process b", 1, lambda *_: None)
+    link.meet(1)
+    link.send(Lane.CONTROL, Header(kind=ACKS))
+    for _ in range(30):
+        link.accept(Lane.CONTROL, Header(kind=HEARTBEAT, sender=1, receiver=1), 0)
+        assert link.needs_heartbeat()
+    link.accept(Lane.CONTROL, Header(kind=HEARTBEAT, sender=1, receiver=1, confirmed_control=1), 0)
+    for _ in range(9):
+        link.accept(Lane.CONTROL, Header(kind=HEARTBEAT, sender=1, receiver=1), 0)
+        assert link.needs_heartbeat()
+    assert not link.needs_heartbeat()
+
+
 class Network:
     """A FIFO for each direction and lane; what was delivered last can come again, as after a reconnect."""
 

@@ -101,6 +101,16 @@ def test_one_lost_heartbeat_makes_nobody_silent(phase_a, phase_b, delay, lost):
     assert [end.silences for end in pair.ends.values()] == [[], []]
 
 
+@pytest.mark.parametrize("phase", [0.0, 0.2, 0.5, 0.8])
+def test_whichever_heartbeat_is_lost_nobody_is_silent(phase):
+    """One that an end has left out because it went to rest is not missed either."""
+    for number in range(1, 60):
+        pair = Pair(0.1, phase, 0.13)
+        pair.loses = {number}
+        pair.until(70.0)
+        assert [end.silences for end in pair.ends.values()] == [[], []], number
+
+
 @pytest.mark.parametrize(("resting", "seconds"), [(False, SILENT_AFTER), (True, PATIENT + SILENT_AFTER)])
 @given(phase_a=phases, phase_b=phases, delay=delays)
 def test_who_is_gone_is_missed(resting, seconds, phase_a, phase_b, delay):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ardea.protocol.link import CONTROL_ROOM
-from ardea.protocol.wire_pb2 import CREDITS, HEARTBEAT, PAUSE, TASKS, Tasks
+from ardea.protocol.wire_pb2 import CREDITS, HEARTBEAT, HELLO, PAUSE, PLAN, TASKS, Demand, Header, Tasks
+from ardea.stream_manager.senders import may_come_from_instance
 from tests.unit.stream_manager.mesh import Mesh
 
 
@@ -60,6 +61,28 @@ def test_where_lives_must_wait_the_newest_of_each_task_is_told(mesh):
     ]
 
 
+def test_a_task_whose_manager_is_back_is_told_as_the_same_again(mesh):
+    """Its readers then send it their markers once more."""
+    here = mesh.managers[1].members
+    (task, *_) = mesh.tasks(2, "keep")
+    here.left_behind(2)
+    assert here.risen(task, here.lives[task]) == here.lives[task]
+    mesh.flush()
+    assert lives(mesh.heard(TASKS, f"task {mesh.tasks(1, 'rows')[0]}")) == [({task: here.lives[task]}, True)]
+
+
+def test_a_hello_that_comes_again_is_answered_without_the_plan():
+    mesh = Mesh(2)
+    (task,) = mesh.tasks(1, "rows")
+    mesh.said.clear()
+    mesh.begins(task)
+    mesh.begins(task)
+    assert len(mesh.heard(PLAN, f"task {task}")) == 1
+    assert len(mesh.heard(HELLO, f"task {task}")) == 2
+    mesh.begins(task, life=2)
+    assert len(mesh.heard(PLAN, f"task {task}")) == 2
+
+
 # --- credit -------------------------------------------------------------------------------------------------------
 
 
@@ -75,6 +98,37 @@ def test_credit_for_several_tasks_travels_in_one_message(mesh):
     assert {(credit.task, credit.rows) for credit in header.credits} == {(reader, 5) for reader in readers}
     channels = mesh.managers[1].rows.channels
     assert [channels[reader].inflight_rows for reader in readers] == [3, 3, 3]
+
+
+def test_where_credit_must_wait_the_newest_of_each_task_is_told(mesh):
+    spout, (one, two, _) = sender_and_readers(mesh)
+    for reader in (one, two):
+        mesh.emits(spout, reader, 8)
+    mesh.flush()
+    peer = mesh.managers[2].members.peers[1]
+    peer.lanes[0].unconfirmed_bytes += CONTROL_ROOM
+    mesh.consumes(one, 1, 3)
+    mesh.consumes(two, 1, 4)
+    mesh.flush()
+    mesh.consumes(one, 1, 8)
+    mesh.flush()
+    assert mesh.heard(CREDITS, "manager 1") == []
+    peer.lanes[0].unconfirmed_bytes -= CONTROL_ROOM
+    mesh.flush()
+    said = [credit for header, _ in mesh.heard(CREDITS, "manager 1") for credit in header.credits]
+    assert [(credit.task, credit.rows) for credit in said] == [(one, 8), (two, 4)]
+
+
+def test_a_task_hears_within_a_second_of_little_output_that_went_on(mesh):
+    """A quarter of its window it hears of at once; of what has been told, nothing again."""
+    spout, (reader, *_) = sender_and_readers(mesh)
+    mesh.emits(spout, reader, 1)
+    mesh.flush()
+    assert mesh.heard(CREDITS, f"task {spout}") == []
+    for _ in range(3):
+        mesh.second()
+    ((header, _),) = mesh.heard(CREDITS, f"task {spout}")
+    assert [credit.rows for credit in header.credits] == [1]
 
 
 def test_credit_that_has_been_told_is_not_repeated(mesh):
@@ -193,6 +247,25 @@ def test_more_for_one_task_says_nothing_of_another(mesh):
     mesh.emits(spout, two, 5)
     mesh.deliver()
     assert (waiting(mesh, one), waiting(mesh, two)) == (25, 25)
+
+
+def test_a_second_after_nothing_is_held_any_more_that_is_said_once(mesh):
+    """However little else is said on the link."""
+    spout, (reader, *_) = sender_and_readers(mesh)
+    rows = mesh.managers[1].rows
+    mesh.emits(spout, reader, 20)
+    mesh.emits(spout, reader, 5)
+    assert [(demand.task, demand.held_rows) for demand in rows.beat()[2]] == [(reader, 5)]
+    rows.channels[reader].sift(lambda _held: False)
+    assert rows.beat() == {2: []}
+    assert rows.beat() == {}
+
+
+@pytest.mark.parametrize("said", [{"all_held": True}, {"demands": [Demand(task=1)]}])
+def test_a_task_cannot_say_what_a_container_holds(said):
+    """Its number may be that of a container."""
+    assert may_come_from_instance(1, Header(kind=HEARTBEAT), [])
+    assert not may_come_from_instance(1, Header(kind=HEARTBEAT, **said), [])
 
 
 def test_what_a_container_held_that_has_left_waits_no_longer(mesh):

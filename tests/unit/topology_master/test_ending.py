@@ -107,6 +107,16 @@ def test_a_spout_has_begun_also_when_an_update_has_moved_it_since(plan):
     assert ending.begun
 
 
+def test_who_has_moved_has_not_been_heard_from(plan):
+    ending = Ending(plan, EndFacts())
+    for name in plan.component_tasks:
+        assert ending.reported(report_of(plan, name, state=ACTIVE))
+    assert not ending.unheard
+    logical = Chain.plan({"topology.stmgrs": 1})
+    ending.replanned(PhysicalPlan.of(logical, packing_for(logical.config).pack(logical), 2))
+    assert set(ending.unheard) == {task for task, place in plan.tasks.items() if place.container == 2}
+
+
 def test_the_task_that_reports_a_failure_is_the_culprit_whatever_the_reason_names(plan):
     ending = successor(plan, EndFacts())
     for name in ("last", "sink"):
