@@ -71,7 +71,6 @@ def test_managers_and_the_master_die_while_an_update_is_under_way():
 def test_schedules_of_faults_among_thirty_two():
     for seed in range(SEEDS):
         with Cluster(words(32), containers=32, seed=seed, cost=COST, check=False) as cluster:
-            cluster.run_until(lambda: cluster.record.inputs("count"))
             schedule(cluster, random.Random(seed))
             cluster.run_until(lambda: cluster.over, 600)
             if cluster.state == "FAILED":
