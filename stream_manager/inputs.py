@@ -42,6 +42,13 @@ class Inputs:
         self._pressure.forget(task)
         self.consumers.pop(task, None)
 
+    def sender_met(self, container: int, life: int, now: float) -> None:
+        """A manager has a new life: of what its former one sent or held nothing waits."""
+        for consumer in self.consumers.values():
+            if container in consumer.traffic.senders:
+                consumer.traffic.held(container, life, 0, 0)
+                self._pressure.judge(self._members.plan, consumer, now)
+
     def container_left(self, container: int) -> None:
         """The plan has the container no longer: nothing waits there."""
         self.untold.pop(container, None)
