@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from ardea.protocol.incarnations import incarnation
+from ardea.protocol.lane import Lane
 from ardea.protocol.link import CONTROL_ROOM
-from ardea.protocol.wire_pb2 import CREDITS, HEARTBEAT, HELLO, PAUSE, PLAN, TASKS, Demand, Header, Tasks
+from ardea.protocol.wire_pb2 import CREDITS, HEARTBEAT, HELLO, PAUSE, PLAN, TASKS, Demand, Header, Hello, Tasks
 from ardea.stream_manager.senders import may_come_from_instance
+from ardea.versions import PROTOCOL
 from tests.unit.stream_manager.mesh import Mesh
 
 
@@ -266,6 +269,22 @@ def test_a_task_cannot_say_what_a_container_holds(said):
     """Its number may be that of a container."""
     assert may_come_from_instance(1, Header(kind=HEARTBEAT), [])
     assert not may_come_from_instance(1, Header(kind=HEARTBEAT, **said), [])
+
+
+def test_what_a_former_life_of_a_manager_sent_and_held_waits_no_longer(mesh):
+    """Its next life may send and hold nothing: its spouts may be paused for just these rows."""
+    spout, (reader, *_) = sender_and_readers(mesh)
+    mesh.emits(spout, reader, 20)
+    mesh.emits(spout, reader, 5)
+    mesh.second()
+    assert mesh.managers[2].inputs.consumers[reader].pausing
+    hello = Hello(protocol=PROTOCOL, topology="many-1", container=1, epoch=1, build=1)
+    hello.digest = mesh.managers[1].hellos.digest
+    manager, link = mesh.managers[2], mesh.managers[2].members.peers[1]
+    header = Header(kind=HELLO, sender=incarnation(1, 2), receiver=manager.members.me)
+    manager.received(link, Lane.CONTROL, header, [hello.SerializeToString()], mesh.now)
+    assert waiting(mesh, reader) == 0
+    assert not manager.inputs.consumers[reader].pausing
 
 
 def test_what_a_container_held_that_has_left_waits_no_longer(mesh):
