@@ -90,7 +90,7 @@ class Members:
         return link.lanes[Lane.DATA].restart()
 
     def flush(self, now: float) -> None:
-        """Says who has risen, sends what has waited for room; looks at no outbox in which nothing waits."""
+        """Tells of the incarnations of this round, and sends what has waited for room; an empty outbox costs nothing."""
         if self._risen:
             self._tell_risen()
         for outbox in list(self._unsent):
@@ -141,7 +141,7 @@ class Members:
                 self._spread(self.peers, Tasks(lives=mine, again=again))
 
     def _spread(self, links: Mapping[int, Link], tasks: Tasks) -> None:
-        """In one message a link, or one a task where it must wait; who has not been met hears of all when it is."""
+        """In one message a link; where it must wait, in one a task.  A peer that is met later hears of all tasks then."""
         body = tasks.SerializeToString()
         for link in links.values():
             outbox = self.outboxes[link]

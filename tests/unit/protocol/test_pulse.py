@@ -1,4 +1,4 @@
-"""Links that rest: who is there is never taken for silent, who is gone is missed in time, and little is said."""
+"""Links that rest: a peer that is there is never taken for silent, one that is gone is missed in time."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Managers(RuleBasedStateMachine):
 
     @rule(to=st.sampled_from([1, 2]), words=st.integers(1, 5))
     def arrive(self, to, words):
-        """Whoever's words arrive is heard."""
+        """A manager whose words arrive is heard."""
         if self.way[to]:
             self.unheard.discard(3 - to)
         for _ in range(min(words, len(self.way[to]))):
