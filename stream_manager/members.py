@@ -90,7 +90,7 @@ class Members:
         return link.lanes[Lane.DATA].restart()
 
     def flush(self, now: float) -> None:
-        """Tells of the incarnations of this round, and sends what has waited for room; an empty outbox costs nothing."""
+        """Tells of incarnations that rose in the round, and sends what has waited for room."""
         if self._risen:
             self._tell_risen()
         for outbox in list(self._unsent):
@@ -141,7 +141,7 @@ class Members:
                 self._spread(self.peers, Tasks(lives=mine, again=again))
 
     def _spread(self, links: Mapping[int, Link], tasks: Tasks) -> None:
-        """In one message a link; where it must wait, in one a task.  A peer that is met later hears of all tasks then."""
+        """In one message a link, or in one a task where it must wait.  A peer that is met later hears of all then."""
         body = tasks.SerializeToString()
         for link in links.values():
             outbox = self.outboxes[link]
