@@ -1,7 +1,7 @@
 """Whether the other end of a link is heard, and whether a second needs a heartbeat.
 
-Where something is on its way, or was lately, each end beats each second.  On a link that rests an end asks when it has heard
-nothing for ten seconds, and the other end answers at once.
+Where something is on its way, or was lately, each end beats each second.  On a link that rests an end asks when it has
+heard nothing for ten seconds, and the other end answers at once.
 """
 
 from __future__ import annotations
