@@ -83,7 +83,7 @@ class Incarnations:
             self._routes.undelivered(left, now)
             if risen:
                 self._left_behind(link.key)
-                self._inputs.sender_met(link.key, header.sender, now)
+                self._inputs.sender_met(link.key, header.sender)
             self.named(link, hello.tasks, now)
             # The hello that the peer heard may be older than some of these.
             members.outboxes[link].newest(

@@ -42,12 +42,11 @@ class Inputs:
         self._pressure.forget(task)
         self.consumers.pop(task, None)
 
-    def sender_met(self, container: int, life: int, now: float) -> None:
+    def sender_met(self, container: int, life: int) -> None:
         """A manager has a new life: of what its former one sent or held nothing waits."""
         for consumer in self.consumers.values():
             if container in consumer.traffic.senders:
                 consumer.traffic.held(container, life, 0, 0)
-                self._pressure.judge(self._members.plan, consumer, now)
 
     def container_left(self, container: int) -> None:
         """The plan has the container no longer: nothing waits there."""
@@ -125,6 +124,7 @@ class Inputs:
         self.demanded(members.container, members.me, held, now, all_held=True)
         for consumer in self.consumers.values():
             self._review(consumer, now)
-            if consumer.pausing:
+            pausing = consumer.pausing
+            if consumer.judge(now) or pausing:
                 self._pressure.announce(members.plan, consumer, now)
         self._pressure.apply(members.plan, now)

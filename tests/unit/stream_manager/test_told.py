@@ -284,7 +284,22 @@ def test_what_a_former_life_of_a_manager_sent_and_held_waits_no_longer(mesh):
     header = Header(kind=HELLO, sender=incarnation(1, 2), receiver=manager.members.me)
     manager.received(link, Lane.CONTROL, header, [hello.SerializeToString()], mesh.now)
     assert waiting(mesh, reader) == 0
+    mesh.second()
     assert not manager.inputs.consumers[reader].pausing
+
+
+def test_spouts_go_on_when_a_task_died_with_what_they_waited_for(mesh):
+    """They are paused for rows that nobody has any more, and so nothing else comes that could end it."""
+    spout, (reader, *_) = sender_and_readers(mesh)
+    mesh.emits(spout, reader, 20)
+    mesh.deliver()
+    mesh.second()
+    assert mesh.managers[2].inputs.consumers[reader].pausing
+    mesh.begins(reader, life=2)
+    mesh.said.clear()
+    mesh.second()
+    assert not mesh.managers[2].inputs.consumers[reader].pausing
+    assert [header.paused for header, _ in mesh.heard(PAUSE, f"task {spout}")] == [False]
 
 
 def test_what_a_container_held_that_has_left_waits_no_longer(mesh):
