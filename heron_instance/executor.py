@@ -48,7 +48,7 @@ class Executor:
         self.user_code = UserCode(env)
         self.task_output = TaskOutput(env)
         self.dispatch = Dispatch(env, self.task_output)
-        self.reporter = Reporter(env, self.lifecycle, self.task_output.feeds)
+        self.reporter = Reporter(env, self.lifecycle)
         sending = Sending(env, self.task_output, self.dispatch, self.reporter, self.user_code)
         parts = Parts(env, self.lifecycle, self.user_code, self.task_output, self.reporter, sending)
         spout = env.plan.logical[env.task.component].kind == "spout"
@@ -158,7 +158,7 @@ class Executor:
             env.context.replanned(plan)
             self.task_output.replanned()
             self.runner.replanned()
-            self.reporter.replanned(self.task_output.feeds)
+            self.reporter.replanned()
             if self.lifecycle.running and plan.differs_around(env.task.component, former):
                 env.component.update(env.context)
             self.reporter.report()

@@ -9,27 +9,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ardea.protocol.rounds import Rounds
+
 
 @dataclass(slots=True)
 class Markers:
     """One task's view.  ``upstream`` and ``feeds`` are task ids."""
 
     upstream: frozenset[int]
-    feeds: tuple[int, ...]
+    feeds: frozenset[int]
     lives: dict[int, int] = field(default_factory=dict)
-    seen: dict[int, int] = field(default_factory=dict)
+    seen: Rounds = field(default_factory=Rounds)
     ended: set[int] = field(default_factory=set)
     resting: bool = False
     round: int = 0
     closed: bool = False
 
-    def replanned(self, upstream: frozenset[int], feeds: tuple[int, ...]) -> list[int]:
+    def replanned(self, upstream: frozenset[int], feeds: frozenset[int]) -> frozenset[int]:
         """Other tasks upstream and downstream; returns those that must be told this task's marker."""
-        fresh = [task for task in feeds if task not in self.feeds and (self.resting or self.closed)]
+        fresh = feeds - self.feeds if self.resting or self.closed else frozenset[int]()
         self.upstream, self.feeds = upstream, feeds
-        self.seen = {task: round_ for task, round_ in self.seen.items() if task in upstream}
+        for task in self.seen.tasks - upstream:
+            self.seen.forget(task)
         self.ended &= upstream
-        known = {*upstream, *feeds}
+        known = upstream | feeds
         self.lives = {task: life for task, life in self.lives.items() if task in known}
         return fresh
 
@@ -45,7 +48,7 @@ class Markers:
 
     def data(self, source: int) -> None:
         """Data behind a marker cancels it, and this task's own rest."""
-        self.seen.pop(source, None)
+        self.seen.forget(source)
         self.resting = False
 
     def risen(self, task: int, life: int, *, again: bool) -> bool:
@@ -58,15 +61,14 @@ class Markers:
         # and its repeated marker may have overtaken this message on the other lane.
         if life > known and task in self.upstream:
             self.ended.discard(task)
-            if task in self.seen:
-                del self.seen[task]
+            if self.seen.forget(task):
                 self.resting = False
-        return task in self.feeds and (self.resting or self.closed)
+        return (self.resting or self.closed) and task in self.feeds
 
     @property
     def may_rest(self) -> bool:
         """Whether all tasks upstream rest and this one does not yet."""
-        return not self.resting and not self.closed and self.upstream <= self.seen.keys()
+        return not self.resting and not self.closed and self.upstream <= self.seen.tasks
 
     @property
     def may_end(self) -> bool:

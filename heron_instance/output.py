@@ -71,11 +71,6 @@ class TaskOutput:
         """Whether a task reads the stream."""
         return any(task in consumer.targets for consumer in self.buffers[stream].consumers)
 
-    @property
-    def feeds(self) -> tuple[int, ...]:
-        """Every task that this one can send to."""
-        return tuple(sorted({t for b in self.buffers.values() for c in b.consumers for t in c.targets}))
-
     def refresh(self, loads: Mapping[int, float]) -> None:
         """How full the ways to the tasks are, 0 to 1, as the manager says each second."""
         for buffer in self.buffers.values():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from ardea.errors import printable
@@ -12,7 +12,6 @@ from ardea.heron_instance.environment import Environment
 from ardea.heron_instance.lifecycle import Lifecycle
 from ardea.heron_instance.markers import Markers
 from ardea.heron_instance.messages import OutMessage
-from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.wire_pb2 import ACTIVE, ENDED, MARKER, REPORT, RESTING, Header, TaskReport, TaskState
 
 
@@ -40,11 +39,11 @@ class Reporter:
 
     rows: Rows
 
-    def __init__(self, env: Environment, lifecycle: Lifecycle, feeds: tuple[int, ...]) -> None:
+    def __init__(self, env: Environment, lifecycle: Lifecycle) -> None:
         self._env = env
         self._lifecycle = lifecycle
         # Rounds of a new life lie above those of all former ones: an old report cannot match.
-        self.markers = Markers(upstream(env.plan, env.task.component), feeds, round=env.life << 32)
+        self.markers = Markers(*self._neighbours, round=env.life << 32)
         self.given_up = 0
         self.broken: BrokenRows | None = None
         self._error, self._error_tree = "", 0
@@ -72,7 +71,7 @@ class Reporter:
     def rest(self) -> None:
         """Marks the rest behind all that was emitted."""
         self.markers.rest()
-        self._send_markers()
+        self._mark()
 
     def marked(self, header: Header) -> bool:
         """A marker has arrived; False: it says that its source rests no longer."""
@@ -88,42 +87,44 @@ class Reporter:
     def wake(self) -> None:
         """Rests no longer, although it has sent nothing, so that its readers go on with their ticks."""
         self.markers.resting = False
-        for task in self.markers.feeds:
-            self._send_marker(task, 0)
+        self._mark(round_=0)
         self.report()
 
     def end(self) -> None:
         """Passes the end on."""
         self._lifecycle.ending = self.markers.closed = True
-        self._send_markers()
+        self._mark()
 
     def learn(self, lives: Mapping[int, int], *, again: bool = False) -> None:
         """Incarnations of other tasks; ``again``: their manager has a new life."""
-        for task, life in lives.items():
-            if self.markers.risen(task, life, again=again):
-                self._send_marker(task, self.markers.round)
+        if risen := [task for task, life in lives.items() if self.markers.risen(task, life, again=again)]:
+            self._mark(risen)
 
-    def replanned(self, feeds: tuple[int, ...]) -> None:
+    def replanned(self) -> None:
         """Other tasks may read and write now."""
-        env = self._env
-        for task in self.markers.replanned(upstream(env.plan, env.task.component), feeds):
-            self._send_marker(task, self.markers.round)
+        if fresh := self.markers.replanned(*self._neighbours):
+            self._mark(sorted(fresh))
 
     def manager_reborn(self) -> None:
         """The stream manager has a new life: what it knew of this task is said again."""
         if self.markers.resting or self.markers.closed:
-            self._send_markers()
+            self._mark()
         self._report = ()
         self.report()
 
-    def _send_markers(self) -> None:
-        for task in self.markers.feeds:
-            self._send_marker(task, self.markers.round)
+    @property
+    def _neighbours(self) -> tuple[frozenset[int], frozenset[int]]:
+        """The tasks upstream, and those that read this one."""
+        plan, component = self._env.plan, self._env.task.component
+        return frozenset(plan.upstream(component)), frozenset(plan.readers(component))
 
-    def _send_marker(self, task: int, round_: int) -> None:
-        env = self._env
-        header = Header(kind=MARKER, source=env.task.task, target=task, round=round_, end=self.markers.closed)
-        header.epoch = env.plan.epoch
+    def _mark(self, targets: Iterable[int] = (), round_: int | None = None) -> None:
+        """One message, for these tasks or for all that read this one; the present round unless it says another."""
+        env, markers = self._env, self.markers
+        if not markers.feeds:
+            return
+        header = Header(kind=MARKER, source=env.task.task, targets=targets, end=markers.closed, epoch=env.plan.epoch)
+        header.round = markers.round if round_ is None else round_
         env.output.put(OutMessage(header, [], 0, 0))
 
     # --- reports ----------------------------------------------------------------------------------------------
@@ -144,7 +145,7 @@ class Reporter:
         now = env.clock()
         if self._raised is not None and (now - self._told_raised >= TELL_EVERY or markers.closed or failure):
             (self._error, self._error_tree), self._raised, self._told_raised = self._raised, None, now
-        seen = tuple(sorted(markers.seen.items())) if markers.resting else ()
+        seen = markers.seen.digest if markers.resting else 0
         counts = (rows.open_rows, rows.waiting_rows) if lifecycle.draining or lifecycle.hold else ()
         plan = (env.plan.epoch, lifecycle.hold)
         broken = self.broken.version if self.broken is not None else 0
@@ -158,6 +159,7 @@ class Reporter:
             task=env.task.task,
             state=state,
             round=markers.round,
+            seen=seen,
             given_up=self.given_up,
             version=self._version,
             failure=printable(failure, most=2000),
@@ -168,13 +170,6 @@ class Reporter:
             epoch=env.plan.epoch,
             hold=lifecycle.hold,
         )
-        report.seen.update(dict(seen))
         if self.broken is not None:
             report.broken.update(self.broken.last)
         env.output.put(OutMessage(Header(kind=REPORT), [report.SerializeToString()], 0, 0))
-
-
-def upstream(plan: PhysicalPlan, component: str) -> frozenset[int]:
-    """The tasks that a component's read; a spout's read none."""
-    inputs = {entry.component for entry in plan.logical[component].inputs}
-    return frozenset(task for name in inputs for task in plan.component_tasks[name])

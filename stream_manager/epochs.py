@@ -35,12 +35,11 @@ class Epochs:
             if former is None or rebuilt or places(former, name) != places(plan, name):
                 self._changed[name] = plan.epoch
 
-    def stale(self, header: Header, plan: PhysicalPlan) -> bool:
-        """Whether a batch of an earlier plan may not arrive any more; markers are about tasks, not about keys."""
-        target = plan.tasks.get(header.target)
-        if target is None:
-            return True
-        return header.kind != MARKER and header.epoch < self._changed.get(target.component, 0)
+    def fits(self, plan: PhysicalPlan, target: int, header: Header) -> bool:
+        """Whether what was routed by an earlier plan may still arrive; markers are about tasks, not about keys."""
+        if target not in plan.tasks:
+            return False
+        return header.kind == MARKER or header.epoch >= self._changed.get(plan.tasks[target].component, 0)
 
 
 def check_plan(message: Plan) -> None:

@@ -1,24 +1,24 @@
-"""The way of batches and markers through a manager: over which link, by whose credit, and what waits for it."""
+"""The way of batches through a manager: over which link, by whose credit, and what waits for it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.flow import Channel
 from ardea.protocol.ids import column
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import CREDITS, HEARTBEAT, Credit, Demand, Header, Pace
+from ardea.protocol.wire_pb2 import CREDITS, HEARTBEAT, MARKER, Credit, Demand, Header, Pace
 from ardea.stream_manager.ack_routes import AckRoutes
 from ardea.stream_manager.epochs import Epochs
 from ardea.stream_manager.inputs import Inputs
+from ardea.stream_manager.markers import Batch, Markers
 from ardea.stream_manager.members import Members
 from ardea.stream_manager.output_credit import Outputs
 from ardea.stream_manager.settings import ManagerStatistics
 from ardea.stream_manager.verdicts import Verdicts
-
-Batch = tuple[Header, Sequence[bytes]]
 
 
 class Rows:
@@ -43,6 +43,7 @@ class Rows:
         self._consumers = inputs.consumers
         self._lives = members.lives
         self._epochs = Epochs()
+        self._markers = Markers(self.channels, members, inputs, outputs, statistics)
         self._holding: set[int] = set()  # tasks for which something waits, or has until lately
         self._named: set[int] = set()  # containers whose managers heard last that something waits
         self._demanded: dict[int, int] = {}  # task -> held rows that its manager was told of
@@ -53,22 +54,19 @@ class Rows:
         """The members have a plan of a higher epoch: what waits, and must not arrive by it, is lost."""
         plan = self._members.plan
         self._epochs.adopted(former, plan, rebuilt=rebuilt)
-        for channel in self.channels.values():
-            for header, frames in channel.sift(lambda held: not self._epochs.stale(held[0], plan)):
-                self._abandon(header, frames, now)
+        for task, channel in self.channels.items():
+            self._sift(channel, functools.partial(self._epochs.fits, plan, task), now)
         for task in plan.tasks:
             channel = self.channels.setdefault(task, Channel())
             channel.open = channel.open or self._members.is_there(task)
 
     def left(self, task: int, now: float) -> None:
         """A task is not where it was: nothing more goes there."""
-        for header, frames in self.channels.pop(task).sift(lambda _: False):
-            self._abandon(header, frames, now)
+        self._sift(self.channels.pop(task), lambda _: False, now)
 
     def forsake(self, task: int, now: float) -> None:
         """The task has another incarnation: trees that wait for it are lost, and come again as others."""
-        for header, frames in self.channels[task].sift(lambda held: not held[0].ids):
-            self._abandon(header, frames, now)
+        self._sift(self.channels[task], lambda header: not header.ids, now)
 
     def restart(self, task: int) -> None:
         """The task has a new incarnation, or is back: it may get rows."""
@@ -89,24 +87,32 @@ class Rows:
             else:
                 self._routes.dropped(header, frames, now)
 
-    def _abandon(self, header: Header, frames: Sequence[bytes], now: float) -> None:
-        """A batch of a local task that waited for credit cannot go any more."""
-        self._routes.dropped(header, frames, now)
-        self._outputs.let_go(header, frames, now)
+    def _sift(self, channel: Channel[Batch], keep: Callable[[Header], bool], now: float) -> None:
+        """Of what local tasks have sent, and waits for credit, some cannot go any more."""
+        for header, frames in channel.sift(lambda held: keep(held[0])):
+            self._routes.dropped(header, frames, now)
+            self._outputs.let_go(header, frames, now)
 
     # --- on their way -----------------------------------------------------------------------------------------
 
     def arrived(self, link: Link, header: Header, frames: Sequence[bytes], size: int, now: float) -> None:
         """A batch or marker of ``size`` bytes: to a local task, or over the one link to its container's manager."""
+        members = self._members
+        if header.epoch > members.plan.epoch:
+            self._epochs.early.append((link, header, frames))
+        elif header.kind == MARKER:
+            if header.container:
+                self._markers.hand_over(header)
+            else:
+                self._markers.spread(header, now)
+        else:
+            self._batch(header, frames, size, now)
+
+    def _batch(self, header: Header, frames: Sequence[bytes], size: int, now: float) -> None:
         target, members = header.target, self._members
-        epoch = members.plan.epoch
-        if header.epoch != epoch:
-            if header.epoch > epoch:
-                self._epochs.early.append((link, header, frames))
-                return
-            if self._epochs.stale(header, members.plan):
-                self._refuse(header, frames, size, now)
-                return
+        if header.epoch < members.plan.epoch and not self._epochs.fits(members.plan, target, header):
+            self._refuse(header, frames, size, now)
+            return
         if target not in (self._consumers if header.container else self.channels):
             self._routes.dropped(header, frames, now)  # of no task that is fed from there
             return
@@ -143,8 +149,7 @@ class Rows:
     def _forward(self, header: Header, frames: Sequence[bytes], size: int, now: float) -> None:
         target, members = header.target, self._members
         header.target_life = self._lives[target]
-        if header.rows:
-            self._statistics.batch(header.rows)
+        self._statistics.batch(header.rows)
         container = members.plan.tasks[target].container
         if container == members.container:
             self._deliver(header, frames, size, now)
@@ -172,8 +177,12 @@ class Rows:
 
     def release(self, task: int, now: float) -> None:
         """Sends what has credit."""
+        container = self._members.plan.tasks[task].container
         for header, frames in self.channels[task].release():
-            self._forward(header, frames, sum(map(len, frames)), now)
+            if header.kind == MARKER:
+                self._markers.forward(header, container, [task])
+            else:
+                self._forward(header, frames, sum(map(len, frames)), now)
             self._outputs.let_go(header, frames, now)
 
     def _pace(self, task: int, rows: int) -> None:

@@ -48,7 +48,8 @@ def may_come_from_manager(container: int, header: Header, frames: Sequence[bytes
     """Batches that its credit pays for, about its own tasks."""
     kind = header.kind
     if kind in _BATCHES:
-        return header.container == container and not header.opens
+        names = len(header.target_lives) == len(header.targets)
+        return header.container == container and not header.opens and (kind != MARKER or names)
     if kind == HELLO:
         return not Hello.FromString(frames[0]).task
     return kind in _MANAGERS

@@ -6,11 +6,14 @@ Pure.  The page is docs/end-of-topology.md.
 from __future__ import annotations
 
 import enum
+import functools
+import operator
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ardea.plan.names import STREAM_MANAGER, container_name
 from ardea.plan.physical import PhysicalPlan
+from ardea.protocol.rounds import Rounds
 from ardea.protocol.wire_pb2 import ACTIVE, DONE, ENDED, RESTING, TaskReport
 from ardea.state.records import EndFacts, RunState, TaskFacts
 
@@ -34,7 +37,7 @@ class LastReport:
     version: int = 0
     state: int = ACTIVE
     round: int = 0
-    seen: dict[int, int] = field(default_factory=dict)
+    seen: int = 0
     given_up: int = 0
     former_given_up: int = 0
     open: int = 0
@@ -75,17 +78,11 @@ class Ending:
 
     def _connect(self, plan: PhysicalPlan) -> None:
         self._plan = plan
-        logical = plan.logical
-        self._upstream = {
-            task.task: frozenset(
-                t for entry in logical[task.component].inputs for t in plan.component_tasks[entry.component]
-            )
-            for task in plan.tasks.values()
+        self._upstream = {c.name: {entry.component for entry in c.inputs} for c in plan.logical}
+        self._rounds = {
+            name: Rounds({task: self.tasks[task].round for task in tasks})
+            for name, tasks in plan.component_tasks.items()
         }
-        self._feeds: dict[int, set[int]] = {task: set() for task in plan.tasks}
-        for task, sources in self._upstream.items():
-            for source in sources:
-                self._feeds[source].add(task)
 
     def replanned(self, plan: PhysicalPlan) -> None:
         """An update: who stays where it is keeps what is known of it."""
@@ -105,7 +102,8 @@ class Ending:
         last = self.tasks.get(report.task)
         if last is None or (report.life, report.version) <= (last.life, last.version):
             return False
-        self.begun = self.begun or not self._upstream[report.task]
+        component = self._plan.tasks[report.task].component
+        self.begun = self.begun or not self._upstream[component]
         ending = self.phase is Phase.ENDING
         if report.life > last.life:
             if last.life and ending:
@@ -116,14 +114,14 @@ class Ending:
         last.life, last.version = report.life, report.version
         if report.version:
             self.unheard.pop(report.task, None)
-        last.state, last.round, last.seen = report.state, report.round, dict(report.seen)
+        last.state, last.round, last.seen = report.state, report.round, report.seen
+        self._rounds[component][report.task] = report.round
         last.given_up, last.open, last.waiting = report.given_up, report.open, report.waiting
         last.epoch, last.hold = report.epoch, report.hold
         if report.error:
             if last.error_tree in self._called:
                 last.named = self._said(last)
             last.error, last.error_tree = report.error, report.error_tree
-        component = self._plan.tasks[report.task].component
         self._called |= {tree: f"{called[:CALLED_LENGTH]} of {component}" for tree, called in report.broken.items()}
         for tree in [*self._called][:-CALLED]:
             del self._called[tree]
@@ -141,8 +139,9 @@ class Ending:
         self.unsaved |= self.phase is Phase.ENDING
         if not former:
             return
-        held = [task.task for task in self._plan.tasks_in(container)]
-        touched = {t for task in held for t in (task, *self._feeds[task])}
+        held = self._plan.tasks_in(container)
+        readers = {task for name in {t.component for t in held} for task in self._plan.readers(name)}
+        touched = readers.union(task.task for task in held)
         if self.phase is Phase.ENDING and not self._had_ended(touched, met):
             self._fails(
                 f"the stream manager of container {container} died after the end was declared, "
@@ -166,12 +165,17 @@ class Ending:
 
     def restless(self, tasks: Iterable[int]) -> Iterator[int]:
         """Those of the tasks that do not rest, or have not seen the present rest of one upstream."""
+        present = {name: self._digest(sources) for name, sources in self._upstream.items()}
         return (
             task
             for task in tasks
-            if self.tasks[task].state not in (RESTING, DONE)
-            or any(self.tasks[task].seen.get(source) != self.tasks[source].round for source in self._upstream[task])
+            if (last := self.tasks[task]).state not in (RESTING, DONE)
+            or last.seen != present[self._plan.tasks[task].component]
         )
+
+    def _digest(self, components: Iterable[str]) -> int:
+        """Of the present rounds of their tasks."""
+        return functools.reduce(operator.xor, (self._rounds[name].digest for name in components), 0)
 
     def declared(self) -> None:
         """The end is written down."""
@@ -233,9 +237,9 @@ class Ending:
 
     def _task_lost(self, task: int, heard: bool) -> None:
         """A new life after the declaration: what the former one was to emit at the end may be gone."""
-        if not self._upstream[task]:
+        name, component = self._plan.tasks[task].name, self._plan.tasks[task].component
+        if not self._upstream[component]:
             return  # a spout is told the end again, and closes
-        if self._had_ended((task, *self._feeds[task]), heard):
+        if self._had_ended((task, *self._plan.readers(component)), heard):
             return
-        name = self._plan.tasks[task].name
         self._fails(f"{name} died after the end was declared, before what it feeds had ended", name)

@@ -6,7 +6,7 @@ keys and incarnations live in a record of their own (design: an address does not
 
 from __future__ import annotations
 
-from collections.abc import KeysView, Mapping
+from collections.abc import Iterable, KeysView, Mapping
 from dataclasses import dataclass, field
 
 from ardea.plan.logical import LogicalPlan
@@ -70,12 +70,25 @@ class PhysicalPlan:
         """The tasks of one container, by id."""
         return tuple(self._by_container.get(container, ()))
 
+    def upstream(self, component: str) -> tuple[int, ...]:
+        """The tasks that a component's read; a spout's read none."""
+        return self._tasks_of({entry.component for entry in self.logical[component].inputs})
+
+    def readers(self, component: str) -> tuple[int, ...]:
+        """The tasks that read a component's, by id."""
+        return self._tasks_of(self._readers(component))
+
     def differs_around(self, component: str, former: PhysicalPlan) -> bool:
         """Whether the component, or one that it reads or feeds, has other tasks than before, or has them elsewhere."""
         inputs = {entry.component for entry in self.logical[component].inputs}
-        readers = {c.name for c in self.logical if any(entry.component == component for entry in c.inputs)}
         return any(
             [former.tasks.get(t) for t in former.component_tasks[name]]
             != [self.tasks.get(t) for t in self.component_tasks[name]]
-            for name in {component, *inputs, *readers}
+            for name in {component, *inputs, *self._readers(component)}
         )
+
+    def _readers(self, component: str) -> set[str]:
+        return {c.name for c in self.logical if any(entry.component == component for entry in c.inputs)}
+
+    def _tasks_of(self, components: Iterable[str]) -> tuple[int, ...]:
+        return tuple(sorted(task for name in components for task in self.component_tasks[name]))

@@ -157,7 +157,7 @@ class Demand(_message.Message):
     def __init__(self, task: _Optional[int] = ..., held_rows: _Optional[int] = ..., held_bytes: _Optional[int] = ...) -> None: ...
 
 class Header(_message.Message):
-    __slots__ = ("kind", "sequence", "confirmed_data", "confirmed_control", "sender", "receiver", "epoch", "source", "target", "stream", "rows", "codec", "ids", "source_life", "target_life", "container", "container_life", "round", "end", "opens", "void", "head", "paused", "sequence_data", "sequence_control", "credits", "paces", "demands", "loads", "all_held", "asks", "protocol")
+    __slots__ = ("kind", "sequence", "confirmed_data", "confirmed_control", "sender", "receiver", "epoch", "source", "target", "stream", "rows", "codec", "ids", "source_life", "target_life", "container", "container_life", "round", "end", "targets", "target_lives", "opens", "void", "head", "paused", "sequence_data", "sequence_control", "credits", "paces", "demands", "loads", "all_held", "asks", "protocol")
     KIND_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     CONFIRMED_DATA_FIELD_NUMBER: _ClassVar[int]
@@ -177,6 +177,8 @@ class Header(_message.Message):
     CONTAINER_LIFE_FIELD_NUMBER: _ClassVar[int]
     ROUND_FIELD_NUMBER: _ClassVar[int]
     END_FIELD_NUMBER: _ClassVar[int]
+    TARGETS_FIELD_NUMBER: _ClassVar[int]
+    TARGET_LIVES_FIELD_NUMBER: _ClassVar[int]
     OPENS_FIELD_NUMBER: _ClassVar[int]
     VOID_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
@@ -209,6 +211,8 @@ class Header(_message.Message):
     container_life: int
     round: int
     end: bool
+    targets: _containers.RepeatedScalarFieldContainer[int]
+    target_lives: _containers.RepeatedScalarFieldContainer[int]
     opens: bool
     void: bool
     head: bytes
@@ -222,7 +226,7 @@ class Header(_message.Message):
     all_held: bool
     asks: bool
     protocol: int
-    def __init__(self, kind: _Optional[_Union[Kind, str]] = ..., sequence: _Optional[int] = ..., confirmed_data: _Optional[int] = ..., confirmed_control: _Optional[int] = ..., sender: _Optional[int] = ..., receiver: _Optional[int] = ..., epoch: _Optional[int] = ..., source: _Optional[int] = ..., target: _Optional[int] = ..., stream: _Optional[int] = ..., rows: _Optional[int] = ..., codec: _Optional[_Union[Codec, str]] = ..., ids: _Optional[_Union[Ids, str]] = ..., source_life: _Optional[int] = ..., target_life: _Optional[int] = ..., container: _Optional[int] = ..., container_life: _Optional[int] = ..., round: _Optional[int] = ..., end: bool = ..., opens: bool = ..., void: bool = ..., head: _Optional[bytes] = ..., paused: bool = ..., sequence_data: _Optional[int] = ..., sequence_control: _Optional[int] = ..., credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., paces: _Optional[_Iterable[_Union[Pace, _Mapping]]] = ..., demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ..., loads: _Optional[_Iterable[_Union[Load, _Mapping]]] = ..., all_held: bool = ..., asks: bool = ..., protocol: _Optional[int] = ...) -> None: ...
+    def __init__(self, kind: _Optional[_Union[Kind, str]] = ..., sequence: _Optional[int] = ..., confirmed_data: _Optional[int] = ..., confirmed_control: _Optional[int] = ..., sender: _Optional[int] = ..., receiver: _Optional[int] = ..., epoch: _Optional[int] = ..., source: _Optional[int] = ..., target: _Optional[int] = ..., stream: _Optional[int] = ..., rows: _Optional[int] = ..., codec: _Optional[_Union[Codec, str]] = ..., ids: _Optional[_Union[Ids, str]] = ..., source_life: _Optional[int] = ..., target_life: _Optional[int] = ..., container: _Optional[int] = ..., container_life: _Optional[int] = ..., round: _Optional[int] = ..., end: bool = ..., targets: _Optional[_Iterable[int]] = ..., target_lives: _Optional[_Iterable[int]] = ..., opens: bool = ..., void: bool = ..., head: _Optional[bytes] = ..., paused: bool = ..., sequence_data: _Optional[int] = ..., sequence_control: _Optional[int] = ..., credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., paces: _Optional[_Iterable[_Union[Pace, _Mapping]]] = ..., demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ..., loads: _Optional[_Iterable[_Union[Load, _Mapping]]] = ..., all_held: bool = ..., asks: bool = ..., protocol: _Optional[int] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("protocol", "topology", "digest", "digests", "task", "container", "tasks", "holder", "died_on", "epoch", "build", "admission", "leaving", "term", "known", "paused", "ending")
@@ -362,13 +366,6 @@ class Tasks(_message.Message):
 
 class TaskReport(_message.Message):
     __slots__ = ("task", "life", "state", "round", "seen", "given_up", "version", "failure", "error", "open", "waiting", "epoch", "hold", "error_tree", "broken")
-    class SeenEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: int
-        value: int
-        def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
     class BrokenEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -395,7 +392,7 @@ class TaskReport(_message.Message):
     life: int
     state: TaskState
     round: int
-    seen: _containers.ScalarMap[int, int]
+    seen: int
     given_up: int
     version: int
     failure: str
@@ -406,7 +403,7 @@ class TaskReport(_message.Message):
     hold: int
     error_tree: int
     broken: _containers.ScalarMap[int, str]
-    def __init__(self, task: _Optional[int] = ..., life: _Optional[int] = ..., state: _Optional[_Union[TaskState, str]] = ..., round: _Optional[int] = ..., seen: _Optional[_Mapping[int, int]] = ..., given_up: _Optional[int] = ..., version: _Optional[int] = ..., failure: _Optional[str] = ..., error: _Optional[str] = ..., open: _Optional[int] = ..., waiting: _Optional[int] = ..., epoch: _Optional[int] = ..., hold: _Optional[int] = ..., error_tree: _Optional[int] = ..., broken: _Optional[_Mapping[int, str]] = ...) -> None: ...
+    def __init__(self, task: _Optional[int] = ..., life: _Optional[int] = ..., state: _Optional[_Union[TaskState, str]] = ..., round: _Optional[int] = ..., seen: _Optional[int] = ..., given_up: _Optional[int] = ..., version: _Optional[int] = ..., failure: _Optional[str] = ..., error: _Optional[str] = ..., open: _Optional[int] = ..., waiting: _Optional[int] = ..., epoch: _Optional[int] = ..., hold: _Optional[int] = ..., error_tree: _Optional[int] = ..., broken: _Optional[_Mapping[int, str]] = ...) -> None: ...
 
 class Order(_message.Message):
     __slots__ = ("kind", "term", "version", "target", "seconds", "components", "leaving", "settle", "containers")

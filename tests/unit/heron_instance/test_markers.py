@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ardea.heron_instance.markers import Markers
+from ardea.protocol.rounds import Rounds
 from tests.sizes import share
 
 PAIR = {1: (2,), 2: ()}
 DIAMOND = {1: (2, 3), 2: (4,), 3: (4,), 4: ()}
 TWO_SPOUTS = {1: (3,), 2: (3,), 3: (4,), 4: ()}
+NOBODY = frozenset()
 SHAPES = (PAIR, DIAMOND, TWO_SPOUTS)
 DATA = "data"
 
@@ -36,7 +38,7 @@ class Topology:
     def born(self, task):
         """Rounds of two lives differ, or a marker seen from the former could pass for one of the new."""
         life = self.lives[task]
-        return Markers(self.upstream[task], self.feeds[task], lives=dict(self.lives), round=life << 32)
+        return Markers(self.upstream[task], frozenset(self.feeds[task]), lives=dict(self.lives), round=life << 32)
 
     # --- what a task does ------------------------------------------------------------------------------------
 
@@ -121,9 +123,10 @@ class Topology:
     @property
     def at_rest(self):
         """What the master asks: everybody rests, and has seen the present rest of all upstream."""
-        return all(m.resting for m in self.tasks.values()) and all(
-            self.tasks[task].seen.get(source) == self.tasks[source].round for source, task in self.edges
-        )
+        return all(m.resting and m.seen.digest == self.present(task) for task, m in self.tasks.items())
+
+    def present(self, task):
+        return Rounds({source: self.tasks[source].round for source in self.upstream[task]}).digest
 
 
 class MarkerMachine(RuleBasedStateMachine):
@@ -246,13 +249,13 @@ def test_a_rest_of_a_new_life_is_not_taken_for_the_former_ones():
 @pytest.mark.parametrize(("resting", "closed"), [(True, False), (False, True), (True, True)])
 def test_a_task_that_rests_or_has_ended_says_so_to_a_new_life(resting, closed):
     """Only to those it feeds, and once for each life."""
-    markers = Markers(frozenset({1}), (3,), resting=resting, closed=closed)
+    markers = Markers(frozenset({1}), frozenset({3}), resting=resting, closed=closed)
     assert markers.risen(3, 2, again=False)
     assert not markers.risen(3, 2, again=False)
     assert markers.risen(3, 2, again=True)
     assert not markers.risen(3, 1, again=True)
     assert not markers.risen(4, 2, again=False)
-    assert not Markers(frozenset({1}), (3,)).risen(3, 2, again=False)
+    assert not Markers(frozenset({1}), frozenset({3})).risen(3, 2, again=False)
 
 
 def test_a_new_life_is_told_the_marker_again():
@@ -268,7 +271,7 @@ def test_a_new_life_is_told_the_marker_again():
 
 @pytest.mark.parametrize("life", [1, 2])
 def test_a_marker_of_a_former_life_says_nothing(life):
-    markers = Markers(frozenset({1}), (), lives={1: 2})
+    markers = Markers(frozenset({1}), NOBODY, lives={1: 2})
     markers.arrived(1, life, 5, end=False)
     markers.arrived(1, life, 5, end=True)
     assert markers.may_rest == markers.may_end == (life == 2)
@@ -276,7 +279,7 @@ def test_a_marker_of_a_former_life_says_nothing(life):
 
 def test_a_higher_life_of_the_sender_takes_its_markers_back():
     """Both kinds: the new life says its own."""
-    markers = Markers(frozenset({1}), (), lives={1: 2})
+    markers = Markers(frozenset({1}), NOBODY, lives={1: 2})
     markers.arrived(1, 2, 5, end=False)
     markers.arrived(1, 2, 5, end=True)
     markers.risen(1, 3, again=False)
@@ -295,7 +298,7 @@ def test_a_marker_said_again_may_overtake_the_news_of_the_managers_new_life():
 
 def test_markers_of_strangers_say_nothing():
     """Only tasks upstream count."""
-    markers = Markers(frozenset({1}), (3,))
+    markers = Markers(frozenset({1}), frozenset({3}))
     markers.arrived(9, 1, 1, end=False)
-    assert markers.seen == {}
+    assert not markers.seen.tasks
     assert not markers.may_rest

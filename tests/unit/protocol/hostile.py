@@ -102,6 +102,7 @@ _known = st.sampled_from([PACKING, shape_to_bytes(DEFINITION.shape), PACKING[:40
 _SCALARS: dict[int, st.SearchStrategy[Any]] = {
     FieldDescriptor.TYPE_UINT32: _u32,
     FieldDescriptor.TYPE_UINT64: _u64,
+    FieldDescriptor.TYPE_FIXED64: _u64,
     FieldDescriptor.TYPE_BOOL: st.booleans(),
     FieldDescriptor.TYPE_ENUM: st.integers(0, 40),
     FieldDescriptor.TYPE_FLOAT: st.sampled_from([0.0, 0.5, 1.0, -1.0, float("inf"), float("nan")]),

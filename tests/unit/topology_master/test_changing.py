@@ -15,6 +15,7 @@ from ardea.plan.definition import Definition
 from ardea.plan.physical import PhysicalPlan
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_to_bytes
+from ardea.protocol.rounds import Rounds
 from ardea.protocol.wire_pb2 import ACTIVE, RESTING, TaskReport
 from ardea.scheduler.packing import packing_for
 from ardea.scheduler.update import wanted
@@ -230,10 +231,7 @@ class AnUpdate(RuleBasedStateMachine):
             open=(open_ + waiting) if spout else 0, waiting=waiting if spout else 0,
             epoch=self.plan.epoch if obeys else 0, hold=self.board.number if obeys and self.board.held else 0,
         )  # fmt: skip
-        upstream = {
-            t for e in self.plan.logical[place.component].inputs for t in self.plan.component_tasks[e.component]
-        }
-        report.seen.update(dict.fromkeys(upstream, 1) if rests else {})
+        report.seen = Rounds(dict.fromkeys(self.plan.upstream(place.component), 1)).digest if rests else 0
         if self.ending.reported(report):
             self._look()
 

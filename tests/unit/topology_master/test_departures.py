@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from ardea import Topology
 from ardea.plan.physical import PhysicalPlan
+from ardea.protocol.rounds import Rounds
 from ardea.protocol.wire_pb2 import ACTIVE, RESTING, TaskReport
 from ardea.scheduler.packing import packing_for
 from ardea.state.records import EndFacts
@@ -92,8 +93,7 @@ class Board:
             round=1, open=open_ if spout else 0, waiting=waiting if spout else 0, epoch=1,
             hold=self.number if obeys and self.held else 0,
         )  # fmt: skip
-        upstream = {t for e in LOGICAL[PLAN.tasks[task].component].inputs for t in PLAN.component_tasks[e.component]}
-        report.seen.update(dict.fromkeys(upstream, 1) if rests else {})
+        report.seen = Rounds(dict.fromkeys(PLAN.upstream(PLAN.tasks[task].component), 1)).digest if rests else 0
         assert self.ending.reported(report)
         self.look()
 
