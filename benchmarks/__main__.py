@@ -38,6 +38,7 @@ class What(enum.StrEnum):
     PRESSURE = "pressure"
     SLOW_SPOUT = "slow-spout"
     SCALE = "scale"
+    SCALE_PROCESSES = "scale-processes"
     ALL = "all"
 
 
@@ -53,8 +54,8 @@ class Output(enum.StrEnum):
 
 def main(
     what: Annotated[What, typer.Argument(help="What to measure; all takes several minutes.")] = What.ALL,
-    containers: Annotated[str, typer.Option(metavar="N", help="Of scale several: 8,16,32.")] = "1",
-    tasks: Annotated[int, typer.Option(min=2, help="Tasks a container, of scale.")] = 4,
+    containers: Annotated[str, typer.Option(metavar="N", help="Of scale and scale-processes several: 8,16,32.")] = "1",
+    tasks: Annotated[int, typer.Option(min=2, help="Tasks a container, of scale and scale-processes.")] = 4,
     spouts: Annotated[int, typer.Option(min=1, help="Tasks of the spout.")] = 1,
     counters: Annotated[int, typer.Option(min=1, help="Tasks of the counting bolt.")] = 1,
     seconds: Annotated[float, typer.Option(min=1, help="Length of the measuring window.")] = 5.0,
@@ -83,10 +84,13 @@ def main(
         _against(against, rounds, output)
         return
     counts = _counts(containers)
-    if len(counts) > 1 and what is not What.SCALE:
+    if len(counts) > 1 and what not in (What.SCALE, What.SCALE_PROCESSES):
         raise typer.BadParameter(f"{what} takes one number of containers, not {containers}")
     if what is What.SCALE:
         _scale(counts, tasks, output)
+        return
+    if what is What.SCALE_PROCESSES:
+        _scale_processes(counts, tasks, seconds, output)
         return
     if what is What.COLUMNS:
         _columns(rows, spouts, output)
@@ -218,23 +222,37 @@ def _counts(containers: str) -> list[int]:
 
 
 def _scale(containers: Sequence[int], tasks: int, output: Output) -> None:
-    from benchmarks.scale import ScaleResult, Second, sizes
-
-    def second(each: Second) -> str:
-        return (
-            f"a second costs a manager {each.manager_ms:.2f} ms, the master {each.master_ms:.2f} ms,"
-            f" {each.messages:,.0f} messages, {each.kilobytes:,.0f} kB"
-        )
+    from benchmarks.scale import ScaleResult, sizes
 
     def line(each: ScaleResult) -> str:
         slopes = (each.slope_manager, each.slope_master)
-        grown = "" if None in slopes else ", slopes {:.2f} and {:.2f}".format(*slopes)
+        grown = "" if None in slopes else "; slopes at rest {:.2f} and {:.2f}".format(*slopes)
+        costs = "".join(
+            f"\n  {name}: a manager {cost.manager_ms:.2f} ms, the master {cost.master_ms:.2f} ms,"
+            f" {cost.messages:,.0f} messages, {cost.kilobytes:,.0f} kB"
+            for name, cost in each.costs.items()
+        )
         return (
-            f"{each.containers} containers of {each.tasks} tasks: start {each.start_cpu:.1f} CPU s;"
-            f" at first {second(each.awake)}; at rest {second(each.rest)}{grown}"
+            f"{each.containers} containers of {each.tasks} tasks: start {each.start_cpu:.1f} CPU s in all{grown}{costs}"
         )
 
     _print(lambda: sizes(containers, tasks), line, output)
+
+
+def _scale_processes(containers: Sequence[int], tasks: int, seconds: float, output: Output) -> None:
+    from benchmarks.scale_processes import ProcessesResult, sizes
+
+    def line(each: ProcessesResult) -> str:
+        kinds = "".join(
+            f"\n  {kind.count} {name}: {kind.percent:.2f} % of a core, {kind.megabytes:.1f} MB each"
+            for name, kind in each.kinds.items()
+        )
+        return (
+            f"{each.containers} containers of {each.tasks} tasks: start {each.start:.1f} s;"
+            f" at rest {each.percent:.1f} % of a core in all, over {each.seconds:.0f} s{kinds}"
+        )
+
+    _print(lambda: sizes(containers, tasks, seconds), line, output)
 
 
 def _slow_spout(seconds: float, output: Output) -> None:

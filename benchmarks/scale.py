@@ -1,8 +1,8 @@
 """What a simulated cluster costs as it grows: CPU of managers and master, messages and bytes, and how these grow.
 
 The processes' pure parts run as they are; network, clock and store are simulated, and are no part of what is told of a
-manager or a master.  Nothing is emitted.  Python's collector of cycles does not run: one heap of thousands of processes
-keeps it busy as none of its own would.
+manager or a master.  Python's collector of cycles does not run: one heap of thousands of processes keeps it busy as
+none of its own would.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import gc
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from unittest import mock
@@ -29,13 +29,26 @@ AWAKE_SECONDS = 5.0
 UNTIL_REST = 15.0
 REST_SECONDS = 20.0
 """Of two heartbeats of a link that rests."""
+RATE, RATE_SECONDS = 4, 4
+DEATH_SECONDS = 10.0
+END_SECONDS = 300.0
 
 
 class Silent(Spout):
+    """Emits only so many rows as it is told to, and finishes when it is told to."""
+
     outputs = ("word",)
+    over = False
+
+    def __init__(self) -> None:
+        self.due = 0
 
     def next_tuple(self) -> None:
-        pass
+        if self.due:
+            self.due -= 1
+            self.emit([f"word {self.due}"], tup_id=self.due)
+        elif self.over:
+            self.finish()
 
 
 class Idle(Bolt):
@@ -44,29 +57,39 @@ class Idle(Bolt):
 
 
 @dataclass(frozen=True, slots=True)
-class Second:
-    """What one costs: CPU of one manager and of the master, and what all processes send."""
+class Cost:
+    """Of a second, or of what happened once: CPU of one manager and of the master, and what all processes sent."""
 
     manager_ms: float
     master_ms: float
     messages: float
     kilobytes: float
-    kinds: dict[str, float]  # messages of each kind
+    kinds: Mapping[str, float]  # messages of each kind
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleResult:
     """One size.
 
-    ``start_cpu``: seconds for the first five of time; ``awake``: after them, while each link is heard each second;
-    ``rest``: once the links rest.  Slopes: of the logarithms against the size before, at rest; None for the first.
+    ``start_cpu``: seconds for the first five of time, the simulation's own part with them.
+
+    ========== =====================================================================================================
+    ``start``  the same five
+    ``awake``  a second after them, while each link is heard each second
+    ``rest``   a second, once the links rest
+    ``rate``   a second in which each spout emits four rows
+    ``update`` one that adds a bolt's task for each four containers, from the request until it is done
+    ``death``  ten seconds in which a manager is killed, comes back and is met
+    ``end``    from the spouts' `finish()` until the topology has succeeded
+    ========== =====================================================================================================
+
+    Slopes: of the logarithms against the size before, at rest; None for the first.
     """
 
     containers: int
     tasks: int
     start_cpu: float
-    awake: Second
-    rest: Second
+    costs: Mapping[str, Cost]
     slope_manager: float | None = None
     slope_master: float | None = None
 
@@ -75,17 +98,18 @@ class ScaleResult:
 class Spent:
     """CPU seconds in the rounds of each kind of process, and what was posted."""
 
-    seconds: dict[type, float] = field(default_factory=lambda: {SimulatedManager: 0.0, SimulatedMaster: 0.0})
+    containers: int = 1
+    seconds: dict[type, float] = field(default_factory=lambda: dict.fromkeys((SimulatedManager, SimulatedMaster), 0.0))
     bytes: int = 0
     kinds: Counter[int] = field(default_factory=Counter)
 
-    def a_second_of(self, cluster: Cluster, seconds: float, containers: int) -> Second:
-        """On the average of so many."""
+    def of(self, happens: Callable[[], object], seconds: float = 1.0) -> Cost:
+        """What it costs, divided by so many seconds."""
         self.seconds, self.bytes = dict.fromkeys(self.seconds, 0.0), 0
         self.kinds.clear()
-        cluster.advance(seconds)
-        return Second(
-            1000 * self.seconds[SimulatedManager] / seconds / containers,
+        happens()
+        return Cost(
+            1000 * self.seconds[SimulatedManager] / seconds / self.containers,
             1000 * self.seconds[SimulatedMaster] / seconds,
             self.kinds.total() / seconds,
             self.bytes / seconds / 1000,
@@ -101,39 +125,6 @@ def sizes(containers: Sequence[int], tasks: int) -> list[ScaleResult]:
     return found
 
 
-def page(results: Sequence[ScaleResult]) -> str:
-    """What docs/scale.md shows of them: a table, slopes over the whole range, a curve."""
-    lines = [
-        "| Containers | Start, CPU s | Manager, ms: awake | rest | Master, ms: awake | rest | Messages: awake | rest |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- |",
-    ]
-    lines += [
-        f"| {each.containers} | {each.start_cpu:.1f} |"
-        f" {each.awake.manager_ms:.2f} | {each.rest.manager_ms:.2f} | {each.awake.master_ms:.2f} |"
-        f" {each.rest.master_ms:.2f} | {each.awake.messages:,.0f} | {each.rest.messages:,.0f} |"
-        for each in results
-    ]
-    awake, rest = [each.awake.manager_ms for each in results], [each.rest.manager_ms for each in results]
-    growth = results[-1].containers / results[0].containers
-    slopes = [_slope(ms[-1] / ms[0], growth) for ms in (awake, rest, [each.rest.master_ms for each in results])]
-    lines += [
-        "",
-        "Slopes, from first to last: a manager awake {:.2f}, at rest {:.2f}; the master at rest {:.2f}.".format(
-            *slopes
-        ),
-        "",
-        "```mermaid",
-        "xychart-beta",
-        '  title "CPU of a manager, ms a second: awake above, at rest below"',
-        f"  x-axis containers [{', '.join(str(each.containers) for each in results)}]",
-        f"  y-axis ms 0 --> {math.ceil(max(awake))}",
-        f"  line [{', '.join(f'{ms:.2f}' for ms in awake)}]",
-        f"  line [{', '.join(f'{ms:.2f}' for ms in rest)}]",
-        "```",
-    ]
-    return "\n".join(lines)
-
-
 def topology(containers: int, tasks: int) -> type[Topology]:
     """In each container one spout, and bolts that read it by a field."""
     silent = Silent.spec(par=containers, name="silent")
@@ -141,39 +132,73 @@ def topology(containers: int, tasks: int) -> type[Topology]:
     return type("Scale", (Topology,), {"silent": silent, "idle": idle})
 
 
+def slope(ratio: float, growth: float) -> float:
+    """The exponent: 1 where the cost grows as the size does."""
+    return math.log(ratio) / math.log(growth)
+
+
 def _measured(containers: int, tasks: int, smaller: ScaleResult | None) -> ScaleResult:
     gc.collect()
     began = time.process_time()
     with (
         uncollected(),
-        accounted() as spent,
+        accounted(containers) as spent,
         Cluster(topology(containers, tasks), containers=containers, check=False) as cluster,
     ):
-        cluster.advance(START_SECONDS)
+        costs = {"start": spent.of(lambda: cluster.advance(START_SECONDS))}
         start = time.process_time() - began
         if cluster.state != "RUNNING":
             raise BenchmarkError(
                 f"{containers} containers do not run after {START_SECONDS:g} s", hint=cluster.describe()
             )
-        awake = spent.a_second_of(cluster, AWAKE_SECONDS, containers)
+        costs["awake"] = spent.of(lambda: cluster.advance(AWAKE_SECONDS), AWAKE_SECONDS)
         cluster.advance(UNTIL_REST)
-        rest = spent.a_second_of(cluster, REST_SECONDS, containers)
+        costs["rest"] = spent.of(lambda: cluster.advance(REST_SECONDS), REST_SECONDS)
+        _emit(cluster, containers, 1)
+        costs["rate"] = spent.of(lambda: _emit(cluster, containers, RATE_SECONDS), RATE_SECONDS)
+        costs["update"] = spent.of(lambda: _update(cluster, containers, tasks))
+        costs["death"] = spent.of(lambda: _death(cluster))
+        costs["end"] = spent.of(lambda: _end(cluster, containers))
     if smaller is None:
-        return ScaleResult(containers, tasks, start, awake, rest)
-    growth = containers / smaller.containers
+        return ScaleResult(containers, tasks, start, costs)
+    growth, before, now = containers / smaller.containers, smaller.costs["rest"], costs["rest"]
     return ScaleResult(
         containers,
         tasks,
         start,
-        awake,
-        rest,
-        _slope(rest.manager_ms / smaller.rest.manager_ms, growth),
-        _slope(rest.master_ms / smaller.rest.master_ms, growth),
+        costs,
+        slope(now.manager_ms / before.manager_ms, growth),
+        slope(now.master_ms / before.master_ms, growth),
     )
 
 
-def _slope(ratio: float, growth: float) -> float:
-    return math.log(ratio) / math.log(growth)
+def _emit(cluster: Cluster, containers: int, seconds: int) -> None:
+    """So many rows of each spout, each second."""
+    for _ in range(seconds):
+        for number in range(containers):
+            cluster.task(f"silent-{number}", Silent).due += RATE
+        cluster.advance(1.0)
+
+
+def _update(cluster: Cluster, containers: int, tasks: int) -> None:
+    progress = cluster.updated(
+        cluster.update_request(parallelism={"idle": containers * (tasks - 1) + max(1, containers // 4)})
+    )
+    if progress.step != "done":
+        raise BenchmarkError(f"the update is {progress.step}: {progress.reason}", hint=cluster.describe())
+
+
+def _death(cluster: Cluster) -> None:
+    cluster.kill("manager-1")
+    cluster.advance(DEATH_SECONDS)
+
+
+def _end(cluster: Cluster, containers: int) -> None:
+    for number in range(containers):
+        cluster.task(f"silent-{number}", Silent).over = True
+    cluster.run_until(lambda: cluster.over, END_SECONDS)
+    if cluster.state != "SUCCEEDED":
+        raise BenchmarkError(f"the topology is {cluster.state}: {cluster.reason}")
 
 
 @contextmanager
@@ -187,9 +212,9 @@ def uncollected() -> Iterator[None]:
 
 
 @contextmanager
-def accounted() -> Iterator[Spent]:
+def accounted(containers: int) -> Iterator[Spent]:
     """Counts while it lasts."""
-    spent = Spent()
+    spent = Spent(containers)
 
     def timed(kind: type, run: Callable[[object], None]) -> Callable[[object], None]:
         def wrapped(process: object) -> None:

@@ -26,7 +26,7 @@ from ardea.metrics import Identity, Registry
 from ardea.plan.definition import Definition
 from ardea.plan.logical import LogicalPlan
 from ardea.plan.physical import PhysicalPlan, TaskPlan
-from ardea.plan.wire import plan_from_bytes
+from ardea.plan.wire import plan_from_message
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.flow import Window
 from ardea.protocol.lane import Lane, Message
@@ -120,7 +120,7 @@ class Shell:
     def planned(self, message: Plan) -> None:
         """The first plan starts the executor; a later one of the same epoch brings incarnations, others an update."""
         try:
-            plan = plan_from_bytes(self._logical, message.packing, message.epoch)
+            plan = plan_from_message(self._logical, message.packing, message.epoch)
         except StateError:
             self.gateway.malformed += 1
             return

@@ -9,14 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ardea.config import Settings
-from ardea.errors import ArdeaError
 from ardea.plan.physical import PhysicalPlan
-from ardea.plan.shape import shape_from_bytes
-from ardea.plan.wire import plan_from_bytes
-from ardea.protocol.checked import MalformedError
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import MARKER, Header, Plan
+from ardea.protocol.wire_pb2 import MARKER, Header
 
 Early = tuple[Link, Header, Sequence[bytes]]
 
@@ -40,21 +35,6 @@ class Epochs:
         if target not in plan.tasks:
             return False
         return header.kind == MARKER or header.epoch >= self._changed.get(plan.tasks[target].component, 0)
-
-
-def check_plan(message: Plan) -> None:
-    """Before it is written down, and before anybody works by it.
-
-    Raises:
-        MalformedError: no manager could work by it.
-    """
-    try:
-        logical = shape_from_bytes(message.shape).plan()
-        plan_from_bytes(logical, message.packing, message.epoch)
-        for component in logical:
-            Settings.of(logical.config, component.config)
-    except (ValueError, RecursionError, ArdeaError) as error:
-        raise MalformedError from error
 
 
 def places(plan: PhysicalPlan, component: str) -> dict[int, int]:

@@ -87,8 +87,8 @@ class Hellos:
             return
         plan = Plan()
         plan.CopyFrom(self.plan)
-        plan.ClearField("shape")
-        plan.tasks.clear()
+        for name in ("shape", "addresses", "keys", "tasks"):
+            plan.ClearField(name)
         plan.tasks.update(lives)
         # Orders first: a spout that is told the plan begins to emit, and after the end it must not.
         for order in self.orders.values():

@@ -9,9 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ardea.config import Settings
-from ardea.plan.packing import PackingPlan
-from ardea.plan.physical import PhysicalPlan
-from ardea.plan.shape import shape_from_bytes
 from ardea.protocol.checked import DATA
 from ardea.protocol.ids import column
 from ardea.protocol.lane import Lane
@@ -30,7 +27,6 @@ from ardea.protocol.wire_pb2 import (
     Header,
     Hello,
     Order,
-    Plan,
     Refusal,
     TaskReport,
     Tasks,
@@ -40,6 +36,7 @@ from ardea.stream_manager.epochs import leavers
 from ardea.stream_manager.hellos import Hellos, pass_on
 from ardea.stream_manager.incarnations import Incarnations
 from ardea.stream_manager.inputs import Inputs
+from ardea.stream_manager.known_plan import KnownPlan
 from ardea.stream_manager.loads import Loads
 from ardea.stream_manager.members import Members
 from ardea.stream_manager.output_credit import Outputs
@@ -80,34 +77,35 @@ class StreamManager:
 
     # --- the plan ---------------------------------------------------------------------------------------------
 
-    def planned(self, message: Plan, packing: PackingPlan) -> None:
-        """A plan from the master: routing content, addresses, incarnations.  One of an earlier epoch says nothing."""
-        present, members = self.hellos.plan, self.members
-        if present is not None and message.epoch < present.epoch:
+    def planned(self, known: KnownPlan) -> None:
+        """A plan from the master: routing content and addresses.  One of an earlier epoch says nothing."""
+        members, message = self.members, known.message
+        if self.hellos.plan is not None and message.epoch < self.hellos.epoch:
             return
-        if present is None or message.epoch > present.epoch:
-            self._adopt(message, packing)
+        adopts = self.hellos.plan is None or message.epoch > self.hellos.epoch
+        if adopts:
+            self._adopt(known)
         else:
             self.hellos.plan = message
-        members.addressed(message.addresses)
+        new = members.addressed(message.addresses)
         for task, life in members.all_named().items():
             self._incarnations.risen(task, life, self._now)
         for link in members.instances.values():
-            self._incarnations.welcome(link)
-        for link in members.peers.values():
-            self._incarnations.hello(link)
+            if adopts or not link.up:
+                self._incarnations.welcome(link)
+        for number, link in members.peers.items():
+            if number in new or not link.up:
+                self._incarnations.hello(link)
         self.rows.go_on(self._now)
 
-    def _adopt(self, message: Plan, packing: PackingPlan) -> None:
+    def _adopt(self, known: KnownPlan) -> None:
         """A plan of a higher epoch: forgets what has left, makes room for what is new."""
-        members = self.members
+        members, plan, message = self.members, known.plan, known.message
         former, rebuilt = None if self.hellos.plan is None else members.plan, message.build != self.hellos.build
-        shape = shape_from_bytes(message.shape)
-        plan = PhysicalPlan.build(shape.plan(), packing, message.epoch)
         for task in () if former is None else leavers(former, plan):
             self._left(task)
         members.plan = plan
-        self.hellos.adopt(message, shape)
+        self.hellos.adopt(message, known.shape)
         self.verdicts.planned(plan.logical)
         self._loads.planned(plan)
         for number in members.peers.keys() - set(plan.containers):
@@ -233,11 +231,13 @@ class StreamManager:
         """Timeouts and, once a second, heartbeats; returns when to be called again."""
         self._now = now
         self.verdicts.expire(now)
+        if not self._next_heartbeat:
+            self._next_heartbeat = now + HEARTBEAT_EVERY  # with the plan, all have been said hello
         if now >= self._next_heartbeat:
             self._next_heartbeat = now + HEARTBEAT_EVERY
             self._beat()
         self.flush(now)
-        return min(self._next_heartbeat, self.verdicts.next_deadline)
+        return min(self._next_heartbeat, self.verdicts.next_deadline, self.members.next_telling)
 
     def _beat(self) -> None:
         """Says again whatever is still true, so that words that were lost heal."""

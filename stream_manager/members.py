@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 
 from ardea.config import Settings
@@ -11,6 +12,9 @@ from ardea.protocol.link import Link, Port
 from ardea.protocol.pulse import PATIENT, REST_AFTER
 from ardea.protocol.wire_pb2 import TASKS, Address, Header, Tasks
 from ardea.stream_manager.acks import ControlOutbox
+
+SOON = 0.05
+"""Seconds within which local tasks hear of an incarnation: what rises meanwhile comes in the same message."""
 
 
 class Members:
@@ -38,17 +42,24 @@ class Members:
         ] = {}  # container -> tasks that its manager names, by this plan or the next
         self._returning: set[int] = set()  # tasks whose manager has a new life, and has not named them yet
         self._risen: dict[int, bool] = {}  # tasks whose incarnation rose in this round -> whether it is the same again
+        self._untold: dict[int, bool] = {}  # those of which the instances have not heard
+        self.next_telling = math.inf
+        """When they will."""
         self._dropped_acks = 0  # of links that are gone
 
     # --- links ------------------------------------------------------------------------------------------------
 
-    def addressed(self, addresses: Iterable[Address]) -> None:
-        """Where managers listen; whoever is new gets a link."""
+    def addressed(self, addresses: Iterable[Address]) -> set[int]:
+        """Where managers listen; whoever is new gets a link.  Returns the containers whose address is another now."""
+        new: set[int] = set()
         for address in addresses:
+            if self.addresses.get(address.container) != address:
+                new.add(address.container)
             self.addresses[address.container] = address
             if address.container != self.container and address.container not in self.peers:
                 patience = PATIENT if address.container > self.container else REST_AFTER
                 self._link(self.peers, address.container, f"manager {address.container}", patience)
+        return new
 
     def instance(self, task: TaskPlan) -> Link:
         """The link to a task of this container."""
@@ -90,9 +101,15 @@ class Members:
         return link.lanes[Lane.DATA].restart()
 
     def flush(self, now: float) -> None:
-        """Tells of incarnations that rose in the round, and sends what has waited for room."""
+        """Tells of incarnations that rose, peers at the end of the round, and sends what has waited for room."""
         if self._risen:
-            self._tell_risen()
+            self._untold |= self._risen
+            self.next_telling = min(self.next_telling, now + SOON)
+            self._tell(self.peers, {task: again for task, again in self._risen.items() if task in self.instances})
+            self._risen = {}
+        if now >= self.next_telling:
+            self._tell(self.instances, self._untold)
+            self._untold, self.next_telling = {}, math.inf
         for outbox in list(self._unsent):
             outbox.flush(now)
             if not outbox.waiting:
@@ -118,8 +135,7 @@ class Members:
         """A task's incarnation as somebody knows it; the same one counts when it comes back to a new manager.
 
         Returns:
-            The one before, 0 if there was none; None if nothing is new.  If it is, everybody hears of it at the end of
-            the round.
+            The one before, 0 if there was none; None if nothing is new.  If it is, everybody hears of it soon.
         """
         known = self.lives.get(task, 0)
         again = task in self._returning and life >= known
@@ -130,15 +146,12 @@ class Members:
         self._risen[task] = again
         return known
 
-    def _tell_risen(self) -> None:
-        """Instances of all tasks, peers of the local ones."""
-        risen, self._risen = self._risen, {}
+    def _tell(self, links: Mapping[int, Link], risen: Mapping[int, bool]) -> None:
+        """The incarnations of these tasks."""
         for again in set(risen.values()):
             lives = {task: self.lives[task] for task in risen if risen[task] == again and task in self.lives}
-            self._spread(self.instances, Tasks(lives=lives, again=again))
-            mine = {task: life for task, life in lives.items() if task in self.instances}
-            if mine:
-                self._spread(self.peers, Tasks(lives=mine, again=again))
+            if lives:
+                self._spread(links, Tasks(lives=lives, again=again))
 
     def _spread(self, links: Mapping[int, Link], tasks: Tasks) -> None:
         """In one message a link, or in one a task where it must wait.  A peer that is met later hears of all then."""

@@ -29,7 +29,7 @@ from ardea.protocol.wire_pb2 import (
 from ardea.state.records import MasterLocation
 from ardea.stream_manager.acks import ControlOutbox
 from ardea.stream_manager.applicant import Applicant
-from ardea.stream_manager.epochs import check_plan
+from ardea.stream_manager.known_plan import KnownPlan
 from ardea.versions import protocol_differs
 
 LOOK_EVERY = 0.2
@@ -63,6 +63,8 @@ class MasterLink:
         self.link = Link("master", "topology master", me, self._transmit)
         self.outbox = ControlOutbox(self.link, UNSENT_FOR)
         self.connection = connection
+        self.plan: KnownPlan | None = None
+        """The last that came."""
         self._term = term
 
     def gave(self, plan: Plan) -> bool:
@@ -165,7 +167,7 @@ class Registrar:
 
     # --- from the master --------------------------------------------------------------------------------------
 
-    def receive(self, now: float) -> list[Plan | Order]:
+    def receive(self, now: float) -> list[KnownPlan | Order]:
         """What the master sent since the last call.
 
         Raises:
@@ -173,7 +175,7 @@ class Registrar:
             OtherVersion: the master, or this manager, is of another version.
             ProtocolError: it refuses this manager for another reason.
         """
-        out: list[Plan | Order] = []
+        out: list[KnownPlan | Order] = []
         master = self._master
         if master is None:
             return out
@@ -188,7 +190,7 @@ class Registrar:
                 self.malformed += 1
         return out
 
-    def _received(self, master: MasterLink, header: Header, frames: Message) -> list[Plan | Order]:
+    def _received(self, master: MasterLink, header: Header, frames: Message) -> list[KnownPlan | Order]:
         link = master.link
         if header.kind == REFUSED:
             refusal = Refusal.FromString(frames[1])
@@ -203,13 +205,22 @@ class Registrar:
             if header.kind == ADMITTED:
                 self._applicant.admission = Admission.FromString(frames[1]).admission
             elif header.kind == PLAN:
-                plan = Plan.FromString(frames[1])
-                check_plan(plan)
-                plan.master = master.connection.address
-                return [plan]
+                return self._planned(master, Plan.FromString(frames[1]))
             elif header.kind == ORDER:
                 return [Order.FromString(frames[1])]
         return []
+
+    def _planned(self, master: MasterLink, message: Plan) -> list[KnownPlan | Order]:
+        """Registers again for a whole plan if there is none that the difference could change."""
+        message.master = master.connection.address
+        if not message.base:
+            master.plan = KnownPlan.of(message)
+        elif master.plan is not None and master.plan.message.version == message.base:
+            master.plan = master.plan.changed(message)
+        else:
+            self._register(master)
+            return []
+        return [master.plan]
 
     def confirm(self) -> None:
         """Lets the master know that its last order arrived."""

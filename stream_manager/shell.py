@@ -11,7 +11,6 @@ from collections.abc import Container, Sequence
 from typing import Protocol
 
 from ardea.plan.definition import Definition
-from ardea.plan.wire import packing_from_bytes
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.incarnations import incarnation
 from ardea.protocol.lane import Lane, Message
@@ -19,6 +18,7 @@ from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import EXIT, LEAVE, Header, Order, Plan
 from ardea.state.records import MasterLocation
 from ardea.stream_manager.applicant import Applicant
+from ardea.stream_manager.known_plan import KnownPlan
 from ardea.stream_manager.manager import LINGER, STORED, StreamManager
 from ardea.stream_manager.registration import Connection, Registrar
 
@@ -91,7 +91,7 @@ class Shell:
     def recall(self, admission: int, plan: Plan) -> None:
         """Goes on where a former life was."""
         self._applicant.admission = admission
-        self._planned(plan)
+        self._planned(KnownPlan.of(plan))
 
     # --- messages ---------------------------------------------------------------------------------------------
 
@@ -103,9 +103,9 @@ class Shell:
         """
         self._now = now
         for message in self.registrar.receive(now):
-            if isinstance(message, Plan):
-                if self.manager is None or message.epoch >= self.manager.hellos.epoch:
-                    self._outside.remember(self._applicant.admission, message)
+            if isinstance(message, KnownPlan):
+                if self.manager is None or message.plan.epoch >= self.manager.hellos.epoch:
+                    self._outside.remember(self._applicant.admission, message.message)
                     self._planned(message)
             elif message.kind == EXIT:
                 self.registrar.confirm()
@@ -149,15 +149,15 @@ class Shell:
         self._outside.heard(link, header, source)
         manager.received(link, lane, header, frames[1:], self._now)
 
-    def _planned(self, plan: Plan) -> None:
+    def _planned(self, known: KnownPlan) -> None:
         """Makes the manager at the first plan."""
         if self.manager is None:
             me = incarnation(self._applicant.admission, self._life)
             transmit, report = self._outside.transmit, self.registrar.report
             self.manager = StreamManager(self._container, me, self._topology, transmit, report)
         manager = self.manager
-        self._outside.reach(plan)
-        manager.planned(plan, packing_from_bytes(plan.packing))
+        self._outside.reach(known.message)
+        manager.planned(known)
         early, self._early = self._early, {}
         for source, (number, peers, frames) in early.items():
             self._received(manager, number, source, Lane.CONTROL, frames, peers=peers)

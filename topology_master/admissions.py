@@ -33,6 +33,8 @@ class Container:
     address: Address | None = None
     admission: int = 0
     registered: bool = False
+    told: int = 0
+    """The version of the plan that it has; 0: none, or nobody knows."""
     had: int = 0
     """The admission that it has come with, by a plan."""
 
@@ -168,7 +170,7 @@ class Admissions:
         self._holders[number], self._heard[number] = known.holder, now
         moved = known.address != address
         known.address = address
-        known.registered = True
+        known.registered, known.told = True, 0
         if self._ignorant and self.missing:
             return []
         self._give_admissions(self.members if self._ignorant else [known])

@@ -41,6 +41,8 @@ from ardea.topology_master.stories import UPDATE, Stories
 from ardea.topology_master.updates import Updates, plan_of
 
 HEARTBEAT_EVERY = 1.0
+A_HUNDRED_TASKS = 0.002
+"""Seconds between two looks at all tasks, for each hundred of them: what each look takes is a small part of that."""
 
 
 class Master:
@@ -68,6 +70,7 @@ class Master:
         self._drain_until = math.inf
         self._next_heartbeat = 0.0
         self._news = False  # managers or tasks have said something since the last look at all of them
+        self._next_look = 0.0
         if found.state is RunState.ENDING:
             self.ending.declared()
             self.orders.give(END)
@@ -254,11 +257,18 @@ class Master:
             self.admissions.beat()
         if self.over:
             return self._next_heartbeat
-        if self._news or now >= min(self._drain_until, self.updates.due, self.departures.due):
+        if now >= self._due:
             self._news = False
+            self._next_look = now + A_HUNDRED_TASKS * (len(self.ending.tasks) // 100)
             self._consider(now)
-        due = min(self._drain_until, self.updates.due, self.departures.due)
-        return min(self._next_heartbeat, max(now, due))
+        return min(self._next_heartbeat, max(now, self._due))
+
+    @property
+    def _due(self) -> float:
+        """When all tasks are to be looked at."""
+        return min(
+            self._next_look if self._news else math.inf, self._drain_until, self.updates.due, self.departures.due
+        )
 
     @property
     def _all_heard(self) -> bool:

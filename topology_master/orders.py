@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from ardea.plan.shape import shape_to_bytes
 from ardea.protocol.lane import Lane
 from ardea.protocol.wire_pb2 import (
     ACTIVATE,
@@ -13,14 +12,13 @@ from ardea.protocol.wire_pb2 import (
     HOLD,
     LEAVE,
     ORDER,
-    PLAN,
     RESUME,
     Header,
     Order,
     OrderKind,
-    Plan,
 )
 from ardea.topology_master.admissions import Admissions, Container
+from ardea.topology_master.plans import Plans
 from ardea.topology_master.stories import TOPOLOGY, Stories
 
 
@@ -34,6 +32,7 @@ class Orders:
         self._term = term
         self._orders: dict[int, Order] = {}
         self._version = 0
+        self._plans = Plans(admissions, term)
 
     def give(
         self,
@@ -90,26 +89,12 @@ class Orders:
         self.give(LEAVE, containers=containers)
         del self._orders[LEAVE]  # it is for those who have asked, and they ask again
 
-    def send_plan(self, containers: Iterable[Container]) -> None:
-        """The plan in force, and whatever was ordered."""
-        body = self._plan().SerializeToString()
+    def send_plan(self, containers: Sequence[Container]) -> None:
+        """The plan in force, or what has changed in it, and whatever was ordered."""
+        self._plans.send(containers, active=self.active)
         for container in containers:
-            container.link.send(Lane.CONTROL, Header(kind=PLAN), [body], len(body))
             for order in self._orders.values():
                 _send(container, order)
-
-    def _plan(self) -> Plan:
-        definition = self._admissions.definition
-        return Plan(
-            epoch=self._admissions.plan.epoch,
-            build=definition.build,
-            shape=shape_to_bytes(definition.shape),
-            packing=definition.packing,
-            active=self.active,
-            term=self._term,
-            keys=definition.keys,
-            addresses=[c.address for c in self._admissions.members if c.address is not None],
-        )
 
 
 def _send(container: Container, order: Order) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import msgspec
 
 from ardea.errors import StateError
@@ -12,6 +14,8 @@ from ardea.plan.physical import PhysicalPlan
 _DECODER = msgspec.json.Decoder(PackingPlan)
 _MOST = 1 << 16
 """More than the number of any task or container."""
+_LARGEST = 64 << 20
+"""Bytes; a plan of so many tasks has an eighth of it."""
 
 
 def packing_to_bytes(plan: PackingPlan) -> bytes:
@@ -30,13 +34,30 @@ def packing_from_bytes(data: bytes) -> PackingPlan:
         ) from error
 
 
-def plan_from_bytes(logical: LogicalPlan, packing: bytes, epoch: int) -> PhysicalPlan:
+def packing_to_message(stored: bytes) -> bytes:
+    """A stored packing plan as it travels: compressed."""
+    return zlib.compress(stored)
+
+
+def packing_from_message(data: bytes) -> PackingPlan:
+    """The plan that a master has sent; StateError if ``data`` is something else."""
+    inflater = zlib.decompressobj()
+    try:
+        stored = inflater.decompress(data, _LARGEST)
+    except zlib.error as error:
+        raise StateError(f"a packing plan that was sent cannot be read: {error}") from error
+    if not inflater.eof:
+        raise StateError(f"a packing plan that was sent is cut off, or has more than {_LARGEST:,} bytes")
+    return packing_from_bytes(stored)
+
+
+def plan_from_message(logical: LogicalPlan, packing: bytes, epoch: int) -> PhysicalPlan:
     """The plan of a topology as its master sends it; ``logical`` may have other numbers of tasks.
 
     Raises:
         StateError: it is not a plan of this topology.
     """
-    plan = PhysicalPlan.of(logical, packing_from_bytes(packing), epoch)
+    plan = PhysicalPlan.of(logical, packing_from_message(packing), epoch)
     known = {component.name for component in logical}
     read = {entry.component for component in logical for entry in component.inputs}
     numbers = [number for task in plan.tasks.values() for number in (task.task, task.container)]

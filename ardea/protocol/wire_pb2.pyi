@@ -312,7 +312,7 @@ class Address(_message.Message):
     def __init__(self, container: _Optional[int] = ..., host: _Optional[str] = ..., data_port: _Optional[int] = ..., control_port: _Optional[int] = ..., incarnation: _Optional[int] = ...) -> None: ...
 
 class Plan(_message.Message):
-    __slots__ = ("epoch", "packing", "addresses", "tasks", "active", "term", "shape", "build", "keys", "master")
+    __slots__ = ("epoch", "packing", "addresses", "tasks", "active", "term", "shape", "build", "keys", "master", "version", "base", "gone")
     class TasksEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -337,6 +337,9 @@ class Plan(_message.Message):
     BUILD_FIELD_NUMBER: _ClassVar[int]
     KEYS_FIELD_NUMBER: _ClassVar[int]
     MASTER_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    BASE_FIELD_NUMBER: _ClassVar[int]
+    GONE_FIELD_NUMBER: _ClassVar[int]
     epoch: int
     packing: bytes
     addresses: _containers.RepeatedCompositeFieldContainer[Address]
@@ -347,7 +350,10 @@ class Plan(_message.Message):
     build: int
     keys: _containers.ScalarMap[str, str]
     master: str
-    def __init__(self, epoch: _Optional[int] = ..., packing: _Optional[bytes] = ..., addresses: _Optional[_Iterable[_Union[Address, _Mapping]]] = ..., tasks: _Optional[_Mapping[int, int]] = ..., active: bool = ..., term: _Optional[int] = ..., shape: _Optional[bytes] = ..., build: _Optional[int] = ..., keys: _Optional[_Mapping[str, str]] = ..., master: _Optional[str] = ...) -> None: ...
+    version: int
+    base: int
+    gone: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, epoch: _Optional[int] = ..., packing: _Optional[bytes] = ..., addresses: _Optional[_Iterable[_Union[Address, _Mapping]]] = ..., tasks: _Optional[_Mapping[int, int]] = ..., active: bool = ..., term: _Optional[int] = ..., shape: _Optional[bytes] = ..., build: _Optional[int] = ..., keys: _Optional[_Mapping[str, str]] = ..., master: _Optional[str] = ..., version: _Optional[int] = ..., base: _Optional[int] = ..., gone: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class Tasks(_message.Message):
     __slots__ = ("lives", "again")

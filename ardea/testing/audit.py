@@ -25,6 +25,8 @@ COUNTED = 100
 """A longer queue is not counted after every event."""
 JUDGED = 256
 """So many trees that had their verdict are remembered, the last ones."""
+OTHER_BYTES = 1024
+"""Of orders, incarnations and verdicts among the rows that wait for an executor: no credit is for them."""
 
 
 class InvariantError(AssertionError):
@@ -132,8 +134,8 @@ class Audit:
             raise InvariantError(f"{who} holds {held:,} bytes; the limit is {limit:,}, and the largest burst {burst:,}")
 
     def inbox(self, who: str, size: int, capacity: int, senders: int) -> None:
-        """After a message for an executor: credit bounds what waits, one batch a sender apart."""
-        if size > capacity + senders * self._largest:
+        """After a message for an executor: credit bounds the rows that wait, one batch a sender apart."""
+        if size > capacity + senders * self._largest + OTHER_BYTES:
             raise InvariantError(
                 f"{size:,} bytes wait in the input queue of {who}; {senders} senders share {capacity:,}, and the"
                 f" largest batch has {self._largest:,}"

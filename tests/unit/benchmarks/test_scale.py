@@ -7,7 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from benchmarks.scale import ScaleResult, page, sizes
+from benchmarks.processes import Usage
+from benchmarks.scale import ScaleResult, sizes
+from benchmarks.scale_page import page
+from benchmarks.scale_processes import KindCost, costs
 
 ROOT = Path(__file__).parents[3]
 
@@ -29,14 +32,53 @@ def test_a_manager_and_the_master_grow_with_the_containers(measured):
     first, last = measured[0], measured[-1]
     growth = last.containers / first.containers
     assert (first.containers, last.containers) == (16, 256)
-    assert last.rest.manager_ms / first.rest.manager_ms <= growth**1.1
-    assert last.rest.master_ms / first.rest.master_ms <= growth**1.15
+    first, last = first.costs["rest"], last.costs["rest"]
+    assert last.manager_ms / first.manager_ms <= growth**1.1
+    assert last.master_ms / first.master_ms <= growth**1.15
 
 
-def test_few_messages_are_said_at_rest():
-    """A tenth of them between managers; each is heard by its own tasks and the master each second."""
+@pytest.fixture(scope="module")
+def six():
+    """Six containers of a spout and a bolt; the update adds one bolt."""
     (found,) = sizes([6], 2)
+    return found.costs
+
+
+def test_few_messages_are_said_at_rest(six):
+    """A tenth of them between managers; each is heard by its own tasks and the master each second."""
     own = 2 * 6 * 2 + 2 * 6
-    assert found.awake.messages == own + 6 * 5
-    assert own + 6 * 5 / 13 <= found.rest.messages <= own + 6 * 5 / 9
-    assert set(found.rest.kinds) == {"HEARTBEAT"}
+    assert six["awake"].messages == own + 6 * 5
+    assert own + 6 * 5 / 13 <= six["rest"].messages <= own + 6 * 5 / 9
+    assert set(six["rest"].kinds) == {"HEARTBEAT"}
+
+
+def test_few_messages_are_said_at_a_start(six):
+    """Between managers two hellos and one message about tasks, each way; each task hears of the others once."""
+    kinds = six["start"].kinds
+    assert kinds["HELLO"] <= 2 * 6 * 5 + 8 * 12
+    assert kinds["TASKS"] == 6 * 5 + 12
+
+
+def test_markers_travel_once_to_each_container(six):
+    """At the rest and at the end: to the own manager, from there to each other one, and to each bolt."""
+    assert six["end"].kinds["MARKER"] == 2 * (6 + 6 * 5 + 6 * 7)
+
+
+def test_what_happens_is_measured(six):
+    assert set(six) == {"start", "awake", "rest", "rate", "update", "death", "end"}
+    assert six["rate"].kinds["ROWS"] >= 6 * 4
+    assert six["death"].kinds["REGISTER"] == 1
+
+
+def test_processes_are_told_apart_by_kind():
+    """Of those that were there at both times."""
+    before = {1: Usage("idle", 1.0, 5), 2: Usage("idle", 1.0, 5), 3: Usage("stream-manager", 2.0, 5)}
+    after = {
+        1: Usage("idle", 1.5, 10_000_000), 2: Usage("idle", 1.1, 20_000_000), 4: Usage("idle", 9.0, 5),
+        3: Usage("stream-manager", 4.0, 40_000_000),
+    }  # fmt: skip
+    found = costs(before, after, 10.0)
+    assert found == {
+        "idle": KindCost(2, pytest.approx(3.0), 15.0),
+        "stream-manager": KindCost(1, pytest.approx(20.0), 40.0),
+    }

@@ -19,7 +19,7 @@ from ardea.metrics import Identity, Overview, Registry
 from ardea.plan.definition import Definition
 from ardea.plan.physical import PhysicalPlan
 from ardea.plan.shape import shape_of, shape_to_bytes
-from ardea.plan.wire import packing_to_bytes, plan_from_bytes
+from ardea.plan.wire import packing_to_bytes, packing_to_message, plan_from_message
 from ardea.protocol.checked import DATA, MalformedError, checked
 from ardea.protocol.incarnations import applicant
 from ardea.protocol.lane import Lane
@@ -76,7 +76,8 @@ class Words(Topology):
 LOGICAL = Words.plan({"topology.stmgrs": 2})
 PACKING = packing_to_bytes(packing_for(LOGICAL.config).pack(LOGICAL))
 DEFINITION = Definition(topology="words", state="", location="", config={}, shape=shape_of(LOGICAL), packing=PACKING)
-PHYSICAL = plan_from_bytes(LOGICAL, PACKING, 1)
+SENT_PACKING = packing_to_message(PACKING)
+PHYSICAL = plan_from_message(LOGICAL, SENT_PACKING, 1)
 SPOUT, BOLT = (
     next(task.task for task in PHYSICAL.tasks_in(1) if task.component == name) for name in ("words", "passed")
 )
@@ -215,7 +216,7 @@ class ManagerEnd(End):
         self._says(ADMITTED, Admission(admission=1, term=1), 1)
         addresses = [Address(container=n, host="h", data_port=1, control_port=2, incarnation=1 << 32) for n in (1, 2)]
         shape = shape_to_bytes(DEFINITION.shape)
-        self._says(PLAN, Plan(epoch=1, build=1, shape=shape, packing=PACKING, addresses=addresses), 2)
+        self._says(PLAN, Plan(epoch=1, build=1, shape=shape, packing=SENT_PACKING, addresses=addresses), 2)
         self.manager = self.shell.manager
         assert self.manager.hellos.epoch == 1
 
@@ -343,7 +344,7 @@ class Instance(End):
         self.gateway, self.link = self.shell.gateway, self.shell.gateway.link
         hello = Hello(protocol=PROTOCOL, topology="words", digest=DEFINITION.shape.digest, epoch=1, build=1)
         self._says(HELLO, hello, 0)
-        self._says(PLAN, Plan(epoch=1, build=1, packing=PACKING, active=True), 1)
+        self._says(PLAN, Plan(epoch=1, build=1, packing=SENT_PACKING, active=True), 1)
         assert self.link.up
         assert self.executor is not None
 

@@ -10,11 +10,12 @@ from ardea.errors import ExitCode, OtherVersion, Replaced, StateError, refused
 from ardea.heron_instance.gateway import Gateway
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of, shape_to_bytes
-from ardea.plan.wire import packing_to_bytes
+from ardea.plan.wire import packing_to_bytes, packing_to_message
 from ardea.protocol.flow import Window
 from ardea.protocol.lane import Lane
 from ardea.protocol.wire_pb2 import HELLO, REFUSED, Header, Hello, Plan, Refusal
 from ardea.scheduler.packing import packing_for
+from ardea.stream_manager.known_plan import KnownPlan
 from ardea.stream_manager.manager import StreamManager
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.versions import FORMAT, PROTOCOL, UNNUMBERED, format_differs, protocol_differs
@@ -68,9 +69,10 @@ def port(sent):
 def manager(port, definition):
     """That of container 1, which has the plan; task 1 is its own."""
     made = StreamManager(1, LIFE, "pair-1", port, lambda _report: None)
-    plan = Plan(epoch=1, build=1, shape=shape_to_bytes(definition().shape), packing=definition().packing)
+    plan = Plan(epoch=1, build=1, shape=shape_to_bytes(definition().shape))
+    plan.packing = packing_to_message(definition().packing)
     plan.addresses.add(container=2, host="h", data_port=1, control_port=2)
-    made.planned(plan, PACKING)
+    made.planned(KnownPlan.of(plan))
     return made
 
 

@@ -7,12 +7,14 @@ from collections import deque
 from ardea import Grouping, Topology
 from ardea.plan.physical import PhysicalPlan
 from ardea.plan.shape import shape_of, shape_to_bytes
-from ardea.plan.wire import packing_to_bytes
+from ardea.plan.wire import packing_to_bytes, packing_to_message
 from ardea.protocol.incarnations import incarnation
 from ardea.protocol.lane import Lane
 from ardea.protocol.wire_pb2 import CREDITS, HELLO, MSGPACK, ROWS, UNTRACKED, Address, Credit, Header, Hello, Plan
 from ardea.scheduler.packing import packing_for
+from ardea.stream_manager.known_plan import KnownPlan
 from ardea.stream_manager.manager import StreamManager
+from ardea.stream_manager.members import SOON
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.versions import PROTOCOL
 
@@ -37,11 +39,12 @@ class Mesh:
         self.managers = {
             n: StreamManager(n, incarnation(1, 1), "many-1", self.port(n), lambda _: None) for n in numbers
         }
-        plan = Plan(epoch=1, build=1, shape=shape_to_bytes(shape_of(logical)), packing=packing_to_bytes(packing))
+        plan = Plan(epoch=1, build=1, shape=shape_to_bytes(shape_of(logical)))
+        plan.packing = packing_to_message(packing_to_bytes(packing))
         plan.addresses.extend(Address(container=n, host="h", incarnation=incarnation(1, 1)) for n in numbers)
         self.plan = PhysicalPlan.of(logical, packing, 1)
         for manager in self.managers.values():
-            manager.planned(plan, packing)
+            manager.planned(KnownPlan.of(plan))
         for _ in range(2):
             self.second()
         assert all(link.up for manager in self.managers.values() for link in manager.members.peers.values())
@@ -114,6 +117,11 @@ class Mesh:
             task=task, task_life=1, container=container, container_life=life, rows=rows, bytes=rows, **known
         )
         self.from_task(task, Header(kind=CREDITS, credits=[credit]))
+
+    def soon(self):
+        """So late that tasks have heard of incarnations."""
+        self.now += SOON
+        self.flush()
 
     def flush(self):
         for manager in self.managers.values():

@@ -11,7 +11,7 @@ from ardea import Topology
 from ardea.errors import ExitCode
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of, shape_to_bytes
-from ardea.plan.wire import packing_to_bytes
+from ardea.plan.wire import packing_to_bytes, packing_to_message
 from ardea.protocol.wire_pb2 import HELLO, Header, Hello, Plan
 from ardea.scheduler.packing import packing_for
 from ardea.state import open_state, paths
@@ -88,7 +88,9 @@ def say(task):
 
 
 def plan(definition):
-    return Plan(epoch=1, build=1, shape=shape_to_bytes(definition.shape), packing=definition.packing)
+    return Plan(
+        epoch=1, build=1, shape=shape_to_bytes(definition.shape), packing=packing_to_message(definition.packing)
+    )
 
 
 def test_a_hello_ahead_of_the_plan_is_answered_with_it(manager, task, hears, definition, deadline):

@@ -8,13 +8,14 @@ import pytest
 from ardea import Topology
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of, shape_to_bytes
-from ardea.plan.wire import packing_from_bytes, packing_to_bytes
+from ardea.plan.wire import packing_from_bytes, packing_to_bytes, packing_to_message
 from ardea.protocol.ids import make_roots
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import HELLO, ONE, ROWS, Address, Header, Hello, Plan
 from ardea.scheduler.packing import packing_for
 from ardea.scheduler.update import wanted
+from ardea.stream_manager.known_plan import KnownPlan
 from ardea.stream_manager.manager import StreamManager
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.versions import PROTOCOL
@@ -68,10 +69,11 @@ class Manager:
         self.sent.append((link.key, Header.FromString(header), frames))
 
     def plans(self, definition):
-        message = Plan(epoch=definition.epoch, build=definition.build, packing=definition.packing)
+        message = Plan(epoch=definition.epoch, build=definition.build)
+        message.packing = packing_to_message(definition.packing)
         message.shape = shape_to_bytes(definition.shape)
         message.addresses.extend(Address(container=n, host="h") for n in (1, 2))
-        self.manager.planned(message, packing_from_bytes(definition.packing))
+        self.manager.planned(KnownPlan.of(message))
 
     def meets(self, link, life, hello):
         """The other end says hello, and knows the manager."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from ardea import Topology
 from ardea.metrics import Identity, Registry
 from ardea.plan.shape import shape_of, shape_to_bytes
+from ardea.plan.wire import packing_to_bytes, packing_to_message
 from ardea.protocol.ids import column
 from ardea.protocol.incarnations import incarnation
 from ardea.protocol.lane import Lane
 from ardea.protocol.wire_pb2 import CREDITS, Address, Header, Plan
 from ardea.scheduler.packing import packing_for
 from ardea.stream_manager.gauges import Gauges
+from ardea.stream_manager.known_plan import KnownPlan
 from ardea.stream_manager.manager import StreamManager
 from ardea.testing import CollectBolt, RowsSpout
 
@@ -26,7 +28,8 @@ def planned(manager, epoch, containers):
     packing = packing_for(logical.config).pack(logical)
     shape = shape_to_bytes(shape_of(logical))
     addresses = [Address(container=n, host="h", incarnation=incarnation(1, 1)) for n in range(1, containers + 1)]
-    manager.planned(Plan(epoch=epoch, build=1, shape=shape, addresses=addresses), packing)
+    packed = packing_to_message(packing_to_bytes(packing))
+    manager.planned(KnownPlan.of(Plan(epoch=epoch, build=1, shape=shape, packing=packed, addresses=addresses)))
 
 
 def test_acks_that_could_not_leave_in_time_are_counted_also_of_a_peer_that_is_gone():

@@ -7,10 +7,11 @@ import pytest
 from ardea import Topology
 from ardea.errors import ExitCode, OtherVersion, ProtocolError, Replaced
 from ardea.plan.definition import Definition
-from ardea.plan.shape import shape_of
-from ardea.plan.wire import packing_to_bytes
+from ardea.plan.shape import shape_of, shape_to_bytes
+from ardea.plan.wire import packing_to_bytes, packing_to_message
 from ardea.protocol import incarnations
-from ardea.protocol.wire_pb2 import HELLO, REFUSED, REGISTER, Header, Hello, Refusal
+from ardea.protocol.plan_changes import difference
+from ardea.protocol.wire_pb2 import HELLO, PLAN, REFUSED, REGISTER, Header, Hello, Plan, Refusal
 from ardea.scheduler.packing import packing_for
 from ardea.state.records import MasterLocation
 from ardea.stream_manager.applicant import Applicant
@@ -46,8 +47,8 @@ class Master:
     def close(self):
         pass
 
-    def says(self, kind, receiver, body):
-        header = Header(kind=kind, sender=TERM, receiver=receiver)
+    def says(self, kind, receiver, body, sequence=0):
+        header = Header(kind=kind, sender=TERM, receiver=receiver, sequence=sequence)
         self.mail.append([header.SerializeToString(), body.SerializeToString()])
 
     @property
@@ -127,3 +128,53 @@ def test_a_master_that_refuses_the_version_is_left_for_good(registrar, master):
     with pytest.raises(OtherVersion, match="why") as refusal:
         registrar.receive(0.1)
     assert refusal.value.exit_code is ExitCode.PERMANENT
+
+
+# --- plans --------------------------------------------------------------------------------------------------------
+
+
+def plans(*ports):
+    """A plan for each port at which container 1 listens."""
+    logical = Words.plan({})
+    packing = packing_to_message(packing_to_bytes(packing_for(logical.config).pack(logical)))
+    made = [
+        Plan(version=version, epoch=1, build=1, shape=shape_to_bytes(shape_of(logical)), packing=packing)
+        for version in range(1, len(ports) + 1)
+    ]
+    for plan, port in zip(made, ports, strict=True):
+        plan.addresses.add(container=1, host="h", data_port=port, control_port=2)
+    return made
+
+
+def test_a_difference_makes_the_plan_that_it_has_the_next_one(registrar, master):
+    """Of which nothing is read again that has not changed."""
+    first, second = plans(1, 3)
+    master.says(HELLO, ME, Hello(protocol=PROTOCOL))
+    master.says(PLAN, ME, first, 1)
+    master.says(PLAN, ME, difference(first, second), 2)
+    was, now = registrar.receive(0.1)
+    assert now.plan is was.plan
+    second.master = master.address
+    assert now.message == second
+
+
+def test_who_does_not_have_the_plan_that_a_difference_changes_registers_again(registrar, master):
+    first, second, third = plans(1, 3, 4)
+    master.says(HELLO, ME, Hello(protocol=PROTOCOL))
+    master.says(PLAN, ME, difference(first, second), 1)
+    assert registrar.receive(0.1) == []
+    registrar.tick(0.2)
+    assert master.kinds.count(REGISTER) == 2
+    master.says(PLAN, ME, first, 2)
+    master.says(PLAN, ME, difference(second, third), 3)
+    assert len(registrar.receive(0.3)) == 1
+    assert master.kinds.count(REGISTER) == 3
+
+
+def test_a_difference_that_cannot_be_read_is_dropped_and_counted(registrar, master):
+    (first,) = plans(1)
+    master.says(HELLO, ME, Hello(protocol=PROTOCOL))
+    master.says(PLAN, ME, first, 1)
+    master.says(PLAN, ME, Plan(base=1, epoch=1, packing=b"{"), 2)
+    assert len(registrar.receive(0.1)) == 1
+    assert registrar.malformed == 1

@@ -8,6 +8,7 @@ from ardea.protocol.incarnations import incarnation
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import CONTROL_ROOM
 from ardea.protocol.wire_pb2 import CREDITS, HEARTBEAT, HELLO, PAUSE, PLAN, TASKS, Demand, Header, Hello, Tasks
+from ardea.stream_manager.members import SOON
 from ardea.stream_manager.senders import may_come_from_instance
 from ardea.versions import PROTOCOL
 from tests.unit.stream_manager.mesh import Mesh
@@ -36,11 +37,16 @@ def lives(said):
 
 
 def test_tasks_that_rise_in_one_round_are_told_in_one_message():
+    """To tasks together with those that rise soon after."""
     mesh = Mesh(2)
     mesh.begins(*mesh.tasks(1, "rows"), *mesh.tasks(2, "keep"))
+    mesh.soon()
     mesh.said.clear()
     risen = mesh.tasks(1, "keep")
     mesh.begins(*risen)
+    assert not mesh.heard(TASKS, f"task {mesh.tasks(1, 'rows')[0]}")
+    assert mesh.managers[1].tick(mesh.now) <= mesh.now + SOON
+    mesh.soon()
     expected = [({task: mesh.managers[1].members.lives[task] for task in risen}, False)]
     assert len(risen) == 3
     assert lives(mesh.heard(TASKS, "manager 2")) == expected
@@ -71,6 +77,7 @@ def test_a_task_whose_manager_is_back_is_told_as_the_same_again(mesh):
     here.left_behind(2)
     assert here.risen(task, here.lives[task]) == here.lives[task]
     mesh.flush()
+    mesh.soon()
     assert lives(mesh.heard(TASKS, f"task {mesh.tasks(1, 'rows')[0]}")) == [({task: here.lives[task]}, True)]
 
 

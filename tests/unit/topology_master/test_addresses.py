@@ -11,6 +11,7 @@ from ardea.plan.wire import packing_to_bytes
 from ardea.protocol.incarnations import admission_of, applicant
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link
+from ardea.protocol.plan_changes import whole
 from ardea.protocol.wire_pb2 import (
     HELLO,
     PLAN,
@@ -44,6 +45,7 @@ class Meeting:
         plan = Words.plan({"topology.stmgrs": 2})
         packing = packing_for(plan.config).pack(plan)
         self.digest, self.links, self.plans, self.refused, self.now = shape_of(plan).digest, {}, {}, [], 0.0
+        self.said, self.whole = {}, {}
         definition = Definition(
             topology="words", state="", location="", config={}, shape=shape_of(plan), packing=packing_to_bytes(packing)
         )
@@ -58,20 +60,28 @@ class Meeting:
     def _sent(self, link, _lane, message):
         header, *frames = message
         if Header.FromString(header).kind == PLAN:
-            ports = {a.container: a.data_port for a in Plan.FromString(frames[0]).addresses}
+            plan = Plan.FromString(frames[0])
+            self.said.setdefault(link.key, []).append(plan)
+            plan = self.whole[link] = whole(self.whole[link], plan) if plan.base else plan
+            ports = {a.container: a.data_port for a in plan.addresses}
             self.plans.setdefault(link.key, []).append(ports)
         elif Header.FromString(header).kind == REFUSED:
             self.refused.append((Header.FromString(header).receiver, Refusal.FromString(frames[0]).code))
 
     def registers(self, container, holder, port, **more):
         """A manager's first life under that holder says hello, then where it listens."""
-        common, link = self.says_hello(container, holder, **more)
-        body = Registration(**common, address=Address(container=container, host="h", data_port=port))
-        link.send(Lane.CONTROL, Header(kind=REGISTER), [body.SerializeToString()])
+        self.says_hello(container, holder, **more)
+        self.registers_again(container, holder, port)
+
+    def registers_again(self, container, holder, port):
+        """Without another hello."""
+        address = Address(container=container, host="h", data_port=port)
+        body = Registration(**self._common(container, holder), address=address)
+        self.links[holder].send(Lane.CONTROL, Header(kind=REGISTER), [body.SerializeToString()])
 
     def says_hello(self, container, holder, **more):
         """Only that."""
-        common = {"topology": "words", "digest": self.digest, "container": container, "holder": holder}
+        common = self._common(container, holder)
 
         def arrived(_link, _lane, message):
             header, *frames = message
@@ -80,7 +90,9 @@ class Meeting:
         link = self.links[holder] = Link("master", "master", applicant(holder, 1), arrived)
         link.signal(Header(kind=HELLO), [Hello(**{"protocol": PROTOCOL, **common, **more}).SerializeToString()])
         link.meet(self.master.term)
-        return common, link
+
+    def _common(self, container, holder):
+        return {"topology": "words", "digest": self.digest, "container": container, "holder": holder}
 
     def holds(self, container):
         return self.store.holders()[container]
@@ -190,3 +202,27 @@ def test_what_a_replaced_container_says_is_not_taken_for_the_next_ones():
         meeting.links["a"].send(Lane.CONTROL, Header(kind=REGISTER), [Registration(holder="a").SerializeToString()])
     assert (taken.received, taken.stale) == (before, 4)
     assert meeting.holds(1) == "b"
+
+
+def test_who_has_the_plan_is_told_only_what_has_changed():
+    """The newcomer hears of all."""
+    meeting = Meeting()
+    meeting.registers(1, "a", 11)
+    meeting.registers(2, "b", 12)
+    meeting.now = SILENCE
+    meeting.registers(2, "c", 22)
+    said = {
+        number: [(bool(plan.packing), len(plan.addresses), plan.base) for plan in plans]
+        for number, plans in meeting.said.items()
+    }
+    assert said == {1: [(True, 2, 0), (False, 1, 1)], 2: [(True, 2, 0), (True, 2, 0)]}
+
+
+def test_who_registers_again_is_told_the_whole_plan_again():
+    """It may have none that a difference could change."""
+    meeting = Meeting()
+    meeting.registers(1, "a", 11)
+    meeting.registers(2, "b", 12)
+    meeting.registers_again(1, "a", 11)
+    assert [p.base for p in meeting.said[1]] == [0, 0]
+    assert bool(meeting.said[1][-1].packing)
