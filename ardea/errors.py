@@ -158,6 +158,12 @@ class ClusterError(ArdeaError):
     """The machine or its processes are at fault: ports, disks, signals."""
 
 
+class TooFewFiles(ClusterError):  # noqa: N818
+    """A container's processes may not open as many files as they need: starting again there cannot help."""
+
+    exit_code = ExitCode.PERMANENT
+
+
 class Unreachable(ClusterError):  # noqa: N818
     """Nobody answered within the deadline."""
 

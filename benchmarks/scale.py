@@ -79,7 +79,7 @@ class ScaleResult:
     ``rest``   a second, once the links rest
     ``rate``   a second in which each spout emits four rows
     ``update`` one that adds a bolt's task for each four containers, from the request until it is done
-    ``death``  ten seconds in which a manager is killed, comes back and is met
+    ``death``  ten seconds of rest in which a manager is killed, comes back and is met
     ``end``    from the spouts' `finish()` until the topology has succeeded
     ========== =====================================================================================================
 
@@ -157,6 +157,7 @@ def _measured(containers: int, tasks: int, smaller: ScaleResult | None) -> Scale
         _emit(cluster, containers, 1)
         costs["rate"] = spent.of(lambda: _emit(cluster, containers, RATE_SECONDS), RATE_SECONDS)
         costs["update"] = spent.of(lambda: _update(cluster, containers, tasks))
+        cluster.advance(UNTIL_REST)
         costs["death"] = spent.of(lambda: _death(cluster))
         costs["end"] = spent.of(lambda: _end(cluster, containers))
     if smaller is None:

@@ -17,6 +17,7 @@ from ardea.protocol.flow import Channel, Window
 from ardea.protocol.ids import U64
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link, Port
+from ardea.protocol.pulse import PATIENT
 from ardea.protocol.wire_pb2 import (
     CREDITS,
     HEARTBEAT,
@@ -80,7 +81,7 @@ class Gateway:
     def __init__(self, hello: Hello, life: int, window: Window, port: Port, listener: Listener) -> None:
         self.task = hello.task
         self.malformed = 0  # messages that were dropped
-        self.link = Link(hello.task, "stream manager", life, port)
+        self.link = Link(hello.task, "stream manager", life, port, PATIENT)
         self.channel: Channel[OutMessage] = Channel()
         self.window = window
         self._hello = hello
@@ -219,20 +220,24 @@ class Gateway:
 
     # --- time -------------------------------------------------------------------------------------------------
 
-    def tick(self, now: float) -> float:
-        """Hellos until the manager answers, credits that are due, heartbeats; returns when to call again."""
+    def tick(self, now: float, *, second: bool = False) -> float:
+        """Hellos until the manager answers, credits that are due, heartbeats; returns when to call again.
+
+        ``second``: the caller's own has come; heartbeats come with it, so that the process wakes once.
+        """
         if not self.link.up:
             if now >= self._next_hello:
                 self._next_hello = now + HELLO_EVERY
                 self.hello()
             return self._next_hello
         self._release()
-        beats = now >= self._next_heartbeat
+        beats = second or now >= self._next_heartbeat
         if (beats or self.credit_due) and (due := self._credits(everything=beats)):
             self.link.send(Lane.CONTROL, Header(kind=CREDITS, credits=due))
         if beats:
             self._next_heartbeat = now + HEARTBEAT_EVERY
-            self.link.heartbeat()
+            if self.link.needs_heartbeat():
+                self.link.heartbeat()
         return self._next_heartbeat
 
     def hello(self) -> None:

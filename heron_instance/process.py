@@ -18,7 +18,7 @@ from ardea.heron_instance.current_tuple import CurrentTuple
 from ardea.heron_instance.environment import Stopping
 from ardea.heron_instance.executor import Executor
 from ardea.heron_instance.executor_thread import ExecutorThread
-from ardea.heron_instance.gateway import SpaceSignal
+from ardea.heron_instance.gateway import HEARTBEAT_EVERY, SpaceSignal
 from ardea.heron_instance.messages import OutMessage
 from ardea.heron_instance.meters import Meters
 from ardea.heron_instance.queues import BoundedQueue
@@ -101,6 +101,7 @@ class InstanceProcess:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         shell, gateway = self._shell, self._shell.gateway
         next_second = due = time.monotonic()
+        in_step = shell.settings.metrics_interval >= HEARTBEAT_EVERY
         while not self._stopping:
             pause = min(1.0, max(0.0, due - time.monotonic()))
             ready = self._wires.wait(pause, self._has_work)
@@ -109,14 +110,15 @@ class InstanceProcess:
                 shell.received(lane, message, now)
             self._offer()
             look = self._executor.look(now)
-            due = min(gateway.tick(now), next_second, look)
+            if second := now >= next_second:
+                self._meters.lagged(now - next_second)
+                next_second = now + shell.settings.metrics_interval
+            due = min(gateway.tick(now, second=second and in_step), next_second, look)
             self._room.notify()
             if self._wants_room and not (gateway.held or self._outbox.full):
                 self._wants_room = False
                 shell.inbox.put(_nothing)
-            if now >= next_second:
-                self._meters.lagged(now - next_second)
-                next_second = now + shell.settings.metrics_interval
+            if second:
                 self._second()
             if self._executor.over:
                 break
@@ -129,10 +131,10 @@ class InstanceProcess:
     def _has_work(self) -> bool:
         return not self._outbox.empty or self._stopping or self._executor.rung
 
-    def _second(self) -> None:
+    def _second(self, *, last: bool = False) -> None:
         self._executor.beat()
         self._outbox.capacity_bytes = self._shell.resize()
-        self._meters.hand_over(self._wires.malformed, self._wires.send_metrics)
+        self._meters.hand_over(self._wires.malformed, partial(self._wires.send_metrics, last=last))
 
     # --- what the shell asks for ------------------------------------------------------------------------------
 
@@ -160,7 +162,7 @@ class InstanceProcess:
         self._room.notify()
         self._executor.end()
         self._offer()
-        self._second()
+        self._second(last=True)
         self._wires.close()
         failure = self._executor.failure
         if failure is not None:

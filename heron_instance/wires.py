@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from ardea.metrics import frames_of
 from ardea.protocol.lane import Lane, Message
 from ardea.transport import Dialled, Poller, caller, context
 
@@ -51,9 +52,9 @@ class Wires:
         """To the stream manager."""
         self._lanes[lane].send(message)
 
-    def send_metrics(self, snapshot: bytes) -> None:
+    def send_metrics(self, snapshot: bytes, *, last: bool) -> None:
         """To the metrics manager."""
-        self._metrics.send([snapshot])
+        self._metrics.send(frames_of(snapshot, last=last))
 
     @property
     def malformed(self) -> int:

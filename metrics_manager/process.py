@@ -11,7 +11,7 @@ from pathlib import Path
 from ardea import parent_link
 from ardea.config import Settings
 from ardea.errors import ExitCode
-from ardea.metrics import Identity
+from ardea.metrics import Identity, is_last
 from ardea.metrics_manager.last_scrape import LastScrape
 from ardea.metrics_manager.readiness import Readiness
 from ardea.metrics_manager.server import MetricsManager
@@ -26,7 +26,7 @@ from ardea.transport import Bound, Keyring, Poller, context
 
 LOOK_EVERY = 0.5
 END_LOOK_EVERY = 0.05
-"""The same once the topology is over, and the least between two looks that snapshots bring about."""
+"""The same once the topology is over, and the least between two looks that last snapshots bring about."""
 LAST_SNAPSHOTS = 5.0
 """Seconds that the other processes of the container have to end then."""
 SILENT = 60.0
@@ -133,7 +133,7 @@ class MetricsManagerProcess:
 
     def turn(self, now: float) -> float:
         """What has come, and what is due; returns when there is more to do."""
-        if self._receive(now):  # a last snapshot may bring the news that the topology is over
+        if self._receive(now):  # the topology may be over
             self._look_at = min(self._look_at, max(now, self._looked + END_LOOK_EVERY))
         if now >= self._due:
             self.manager.late(now - self._due)
@@ -161,12 +161,12 @@ class MetricsManagerProcess:
         return self._socket.statistics.malformed + self._summaries.malformed
 
     def _receive(self, now: float) -> bool:
-        """Takes the snapshots that wait; False: there were none."""
-        taken = 0
+        """Takes the snapshots that wait; whether one of them is the last of a process that ends."""
+        last = False
         for _, frames in self._socket.receive(1024):
             self.manager.accept(frames[0], now)
-            taken += 1
-        return taken > 0
+            last |= is_last(frames)
+        return last
 
     def _stop(self, code: ExitCode) -> None:
         self.exit_code = code

@@ -12,16 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ardea.errors import ClusterError
-from ardea.plan import PackingPlan
+from ardea.plan import PackingPlan, open_files
 from ardea.supervision import kernel
 
 PROCESS_BYTES = 60_000_000
 PROCESS_THREADS = 8
 CONTAINER_PROCESSES = 3  # supervisor, stream manager, metrics manager
 OTHER_PROCESSES = 4  # the topology's supervisor; container 0: supervisor, master, metrics manager
-FILES_A_TASK = 6  # in a stream manager: two connections; in a supervisor: three pipes
-FILES_A_PEER = 6  # in a stream manager, too: two connections that it dials, of two files each, and two of the peer
-FILES_BESIDE = 64
 LEAST_ROOM = 1 << 16
 _CGROUP = Path("/sys/fs/cgroup")
 
@@ -83,7 +80,7 @@ def check(packing: PackingPlan, machine: Machine) -> None:
                 "or use a larger machine",
             )
     largest = max((len(container.instances) for container in packing.containers), default=0)
-    files = FILES_A_TASK * largest + FILES_A_PEER * containers + FILES_BESIDE
+    files = open_files.needed(largest, containers)
     if machine.files is not None and files > machine.files:
         raise ClusterError(
             f"a container of {largest:,} tasks needs about {files:,} open files, and {machine.files:,} are allowed; "

@@ -7,6 +7,11 @@ from pathlib import Path
 
 import msgspec
 
+from ardea.errors import TooFewFiles
+from ardea.plan import open_files
+from ardea.plan.definition import Definition
+from ardea.plan.wire import packing_from_bytes
+
 
 class Remembered(msgspec.Struct, frozen=True):
     """What lies beside the life counter, so that a restarted manager comes back without the master."""
@@ -16,6 +21,22 @@ class Remembered(msgspec.Struct, frozen=True):
     data_port: int
     control_port: int
     plan: bytes
+
+
+def check_open_files(definition: Definition, container: int, allowed: int) -> None:
+    """Before anything is dialled: later, connections would fail one by one.
+
+    Raises:
+        TooFewFiles: that is too few for the container's tasks and for all managers.
+    """
+    containers = packing_from_bytes(definition.packing).containers
+    tasks = sum(len(each.instances) for each in containers if each.number == container)
+    if (needed := open_files.needed(tasks, len(containers))) > allowed:
+        raise TooFewFiles(
+            f"container {container} needs about {needed:,} open files for {tasks:,} tasks among {len(containers):,} "
+            f"containers, and {allowed:,} are allowed; raise the hard limit of the container runtime (LimitNOFILE of "
+            "containerd), or give the topology fewer containers with more tasks each"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,13 +227,16 @@ class StreamManager:
         self.outputs.flush()
         self.members.flush(now)
 
-    def tick(self, now: float) -> float:
-        """Timeouts and, once a second, heartbeats; returns when to be called again."""
+    def tick(self, now: float, *, second: bool = False) -> float:
+        """Timeouts and, once a second, heartbeats; returns when to be called again.
+
+        ``second``: see :meth:`Shell.tick`.
+        """
         self._now = now
         self.verdicts.expire(now)
         if not self._next_heartbeat:
             self._next_heartbeat = now + HEARTBEAT_EVERY  # with the plan, all have been said hello
-        if now >= self._next_heartbeat:
+        if second or now >= self._next_heartbeat:
             self._next_heartbeat = now + HEARTBEAT_EVERY
             self._beat()
         self.flush(now)
@@ -253,7 +256,7 @@ class StreamManager:
             elif link.needs_heartbeat() or number in held:
                 link.heartbeat(Header(kind=HEARTBEAT, demands=held.get(number, ()), all_held=True))
         for link in members.instances.values():
-            if link.up:
-                link.heartbeat()
-            else:
+            if not link.up:
                 self._incarnations.welcome(link)
+            elif link.needs_heartbeat():
+                link.heartbeat()

@@ -10,18 +10,20 @@ from collections.abc import Container
 from ardea import parent_link
 from ardea.config import Settings
 from ardea.errors import ExitCode
-from ardea.metrics import Identity, Registry, observe_process
+from ardea.metrics import Identity, Registry, frames_of, observe_process
 from ardea.plan.definition import Definition
 from ardea.plan.names import STREAM_MANAGER
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import Header, Plan
 from ardea.state import MasterWatch, open_state
-from ardea.stream_manager.container_setup import ContainerSetup, Remembered
+from ardea.stream_manager.container_setup import ContainerSetup, Remembered, check_open_files
 from ardea.stream_manager.departure import Departure
 from ardea.stream_manager.gauges import Gauges
+from ardea.stream_manager.manager import HEARTBEAT_EVERY
 from ardea.stream_manager.shell import Shell
 from ardea.stream_manager.sockets import Sockets, ToMaster
+from ardea.supervision import kernel
 from ardea.transport import Dialled
 
 log = logging.getLogger(STREAM_MANAGER)
@@ -31,6 +33,8 @@ class StreamManagerProcess:
     """Gives one manager's shell its sockets and its files; :meth:`run` returns the exit code."""
 
     def __init__(self, definition: Definition, setup: ContainerSetup) -> None:
+        """TooFewFiles if its connections would not fit."""
+        check_open_files(definition, setup.container, kernel.open_files())
         self.exit_code: ExitCode | None = None
         self._setup = setup
         self._interval = Settings.of(definition.shape.plan().config).metrics_interval
@@ -63,7 +67,7 @@ class StreamManagerProcess:
         while self.exit_code is None:
             due = self.turn(due)
         if self.exit_code is ExitCode.OK:  # else the metrics manager may have gone first, and this would wait for it
-            self._tell_metrics(time.monotonic())  # the last; behind it, the metrics manager looks whether it is alone
+            self._tell_metrics(time.monotonic(), last=True)
         self.close()
         return self.exit_code
 
@@ -75,7 +79,8 @@ class StreamManagerProcess:
         if any(isinstance(endpoint, Dialled) for endpoint in ready):
             self.shell.listen(now)
         self.sockets.receive(ready, now, self.shell.received)
-        due = self.shell.tick(now)
+        in_step = self._interval >= HEARTBEAT_EVERY
+        due = self.shell.tick(now, second=in_step and now >= self._next_second)
         if self.shell.over:
             self._stop(ExitCode.OK)
         if now >= self._next_second:
@@ -85,13 +90,13 @@ class StreamManagerProcess:
             self._tell_metrics(now)
         return min(due, self._next_second, self._departure.look(now))
 
-    def _tell_metrics(self, now: float) -> None:
+    def _tell_metrics(self, now: float, *, last: bool = False) -> None:
         if self.shell.manager is not None:
             self._gauges.read(self.shell.manager, now)
         heard = not self.shell.registrar.alone
         self._registry.gauge("ardea_stmgr_connections", peer_kind="master").value = int(heard)
         self._registry.counter("ardea_process_malformed_messages_total").value = self.malformed
-        self._metrics.send([self._registry.snapshot()])
+        self._metrics.send(frames_of(self._registry.snapshot(), last=last))
 
     @property
     def malformed(self) -> int:

@@ -125,15 +125,18 @@ class Registrar:
         """Whether there is no master that answers."""
         return self.link is None or not self.link.up
 
-    def tick(self, now: float) -> float:
-        """Looks for the master until there is one, then beats; returns when to be called again."""
-        if now >= self._next_look:
+    def tick(self, now: float, *, second: bool = False) -> float:
+        """Looks for the master until there is one, then beats; returns when to be called again.
+
+        ``second``: see :meth:`Shell.tick`.
+        """
+        if second or now >= self._next_look:
             self._next_look = now + (LOOK_EVERY if self.alone else BEAT_EVERY)
             self._look()
         if self._master is None:
             return self._next_look
         self._master.outbox.flush(now)
-        if now >= self._next_beat:
+        if second or now >= self._next_beat:
             link = self._master.link
             self._next_beat = now + (BEAT_EVERY if link.up else LOOK_EVERY)
             if link.up:

@@ -166,12 +166,16 @@ class Shell:
 
     # --- time -------------------------------------------------------------------------------------------------
 
-    def tick(self, now: float) -> float:
-        """Does what is due; returns when to be called again."""
+    def tick(self, now: float, *, second: bool = False) -> float:
+        """Does what is due; returns when to be called again.
+
+        ``second``: the caller's own has come; what is to be done each second is done with it, so that the process wakes
+        once.
+        """
         self._now = now
-        due = self.registrar.tick(now)
+        due = self.registrar.tick(now, second=second)
         if (manager := self.manager) is not None:
-            due = min(due, manager.tick(now), self._exit_by)
+            due = min(due, manager.tick(now, second=second), self._exit_by)
             self.over |= now >= self._exit_by or (self._exit_by < math.inf and manager.everybody_knows)
         return due
 

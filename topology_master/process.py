@@ -168,7 +168,7 @@ class MasterProcess:
         while self.exit_code is None:
             due = self._turn(due, lease)
         if self.exit_code is ExitCode.OK:
-            self._tell_metrics(time.monotonic())  # the last; behind it, the metrics manager looks whether it is alone
+            self._tell_metrics(time.monotonic(), last=True)
         self._close()
         return self.exit_code
 
@@ -209,9 +209,9 @@ class MasterProcess:
             self._state.poll()
         return lease.expires_in > 0.0
 
-    def _tell_metrics(self, now: float) -> None:
+    def _tell_metrics(self, now: float, *, last: bool = False) -> None:
         self._gauges.read(self._master, self._sockets.dropped, now)
-        self._sockets.tell_metrics(self._gauges.snapshot())
+        self._sockets.tell_metrics(self._gauges.snapshot(), last=last)
 
     # --- messages ---------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from ardea.metrics import frames_of
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import Answer, Header, Refusal
@@ -57,9 +58,9 @@ class Sockets:
         """To whoever has just called."""
         self._bound.send(identity, [header.SerializeToString(), body.SerializeToString()])
 
-    def tell_metrics(self, snapshot: bytes) -> None:
+    def tell_metrics(self, snapshot: bytes, *, last: bool = False) -> None:
         """To the metrics manager."""
-        self._metrics.send([snapshot])
+        self._metrics.send(frames_of(snapshot, last=last))
 
     def close(self) -> None:
         """What waits is sent for up to a second."""

@@ -11,7 +11,17 @@ from ardea.metrics.overview import (
     Totals,
 )
 from ardea.metrics.process import cpu_seconds, observe_process, resident_memory_bytes
-from ardea.metrics.registry import Counter, Gauge, Histogram, HistogramValue, Identity, Registry, Snapshot
+from ardea.metrics.registry import (
+    Counter,
+    Gauge,
+    Histogram,
+    HistogramValue,
+    Identity,
+    Registry,
+    Snapshot,
+    frames_of,
+    is_last,
+)
 from ardea.metrics.series import SECONDS, SERIES, TUPLES, Kind, Scope, Series, quantile
 from ardea.metrics.user import (
     AssignableMetric,
@@ -53,6 +63,8 @@ __all__ = [
     "Totals",
     "UserMetric",
     "cpu_seconds",
+    "frames_of",
+    "is_last",
     "observe_process",
     "quantile",
     "resident_memory_bytes",

@@ -8,7 +8,7 @@ are atomic under the interpreter lock.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Number = int | float
 Read = Callable[[], Number]
 Labels = tuple[str, ...]
+_LAST = b"last"
 
 
 class Identity(msgspec.Struct, frozen=True, array_like=True):
@@ -201,6 +202,16 @@ class Registry:
             except Exception as error:  # a user's reducer must not end the process
                 self.counter("ardea_user_exceptions_total", exception=type(error).__name__).value += 1
         return counts, values
+
+
+def frames_of(snapshot: bytes, *, last: bool) -> list[bytes]:
+    """A snapshot as it is sent to the metrics manager; ``last``: its process ends."""
+    return [snapshot, _LAST] if last else [snapshot]
+
+
+def is_last(frames: Sequence[bytes]) -> bool:
+    """Whether no more will come of a process of which these frames have."""
+    return len(frames) == 2 and frames[1] == _LAST
 
 
 def _scalars(

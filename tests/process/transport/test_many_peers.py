@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from ardea.scheduler.capacity import FILES_A_PEER
+from ardea.plan.open_files import A_PEER
 from ardea.supervision import kernel
 from ardea.transport import MANY_SOCKETS, Bound, Dialled, context
 
@@ -34,7 +34,7 @@ def test_a_process_dials_six_hundred_others_twice():
                 heard.update(int(frames[0]) for _, frames in lane.receive(PEERS))
         assert came == [set(range(PEERS))] * 2
         # Here both ends are in one process: what a manager has of each peer is in it once.
-        assert files() - before <= FILES_A_PEER * PEERS
+        assert files() - before <= A_PEER * PEERS
     finally:
         for each in (*lanes, *dialled):
             each.close()

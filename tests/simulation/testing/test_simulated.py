@@ -46,7 +46,7 @@ class Words(Topology):
 
 def schedule_of(seed):
     """Ten faults at processes and links, while tuples are in flight."""
-    containers = random.Random(f"containers of {seed}").randint(1, 3)
+    containers = random.Random(f"containers of {seed}").randint(1, 4)
     with Cluster(Words, containers=containers) as cluster:
         names = cluster.names
         managers = [name for name in names if name.startswith("manager-")]

@@ -12,7 +12,7 @@ import pytest
 
 from ardea import Topology, parent_link
 from ardea.errors import ExitCode, OtherVersion
-from ardea.metrics import Identity, Overview, Registry, Totals
+from ardea.metrics import Identity, Overview, Registry, Totals, frames_of
 from ardea.metrics_manager.process import END_LOOK_EVERY, LOOK_EVERY, MetricsManagerProcess
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
@@ -78,9 +78,9 @@ def others(folder, state):
 def snapshot(manager, sender, deadline):
     """One has arrived."""
 
-    def send():
+    def send(*, last=True):
         registry = Registry(Identity("pair-1", 1, "keep-0", "keep", 1, 1))
-        sender.send([registry.snapshot()])
+        sender.send(frames_of(registry.snapshot(), last=last))
         deadline(lambda: manager.poller.wait(0.1), "a snapshot")
 
     return send
@@ -92,9 +92,11 @@ def over(definition):
         state.set(paths.execution_state("pair-1"), encode(ExecutionState(RunState.SUCCEEDED)), node.version)
 
 
-def test_a_snapshot_right_behind_a_look_is_followed_by_another_look(manager, snapshot):
+def test_the_last_snapshot_of_a_process_is_followed_by_another_look(manager, snapshot):
     """It may be the last of all; the next look of its own would be half a second later."""
     assert manager.turn(100.0) == 100.0 + LOOK_EVERY
+    snapshot(last=False)
+    assert manager.turn(100.01) == 100.0 + LOOK_EVERY
     snapshot()
     assert manager.turn(100.01) == 100.0 + END_LOOK_EVERY
     assert manager.turn(100.0 + END_LOOK_EVERY) == 100.0 + LOOK_EVERY
