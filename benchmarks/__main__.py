@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import cProfile
 import enum
+import pstats
 import shlex
 import statistics
 import sys
@@ -23,6 +25,8 @@ from benchmarks.results import BenchmarkError, Case, Comparison, Result, SweepRo
 ResultT = TypeVar("ResultT")
 
 WIDTH = 160  # of tables that go into a file
+PROFILED = 30
+"""Functions that a profile shows."""
 
 
 class What(enum.StrEnum):
@@ -77,6 +81,7 @@ def main(
     against: Annotated[
         str | None, typer.Option(help="A commit to alternate with, in --rounds pairs, whatever is measured.")
     ] = None,
+    profile: Annotated[bool, typer.Option("--profile", help="Of scale: where managers and master spend it.")] = False,
     output: Annotated[Output, typer.Option("-o", "--output")] = Output.TABLE,
 ) -> None:
     """Measures the engine on this machine; run nothing else meanwhile.  docs/benchmarks.md explains the numbers."""
@@ -87,7 +92,7 @@ def main(
     if len(counts) > 1 and what not in (What.SCALE, What.SCALE_PROCESSES):
         raise typer.BadParameter(f"{what} takes one number of containers, not {containers}")
     if what is What.SCALE:
-        _scale(counts, tasks, output)
+        _scale(counts, tasks, output, profile=profile)
         return
     if what is What.SCALE_PROCESSES:
         _scale_processes(counts, tasks, seconds, output)
@@ -221,8 +226,10 @@ def _counts(containers: str) -> list[int]:
     return counts
 
 
-def _scale(containers: Sequence[int], tasks: int, output: Output) -> None:
+def _scale(containers: Sequence[int], tasks: int, output: Output, *, profile: bool) -> None:
     from benchmarks.scale import ScaleResult, sizes
+
+    profiler = cProfile.Profile() if profile else None
 
     def line(each: ScaleResult) -> str:
         slopes = (each.slope_manager, each.slope_master)
@@ -236,7 +243,9 @@ def _scale(containers: Sequence[int], tasks: int, output: Output) -> None:
             f"{each.containers} containers of {each.tasks} tasks: start {each.start_cpu:.1f} CPU s in all{grown}{costs}"
         )
 
-    _print(lambda: sizes(containers, tasks), line, output)
+    _print(lambda: sizes(containers, tasks, profiler), line, output)
+    if profiler is not None:
+        pstats.Stats(profiler, stream=sys.stderr).sort_stats("tottime").print_stats(PROFILED)
 
 
 def _scale_processes(containers: Sequence[int], tasks: int, seconds: float, output: Output) -> None:

@@ -7,12 +7,13 @@ none of its own would.
 
 from __future__ import annotations
 
+import cProfile
 import gc
 import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from unittest import mock
 
@@ -117,11 +118,12 @@ class Spent:
         )
 
 
-def sizes(containers: Sequence[int], tasks: int) -> list[ScaleResult]:
-    """One row for each size, in order."""
+def sizes(containers: Sequence[int], tasks: int, profile: cProfile.Profile | None = None) -> list[ScaleResult]:
+    """One row for each size, in order; ``profile`` looks at managers and master, and makes them slower."""
     found: list[ScaleResult] = []
     for count in containers:
-        found.append(_measured(count, tasks, found[-1] if found else None))
+        with accounted(count, profile) as spent:
+            found.append(_measured(count, tasks, spent, found[-1] if found else None))
     return found
 
 
@@ -137,14 +139,10 @@ def slope(ratio: float, growth: float) -> float:
     return math.log(ratio) / math.log(growth)
 
 
-def _measured(containers: int, tasks: int, smaller: ScaleResult | None) -> ScaleResult:
+def _measured(containers: int, tasks: int, spent: Spent, smaller: ScaleResult | None) -> ScaleResult:
     gc.collect()
     began = time.process_time()
-    with (
-        uncollected(),
-        accounted(containers) as spent,
-        Cluster(topology(containers, tasks), containers=containers, check=False) as cluster,
-    ):
+    with uncollected(), Cluster(topology(containers, tasks), containers=containers, check=False) as cluster:
         costs = {"start": spent.of(lambda: cluster.advance(START_SECONDS))}
         start = time.process_time() - began
         if cluster.state != "RUNNING":
@@ -213,14 +211,15 @@ def uncollected() -> Iterator[None]:
 
 
 @contextmanager
-def accounted(containers: int) -> Iterator[Spent]:
+def accounted(containers: int, profile: cProfile.Profile | None) -> Iterator[Spent]:
     """Counts while it lasts."""
     spent = Spent(containers)
 
     def timed(kind: type, run: Callable[[object], None]) -> Callable[[object], None]:
         def wrapped(process: object) -> None:
             began = time.thread_time()
-            run(process)
+            with profile or nullcontext():
+                run(process)
             spent.seconds[kind] += time.thread_time() - began
 
         return wrapped
