@@ -90,12 +90,10 @@ class StreamManager:
         new = members.addressed(message.addresses)
         for task, life in members.all_named().items():
             self._incarnations.risen(task, life, self._now)
-        for link in members.instances.values():
-            if adopts or not link.up:
-                self._incarnations.welcome(link)
-        for number, link in members.peers.items():
-            if number in new or not link.up:
-                self._incarnations.hello(link)
+        for link in members.instances.values() if adopts else ():
+            self._incarnations.welcome(link)
+        for number in new & members.peers.keys():
+            self._incarnations.hello(members.peers[number])
         self.rows.go_on(self._now)
 
     def _adopt(self, known: KnownPlan) -> None:

@@ -42,7 +42,7 @@ class Mesh:
         plan = Plan(epoch=1, build=1, shape=shape_to_bytes(shape_of(logical)))
         plan.packing = packing_to_message(packing_to_bytes(packing))
         plan.addresses.extend(Address(container=n, host="h", incarnation=incarnation(1, 1)) for n in numbers)
-        self.plan = PhysicalPlan.of(logical, packing, 1)
+        self.sent, self.plan = plan, PhysicalPlan.of(logical, packing, 1)
         for manager in self.managers.values():
             manager.planned(KnownPlan.of(plan))
         for _ in range(2):

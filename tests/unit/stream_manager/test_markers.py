@@ -76,11 +76,22 @@ def test_where_rows_wait_the_marker_waits_after_them(mesh):
     mesh.emits(mesh.spout, slow, 5)
     mesh.marks(7)
     assert (mesh.got(slow), mesh.got(quick)) == ([-16], [7])
+    credit = mesh.managers[1].outputs.output_credits[mesh.spout]
+    assert credit.held == 5 + 1
     assert sorted(mesh.between()) == [(2, [quick]), (3, mesh.tasks(3, "keep"))]
     mesh.consumes(slow, 1, 16)
     mesh.flush()
     assert mesh.got(slow) == [-16, -5, 7]
     assert mesh.between()[2:] == [(2, [slow])]
+    assert credit.held == 0
+
+
+def test_lives_that_a_task_names_count_for_nothing(mesh):
+    """Only managers know those of others."""
+    header = Header(kind=MARKER, source=mesh.spout, round=7, target_lives=[9] * 6, epoch=1)
+    mesh.from_task(mesh.spout, header, lane=Lane.DATA)
+    mesh.deliver()
+    assert {task: mesh.got(task) for task in mesh.readers} == {task: [7] for task in mesh.readers}
 
 
 def test_one_for_a_former_life_of_a_task_is_dropped(mesh):

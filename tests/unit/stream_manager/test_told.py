@@ -7,7 +7,8 @@ import pytest
 from ardea.protocol.incarnations import incarnation
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import CONTROL_ROOM
-from ardea.protocol.wire_pb2 import CREDITS, HEARTBEAT, HELLO, PAUSE, PLAN, TASKS, Demand, Header, Hello, Tasks
+from ardea.protocol.wire_pb2 import CREDITS, HEARTBEAT, HELLO, PAUSE, PLAN, TASKS, Demand, Header, Hello, Plan, Tasks
+from ardea.stream_manager.known_plan import KnownPlan
 from ardea.stream_manager.members import SOON
 from ardea.stream_manager.senders import may_come_from_instance
 from ardea.versions import PROTOCOL
@@ -52,6 +53,32 @@ def test_tasks_that_rise_in_one_round_are_told_in_one_message():
     assert lives(mesh.heard(TASKS, "manager 2")) == expected
     assert lives(mesh.heard(TASKS, f"task {mesh.tasks(1, 'rows')[0]}")) == expected
     assert lives(mesh.heard(TASKS, f"task {mesh.tasks(2, 'keep')[0]}")) == expected
+
+
+def test_tasks_hear_in_time_however_often_another_rises():
+    mesh = Mesh(2)
+    mesh.begins(*mesh.plan.tasks)
+    mesh.soon()
+    mesh.said.clear()
+    one, two, _ = mesh.tasks(1, "keep")
+    mesh.begins(one, life=2)
+    mesh.now += 0.8 * SOON
+    mesh.begins(two, life=2)
+    mesh.now += 0.2 * SOON
+    mesh.flush()
+    assert len(lives(mesh.heard(TASKS, f"task {mesh.tasks(1, 'rows')[0]}"))) == 1
+
+
+def test_who_is_dialled_elsewhere_now_is_said_hello_and_nobody_else():
+    mesh = Mesh(3)
+    manager = mesh.managers[1]
+    known = KnownPlan.of(mesh.sent)
+    mesh.said.clear()
+    change = Plan(base=0, epoch=1, build=1)
+    change.addresses.add(container=2, host="elsewhere")
+    manager.planned(known.changed(change))
+    assert [to for _, to, header, _ in mesh.said if header.kind == HELLO] == ["manager 2"]
+    assert manager.members.addresses[2].host == "elsewhere"
 
 
 def test_where_lives_must_wait_the_newest_of_each_task_is_told(mesh):
@@ -306,6 +333,7 @@ def test_spouts_go_on_when_a_task_died_with_what_they_waited_for(mesh):
     mesh.said.clear()
     mesh.second()
     assert not mesh.managers[2].inputs.consumers[reader].pausing
+    assert [header.paused for header, _ in mesh.heard(PAUSE, "manager 1")] == [False]
     assert [header.paused for header, _ in mesh.heard(PAUSE, f"task {spout}")] == [False]
 
 

@@ -17,12 +17,14 @@ from ardea.protocol.wire_pb2 import (
     PLAN,
     REFUSED,
     REGISTER,
+    REPORT,
     Address,
     Header,
     Hello,
     Plan,
     Refusal,
     Registration,
+    TaskReport,
 )
 from ardea.scheduler.packing import packing_for
 from ardea.state.records import RunState
@@ -41,8 +43,8 @@ class Words(Topology):
 class Meeting:
     """A master, and what it sends to managers; two containers."""
 
-    def __init__(self):
-        plan = Words.plan({"topology.stmgrs": 2})
+    def __init__(self, topology=Words):
+        plan = topology.plan({"topology.stmgrs": 2})
         packing = packing_for(plan.config).pack(plan)
         self.digest, self.links, self.plans, self.refused, self.now = shape_of(plan).digest, {}, {}, [], 0.0
         self.said, self.whole = {}, {}
@@ -202,6 +204,24 @@ def test_what_a_replaced_container_says_is_not_taken_for_the_next_ones():
         meeting.links["a"].send(Lane.CONTROL, Header(kind=REGISTER), [Registration(holder="a").SerializeToString()])
     assert (taken.received, taken.stale) == (before, 4)
     assert meeting.holds(1) == "b"
+
+
+class Many(Topology):
+    words = RowsSpout.of(["word"], [["a"]]).spec(par=100)
+    count = CollectBolt.spec(inputs=[words], par=150)
+
+
+def test_the_master_looks_at_many_tasks_less_often_than_they_report():
+    """At 250 once in 4 ms, whatever comes meanwhile; it is not forgotten."""
+    meeting = Meeting(Many)
+    meeting.registers(1, "a", 11)
+    meeting.registers(2, "b", 12)
+    places = meeting.master.admissions.plan.tasks_in(1)
+    meeting.master.tick(10.0)
+    for version, now, due in ((1, 10.001, 10.004), (2, 10.003, 10.004), (3, 10.0041, 11.0)):
+        report = TaskReport(task=places[0].task, life=1, version=version)
+        meeting.links["a"].send(Lane.CONTROL, Header(kind=REPORT), [report.SerializeToString()])
+        assert meeting.master.tick(now) == pytest.approx(due)
 
 
 def test_who_has_the_plan_is_told_only_what_has_changed():
