@@ -6,6 +6,7 @@ Pure, but for what it asks of :class:`Outside`: ``ardea.stream_manager.process``
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Container, Sequence
 from typing import Protocol
@@ -89,9 +90,10 @@ class Shell:
         self._may_leave = False
 
     def recall(self, admission: int, plan: Plan) -> None:
-        """Goes on where a former life was."""
+        """Goes on where a former life was, if it can read what that has left: the life may have been of another version."""
         self._applicant.admission = admission
-        self._planned(KnownPlan.of(plan))
+        with contextlib.suppress(MalformedError):
+            self._planned(KnownPlan.of(plan))
 
     # --- messages ---------------------------------------------------------------------------------------------
 

@@ -6,11 +6,11 @@ import pytest
 
 from ardea import Topology
 from ardea.plan.definition import Definition
-from ardea.plan.shape import shape_of
-from ardea.plan.wire import packing_to_bytes
+from ardea.plan.shape import shape_of, shape_to_bytes
+from ardea.plan.wire import packing_to_bytes, packing_to_message
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import EXIT, HELLO, LEAVE, ORDER, Header, Hello, Order
+from ardea.protocol.wire_pb2 import EXIT, HELLO, LEAVE, ORDER, Header, Hello, Order, Plan
 from ardea.scheduler.packing import packing_for
 from ardea.state.records import MasterLocation
 from ardea.stream_manager.shell import Shell
@@ -32,7 +32,7 @@ class Outside:
     def __init__(self):
         logical = Pair.plan({})
         packing = packing_to_bytes(packing_for(logical.config).pack(logical))
-        definition = Definition(
+        self.definition = definition = Definition(
             topology="pair-1", state="", location="p", config={}, shape=shape_of(logical), packing=packing
         )
         self.master = MasterLocation(host="h", port=1, term=1, pid=1)
@@ -105,3 +105,15 @@ def test_where_no_master_is_the_final_state_is_the_end():
     outside.master, outside.final = None, True
     outside.shell.tick(1.0)
     assert outside.shell.over
+
+
+def test_a_plan_that_another_version_has_left_is_not_gone_on_with(outside):
+    """Its packing was not compressed once: the master tells this life what it needs."""
+    left = Plan(epoch=1, build=1, shape=shape_to_bytes(outside.definition.shape), packing=outside.definition.packing)
+    outside.shell.recall(3, left)
+    assert outside.shell.manager is None
+    left.packing = packing_to_message(outside.definition.packing)
+    outside.reach = outside.leave = lambda _: None
+    outside.transmit = lambda *_: None
+    outside.shell.recall(3, left)
+    assert outside.shell.manager.hellos.epoch == 1
