@@ -90,7 +90,7 @@ class Shell:
         self._may_leave = False
 
     def recall(self, admission: int, plan: Plan) -> None:
-        """Goes on where a former life was, if it can read what that has left: the life may have been of another version."""
+        """Goes on where a former life was, if it can read what that has left: it may have been of another version."""
         self._applicant.admission = admission
         with contextlib.suppress(MalformedError):
             self._planned(KnownPlan.of(plan))
