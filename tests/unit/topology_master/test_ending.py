@@ -6,7 +6,8 @@ import pytest
 
 from ardea import Topology
 from ardea.plan.physical import PhysicalPlan
-from ardea.protocol.wire_pb2 import ACTIVE, ENDED, RESTING, TaskReport
+from ardea.protocol.rounds import Rounds
+from ardea.protocol.wire_pb2 import ACTIVE, DONE, ENDED, RESTING, TaskReport
 from ardea.scheduler.packing import packing_for
 from ardea.state import records
 from ardea.state.records import EndFacts, ExecutionState, RunState
@@ -156,3 +157,26 @@ def test_an_error_that_is_named_stays_until_one_of_another_kind_comes(plan):
     assert ending.errors()["sink-0"] == "ValueError: no (tuple 1); tup_id 3 of spout"
     assert raised(2, "ValueError: no (tuple 2)", 8) == "ValueError: no (tuple 1); tup_id 3 of spout"
     assert raised(3, "KeyError: other (tuple 3)", 9) == "KeyError: other (tuple 3)"
+
+
+def rests(plan, name, seen, version, state=RESTING, round_=1):
+    report = report_of(plan, name, state=state, version=version)
+    report.round, report.seen = round_, seen
+    return report
+
+
+def test_all_rest_only_when_each_has_seen_the_present_rest_of_all_upstream(plan):
+    """A sink whose report is from before the spout rested again has data on its way."""
+    ending = Ending(plan, EndFacts())
+    spout, count = (plan.component_tasks[name][0] for name in ("spout", "count"))
+    both, one = Rounds({spout: 1, count: 1}).digest, Rounds({spout: 1}).digest
+    for name in ("spout", "count"):
+        ending.reported(rests(plan, name, 0, 1, state=DONE))
+    ending.reported(rests(plan, "sink", one, 1))
+    ending.reported(rests(plan, "last", one, 1))
+    assert list(ending.restless(plan.tasks)) == [*plan.component_tasks["sink"]]
+    ending.reported(rests(plan, "sink", both, 2))
+    assert ending.quiet
+    ending.reported(rests(plan, "spout", 0, 2, state=DONE, round_=2))
+    assert not ending.quiet
+    assert set(ending.restless(plan.tasks)) == {*plan.component_tasks["sink"], *plan.component_tasks["last"]}
