@@ -9,44 +9,11 @@ from pathlib import Path
 
 from benchmarks.harness import Running, run_topology
 from benchmarks.processes import ProcessTree, Usage
+from benchmarks.start import SOURCE
 
 UNTIL_REST = 25.0
 """Seconds after the start: links rest by then, and what a start leaves to do is done."""
 STARTS_WITHIN = 300.0
-SOURCE = """\
-import time
-from pathlib import Path
-
-from ardea import Bolt, Grouping, Spout, Topology
-
-
-def begun(context):
-    (Path({notes!r}) / str(context.this_task_id)).touch()
-
-
-class Silent(Spout):
-    outputs = ("word",)
-
-    def initialize(self, config, context):
-        begun(context)
-
-    def next_tuple(self):
-        pass
-
-
-class Idle(Bolt):
-    def initialize(self, config, context):
-        begun(context)
-
-    def process(self, tup):
-        pass
-
-
-class Still(Topology):
-    silent = Silent.spec(par={containers})
-    idle = Idle.spec(inputs={{silent: Grouping.fields("word")}}, par={containers} * ({tasks} - 1))
-    config = {{"topology.stmgrs": {containers}}}
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +48,12 @@ def sizes(containers: Sequence[int], tasks: int, seconds: float) -> list[Process
 
 def _measured(containers: int, tasks: int, seconds: float) -> ProcessesResult:
     began = time.monotonic()
-    with run_topology(lambda notes: SOURCE.format(notes=str(notes), containers=containers, tasks=tasks)) as running:
+    bolts = containers * (tasks - 1)
+
+    def source(notes: Path) -> str:
+        return SOURCE.format(notes=str(notes), spouts=containers, bolts=bolts, containers=containers)
+
+    with run_topology(source) as running:
         _until_all_have_begun(running, containers * tasks)
         start = time.monotonic() - began
         running.until(time.monotonic() + UNTIL_REST)

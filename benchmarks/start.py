@@ -44,9 +44,10 @@ class Idle(Bolt):
         pass
 
 
-class Ten(Topology):
-    silent = Silent.spec(par=2)
-    idle = Idle.spec(inputs={{silent: Grouping.fields("word")}}, par=8)
+class Still(Topology):
+    silent = Silent.spec(par={spouts})
+    idle = Idle.spec(inputs={{silent: Grouping.fields("word")}}, par={bolts})
+    config = {{"topology.stmgrs": {containers}}}
 """
 
 
@@ -72,8 +73,8 @@ def _once(containers: int) -> float:
     folder = Path(tempfile.mkdtemp(prefix="ardea-benchmark-"))
     notes = folder / "notes"
     notes.mkdir()
-    (folder / "ten.py").write_text(SOURCE.format(notes=str(notes)))
-    command = [sys.executable, "-m", "ardea.cli", "run", str(folder / "ten.py"), "--state", str(folder / "state")]
+    (folder / "still.py").write_text(SOURCE.format(notes=str(notes), spouts=2, bolts=8, containers=containers))
+    command = [sys.executable, "-m", "ardea.cli", "run", str(folder / "still.py"), "--state", str(folder / "state")]
     began = time.time()
     with (folder / "output").open("wb") as output:
         run = subprocess.Popen([*command, "--containers", str(containers)], stdout=output, stderr=output)

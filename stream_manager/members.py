@@ -50,7 +50,7 @@ class Members:
     # --- links ------------------------------------------------------------------------------------------------
 
     def addressed(self, addresses: Iterable[Address]) -> set[int]:
-        """Where managers listen; whoever is new gets a link.  Returns the containers whose address is another now."""
+        """Where managers listen; whoever is new gets a link.  Returns the containers whose address has changed."""
         new: set[int] = set()
         for address in addresses:
             if self.addresses.get(address.container) != address:
