@@ -411,6 +411,34 @@ class TaskReport(_message.Message):
     broken: _containers.ScalarMap[int, str]
     def __init__(self, task: _Optional[int] = ..., life: _Optional[int] = ..., state: _Optional[_Union[TaskState, str]] = ..., round: _Optional[int] = ..., seen: _Optional[int] = ..., given_up: _Optional[int] = ..., version: _Optional[int] = ..., failure: _Optional[str] = ..., error: _Optional[str] = ..., open: _Optional[int] = ..., waiting: _Optional[int] = ..., epoch: _Optional[int] = ..., hold: _Optional[int] = ..., error_tree: _Optional[int] = ..., broken: _Optional[_Mapping[int, str]] = ...) -> None: ...
 
+class SnapshotReport(_message.Message):
+    __slots__ = ("timeline", "moved", "number", "file", "checksum", "bytes", "aligned", "aside", "broken", "lost", "gives_up", "why")
+    TIMELINE_FIELD_NUMBER: _ClassVar[int]
+    MOVED_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    FILE_FIELD_NUMBER: _ClassVar[int]
+    CHECKSUM_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    ALIGNED_FIELD_NUMBER: _ClassVar[int]
+    ASIDE_FIELD_NUMBER: _ClassVar[int]
+    BROKEN_FIELD_NUMBER: _ClassVar[int]
+    LOST_FIELD_NUMBER: _ClassVar[int]
+    GIVES_UP_FIELD_NUMBER: _ClassVar[int]
+    WHY_FIELD_NUMBER: _ClassVar[int]
+    timeline: int
+    moved: int
+    number: int
+    file: str
+    checksum: int
+    bytes: int
+    aligned: float
+    aside: int
+    broken: str
+    lost: bool
+    gives_up: int
+    why: str
+    def __init__(self, timeline: _Optional[int] = ..., moved: _Optional[int] = ..., number: _Optional[int] = ..., file: _Optional[str] = ..., checksum: _Optional[int] = ..., bytes: _Optional[int] = ..., aligned: _Optional[float] = ..., aside: _Optional[int] = ..., broken: _Optional[str] = ..., lost: bool = ..., gives_up: _Optional[int] = ..., why: _Optional[str] = ...) -> None: ...
+
 class Order(_message.Message):
     __slots__ = ("kind", "term", "version", "target", "seconds", "components", "leaving", "settle", "containers")
     KIND_FIELD_NUMBER: _ClassVar[int]
@@ -432,6 +460,29 @@ class Order(_message.Message):
     settle: bool
     containers: _containers.RepeatedScalarFieldContainer[int]
     def __init__(self, kind: _Optional[_Union[OrderKind, str]] = ..., term: _Optional[int] = ..., version: _Optional[int] = ..., target: _Optional[str] = ..., seconds: _Optional[int] = ..., components: _Optional[_Iterable[str]] = ..., leaving: _Optional[_Iterable[int]] = ..., settle: bool = ..., containers: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class SnapshotOrder(_message.Message):
+    __slots__ = ("timeline", "restore", "lives", "begun", "committed", "abandoned")
+    class LivesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: int
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
+    TIMELINE_FIELD_NUMBER: _ClassVar[int]
+    RESTORE_FIELD_NUMBER: _ClassVar[int]
+    LIVES_FIELD_NUMBER: _ClassVar[int]
+    BEGUN_FIELD_NUMBER: _ClassVar[int]
+    COMMITTED_FIELD_NUMBER: _ClassVar[int]
+    ABANDONED_FIELD_NUMBER: _ClassVar[int]
+    timeline: int
+    restore: int
+    lives: _containers.ScalarMap[int, int]
+    begun: int
+    committed: int
+    abandoned: int
+    def __init__(self, timeline: _Optional[int] = ..., restore: _Optional[int] = ..., lives: _Optional[_Mapping[int, int]] = ..., begun: _Optional[int] = ..., committed: _Optional[int] = ..., abandoned: _Optional[int] = ...) -> None: ...
 
 class Registration(_message.Message):
     __slots__ = ("topology", "digest", "container", "holder", "address", "tasks")

@@ -124,6 +124,20 @@ class ExecutionState(msgspec.Struct, frozen=True):
         return cls(RunState.RUNNING if active else RunState.PAUSED)
 
 
+class TimelineRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What the topology goes back to, and who works in it (docs/snapshots.md).
+
+    ``timeline`` began from the snapshot ``restore`` (0: with nothing) and has these incarnations of tasks, and of
+    stream managers by container; ``committed`` is the last snapshot that counts, 0: none does.
+    """
+
+    timeline: int = 0
+    restore: int = 0
+    committed: int = 0
+    tasks: dict[int, int] = {}
+    managers: dict[int, int] = {}
+
+
 class SchedulerLocation(msgspec.Struct, frozen=True, kw_only=True):
     """Who keeps the topology's processes: ``scheduler`` is ``local`` with its host and process id.
 

@@ -1,0 +1,287 @@
+"""The coordinator by itself: what it writes, what it orders and when.
+
+Whether what it commits is right, whatever fails, is shown by tests/simulation/snapshots.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from ardea.protocol.wire_pb2 import SnapshotReport
+from ardea.state.records import TimelineRecord
+from ardea.topology_master.snapshots import Pace, Phase, Snapshots
+
+PLACES = {1: 1, 2: 1, 3: 2}
+
+
+class Recorded:
+    """What surrounds it, as lists."""
+
+    def __init__(self):
+        self.records, self.lists, self.orders, self.events = [], [], [], []
+
+    def record(self, record):
+        self.records.append(record)
+        self.events.append("record")
+
+    def manifest(self, number, files):
+        self.lists.append((number, [each.file for each in files]))
+        self.events.append("list")
+
+    def order(self, order):
+        self.orders.append(order)
+        self.events.append("order")
+
+
+class Topology:
+    """A coordinator with three tasks in two containers, all of life 1."""
+
+    def __init__(self, term=1, record=None):
+        self.out, self.now = Recorded(), 0.0
+        self.snapshots = Snapshots(term, PLACES, Pace(interval=10.0, timeout=60.0), self.out, record)
+        self.lives = dict.fromkeys(PLACES, 1)
+        self.managers(1, 1)
+
+    def managers(self, first, second):
+        self.snapshots.manager_rose(1, first, self.now)
+        self.snapshots.manager_rose(2, second, self.now)
+
+    def report(self, *tasks, **more):
+        more.setdefault("timeline", self.timeline)
+        for task in tasks or PLACES:
+            self.snapshots.reported(task, self.lives[task], SnapshotReport(**more), self.now)
+
+    def rise(self, *tasks):
+        for task in tasks:
+            self.lives[task] += 1
+            self.snapshots.task_rose(task, self.lives[task], self.now)
+
+    def tick(self, after=0.0):
+        self.now += after
+        return self.snapshots.tick(self.now)
+
+    @property
+    def timeline(self):
+        return self.snapshots.record.timeline
+
+    @property
+    def order(self):
+        return self.out.orders[-1]
+
+    def begin(self):
+        """Until rows may flow: the first snapshot counts."""
+        self.report(timeline=0)
+        self.tick()
+        self.report()
+        self.tick()
+        self.take()
+
+    def take(self):
+        """All tasks have taken the one under way, and its list is stored."""
+        number = self.order.begun
+        self.report(number=number, file="f")
+        self.snapshots.stored(number, self.now)
+
+
+@pytest.fixture
+def topology():
+    return Topology()
+
+
+@pytest.fixture
+def running(topology):
+    topology.begin()
+    return topology
+
+
+def test_the_first_timeline_begins_once_all_are_there(topology):
+    topology.report(1, 2, timeline=0)
+    topology.tick()
+    assert topology.out.records == []
+    topology.report(3, timeline=0)
+    topology.tick()
+    assert topology.out.records == [TimelineRecord(timeline=1, tasks={1: 1, 2: 1, 3: 1}, managers={1: 1, 2: 1})]
+    assert topology.out.events == ["record", "order"]
+
+
+def test_the_first_snapshot_waits_until_all_have_their_state_and_comes_before_any_row(topology):
+    topology.report(timeline=0)
+    topology.tick()
+    topology.report(1, 2)
+    topology.tick()
+    assert topology.order.begun == 0
+    topology.report(3)
+    topology.tick()
+    assert (topology.order.begun, topology.order.committed) == ((1 << 32) + 1, 0)
+
+
+def test_a_snapshot_counts_once_all_files_and_their_list_and_the_record_are_written(topology):
+    topology.report(timeline=0)
+    topology.tick()
+    topology.report()
+    topology.tick()
+    number = topology.order.begun
+    topology.report(1, 2, number=number, file="f")
+    assert topology.out.lists == []
+    topology.report(3, number=number, file="f")
+    assert topology.out.lists == [(number, ["f", "f", "f"])]
+    assert topology.snapshots.record.committed == 0
+    topology.out.events.clear()
+    topology.snapshots.stored(number, topology.now)
+    assert topology.out.events == ["record", "order"]
+    assert (topology.out.records[-1].committed, topology.order.committed, topology.order.begun) == (number, number, 0)
+
+
+def test_the_next_one_waits_for_the_interval_and_for_something_to_have_happened(running):
+    assert running.tick(30.0) == float("inf")
+    assert running.order.begun == 0
+    running.report(1, moved=running.order.committed)
+    running.tick()
+    assert running.order.begun == (1 << 32) + 2
+    running.take()
+    running.report(1, moved=running.order.committed)
+    assert running.tick(4.0) == running.now + 6.0
+    assert running.order.begun == 0
+    running.tick(6.0)
+    assert running.order.begun == (1 << 32) + 3
+
+
+def test_a_slow_one_is_followed_by_a_pause(running):
+    running.report(1, moved=running.order.committed)
+    running.tick(10.0)
+    running.now += 30.0
+    running.take()
+    running.report(1, moved=running.order.committed)
+    assert running.tick() == running.now + 5.0
+
+
+@pytest.mark.parametrize("why", ["time", "task", "list"])
+def test_an_abandoned_one_is_said_and_taken_anew_and_rolls_nothing_back(running, why):
+    committed = running.order.committed
+    running.report(1, moved=committed)
+    running.tick(10.0)
+    number = running.order.begun
+    if why == "time":
+        assert running.tick() == running.now + 60.0
+        running.tick(60.0)
+    elif why == "task":
+        running.report(2, gives_up=number, why="too much is set aside")
+    else:
+        running.report(number=number, file="f")
+        running.snapshots.stored(number, running.now, "the disk is full")
+    assert (running.order.begun, running.order.abandoned, running.order.committed) == (0, number, committed)
+    assert (running.snapshots.abandoned, running.timeline) == (1, 1)
+    running.tick(10.0)
+    assert running.order.begun == number + 1
+    running.take()
+    assert running.snapshots.abandoned == 0
+
+
+def test_a_list_that_is_stored_too_late_says_nothing(running):
+    running.report(1, moved=running.order.committed)
+    running.tick(10.0)
+    number = running.order.begun
+    running.report(number=number, file="f")
+    running.tick(60.0)
+    running.tick(10.0)
+    assert running.order.begun == number + 1
+    running.snapshots.stored(number, running.now)
+    assert running.snapshots.record.committed < number
+
+
+def test_a_rise_abandons_the_snapshot_and_goes_back_to_the_committed_one(running):
+    committed = running.order.committed
+    running.report(1, moved=committed)
+    running.tick(10.0)
+    running.rise(3)
+    assert (running.snapshots.phase, running.order.begun) == (Phase.BROKEN, 0)
+    running.tick()
+    record = running.out.records[-1]
+    assert (record.timeline, record.restore, record.committed, record.tasks[3]) == (2, committed, committed, 2)
+    assert (running.order.timeline, running.order.restore, dict(running.order.lives)) == (2, committed, record.tasks)
+
+
+def test_a_pod_that_dies_with_all_its_tasks_is_one_rollback(running):
+    running.managers(2, 1)
+    running.tick()
+    assert running.timeline == 1, "its tasks have not been heard of"
+    running.rise(1)
+    running.tick()
+    assert running.timeline == 1
+    running.rise(2)
+    running.tick()
+    assert running.timeline == 2
+
+
+def test_tasks_that_outlive_their_manager_keep_their_lives(running):
+    running.managers(1, 2)
+    running.report(3)
+    running.tick()
+    assert (running.timeline, running.snapshots.record.tasks) == (2, {1: 1, 2: 1, 3: 1})
+
+
+def test_who_rises_while_state_is_put_back_begins_that_again(running):
+    running.rise(3)
+    running.tick()
+    running.report(1, 2)
+    running.rise(2)
+    running.tick(0.5)
+    assert running.timeline == 3
+    running.report(1, 3)
+    assert running.snapshots.phase is Phase.RESTORING
+    running.report(2)
+    assert running.snapshots.phase is Phase.RUNNING
+
+
+def test_rollbacks_in_a_row_wait_longer_and_a_quiet_minute_forgets_them(running):
+    for wait in (0.0, 0.5, 1.0, 2.0):
+        running.rise(3)
+        due = running.tick()
+        assert due == (float("inf") if wait == 0.0 else running.now + wait)
+        running.tick(wait)
+        running.report()
+        assert running.snapshots.phase is Phase.RUNNING
+    running.now += 60.0
+    running.rise(3)
+    running.tick()
+    assert running.snapshots.phase is Phase.RESTORING
+
+
+@pytest.mark.parametrize("why", [{"broken": "ValueError: no"}, {"lost": True}])
+def test_a_task_may_end_its_timeline(running, why):
+    running.report(2, **why)
+    running.tick()
+    assert running.timeline == 2
+    assert running.snapshots.cause == why.get("broken", "rows to task 2 were lost")
+
+
+def test_what_is_reported_of_a_former_timeline_or_life_says_nothing(running):
+    running.rise(3)
+    running.tick()
+    running.report(1, timeline=1, broken="ValueError: no")
+    running.report(1, 2)
+    running.lives[3] = 1
+    running.report(3)
+    assert (running.snapshots.phase, running.timeline) == (Phase.RESTORING, 2)
+    running.lives[3] = 2
+    running.report(3)
+    assert running.snapshots.phase is Phase.RUNNING
+
+
+def test_a_new_master_goes_on_with_the_record_and_never_reuses_a_number(running):
+    taken = Topology(2, running.snapshots.record)
+    assert (taken.order.timeline, taken.order.committed) == (1, (1 << 32) + 1)
+    assert taken.order.abandoned >= (1 << 32) + 99, "whatever a former master has begun"
+    taken.report()
+    assert (taken.snapshots.phase, taken.out.records) == (Phase.RUNNING, [])
+    taken.report(1, moved=taken.order.committed)
+    taken.tick(10.0)
+    assert taken.order.begun == (2 << 32) + 1
+
+
+def test_a_new_master_finds_out_who_has_risen_meanwhile(running):
+    taken = Topology(2, running.snapshots.record)
+    taken.lives[2] = 5
+    taken.report()
+    taken.tick()
+    assert (taken.timeline, taken.snapshots.record.tasks[2]) == (2, 5)

@@ -1,0 +1,39 @@
+"""Which incarnations of tasks and stream managers the master has heard of last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+
+class Living:
+    """``places``: the container of each task.  A life of 0 has not been heard of."""
+
+    def __init__(self, places: Mapping[int, int]) -> None:
+        self._places = dict(places)
+        self.tasks = dict.fromkeys(places, 0)
+        self.managers = dict.fromkeys(places.values(), 0)
+
+    def task_rose(self, task: int, life: int) -> bool:
+        """Whether this life is a newer one."""
+        if life <= self.tasks.get(task, life):
+            return False
+        self.tasks[task] = life
+        return True
+
+    def manager_rose(self, container: int, life: int) -> bool:
+        """Whether this life is a newer one; it has to say who lives in its container."""
+        former = self.managers.get(container, life)
+        if life <= former:
+            return False
+        self.managers[container] = life
+        if former:
+            self._unheard(container)
+        return True
+
+    def _unheard(self, container: int) -> None:
+        self.tasks.update((task, 0) for task, place in self._places.items() if place == container)
+
+    @property
+    def all_heard(self) -> bool:
+        """Whether each of them has a life."""
+        return all(self.tasks.values()) and all(self.managers.values())

@@ -1,0 +1,257 @@
+"""Takes snapshots of a topology, and rolls it back to the last one that counts (docs/snapshots.md).
+
+Pure: what tasks report and who rises come in by calls; writes and orders go out through :class:`Outside`.
+
+    EMPTY --all have reported--> RESTORING --all have put back their state--> RUNNING --it is time--> TAKING --> RUNNING
+    any --somebody rose, or a task reports an error or a loss--> BROKEN --all live--> RESTORING
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+
+from ardea.protocol.wire_pb2 import SnapshotOrder, SnapshotReport
+from ardea.state.records import TimelineRecord
+from ardea.supervision.supervisor_state import BACKOFF, SETTLED
+from ardea.topology_master.living import Living
+
+
+class Phase(enum.Enum):
+    """See the module."""
+
+    EMPTY = "no timeline has begun"
+    RUNNING = "rows flow"
+    TAKING = "rows flow, and a snapshot is under way"
+    BROKEN = "a timeline is over, and the next one has not begun"
+    RESTORING = "tasks put back their state"
+
+
+class Outside(Protocol):
+    """What surrounds the coordinator."""
+
+    def record(self, record: TimelineRecord) -> None:
+        """Stores it under the master's term; raises Fenced when that is over."""
+
+    def manifest(self, number: int, files: Sequence[SnapshotReport]) -> None:
+        """Begins to store the list of a snapshot's files; :meth:`Snapshots.stored` hears of it."""
+
+    def order(self, order: SnapshotOrder) -> None:
+        """To all tasks, in place of the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """In seconds: from one snapshot's begin to the next one's, and how long one may take."""
+
+    interval: float = 10.0
+    timeout: float = 600.0
+
+
+@dataclass(slots=True)
+class Taking:
+    """The snapshot under way: ``files`` by task, and whether their list is being stored."""
+
+    number: int
+    began: float
+    files: dict[int, SnapshotReport] = field(default_factory=dict)
+    storing: bool = False
+
+
+class Snapshots:
+    """One master's coordinator.
+
+    ``places``: the container of each task.  ``record``: what a former master has stored; None: nothing yet.
+    ``abandoned`` counts snapshots in a row; ``cause`` says why the last timeline has ended.
+    """
+
+    def __init__(
+        self, term: int, places: Mapping[int, int], pace: Pace, outside: Outside, record: TimelineRecord | None
+    ) -> None:
+        self.phase = Phase.EMPTY if record is None else Phase.RESTORING
+        self.record = TimelineRecord() if record is None else record
+        self.taking: Taking | None = None
+        self.abandoned, self.cause = 0, ""
+        self._living = Living(places)
+        self._pace = pace
+        self._outside = outside
+        self._counter = term << 32
+        self._given_up = self._counter if record else 0  # whatever a former master has begun
+        self._reports: dict[int, SnapshotReport] = {}
+        self._moved = 0  # the last snapshot since which a task has done something by itself
+        self._rollbacks = Rollbacks()
+        self._next = -math.inf
+        if record is not None:
+            self._order()
+
+    # --- who rises --------------------------------------------------------------------------------------------
+
+    def task_rose(self, task: int, life: int, now: float) -> None:
+        """A task is heard of, in this life."""
+        if self._living.task_rose(task, life) and self.record.tasks.get(task) != life:
+            self._break(f"task {task} has a new life", now)
+
+    def manager_rose(self, container: int, life: int, now: float) -> None:
+        """A stream manager is heard of, in this life."""
+        if self._living.manager_rose(container, life) and self.record.managers.get(container) != life:
+            self._break(f"the stream manager of container {container} has a new life", now)
+
+    # --- what tasks report ------------------------------------------------------------------------------------
+
+    def reported(self, task: int, life: int, report: SnapshotReport, now: float) -> None:
+        """The newest report of that task."""
+        self.task_rose(task, life, now)
+        record = self.record
+        if self.phase in (Phase.EMPTY, Phase.BROKEN) or record.tasks.get(task) != life:
+            return
+        if report.timeline != record.timeline:
+            return
+        self._reports[task] = report
+        if report.broken:
+            self._break(report.broken, now)
+        elif report.lost:
+            self._break(f"rows to task {task} were lost", now)
+        else:
+            self._moved = max(self._moved, report.moved)
+            self._restored(now)
+            self._collect(task, report, now)
+
+    def _restored(self, now: float) -> None:
+        if self.phase is Phase.RESTORING and self._reports.keys() >= self.record.tasks.keys():
+            self.phase = Phase.RUNNING
+            self._rollbacks.over(now)
+
+    def _collect(self, task: int, report: SnapshotReport, now: float) -> None:
+        taking = self.taking
+        if taking is None or taking.storing:
+            return
+        if report.gives_up == taking.number:
+            self._abandon(now)
+        elif report.number == taking.number:
+            taking.files[task] = report
+            if taking.files.keys() >= self.record.tasks.keys():
+                taking.storing = True
+                self._outside.manifest(taking.number, [taking.files[each] for each in sorted(taking.files)])
+
+    def stored(self, number: int, now: float, error: str = "") -> None:
+        """The list of that snapshot's files lies in the store, or could not be written."""
+        taking = self.taking
+        if taking is None or taking.number != number:
+            return  # it was abandoned meanwhile
+        if error:
+            self._abandon(now)
+            return
+        record = msgspec.structs.replace(self.record, committed=number)
+        self._outside.record(record)  # this is the commit
+        self.record, self.abandoned = record, 0
+        self._concluded(taking, now)
+
+    # --- snapshots --------------------------------------------------------------------------------------------
+
+    def _begin(self, now: float) -> None:
+        self._counter += 1
+        self.phase, self.taking = Phase.TAKING, Taking(self._counter, now)
+        self._order()
+
+    def _abandon(self, now: float) -> None:
+        taking = self.taking
+        if taking is None:
+            return
+        self.abandoned += 1
+        self._given_up = taking.number
+        self._concluded(taking, now)
+
+    def _concluded(self, taking: Taking, now: float) -> None:
+        self.phase, self.taking = Phase.RUNNING, None
+        self._next = max(taking.began + self._pace.interval, now + self._pace.interval / 2)
+        if not self.record.committed:
+            self._next = now + self._pace.interval / 10  # no spout emits before
+        self._order()
+
+    @property
+    def _worth_it(self) -> bool:
+        committed = self.record.committed
+        return not committed or self._moved >= committed
+
+    # --- rollbacks --------------------------------------------------------------------------------------------
+
+    def _break(self, cause: str, now: float) -> None:
+        if self.phase is Phase.EMPTY:
+            return
+        self._abandon(now)
+        if self.phase is not Phase.BROKEN:
+            self.phase, self.cause = Phase.BROKEN, cause
+            self._rollbacks.begin(now)
+
+    def _roll_back(self) -> None:
+        record, living = self.record, self._living
+        record = TimelineRecord(
+            timeline=record.timeline + 1,
+            restore=record.committed,
+            committed=record.committed,
+            tasks=dict(living.tasks),
+            managers=dict(living.managers),
+        )
+        self._outside.record(record)
+        self.record, self.phase = record, Phase.RESTORING
+        self._reports.clear()
+        self._moved, self._next = 0, -math.inf
+        self._order()
+
+    def _order(self) -> None:
+        record, taking = self.record, self.taking
+        self._outside.order(
+            SnapshotOrder(
+                timeline=record.timeline,
+                restore=record.restore,
+                lives=record.tasks,
+                begun=0 if taking is None else taking.number,
+                committed=record.committed,
+                abandoned=self._given_up,
+            )
+        )
+
+    # --- time -------------------------------------------------------------------------------------------------
+
+    def tick(self, now: float) -> float:
+        """Does what is due; returns when to be called again."""
+        phase = self.phase
+        if phase in (Phase.EMPTY, Phase.BROKEN) and now >= self._rollbacks.due and self._living.all_heard:
+            self._roll_back()
+        elif phase is Phase.RUNNING and now >= self._next and self._worth_it:
+            self._begin(now)
+        elif self.taking is not None and now >= self.taking.began + self._pace.timeout:
+            self._abandon(now)
+        return self._due(now)
+
+    def _due(self, now: float) -> float:
+        if self.phase is Phase.BROKEN:
+            return self._rollbacks.due if now < self._rollbacks.due else math.inf
+        if self.taking is not None:
+            return self.taking.began + self._pace.timeout
+        return max(now, self._next) if self.phase is Phase.RUNNING and self._worth_it else math.inf
+
+
+class Rollbacks:
+    """When the next one may be; in a row, each waits longer, as restarts of a process do."""
+
+    def __init__(self) -> None:
+        self.due = -math.inf
+        self._in_a_row = 0
+        self._last = -math.inf
+
+    def begin(self, now: float) -> None:
+        """A timeline has ended."""
+        if now - self._last >= SETTLED:
+            self._in_a_row = 0
+        self.due = now + BACKOFF[min(self._in_a_row, len(BACKOFF) - 1)]
+        self._in_a_row += 1
+
+    def over(self, now: float) -> None:
+        """The next timeline has all its state."""
+        self._last = now
