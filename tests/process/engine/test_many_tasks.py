@@ -13,6 +13,7 @@ def test_they_all_start_each_once_and_end(tmp_path):
     with Running("many.py:Many", tmp_path) as topology:
         topology.until(lambda: (s := topology.run.status) and s.complete, "every task has reported", 180)
         lives = topology.processes()
+        topology.raise_flag("enough")
         assert [len(container.instances) for container in topology.packing.containers] == [topology.module.TASKS + 1]
         topology.finish(120)
         assert topology.left("numbers") == [topology.module.ROWS]

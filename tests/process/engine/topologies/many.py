@@ -19,7 +19,8 @@ class Numbers(LeavingSpout):
 
     def next_tuple(self):
         if self.next == ROWS:
-            self.finish()
+            if self.flag("enough"):
+                self.finish()
             return
         self.emit([self.next], tup_id=self.next)
         self.next += 1
