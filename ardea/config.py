@@ -17,22 +17,13 @@ from typing import Any, Literal, Self
 import msgspec
 
 from ardea import units
-from ardea.config_keys import REPLACED, Alias, Key
+from ardea.config_keys import ALIASES, REPLACED, Key
 from ardea.config_keys import declared as _key
 from ardea.errors import ConfigError
 from ardea.plan.resource import GIB, MIB
 
 RESERVED = ("topology.", "heron.")
 _SECRET = re.compile(r"kafka\..*(pas+(w|phrase)|secret|key\.pem|oauthbearer\.config|jaas\.config).*")  # misspelt, too
-
-
-ALIASES = {
-    alias.name: alias
-    for alias in (
-        Alias("topology.workers", "topology.stmgrs"),
-        Alias("topology.tick.tuple.freq.ms", "topology.tick.tuple.freq.secs", 0.001),
-    )
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +69,7 @@ class Settings:
     )
 
     # Reliability.
-    reliability_mode: Literal["ATLEAST_ONCE", "ATMOST_ONCE"] = _key(
+    reliability_mode: Literal["ATLEAST_ONCE", "ATMOST_ONCE", "EFFECTIVELY_ONCE"] = _key(
         "topology.reliability.mode",
         "mode",
         "topology",
@@ -108,6 +99,12 @@ class Settings:
         "both",
         None,
         "A row that failed more often than this goes to the spout's stream __dead_letter; unset: it is sent for ever.",
+    )
+    snapshot_interval: float = _key(
+        "topology.stateful.checkpoint.interval.secs", "seconds", "topology", 10.0, "From a snapshot to the next."
+    )
+    snapshot_timeout: float = _key(
+        "topology.stateful.checkpoint.timeout.secs", "seconds", "topology", 600.0, "A slower snapshot is abandoned."
     )
 
     # Limits.

@@ -20,6 +20,8 @@ ADVANCED = frozenset(
         "topology.spout.wait.ms",
         "topology.executor.batch.rows",
         "topology.executor.slice.ms",
+        "topology.stateful.checkpoint.interval.secs",
+        "topology.stateful.checkpoint.timeout.secs",
         "topology.packing.ffd.sorting.strategy",
         "topology.container.max.cpu.hint",
         "topology.container.max.ram.hint",
@@ -76,6 +78,17 @@ class Alias:
     name: str
     key: str
     factor: float = 1
+
+
+ALIASES = {
+    alias.name: alias
+    for alias in (
+        Alias("topology.stateful.checkpoint.interval.seconds", "topology.stateful.checkpoint.interval.secs"),
+        Alias("topology.workers", "topology.stmgrs"),
+        Alias("topology.tick.tuple.freq.ms", "topology.tick.tuple.freq.secs", 0.001),
+    )
+}
+"""Other names that are accepted, among them Storm's and Heron's."""
 
 
 def _mode(value: Any) -> str:

@@ -291,6 +291,11 @@ class TopologyContext:
         """The hooks, in the order they were added, which is the order they are called in."""
         return tuple(self._hooks)
 
+    def renew(self) -> None:
+        """For another object of the component, in the same process: hooks and metrics are its own; task data stays."""
+        self._hooks.clear()
+        self._metrics.clear()
+
     def register_metric(self, name: str, metric: M, bucket_secs: float | None = None) -> M:  # noqa: ARG002
         """Exports a metric of the author's under this name, and returns it.
 

@@ -32,7 +32,12 @@ IMPLICIT_STREAMS: Mapping[ComponentKind, tuple[StreamPlan, ...]] = {
 }
 """Streams that a component has without declaring them; a plan holds them where somebody reads them."""
 
-_EACH = {"initialize": ("config", "context"), "update": ("context",), "close": ()}
+_EACH = {
+    "initialize": ("config", "context"),
+    "update": ("context",),
+    **dict.fromkeys(("snapshot", "restored", "committed"), ("number",)),
+    "close": (),
+}
 CALLED: Mapping[ComponentKind, Mapping[str, tuple[str, ...]]] = {
     "spout": {
         **_EACH,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -16,12 +16,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Aligned:
-    """All barriers of this snapshot have come: the task takes its state, and passes the barrier."""
+    """All barriers of this snapshot have come: the task takes its state, and passes the barrier.
+
+    ``bytes_aside``: so much was set aside for it.
+    """
 
     number: int
+    bytes_aside: int = field(default=0, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Arrived(Generic[T]):
     """``barrier`` is the number of one, else 0; ``size`` in bytes."""
 
@@ -71,6 +75,13 @@ class Alignment(Generic[T]):
             elif arrived.barrier > self._over:
                 self._barrier(arrived.source, arrived.barrier)
 
+    def empty(self) -> list[T]:
+        """All that was not processed; nothing of it will be."""
+        left = [arrived.item for arrived in (*self._aside, *self._waiting)]
+        self._aside.clear()
+        self._waiting.clear()
+        return left
+
     def ended(self, source: int) -> None:
         """That task sends nothing any more, and so no barrier."""
         self._upstream.discard(source)
@@ -99,7 +110,7 @@ class Alignment(Generic[T]):
         self.bytes_aside += arrived.size
 
     def _complete(self) -> Aligned:
-        aligned = Aligned(self.number)
+        aligned = Aligned(self.number, self.bytes_aside)
         self._end()
         return aligned
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from ardea.component import Bolt, install, overrides
-from ardea.errors import FailedException, ProtocolError
+from ardea.errors import FailedException, printable
+from ardea.heron_instance.alignment import Aligned
+from ardea.heron_instance.arrivals import Arrivals, Arrived
+from ardea.heron_instance.batch_reader import BatchReader
 from ardea.heron_instance.bolt_rows import BoltRows
 from ardea.heron_instance.column_bolt import ColumnCalls, reads_columns
 from ardea.heron_instance.flushing import AFTER
@@ -18,7 +20,8 @@ from ardea.heron_instance.input_batch import InputBatch
 from ardea.heron_instance.raised_errors import RaisedErrors
 from ardea.heron_instance.row_calls import BatchCalls, Calls, RowCalls
 from ardea.heron_instance.runner import Parts
-from ardea.protocol.ids import column
+from ardea.heron_instance.snapshots import RollingBack
+from ardea.protocol.checked import MARKERS
 from ardea.protocol.wire_pb2 import MARKER, ROWS, Header, Order
 from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, ColumnBatch, Tuple
 
@@ -76,8 +79,8 @@ class BoltRunner:
         else:
             self._calls = RowCalls(parts, self.emitted)
         self._begun = False
-        self._sources: dict[int, str] = {}  # task -> component, of those that an update has removed too
-        self._waiting: deque[tuple[Header, Sequence[bytes]]] = deque()
+        self._reader = BatchReader(parts, self._calls, self.emitted.acking)
+        self._arrivals = Arrivals(parts.env, parts.reporter.markers.upstream)
         self._next_row = 0
         self._per_row = 1e-3
         self._done_rows = 0
@@ -85,7 +88,6 @@ class BoltRunner:
         self._ticks = Ticks(parts.env.settings.tick)
         self._ends_turn = False  # with the present call
         parts.env.instruments.spent.under_way = self._under_way
-        self.replanned()
         self._install()
 
     def _under_way(self) -> float:
@@ -118,6 +120,11 @@ class BoltRunner:
             self.emitted.hooks = self.emitted.acking.hooks = hooks
         self._calls.begun(hooks)
         self._begun = True
+        self._arrivals.go_on()
+
+    def take_over(self, former: Self) -> None:
+        """What has come ahead of the timeline that begins."""
+        self._arrivals.take_over(former._arrivals)
 
     def activated(self, *, active: bool) -> None:
         """A bolt works on."""
@@ -127,9 +134,7 @@ class BoltRunner:
 
     def replanned(self) -> None:
         """Other tasks may be read."""
-        plan = self._env.plan
-        for entry in plan.logical[self._env.task.component].inputs:
-            self._sources.update(dict.fromkeys(plan.component_tasks[entry.component], entry.component))
+        self._reader.replanned()
 
     def manager_reborn(self) -> None:
         """It sends again what matters."""
@@ -144,58 +149,41 @@ class BoltRunner:
     @property
     def busy(self) -> bool:
         """Whether a batch is half done, or a flush is due."""
-        return self.emitted.batch is not None or bool(self._waiting)
+        return self.emitted.batch is not None or not self._arrivals.idle
 
     def received(self, header: Header, frames: Sequence[bytes]) -> None:
         """Batches and markers wait in order until the component is initialised."""
-        if header.kind in (ROWS, MARKER):
-            self._waiting.append((header, frames))
+        if header.kind == ROWS or header.kind in MARKERS:
+            self._arrivals.put(header, frames)
             self._take()
 
     def _take(self) -> None:
         """The next batch, if the former one is done; markers on the way to it."""
-        while self._waiting and self.emitted.batch is None and self._begun:
-            header, frames = self._waiting.popleft()
-            if header.kind == MARKER:
-                if self._parts.reporter.marked(header):
+        while self.emitted.batch is None and self._begun and (arrived := self._arrivals.next()) is not None:
+            if isinstance(arrived, Aligned):
+                self._parts.snapshot(arrived.number, self.emitted)
+            elif arrived.header.kind == MARKER:
+                if arrived.header.end:
+                    self._arrivals.ended(arrived.header.source)
+                if self._parts.reporter.marked(arrived.header):
                     self._quiet()
             else:
-                self._open(header, frames)
+                self._open(arrived)
 
-    def _open(self, header: Header, frames: Sequence[bytes]) -> None:
-        self._env.output.consumed(header, sum(map(len, frames)))
+    def _open(self, arrived: Arrived) -> None:
+        header, frames, counted = arrived
+        if not counted:
+            self._env.output.consumed(header, sum(map(len, frames)))
         self._parts.reporter.markers.data(header.source)
-        arrived = self._env.clock()
-        try:
-            batch = self._read(header, frames)
-        except ProtocolError as error:
-            self._unreadable(header, frames, error)
+        began = self._env.clock()
+        batch = self._reader.read(header, frames)
+        if batch is None:
             return
-        batch.arrived = arrived
+        batch.arrived = began
         self._next_row = 0
         self.emitted.begin(batch)
         if self._env.current_tuple is not None:
             self._env.current_tuple.begin(batch)
-
-    def _read(self, header: Header, frames: Sequence[bytes]) -> InputBatch:
-        source = self._sources.get(header.source)
-        streams = () if source is None else self._env.plan.logical[source].streams
-        if source is None or header.stream >= len(streams):
-            raise ProtocolError("MALFORMED_ROWS", f"this task reads no stream {header.stream} of task {header.source}")
-        try:
-            return self._calls.read(header, frames, source, streams[header.stream])
-        except ProtocolError as error:
-            where = f"from task {header.source} of {source}, stream {streams[header.stream].name}"
-            raise ProtocolError(error.code, f"{where}: {error.reason}", hint=error.hint) from error
-
-    def _unreadable(self, header: Header, frames: Sequence[bytes], error: ProtocolError) -> None:
-        """Nobody's bytes end this task: their trees fail, and the spout decides."""
-        what = self._parts.reporter.error = f"{self._env.task.name}: {error.message}; the rows fail"
-        self._bolt.logger.error("%s%s", what, f"; {error.hint}" if error.hint else "")
-        self._env.instruments.malformed += 1
-        self._env.instruments.failed.value += header.rows
-        if header.ids:
-            self.emitted.acking.fail_unread(column(frames[-2]))
 
     # --- the loop ---------------------------------------------------------------------------------------------
 
@@ -204,6 +192,8 @@ class BoltRunner:
         env, emitted, sending = self._env, self.emitted, self._parts.sending
         markers = self._parts.reporter.markers
         self._ticks.begin(now)
+        if env.snapshots is not None:
+            self._arrivals.look(env.snapshots)
         if env.output.held:
             return min(now + 0.05, sending.flush(emitted, now))
         self._take()
@@ -283,6 +273,9 @@ class BoltRunner:
     def _raised(self, batch: InputBatch, rows: range, error: Exception) -> None:
         """An exception of ``process``: fails its tuples, or ends the process, as ``auto_fail`` says."""
         self._errors.note(batch, rows, error, self._done_rows + rows.start - self._next_row)
+        if self._env.snapshots is not None:
+            self._env.snapshots.broke(f"{self._env.task.name} raised {type(error).__name__}: {printable(error)}")
+            raise RollingBack
         if not self._bolt.auto_fail and not isinstance(error, FailedException):
             raise error
         self.emitted.acking.fail_rest(batch, rows.start, rows.stop)

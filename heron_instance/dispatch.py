@@ -198,7 +198,7 @@ class Dispatch:
         """Hangs a new random edge on the trees of each row, and adds the columns of ids."""
         buffer, picked, env = batch.buffer, batch.picked, self._env
         header = Header(kind=ROWS, source=env.task.task, target=batch.target, stream=buffer.number, rows=batch.count)
-        header.epoch = env.plan.epoch
+        header.epoch, header.timeline = env.plan.epoch, env.timeline
         buffer.parcel.describe(header)
         frames = [batch.values]
         if trees is not None:

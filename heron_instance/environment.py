@@ -16,6 +16,8 @@ from ardea.heron_instance.instruments import Instruments
 from ardea.heron_instance.messages import OutMessage
 from ardea.heron_instance.observer import Observer
 from ardea.heron_instance.queues import BoundedQueue
+from ardea.heron_instance.snapshots import TaskSnapshots
+from ardea.heron_instance.states import States
 from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.protocol.flow import Window
 from ardea.protocol.wire_pb2 import Header
@@ -42,7 +44,10 @@ class Output(Protocol):
         """Hands one message to the gateway, on the lane of its kind."""
 
     def wait_room(self, most: int, timeout: float) -> bool:
-        """Waits until at most so many bytes are held; False: not yet.  Raises Stopping if the process ends."""
+        """Waits until at most so many bytes are held; False: not yet.
+
+        Raises Stopping if the process ends, RollingBack if the timeline is over.
+        """
 
     def consumed(self, header: Header, size: int) -> None:
         """The executor took a batch of so many bytes, which the credit of ``header.container`` paid for."""
@@ -67,6 +72,16 @@ class Environment:
     rng: np.random.Generator
     current_tuple: CurrentTuple | None = None
     observer: Observer = field(default_factory=Observer)
+    snapshots: TaskSnapshots | None = None
+    states: States = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.states = States(self.component)
+
+    @property
+    def timeline(self) -> int:
+        """In which the task works; 0: nothing is ever rolled back."""
+        return 0 if self.snapshots is None else self.snapshots.timeline.number
 
 
 NO_THREAD = 0

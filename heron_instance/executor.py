@@ -7,8 +7,9 @@ of the input queue, :meth:`Executor.advance` does what is due and says when it w
 
 from __future__ import annotations
 
-import contextlib
+import math
 from collections.abc import Callable, Generator, Mapping
+from typing import Self
 
 from ardea.heron_instance.bolt import BoltRunner
 from ardea.heron_instance.buffers import StreamBuffer
@@ -21,6 +22,7 @@ from ardea.heron_instance.output import TaskOutput
 from ardea.heron_instance.reporter import Reporter
 from ardea.heron_instance.runner import Parts, Runner
 from ardea.heron_instance.sending import Sending
+from ardea.heron_instance.snapshots import RollingBack, TaskSnapshots
 from ardea.heron_instance.spout import SpoutRunner
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.wire_pb2 import (
@@ -37,6 +39,9 @@ from ardea.protocol.wire_pb2 import (
     Order,
     Tasks,
 )
+
+READ_AGAIN = 1.0
+"""Seconds after which the store is asked again."""
 
 
 class Executor:
@@ -61,11 +66,24 @@ class Executor:
         self.finished = False
         self.in_user_code = False  # or close to it: everywhere but in a wait
         self.held_back = False
+        self.rolled_back = False  # its timeline is over: another executor goes on
+        self._committed = 0  # the last snapshot that the author has heard of
+        self._again = -math.inf  # when the store is asked again for what it could not read
 
     @property
     def error(self) -> str:
         """The last one that the master is told of."""
         return self.reporter.error
+
+    @classmethod
+    def after(cls, former: Executor, env: Environment) -> Self:
+        """Goes on where the executor of the former timeline stood; ``env`` has another component object."""
+        executor = cls(env)
+        executor.lifecycle.take_over(former.lifecycle)
+        executor.reporter.take_over(former.reporter)
+        executor.dispatch.paces.update(former.dispatch.paces)
+        executor.runner.take_over(former.runner)
+        return executor
 
     # --- the loop ---------------------------------------------------------------------------------------------
 
@@ -73,7 +91,7 @@ class Executor:
         """Until the topology, or the process, ends; on the thread that calls."""
         inbox, output = self.env.inbox, self.env.output
         work = self.work()
-        with contextlib.suppress(Stopping, StopIteration):
+        try:
             pause = next(work)
             while True:
                 if self.held_back:
@@ -81,6 +99,10 @@ class Executor:
                     pause = work.send(None)
                 else:
                     pause = work.send(inbox.take(pause) if pause else inbox.take())
+        except RollingBack:
+            self.rolled_back = True
+        except (Stopping, StopIteration):
+            pass
         self.close()
 
     def work(self) -> Generator[float, Item | None]:
@@ -118,7 +140,38 @@ class Executor:
 
     def advance(self, now: float) -> float:
         """Does what is due; returns when there is more to do (``now``: at once)."""
+        if self.env.snapshots is not None and not self._in_timeline(self.env.snapshots, now):
+            return self._again if self._again > now else now + 1.0
         return self.runner.advance(now) if self.lifecycle.initialized else now + 1.0
+
+    def _in_timeline(self, snapshots: TaskSnapshots, now: float) -> bool:
+        """Whether the task takes part in the present timeline, and has its state."""
+        snapshots.look()
+        if snapshots.timeline.rolls_back and self.lifecycle.active and now >= self._again:
+            if self.lifecycle.initialized:
+                raise RollingBack
+            self._put_back(snapshots, now)
+        if self.lifecycle.running and snapshots.timeline.committed > self._committed:
+            self._committed = snapshots.timeline.committed
+            with self.user_code:
+                self.env.component.committed(self._committed)
+        self.reporter.report()
+        return snapshots.timeline.works
+
+    def _put_back(self, snapshots: TaskSnapshots, now: float) -> None:
+        """The state first: the author finds it in ``initialize``."""
+        try:
+            number = snapshots.put_back(self.env.states)
+        except OSError as error:
+            self._again = now + READ_AGAIN
+            self.reporter.error = f"{self.env.task.name} cannot read its state: {error}; it tries again"
+            return
+        self._again = -math.inf
+        self.lifecycle.initialize()
+        if number:
+            self.env.component.restored(number)
+        self.runner.begun()
+        self.runner.activated(active=True)
 
     def handle(self, item: Item) -> None:
         """One item of the input queue."""
@@ -168,11 +221,11 @@ class Executor:
         """Initialises the component the first time; a spout then hears activate and deactivate."""
         lifecycle = self.lifecycle
         changed = active != lifecycle.active and not lifecycle.closed
-        if active and not lifecycle.initialized:
+        if active and not lifecycle.initialized and self.env.snapshots is None:
             lifecycle.initialize()
             self.runner.begun()
         lifecycle.active = active
-        if changed:
+        if changed and lifecycle.initialized:
             self.runner.activated(active=active)
 
     def _ordered(self, order: Order) -> None:

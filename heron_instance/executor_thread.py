@@ -79,6 +79,15 @@ class ExecutorThread:
             return math.inf
         return self._lookout.look(now, begins=not self._shell.inbox.empty)
 
+    def _attend(self, executor: Executor) -> None:
+        """Long calls of this one are looked at from now on."""
+        if self._sender is not None:
+            self._sender.stop(CLOSE_WITHIN)
+        user_code = executor.user_code
+        self._sender = Sender(user_code.look, user_code.clock, self._name)
+        user_code.bell = self._lookout = Lookout(user_code, self._sender, self._wake)
+        self._sender.start()
+
     # --- on the thread ----------------------------------------------------------------------------------------
 
     def _run(self, make: Callable[[], Executor], message: Plan) -> None:
@@ -87,12 +96,13 @@ class ExecutorThread:
             gc.freeze()
             gc.set_threshold(*COLLECT_AFTER)
             executor = self._shell.executor = make()
-            user_code = executor.user_code
-            self._sender = Sender(user_code.look, user_code.clock, self._name)
-            user_code.bell = self._lookout = Lookout(user_code, self._sender, self._wake)
-            self._sender.start()
+            self._attend(executor)
             self._shell.begin(message)
             executor.run()
+            while executor.rolled_back:
+                executor = self._shell.executor = Executor.after(executor, self._shell.renewed(executor.env))
+                self._attend(executor)
+                executor.run()
         except BaseException as error:
             self.failure = error
             text = printable("".join(traceback.format_exception(error)).rstrip(), most=20_000)

@@ -19,6 +19,7 @@ from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link, Port
 from ardea.protocol.pulse import PATIENT
 from ardea.protocol.wire_pb2 import (
+    BARRIER,
     CREDITS,
     HEARTBEAT,
     HELLO,
@@ -43,9 +44,9 @@ from ardea.versions import protocol_differs
 HEARTBEAT_EVERY = 1.0
 HELLO_EVERY = 0.2
 FROM_MANAGER = frozenset(
-    {HELLO, REFUSED, HEARTBEAT, RESEND, ROWS, MARKER, VERDICTS, CREDITS, PAUSE, PLAN, TASKS, ORDER}
+    {HELLO, REFUSED, HEARTBEAT, RESEND, ROWS, MARKER, BARRIER, VERDICTS, CREDITS, PAUSE, PLAN, TASKS, ORDER}
 )
-TO_EXECUTOR = frozenset({ROWS, MARKER, VERDICTS, PAUSE, TASKS, ORDER})
+TO_EXECUTOR = frozenset({ROWS, MARKER, BARRIER, VERDICTS, PAUSE, TASKS, ORDER})
 
 
 class Listener(Protocol):
@@ -89,7 +90,7 @@ class Gateway:
         self._listener = listener
         self._consumed: dict[int, Consumed] = {}
         self._untold: dict[int, Consumed] = {}  # of which more has been taken than the manager was told; both threads'
-        self._told_measures = (0, 0, 0, 0)  # window in rows and bytes, watermark, pace
+        self._told_measures = (0, 0, 0, 0, 0, 0)  # window in rows and bytes, watermark, pace, aside in rows and bytes
         self._next_heartbeat = 0.0
         self._next_hello = 0.0
         self._waiting_control: list[OutMessage] = []
@@ -200,6 +201,8 @@ class Gateway:
         consumed = self._consumed.get(header.container)
         if consumed is None or consumed.life < header.container_life:
             consumed = self._consumed[header.container] = Consumed(header.container_life)
+        if consumed.life > header.container_life:
+            return  # it has waited for its timeline, and its sender has a new life since
         consumed.rows += header.rows
         consumed.bytes += size
         self._untold[header.container] = consumed
@@ -260,8 +263,7 @@ class Gateway:
 
     def _credits(self, *, everything: bool = False) -> list[Credit]:
         """What has been consumed since the last time; ``everything``: and any change of speed."""
-        window = self.window
-        measures = window.rows, window.bytes, window.watermark[0], window.pace
+        measures = self._measures
         told = self._told_measures
         out: list[Credit] = []
         while self._untold:
@@ -275,9 +277,14 @@ class Gateway:
             self._told_measures = measures
         return out
 
-    def _credit(self, container: int, consumed: Consumed, measures: tuple[int, int, int, int]) -> Credit:
+    @property
+    def _measures(self) -> tuple[int, int, int, int, int, int]:
+        window = self.window
+        return window.rows, window.bytes, window.watermark[0], window.pace, window.aside_rows, window.aside_bytes
+
+    def _credit(self, container: int, consumed: Consumed, measures: tuple[int, int, int, int, int, int]) -> Credit:
         consumed.reported_rows, consumed.reported_bytes = consumed.rows, consumed.bytes
-        window_rows, window_bytes, high_rows, pace = measures
+        window_rows, window_bytes, high_rows, pace, aside_rows, aside_bytes = measures
         return Credit(
             task=self.task,
             task_life=self.link.me,
@@ -289,6 +296,8 @@ class Gateway:
             window_bytes=window_bytes,
             high_rows=high_rows,
             pace=pace,
+            aside_rows=aside_rows,
+            aside_bytes=aside_bytes,
         )
 
 

@@ -23,6 +23,10 @@ class Lifecycle:
         self.draining = False
         self.hold = 0
 
+    def take_over(self, former: Lifecycle) -> None:
+        """What the master wants of the task still holds."""
+        self.active, self.ending, self.draining, self.hold = former.active, former.ending, former.draining, former.hold
+
     @property
     def running(self) -> bool:
         """Whether the component is between ``initialize`` and ``close``."""

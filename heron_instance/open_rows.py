@@ -15,7 +15,8 @@ class OpenRows:
 
     def __init__(self, env: Environment) -> None:
         self._settings = env.settings
-        self.tracked = env.settings.reliability_mode != "ATMOST_ONCE" and env.settings.ackers != 0
+        self.tracked = env.settings.reliability_mode == "ATLEAST_ONCE" and env.settings.ackers != 0
+        self.acked_at_once = not self.tracked and env.snapshots is None
         self.trees = OpenTrees(env.task.task, env.rng)
         self.replays = Replays()
         self.congestion = CongestionWindow(env.settings.message_timeout, env.clock())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from ardea.heron_instance.messages import OutMessage
 from ardea.heron_instance.meters import Meters
 from ardea.heron_instance.queues import BoundedQueue
 from ardea.heron_instance.shell import QUEUE_MESSAGES, Shell
+from ardea.heron_instance.snapshots import RollingBack
+from ardea.heron_instance.storage import FolderStorage
 from ardea.heron_instance.wires import Addresses, Wires
 from ardea.plan.definition import Definition
 from ardea.plan.logical import LogicalPlan
@@ -31,6 +34,7 @@ from ardea.plan.wire import packing_from_bytes
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import Header, Plan
+from ardea.snapshots.folder import Folder
 
 
 class InstanceProcess:
@@ -57,6 +61,7 @@ class InstanceProcess:
         self._stopping = False
         self._exit_code = ExitCode.TEMPORARY  # why it ends: nothing but the end of the topology is OK
         self._executor = ExecutorThread(self._shell, instance.name, self._wires.wake)
+        self._storage = FolderStorage(Folder.beside(definition.state, definition.topology))
         self._meters = Meters(self._shell, self._outbox, lambda: self.held_bytes)
         self._current_tuple = _current_tuple(self._shell, plan)
 
@@ -82,9 +87,16 @@ class InstanceProcess:
 
     def wait_room(self, most: int, timeout: float) -> bool:
         """From the executor thread."""
-        enough = self._room.wait(lambda: self._stopping or self.held_bytes <= most, timeout)
+        snapshots = self._shell.snapshots
+
+        def over() -> bool:
+            return self._stopping or (snapshots is not None and snapshots.overdue)
+
+        enough = self._room.wait(lambda: over() or self.held_bytes <= most, timeout)
         if self._stopping:
             raise Stopping
+        if over():
+            raise RollingBack
         return enough
 
     def consumed(self, header: Header, size: int) -> None:
@@ -92,6 +104,14 @@ class InstanceProcess:
         self._shell.gateway.consumed(header, size)
         if self._shell.gateway.credit_due:
             self._wires.wake()
+
+    def write(self, file: str, content: bytes, done: Callable[[str], None]) -> None:
+        """From the executor thread."""
+        self._storage.write(file, content, done)
+
+    def read(self, file: str) -> bytes:
+        """From the executor thread."""
+        return self._storage.read(file)
 
     # --- the gateway ------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from ardea.heron_instance.environment import Environment
 from ardea.heron_instance.lifecycle import Lifecycle
 from ardea.heron_instance.markers import Markers
 from ardea.heron_instance.messages import OutMessage
-from ardea.protocol.wire_pb2 import ACTIVE, ENDED, MARKER, REPORT, RESTING, Header, TaskReport, TaskState
+from ardea.protocol.wire_pb2 import ACTIVE, BARRIER, ENDED, MARKER, REPORT, RESTING, Header, TaskReport, TaskState
 
 
 class Rows(Protocol):
@@ -105,6 +105,12 @@ class Reporter:
         if fresh := self.markers.replanned(*self._neighbours):
             self._mark(sorted(fresh))
 
+    def take_over(self, former: Reporter) -> None:
+        """Goes on where that of the former timeline stood: incarnations, and rounds that only rise."""
+        self.markers.lives = former.markers.lives
+        self.markers.round = former.markers.round
+        self._version, self.given_up = former._version, former.given_up
+
     def manager_reborn(self) -> None:
         """The stream manager has a new life: what it knew of this task is said again."""
         if self.markers.resting or self.markers.closed:
@@ -125,7 +131,16 @@ class Reporter:
             return
         header = Header(kind=MARKER, source=env.task.task, targets=targets, end=markers.closed, epoch=env.plan.epoch)
         header.round = markers.round if round_ is None else round_
+        header.timeline = env.timeline
         env.output.put(OutMessage(header, [], 0, 0))
+
+    def barrier(self, number: int) -> None:
+        """Separates what that snapshot covers from what comes after it, for all that read this task."""
+        env = self._env
+        if self.markers.feeds:
+            header = Header(kind=BARRIER, source=env.task.task, snapshot=number, epoch=env.plan.epoch)
+            header.timeline = env.timeline
+            env.output.put(OutMessage(header, [], 0, 0))
 
     # --- reports ----------------------------------------------------------------------------------------------
 
@@ -150,7 +165,8 @@ class Reporter:
         plan = (env.plan.epoch, lifecycle.hold)
         broken = self.broken.version if self.broken is not None else 0
         state = self.state
-        content = (state, markers.round, seen, self.given_up, failure, self.error, counts, plan, broken)
+        snapshots = b"" if env.snapshots is None else env.snapshots.report.SerializeToString()
+        content = (state, markers.round, seen, self.given_up, failure, self.error, counts, plan, broken, snapshots)
         if content == self._report:
             return
         self._report = content
@@ -172,4 +188,6 @@ class Reporter:
         )
         if self.broken is not None:
             report.broken.update(self.broken.last)
+        if env.snapshots is not None:
+            report.snapshots.CopyFrom(env.snapshots.report)
         env.output.put(OutMessage(Header(kind=REPORT), [report.SerializeToString()], 0, 0))

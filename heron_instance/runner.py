@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, Self
 
+from ardea.component import Bolt
 from ardea.heron_instance import reporter
 from ardea.heron_instance.environment import Environment
 from ardea.heron_instance.lifecycle import Lifecycle
@@ -26,6 +27,18 @@ class Parts:
     task_output: TaskOutput
     reporter: Reporter
     sending: Sending
+
+    def snapshot(self, number: int, emitted: Emitted) -> None:
+        """Takes the task's state, behind all that led to it and ahead of the barrier."""
+        env, component = self.env, self.env.component
+        assert env.snapshots is not None
+        with self.user_code:
+            if isinstance(component, Bolt):
+                component.flush()
+            component.snapshot(number)
+        emitted.send()
+        env.snapshots.take(number, env.states)
+        self.reporter.barrier(number)
 
     def end(self, emitted: Emitted) -> None:
         """Sends all there is, passes the end on and closes the component."""
@@ -50,6 +63,9 @@ class Runner(reporter.Rows, Protocol):
     @property
     def busy(self) -> bool:
         """Whether work taken from the input queue is unfinished."""
+
+    def take_over(self, former: Self) -> None:
+        """The one of the former timeline is over; what has come ahead of the next one is not."""
 
     def begun(self) -> None:
         """The component is initialised, and may have task hooks, past which every call goes from now on."""

@@ -6,6 +6,7 @@ and ``ardea.testing`` another, with a simulated network and a pace of its own fo
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Protocol
@@ -22,22 +23,23 @@ from ardea.heron_instance.gateway import Gateway
 from ardea.heron_instance.instruments import Instruments
 from ardea.heron_instance.observer import Observer
 from ardea.heron_instance.queues import BoundedQueue
+from ardea.heron_instance.snapshots import Storage, TaskSnapshots
 from ardea.metrics import Identity, Registry
 from ardea.plan.definition import Definition
 from ardea.plan.logical import LogicalPlan
 from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.plan.wire import plan_from_message
 from ardea.protocol.checked import MalformedError, checked
-from ardea.protocol.flow import Window
+from ardea.protocol.flow import Window, horizon
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import EXIT, ORDER, Header, Hello, Order, Plan
+from ardea.protocol.wire_pb2 import EXIT, ORDER, SNAPSHOTS, Header, Hello, Order, Plan
 from ardea.versions import PROTOCOL
 
 QUEUE_MESSAGES = 4096
 
 
-class Outside(Output, Protocol):
+class Outside(Output, Storage, Protocol):
     """Who runs gateway and executor, and stands between them and the container's stream manager."""
 
     def transmit(self, link: Link, lane: Lane, message: Message) -> None:
@@ -63,7 +65,7 @@ class Shell:
         arrived: Callable[[], None] | None = None,
     ) -> None:
         """``arrived``: something is in the queue, for an executor that does not sleep on it."""
-        self.task, self.life = task.task, life
+        self.life = life
         self.component = logical[task.component]
         self.registry = Registry(
             Identity(definition.topology, task.container, task.name, task.component, task.task, life)
@@ -71,10 +73,13 @@ class Shell:
         self.instruments = Instruments(self.registry)
         self.config = {**logical.config, **self.component.config}
         self.settings = settings = Settings.of(logical.config, self.component.config)
-        self.window = Window(settings.queue_bytes, settings.message_timeout / 6)
+        self.window = Window(settings.queue_bytes, horizon(settings.reliability_mode, settings.message_timeout))
         self.inbox: BoundedQueue[Item] = BoundedQueue("data_in", QUEUE_MESSAGES, settings.queue_bytes, arrived)
         self.executor: Executor | None = None
         self._outside = outside
+        self.snapshots = (
+            TaskSnapshots(task.task, life, outside) if settings.reliability_mode == "EFFECTIVELY_ONCE" else None
+        )
         self._logical, self._epoch = logical, definition.epoch
         self._started = False
         hello = Hello(
@@ -82,11 +87,16 @@ class Shell:
             topology=definition.topology,
             digest=logical.digest(),
             digests=logical.digests(),
-            task=self.task,
+            task=task.task,
             epoch=definition.epoch,
             build=definition.build,
         )
         self.gateway = Gateway(hello, life, self.window, outside.transmit, self)
+
+    @property
+    def task(self) -> int:
+        """Its number."""
+        return self.gateway.task
 
     # --- the gateway's ----------------------------------------------------------------------------------------
 
@@ -107,8 +117,12 @@ class Shell:
 
     def deliver(self, header: Header, frames: Sequence[bytes], size: int) -> None:
         """A message for the executor."""
-        if header.kind == ORDER and Order.FromString(frames[0]).kind == EXIT:
+        order = Order.FromString(frames[0]) if header.kind == ORDER else None
+        if order is not None and order.kind == EXIT:
             self._outside.exit()
+        elif order is not None and order.kind == SNAPSHOTS and self.snapshots is not None:
+            self.snapshots.ordered(order)
+            self.inbox.put(_nothing)
         else:
             self.inbox.put((header, frames), size)
 
@@ -153,6 +167,7 @@ class Shell:
             task=plan.tasks[self.task],
             life=self.life,
             component=self.component.cls(),
+            snapshots=self.snapshots,
             settings=self.settings,
             config=self.config,
             context=context,
@@ -165,6 +180,11 @@ class Shell:
             current_tuple=current_tuple,
             observer=observer or Observer(),
         )
+
+    def renewed(self, env: Environment) -> Environment:
+        """For the executor of the next timeline: with a new object of the author's component."""
+        env.context.renew()
+        return dataclasses.replace(env, component=self.component.cls())
 
     def begin(self, message: Plan) -> None:
         """The executor's first steps, ahead of :meth:`Executor.work`."""
@@ -190,3 +210,7 @@ class Shell:
     def _learn(self, plan: PhysicalPlan, message: Plan) -> None:
         assert self.executor is not None
         self.executor.planned(plan, message.tasks)
+
+
+def _nothing() -> None:
+    """Wakes an executor that sleeps on its input queue."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Self, cast
 
 from ardea.component import Spout, install, overrides
 from ardea.heron_instance.asking import Asking
@@ -36,6 +36,7 @@ class SpoutRunner:
         self.emitted = SpoutRows(parts, self._open, self._settling, self._asking)
         self._none_is_plain: Callable[[], None] = lambda: None
         self._paused_until = -math.inf
+        self._emitted_before = 0  # rows, before the last snapshot was taken
         self._obeyed = 0  # the newest order to hold or to resume
         self._leaving = False  # on hold for good: its own rows are sent again until it is empty
         self._install()
@@ -49,6 +50,9 @@ class SpoutRunner:
         install(self._spout, self._env.task.component, collector)
         if not overrides(type(self._spout), "emit"):
             self._spout.emit = emit  # type: ignore[method-assign]
+
+    def take_over(self, former: Self) -> None:
+        """Nothing comes for a spout but what is said again."""
 
     def begun(self) -> None:
         """As the spout is now, and with its hooks."""
@@ -109,8 +113,14 @@ class SpoutRunner:
         if lifecycle.ending:
             self._parts.end(emitted)
             return now + 1.0
+        snapshots = self._env.snapshots
+        if snapshots is not None and (number := snapshots.timeline.begun):
+            self._parts.snapshot(number, emitted)
+            self._emitted_before = self._parts.task_output.emitted
         wake = min(now + 1.0, self._emit(now), self._asking.idle(now))
-        if not self._open.tracked:
+        if snapshots is not None and self._parts.task_output.emitted != self._emitted_before:
+            snapshots.moved()
+        if self._open.acked_at_once:
             self._settling.ack_at_once()
         now = self._env.clock()
         # Held back by open trees, it has nothing to wait for that could join this batch.
@@ -129,6 +139,8 @@ class SpoutRunner:
     def _emit(self, now: float) -> float:
         """What failed before, and more, as far as that is allowed; returns when there may be more."""
         lifecycle = self._lifecycle
+        if self._env.snapshots is not None and not self._env.snapshots.timeline.emits:
+            return math.inf
         if not lifecycle.active or now < self._paused_until or self._env.output.held:
             return self._paused_until if now < self._paused_until else math.inf
         wake = math.inf

@@ -164,7 +164,7 @@ class SpoutRows:
         if self._task_output.waiting:
             self._reporter.markers.resting = False
             self._asking.emitted()
-            if not self._open.tracked:
+            if self._open.acked_at_once:
                 self._settling.take_ids(self._task_output.buffers.values() if part is None else (part,))
         self.flush_rows(part)
 

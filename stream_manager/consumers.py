@@ -13,7 +13,10 @@ NOTHING = Share(0, 0, 0)
 
 @dataclass(slots=True)
 class Consumer:
-    """A local task.  ``window_*`` and ``high_rows`` are the instance's own measurements."""
+    """A local task.  ``window_*`` and ``high_rows`` are the instance's own measurements.
+
+    ``aside_*``: it has consumed them for the window only, and they wait for a snapshot's barrier.
+    """
 
     task: int
     life: int = 0
@@ -23,6 +26,8 @@ class Consumer:
     high_bytes: int = 0
     low_bytes: int = 0
     pace: int = START_ROWS
+    aside_rows: int = 0
+    aside_bytes: int = 0
     traffic: Traffic = field(default_factory=Traffic)
     most_told: Share = NOTHING  # to any sender, part by part
     pausing: bool = False
@@ -35,6 +40,7 @@ class Consumer:
         self.life = life
         self.window_rows, self.window_bytes = START_ROWS, START_BYTES
         self.high_rows = self.pace = START_ROWS
+        self.aside_rows = self.aside_bytes = 0
         self.most_told = NOTHING
         self.traffic.restart()
 
@@ -43,6 +49,7 @@ class Consumer:
         before = self.window_rows, self.window_bytes, self.pace
         self.window_rows, self.window_bytes = credit.window_rows, credit.window_bytes
         self.high_rows, self.pace = credit.high_rows, credit.pace
+        self.aside_rows, self.aside_bytes = credit.aside_rows, credit.aside_bytes
         return before != (self.window_rows, self.window_bytes, self.pace)
 
     def share(self, now: float) -> Share:
@@ -83,7 +90,7 @@ class Consumer:
 
     def judge(self, now: float) -> bool:
         """Whether spouts that reach the task must pause: above the high watermark, until below the low one."""
-        rows, size = self.traffic.rows, self.traffic.bytes
+        rows, size = self.traffic.rows + self.aside_rows, self.traffic.bytes + self.aside_bytes
         if self.pausing:
             if rows <= self.high_rows // 2 and size <= self.low_bytes:
                 self.pausing = False

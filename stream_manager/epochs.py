@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ardea.plan.physical import PhysicalPlan
+from ardea.protocol.checked import MARKERS
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import MARKER, Header
+from ardea.protocol.wire_pb2 import Header
 
 Early = tuple[Link, Header, Sequence[bytes]]
 
@@ -34,7 +35,7 @@ class Epochs:
         """Whether what was routed by an earlier plan may still arrive; markers are about tasks, not about keys."""
         if target not in plan.tasks:
             return False
-        return header.kind == MARKER or header.epoch >= self._changed.get(plan.tasks[target].component, 0)
+        return header.kind in MARKERS or header.epoch >= self._changed.get(plan.tasks[target].component, 0)
 
 
 def places(plan: PhysicalPlan, component: str) -> dict[int, int]:

@@ -15,6 +15,7 @@ from ardea.protocol.wire_pb2 import (
     PLAN,
     REFUSED,
     RESUME,
+    SNAPSHOTS,
     Header,
     Hello,
     Order,
@@ -60,10 +61,15 @@ class Hellos:
         return 0 if self.plan is None else self.plan.build
 
     def ordered(self, order: Order) -> bool:
-        """Keeps an order for whoever comes later; False: it is of a master whose term is over."""
+        """Keeps an order for whoever comes later; False: it is of a master whose term is over.
+
+        Those about snapshots are kept by :class:`ardea.stream_manager.timelines.Timelines`.
+        """
         if order.term < self._term:
             return False
         self._term = order.term
+        if order.kind == SNAPSHOTS:
+            return True
         self.orders.pop(OPPOSITES.get(order.kind, order.kind), None)
         self.orders[order.kind] = order
         return True

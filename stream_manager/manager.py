@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from ardea.config import Settings
 from ardea.protocol.checked import DATA
+from ardea.protocol.flow import horizon
 from ardea.protocol.ids import column
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link, Port
@@ -22,6 +23,7 @@ from ardea.protocol.wire_pb2 import (
     PAUSE,
     REFUSED,
     REPORT,
+    SNAPSHOTS,
     TASKS,
     Credit,
     Header,
@@ -43,6 +45,7 @@ from ardea.stream_manager.output_credit import Outputs
 from ardea.stream_manager.rows import Rows
 from ardea.stream_manager.senders import may_come_from_instance, may_come_from_manager
 from ardea.stream_manager.settings import FlowSettings, ManagerStatistics
+from ardea.stream_manager.timelines import Timelines
 from ardea.stream_manager.verdicts import Verdicts
 
 HEARTBEAT_EVERY = 1.0
@@ -63,6 +66,7 @@ class StreamManager:
         self.hellos = Hellos(topology, container)
         self.members = members = Members(container, me, port)
         self.verdicts = Verdicts()
+        self.timelines = Timelines(members)
         self.inputs = Inputs(members)
         self.outputs = Outputs(members)
         self._routes = AckRoutes(members, self.verdicts, self.statistics)
@@ -110,10 +114,11 @@ class StreamManager:
             self._routes.undelivered(members.without_peer(number), self._now)
             self.inputs.container_left(number)
         self.rows.planned(former, rebuilt=rebuilt, now=self._now)
-        settings, horizon = FlowSettings.of(plan.logical.config), Settings.of(plan.logical.config).message_timeout / 6
+        settings, chosen = FlowSettings.of(plan.logical.config), Settings.of(plan.logical.config)
+        seconds = horizon(chosen.reliability_mode, chosen.message_timeout)
         for task_plan in plan.tasks_in(members.container):
             self.verdicts.local(plan, task_plan, members.instance(task_plan))
-            self.outputs.planned(task_plan.task, settings.queue_bytes, horizon)
+            self.outputs.planned(task_plan.task, settings.queue_bytes, seconds)
             self.inputs.planned(task_plan.task, settings.high_bytes, settings.low_bytes)
 
     def _left(self, task: int) -> None:
@@ -140,6 +145,7 @@ class StreamManager:
         kind = header.kind
         if kind == HELLO:
             self._incarnations.met(link, header, Hello.FromString(frames[0]), now)
+            self.timelines.pass_on()
             return
         if kind == REFUSED:
             self._incarnations.refused(link, header, Refusal.FromString(frames[0]))
@@ -166,6 +172,7 @@ class StreamManager:
             self.inputs.paused(header.target, link.key, now, paused=header.paused)
         elif kind == TASKS:
             self._incarnations.named(link, Tasks.FromString(frames[0]).lives, now)
+            self.timelines.pass_on()
         elif kind == HEARTBEAT:
             self.inputs.demanded(link.key, link.peer, header.demands, now, all_held=header.all_held)
 
@@ -198,6 +205,9 @@ class StreamManager:
     def ordered(self, order: Order) -> None:
         """An order of the master for all local tasks; kept for those that come later."""
         if not self.hellos.ordered(order):
+            return
+        if order.kind == SNAPSHOTS:
+            self.timelines.ordered(order)
             return
         for link in self.members.instances.values():
             pass_on(self.members.outboxes[link], order)
@@ -246,6 +256,7 @@ class StreamManager:
         held = rows.beat()
         self.inputs.beat(held.get(members.container, ()), self._now)
         self.outputs.beat()
+        self.timelines.pass_on()
         for task, loads in self._loads.of(rows.channels):
             members.outboxes[members.instances[task]].newest("loads", Header(kind=CREDITS, loads=loads))
         for number, link in members.peers.items():

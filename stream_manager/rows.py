@@ -6,11 +6,12 @@ import functools
 from collections.abc import Callable, Sequence
 
 from ardea.plan.physical import PhysicalPlan
+from ardea.protocol.checked import MARKERS
 from ardea.protocol.flow import Channel
 from ardea.protocol.ids import column
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import CREDITS, HEARTBEAT, MARKER, Credit, Demand, Header, Pace
+from ardea.protocol.wire_pb2 import CREDITS, HEARTBEAT, Credit, Demand, Header, Pace
 from ardea.stream_manager.ack_routes import AckRoutes
 from ardea.stream_manager.epochs import Epochs
 from ardea.stream_manager.inputs import Inputs
@@ -100,7 +101,7 @@ class Rows:
         members = self._members
         if header.epoch > members.plan.epoch:
             self._epochs.early.append((link, header, frames))
-        elif header.kind == MARKER:
+        elif header.kind in MARKERS:
             if header.container:
                 self._markers.hand_over(header)
             else:
@@ -179,7 +180,7 @@ class Rows:
         """Sends what has credit."""
         container = self._members.plan.tasks[task].container
         for header, frames in self.channels[task].release():
-            if header.kind == MARKER:
+            if header.kind in MARKERS:
                 self._markers.forward(header, container, [task])
             else:
                 self._forward(header, frames, sum(map(len, frames)), now)

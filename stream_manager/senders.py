@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ardea.protocol.checked import MARKERS
 from ardea.protocol.wire_pb2 import (
     ACKS,
+    BARRIER,
     CREDITS,
     HEARTBEAT,
     HELLO,
@@ -25,9 +27,9 @@ from ardea.protocol.wire_pb2 import (
     TaskReport,
 )
 
-_INSTANCES = frozenset({HELLO, HEARTBEAT, RESEND, INIT, ROWS, MARKER, ACKS, CREDITS, REPORT})
-_MANAGERS = frozenset({HELLO, REFUSED, HEARTBEAT, RESEND, ROWS, MARKER, ACKS, CREDITS, PAUSE, TASKS})
-_BATCHES = frozenset({ROWS, MARKER})
+_INSTANCES = frozenset({HELLO, HEARTBEAT, RESEND, INIT, ROWS, MARKER, BARRIER, ACKS, CREDITS, REPORT})
+_MANAGERS = frozenset({HELLO, REFUSED, HEARTBEAT, RESEND, ROWS, MARKER, BARRIER, ACKS, CREDITS, PAUSE, TASKS})
+_BATCHES = frozenset({ROWS, *MARKERS})
 _LIVES = 1 << 32
 """An instance is its life alone, without an admission."""
 
@@ -49,7 +51,7 @@ def may_come_from_manager(container: int, header: Header, frames: Sequence[bytes
     kind = header.kind
     if kind in _BATCHES:
         names = len(header.target_lives) == len(header.targets)
-        return header.container == container and not header.opens and (kind != MARKER or names)
+        return header.container == container and not header.opens and (kind not in MARKERS or names)
     if kind == HELLO:
         return not Hello.FromString(frames[0]).task
     return kind in _MANAGERS

@@ -85,15 +85,15 @@ class Admissions:
             self._heard[number] = now
         return True
 
-    def met(self, number: int, header: Header, hello: Hello, now: float) -> None:
-        """A container's manager says who it is."""
+    def met(self, number: int, header: Header, hello: Hello, now: float) -> bool:
+        """A container's manager says who it is; whether this master meets another life than before."""
         if why := protocol_differs("the topology master", f"the stream manager of container {number}", hello.protocol):
             self._refuse(number, header, Refusal(code="OTHER_VERSION", message=why, definite=True))
-            return
+            return False
         if hello.topology == self.definition.topology:
             self._learn(hello)
         if not self._belongs(number, header, hello) or not self._has_place(number, header, hello, now):
-            return
+            return False
         known = self.containers.get(number)
         if known is None or known.holder != hello.holder:
             link = Link(number, f"manager {number}", self._term, self._port)
@@ -103,10 +103,12 @@ class Admissions:
             self._stories.tell(container_name(number), f"says hello, held by {hello.holder}")
         known.had = hello.admission if hello.known else 0
         link = known.link
-        if link.meet(header.sender) is not None:
+        risen = link.meet(header.sender) is not None
+        if risen:
             known.registered = False
         answer = Hello(protocol=PROTOCOL, topology=self.definition.topology, digest=self.definition.shape.digest)
         link.signal(Header(kind=HELLO), [answer.SerializeToString()])
+        return risen
 
     def _learn(self, hello: Hello) -> None:
         """What the manager remembers of former masters, whose state may be lost.

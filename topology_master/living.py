@@ -21,17 +21,19 @@ class Living:
         return True
 
     def manager_rose(self, container: int, life: int) -> bool:
-        """Whether this life is a newer one; it has to say who lives in its container."""
-        former = self.managers.get(container, life)
-        if life <= former:
+        """Whether this life is a newer one."""
+        if life <= self.managers.get(container, life):
             return False
         self.managers[container] = life
-        if former:
-            self._unheard(container)
         return True
 
-    def _unheard(self, container: int) -> None:
-        self.tasks.update((task, 0) for task, place in self._places.items() if place == container)
+    def manager_met(self, container: int) -> bool:
+        """Some life of it begins: it has to say which one, and who lives in its container; whether one was known."""
+        known = self.managers.get(container, 0) > 0
+        if known:
+            self.managers[container] = 0
+            self.tasks.update((task, 0) for task, place in self._places.items() if place == container)
+        return known
 
     @property
     def all_heard(self) -> bool:

@@ -32,6 +32,7 @@ from ardea.protocol.wire_pb2 import (
 )
 from ardea.state.records import ExecutionState, RunState, Switch
 from ardea.topology_master.admissions import Admissions
+from ardea.topology_master.coordination import Coordination
 from ardea.topology_master.departures import Departures
 from ardea.topology_master.ending import Ending, Phase
 from ardea.topology_master.execution import Execution
@@ -67,6 +68,9 @@ class Master:
         self.ending = Ending(self.admissions.plan, found.end)
         self.updates = Updates(self.orders, self, definition, former, found.switch, now)
         self.departures = Departures(self.orders)
+        self.coordination: Coordination | None = None
+        if Settings.of(self.admissions.plan.logical.config).reliability_mode == "EFFECTIVELY_ONCE":
+            self.coordination = Coordination(term, self.admissions.plan, self.orders, store)
         self._drain_until = math.inf
         self._next_heartbeat = 0.0
         self._news = False  # managers or tasks have said something since the last look at all of them
@@ -86,16 +90,21 @@ class Master:
         """One message of a container's manager."""
         self.stories.now = now
         if header.kind == HELLO:
-            self.admissions.met(container, header, Hello.FromString(frames[0]), now)
+            self._met(container, header, Hello.FromString(frames[0]), now)
         elif self.admissions.accepts(container, header, frames, now):
             if header.kind == REGISTER:
                 registration = Registration.FromString(frames[0])
                 if registration.container == container:  # each speaks for itself
                     self._register(container, registration, now)
             elif header.kind == REPORT:
-                self._report(container, TaskReport.FromString(frames[0]))
+                self._report(container, TaskReport.FromString(frames[0]), now)
             elif header.kind == LEAVING:
                 self._leaving(container, now)
+
+    def _met(self, container: int, header: Header, hello: Hello, now: float) -> None:
+        """What its tasks report may come ahead of its registration; that it has risen is known before."""
+        if self.admissions.met(container, header, hello, now) and self.coordination is not None:
+            self.coordination.manager_met(container, now)
 
     def _register(self, container: int, registration: Registration, now: float) -> None:
         admissions = self.admissions
@@ -105,11 +114,15 @@ class Master:
         for known in (admissions.containers[container], *recipients):
             if known.admission and known.address is not None:
                 self.ending.manager_met(known.link.key, known.address.incarnation)
+                if self.coordination is not None:
+                    self.coordination.manager_rose(known.link.key, known.address.incarnation, now)
         self.orders.send_plan(recipients)
         self._news = True
 
-    def _report(self, container: int, report: TaskReport) -> None:
+    def _report(self, container: int, report: TaskReport, now: float) -> None:
         place = self.admissions.plan.tasks.get(report.task)
+        if self.coordination is not None and place is not None and place.container == container:
+            self.coordination.reported(report, now)
         # One that has moved may still report from where it was.
         if place is not None and place.container == container and self.ending.reported(report):
             self.stories.tell(place.name, f"{describe(report.life)} reports {TaskState.Name(report.state)}")
@@ -257,11 +270,12 @@ class Master:
             self.admissions.beat()
         if self.over:
             return self._next_heartbeat
+        coordinated = math.inf if self.coordination is None else self.coordination.tick(now)
         if now >= self._due:
             self._news = False
             self._next_look = now + A_HUNDRED_TASKS * (len(self.ending.tasks) // 100)
             self._consider(now)
-        return min(self._next_heartbeat, max(now, self._due))
+        return min(self._next_heartbeat, max(now, self._due), coordinated)
 
     @property
     def _due(self) -> float:

@@ -13,9 +13,11 @@ from ardea.protocol.wire_pb2 import (
     LEAVE,
     ORDER,
     RESUME,
+    SNAPSHOTS,
     Header,
     Order,
     OrderKind,
+    SnapshotOrder,
 )
 from ardea.topology_master.admissions import Admissions, Container
 from ardea.topology_master.plans import Plans
@@ -61,6 +63,13 @@ class Orders:
         )
         for container in self._admissions.registered:
             _send(container, order)
+
+    def snapshots(self, order: SnapshotOrder) -> None:
+        """Of the coordinator; in place of its last one."""
+        self._version += 1
+        said = self._orders[SNAPSHOTS] = Order(kind=SNAPSHOTS, term=self._term, version=self._version, snapshots=order)
+        for container in self._admissions.registered:
+            _send(container, said)
 
     def set_active(self, *, active: bool) -> None:
         """Spouts emit from now on, or do no more."""

@@ -38,8 +38,8 @@ class Outside(Protocol):
     def record(self, record: TimelineRecord) -> None:
         """Stores it under the master's term; raises Fenced when that is over."""
 
-    def manifest(self, number: int, files: Sequence[SnapshotReport]) -> None:
-        """Begins to store the list of a snapshot's files; :meth:`Snapshots.stored` hears of it."""
+    def manifest(self, number: int, files: Sequence[tuple[int, SnapshotReport]]) -> None:
+        """Begins to store the list of a snapshot's files, by task; :meth:`Snapshots.stored` hears of it."""
 
     def order(self, order: SnapshotOrder) -> None:
         """To all tasks, in place of the one before."""
@@ -49,8 +49,8 @@ class Outside(Protocol):
 class Pace:
     """In seconds: from one snapshot's begin to the next one's, and how long one may take."""
 
-    interval: float = 10.0
-    timeout: float = 600.0
+    interval: float
+    timeout: float
 
 
 @dataclass(slots=True)
@@ -96,10 +96,19 @@ class Snapshots:
         if self._living.task_rose(task, life) and self.record.tasks.get(task) != life:
             self._break(f"task {task} has a new life", now)
 
+    def manager_met(self, container: int, now: float) -> None:
+        """A stream manager says hello in another life; which one, it says when it registers.
+
+        What its tasks report may come in between.
+        """
+        if self._living.manager_met(container):
+            self._break(f"the stream manager of container {container} has a new life", now)
+
     def manager_rose(self, container: int, life: int, now: float) -> None:
         """A stream manager is heard of, in this life."""
         if self._living.manager_rose(container, life) and self.record.managers.get(container) != life:
             self._break(f"the stream manager of container {container} has a new life", now)
+        self._restored(now)
 
     # --- what tasks report ------------------------------------------------------------------------------------
 
@@ -122,9 +131,11 @@ class Snapshots:
             self._collect(task, report, now)
 
     def _restored(self, now: float) -> None:
-        if self.phase is Phase.RESTORING and self._reports.keys() >= self.record.tasks.keys():
+        restoring = self.phase is Phase.RESTORING and self._living.all_heard
+        if restoring and self._reports.keys() >= self.record.tasks.keys():
             self.phase = Phase.RUNNING
             self._rollbacks.over(now)
+            self._next = now + self._pace.interval / 2 if self.record.committed else now
 
     def _collect(self, task: int, report: SnapshotReport, now: float) -> None:
         taking = self.taking
@@ -136,7 +147,7 @@ class Snapshots:
             taking.files[task] = report
             if taking.files.keys() >= self.record.tasks.keys():
                 taking.storing = True
-                self._outside.manifest(taking.number, [taking.files[each] for each in sorted(taking.files)])
+                self._outside.manifest(taking.number, sorted(taking.files.items(), key=lambda each: each[0]))
 
     def stored(self, number: int, now: float, error: str = "") -> None:
         """The list of that snapshot's files lies in the store, or could not be written."""
@@ -200,7 +211,7 @@ class Snapshots:
         self._outside.record(record)
         self.record, self.phase = record, Phase.RESTORING
         self._reports.clear()
-        self._moved, self._next = 0, -math.inf
+        self._moved = 0
         self._order()
 
     def _order(self) -> None:
@@ -213,6 +224,7 @@ class Snapshots:
                 begun=0 if taking is None else taking.number,
                 committed=record.committed,
                 abandoned=self._given_up,
+                managers=record.managers,
             )
         )
 

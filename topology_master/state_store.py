@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 
 from ardea.errors import NotFound
 from ardea.plan.definition import Definition
+from ardea.snapshots.folder import Folder
 from ardea.state import Create, Delete, Set, StateManager, Term, Write, paths, records
-from ardea.state.records import Admission, ExecutionState, Incarnations, TopologyRecord
+from ardea.state.records import Admission, ExecutionState, Incarnations, TimelineRecord, TopologyRecord
 from ardea.topology_master.store import Place
 
 
 class StateStore:
     """The master's writes, under its term."""
 
-    def __init__(self, state: StateManager, topology: str, term: Term) -> None:
-        self._state, self._topology, self._term = state, topology, term
+    def __init__(self, state: StateManager, topology: str, term: Term, files: Folder) -> None:
+        """``files`` is the store of snapshots."""
+        self._state, self._topology, self._term, self._folder = state, topology, term, files
 
     def holders(self) -> dict[int, str]:
         """See :class:`ardea.topology_master.store.Store`."""
@@ -54,6 +57,32 @@ class StateStore:
         """See :class:`ardea.topology_master.store.Store`."""
         path = paths.execution_state(self._topology)
         self._term.transaction([Set(path, records.encode(execution), self._state.get(path).version)])
+
+    def timeline(self) -> TimelineRecord | None:
+        """See :class:`ardea.topology_master.store.Store`."""
+        path = paths.timeline(self._topology)
+        try:
+            return records.decode(self._state.get(path).data, TimelineRecord, path)
+        except NotFound:
+            return None
+
+    def begin_timeline(self, record: TimelineRecord) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+        path, data = paths.timeline(self._topology), records.encode(record)
+        exists = self._state.exists(path)
+        self._term.transaction([Set(path, data, self._state.get(path).version) if exists else Create(path, data)])
+
+    def write_file(self, name: str, content: bytes, done: Callable[[str], None]) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+        threading.Thread(target=self._write_file, args=(name, content, done), name="manifest", daemon=True).start()
+
+    def _write_file(self, name: str, content: bytes, done: Callable[[str], None]) -> None:
+        try:
+            self._folder.write(name, content)
+        except OSError as error:
+            done(f"{name} cannot be stored: {error}")
+        else:
+            done("")
 
     def plans(self, submitted: Definition) -> tuple[Definition, Definition | None]:
         """The plan in force and the one that an update may go back to; the first master writes what was submitted."""

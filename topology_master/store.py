@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from ardea.plan.definition import Definition
-from ardea.state.records import ExecutionState
+from ardea.state.records import ExecutionState, TimelineRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,15 @@ class Store(Protocol):
 
     def switch(self, wanted: Definition, former: Definition | None, execution: ExecutionState) -> None:
         """The plan, which is of the next epoch, what to go back to, and the state, all at once."""
+
+    def timeline(self) -> TimelineRecord | None:
+        """What the last master has written of snapshots; None: nothing yet."""
+
+    def begin_timeline(self, record: TimelineRecord) -> None:
+        """In its place: a timeline begins, or a snapshot counts."""
+
+    def write_file(self, name: str, content: bytes, done: Callable[[str], None]) -> None:
+        """Begins to write a file into the store of snapshots; ``done`` hears of an error, or an empty text."""
 
     def settled(self, execution: ExecutionState) -> None:
         """The state; there is nothing to go back to any more."""

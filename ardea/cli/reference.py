@@ -10,8 +10,8 @@ import typer
 from rich.table import Table
 
 from ardea.cli import console
-from ardea.config import ALIASES, KEYS
-from ardea.config_keys import Key
+from ardea.config import KEYS
+from ardea.config_keys import ALIASES, Key
 
 _SCOPES = {
     "topology": "topology",

@@ -18,6 +18,7 @@ from ardea.protocol.wire_pb2 import (
     ADMITTED,
     ANSWER,
     ASK,
+    BARRIER,
     CREDITS,
     HEARTBEAT,
     HELLO,
@@ -57,7 +58,9 @@ from ardea.protocol.wire_pb2 import (
 
 MOST = 1 << 40
 """More than any count that a report may have: what is summed over many stays a number that can be stored."""
-DATA = frozenset({INIT, ROWS, MARKER})
+MARKERS = frozenset({MARKER, BARRIER})
+"""What travels among the rows, once over each link."""
+DATA = frozenset({INIT, ROWS, *MARKERS})
 """The kinds of the data lane."""
 _ID, _OFFSET = 8, 4
 _FRAMES = {UNTRACKED: 2, ONE: 4, MANY: 5}
@@ -139,6 +142,10 @@ def _marker(header: Header, message: Sequence[bytes]) -> bool:
     return len(message) == 1 and header.ids == UNTRACKED and not header.opens
 
 
+def _barrier(header: Header, message: Sequence[bytes]) -> bool:
+    return _marker(header, message) and header.timeline > 0 and header.snapshot > 0
+
+
 def _body(cls: Any, holds: Callable[[Any], bool] = lambda _: True) -> Check:
     """One frame, which is a ``cls`` that ``holds`` says yes to."""
 
@@ -175,6 +182,7 @@ _CHECKS: Mapping[int, Check] = {
     INIT: _columns(2),
     ROWS: _rows,
     MARKER: _marker,
+    BARRIER: _barrier,
     ACKS: _columns(5),
     VERDICTS: _verdicts,
     CREDITS: _bare,

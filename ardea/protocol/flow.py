@@ -15,7 +15,15 @@ START_ROWS = 16
 START_BYTES = 4096
 SMOOTHING = 0.3
 
+BEHIND_A_BARRIER = 0.5
+"""Seconds of a task's work that may wait for it in a mode that takes snapshots: nothing else bounds what is queued."""
+
 T = TypeVar("T")
+
+
+def horizon(mode: str, message_timeout: float) -> float:
+    """Seconds of a task's work that may wait for it, in that ``topology.reliability.mode``."""
+    return BEHIND_A_BARRIER if mode == "EFFECTIVELY_ONCE" else message_timeout / 6
 
 
 @dataclass(slots=True)
@@ -31,6 +39,8 @@ class Window:
     horizon: float
     rows: int = START_ROWS
     bytes: int = START_BYTES
+    aside_rows: int = 0  # consumed for the window, and waiting for the watermark: a snapshot's barrier has not come yet
+    aside_bytes: int = 0
     rate: float = 0.0  # rows a second, 0 until measured
     size: float = 0.0  # bytes a row
     _rows_since: int = 0

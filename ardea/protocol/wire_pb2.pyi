@@ -17,6 +17,7 @@ class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     INIT: _ClassVar[Kind]
     ROWS: _ClassVar[Kind]
     MARKER: _ClassVar[Kind]
+    BARRIER: _ClassVar[Kind]
     ACKS: _ClassVar[Kind]
     VERDICTS: _ClassVar[Kind]
     CREDITS: _ClassVar[Kind]
@@ -63,6 +64,7 @@ class OrderKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     HOLD: _ClassVar[OrderKind]
     RESUME: _ClassVar[OrderKind]
     LEAVE: _ClassVar[OrderKind]
+    SNAPSHOTS: _ClassVar[OrderKind]
 KIND_UNSET: Kind
 HELLO: Kind
 REFUSED: Kind
@@ -71,6 +73,7 @@ RESEND: Kind
 INIT: Kind
 ROWS: Kind
 MARKER: Kind
+BARRIER: Kind
 ACKS: Kind
 VERDICTS: Kind
 CREDITS: Kind
@@ -105,9 +108,10 @@ DEBUG: OrderKind
 HOLD: OrderKind
 RESUME: OrderKind
 LEAVE: OrderKind
+SNAPSHOTS: OrderKind
 
 class Credit(_message.Message):
-    __slots__ = ("task", "task_life", "container", "container_life", "rows", "bytes", "window_rows", "window_bytes", "high_rows", "pace")
+    __slots__ = ("task", "task_life", "container", "container_life", "rows", "bytes", "window_rows", "window_bytes", "high_rows", "pace", "aside_rows", "aside_bytes")
     TASK_FIELD_NUMBER: _ClassVar[int]
     TASK_LIFE_FIELD_NUMBER: _ClassVar[int]
     CONTAINER_FIELD_NUMBER: _ClassVar[int]
@@ -118,6 +122,8 @@ class Credit(_message.Message):
     WINDOW_BYTES_FIELD_NUMBER: _ClassVar[int]
     HIGH_ROWS_FIELD_NUMBER: _ClassVar[int]
     PACE_FIELD_NUMBER: _ClassVar[int]
+    ASIDE_ROWS_FIELD_NUMBER: _ClassVar[int]
+    ASIDE_BYTES_FIELD_NUMBER: _ClassVar[int]
     task: int
     task_life: int
     container: int
@@ -128,7 +134,9 @@ class Credit(_message.Message):
     window_bytes: int
     high_rows: int
     pace: int
-    def __init__(self, task: _Optional[int] = ..., task_life: _Optional[int] = ..., container: _Optional[int] = ..., container_life: _Optional[int] = ..., rows: _Optional[int] = ..., bytes: _Optional[int] = ..., window_rows: _Optional[int] = ..., window_bytes: _Optional[int] = ..., high_rows: _Optional[int] = ..., pace: _Optional[int] = ...) -> None: ...
+    aside_rows: int
+    aside_bytes: int
+    def __init__(self, task: _Optional[int] = ..., task_life: _Optional[int] = ..., container: _Optional[int] = ..., container_life: _Optional[int] = ..., rows: _Optional[int] = ..., bytes: _Optional[int] = ..., window_rows: _Optional[int] = ..., window_bytes: _Optional[int] = ..., high_rows: _Optional[int] = ..., pace: _Optional[int] = ..., aside_rows: _Optional[int] = ..., aside_bytes: _Optional[int] = ...) -> None: ...
 
 class Pace(_message.Message):
     __slots__ = ("task", "rows")
@@ -157,7 +165,7 @@ class Demand(_message.Message):
     def __init__(self, task: _Optional[int] = ..., held_rows: _Optional[int] = ..., held_bytes: _Optional[int] = ...) -> None: ...
 
 class Header(_message.Message):
-    __slots__ = ("kind", "sequence", "confirmed_data", "confirmed_control", "sender", "receiver", "epoch", "source", "target", "stream", "rows", "codec", "ids", "source_life", "target_life", "container", "container_life", "round", "end", "targets", "target_lives", "opens", "void", "head", "paused", "sequence_data", "sequence_control", "credits", "paces", "demands", "loads", "all_held", "asks", "protocol")
+    __slots__ = ("kind", "sequence", "confirmed_data", "confirmed_control", "sender", "receiver", "epoch", "source", "target", "stream", "rows", "codec", "ids", "source_life", "target_life", "container", "container_life", "round", "end", "targets", "target_lives", "opens", "void", "head", "timeline", "snapshot", "paused", "sequence_data", "sequence_control", "credits", "paces", "demands", "loads", "all_held", "asks", "protocol")
     KIND_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     CONFIRMED_DATA_FIELD_NUMBER: _ClassVar[int]
@@ -182,6 +190,8 @@ class Header(_message.Message):
     OPENS_FIELD_NUMBER: _ClassVar[int]
     VOID_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
+    TIMELINE_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_DATA_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_CONTROL_FIELD_NUMBER: _ClassVar[int]
@@ -216,6 +226,8 @@ class Header(_message.Message):
     opens: bool
     void: bool
     head: bytes
+    timeline: int
+    snapshot: int
     paused: bool
     sequence_data: int
     sequence_control: int
@@ -226,7 +238,7 @@ class Header(_message.Message):
     all_held: bool
     asks: bool
     protocol: int
-    def __init__(self, kind: _Optional[_Union[Kind, str]] = ..., sequence: _Optional[int] = ..., confirmed_data: _Optional[int] = ..., confirmed_control: _Optional[int] = ..., sender: _Optional[int] = ..., receiver: _Optional[int] = ..., epoch: _Optional[int] = ..., source: _Optional[int] = ..., target: _Optional[int] = ..., stream: _Optional[int] = ..., rows: _Optional[int] = ..., codec: _Optional[_Union[Codec, str]] = ..., ids: _Optional[_Union[Ids, str]] = ..., source_life: _Optional[int] = ..., target_life: _Optional[int] = ..., container: _Optional[int] = ..., container_life: _Optional[int] = ..., round: _Optional[int] = ..., end: bool = ..., targets: _Optional[_Iterable[int]] = ..., target_lives: _Optional[_Iterable[int]] = ..., opens: bool = ..., void: bool = ..., head: _Optional[bytes] = ..., paused: bool = ..., sequence_data: _Optional[int] = ..., sequence_control: _Optional[int] = ..., credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., paces: _Optional[_Iterable[_Union[Pace, _Mapping]]] = ..., demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ..., loads: _Optional[_Iterable[_Union[Load, _Mapping]]] = ..., all_held: bool = ..., asks: bool = ..., protocol: _Optional[int] = ...) -> None: ...
+    def __init__(self, kind: _Optional[_Union[Kind, str]] = ..., sequence: _Optional[int] = ..., confirmed_data: _Optional[int] = ..., confirmed_control: _Optional[int] = ..., sender: _Optional[int] = ..., receiver: _Optional[int] = ..., epoch: _Optional[int] = ..., source: _Optional[int] = ..., target: _Optional[int] = ..., stream: _Optional[int] = ..., rows: _Optional[int] = ..., codec: _Optional[_Union[Codec, str]] = ..., ids: _Optional[_Union[Ids, str]] = ..., source_life: _Optional[int] = ..., target_life: _Optional[int] = ..., container: _Optional[int] = ..., container_life: _Optional[int] = ..., round: _Optional[int] = ..., end: bool = ..., targets: _Optional[_Iterable[int]] = ..., target_lives: _Optional[_Iterable[int]] = ..., opens: bool = ..., void: bool = ..., head: _Optional[bytes] = ..., timeline: _Optional[int] = ..., snapshot: _Optional[int] = ..., paused: bool = ..., sequence_data: _Optional[int] = ..., sequence_control: _Optional[int] = ..., credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., paces: _Optional[_Iterable[_Union[Pace, _Mapping]]] = ..., demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ..., loads: _Optional[_Iterable[_Union[Load, _Mapping]]] = ..., all_held: bool = ..., asks: bool = ..., protocol: _Optional[int] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("protocol", "topology", "digest", "digests", "task", "container", "tasks", "holder", "died_on", "epoch", "build", "admission", "leaving", "term", "known", "paused", "ending")
@@ -371,7 +383,7 @@ class Tasks(_message.Message):
     def __init__(self, lives: _Optional[_Mapping[int, int]] = ..., again: bool = ...) -> None: ...
 
 class TaskReport(_message.Message):
-    __slots__ = ("task", "life", "state", "round", "seen", "given_up", "version", "failure", "error", "open", "waiting", "epoch", "hold", "error_tree", "broken")
+    __slots__ = ("task", "life", "state", "round", "seen", "given_up", "version", "failure", "error", "open", "waiting", "epoch", "hold", "error_tree", "broken", "snapshots")
     class BrokenEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -394,6 +406,7 @@ class TaskReport(_message.Message):
     HOLD_FIELD_NUMBER: _ClassVar[int]
     ERROR_TREE_FIELD_NUMBER: _ClassVar[int]
     BROKEN_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
     task: int
     life: int
     state: TaskState
@@ -409,7 +422,8 @@ class TaskReport(_message.Message):
     hold: int
     error_tree: int
     broken: _containers.ScalarMap[int, str]
-    def __init__(self, task: _Optional[int] = ..., life: _Optional[int] = ..., state: _Optional[_Union[TaskState, str]] = ..., round: _Optional[int] = ..., seen: _Optional[int] = ..., given_up: _Optional[int] = ..., version: _Optional[int] = ..., failure: _Optional[str] = ..., error: _Optional[str] = ..., open: _Optional[int] = ..., waiting: _Optional[int] = ..., epoch: _Optional[int] = ..., hold: _Optional[int] = ..., error_tree: _Optional[int] = ..., broken: _Optional[_Mapping[int, str]] = ...) -> None: ...
+    snapshots: SnapshotReport
+    def __init__(self, task: _Optional[int] = ..., life: _Optional[int] = ..., state: _Optional[_Union[TaskState, str]] = ..., round: _Optional[int] = ..., seen: _Optional[int] = ..., given_up: _Optional[int] = ..., version: _Optional[int] = ..., failure: _Optional[str] = ..., error: _Optional[str] = ..., open: _Optional[int] = ..., waiting: _Optional[int] = ..., epoch: _Optional[int] = ..., hold: _Optional[int] = ..., error_tree: _Optional[int] = ..., broken: _Optional[_Mapping[int, str]] = ..., snapshots: _Optional[_Union[SnapshotReport, _Mapping]] = ...) -> None: ...
 
 class SnapshotReport(_message.Message):
     __slots__ = ("timeline", "moved", "number", "file", "checksum", "bytes", "aligned", "aside", "broken", "lost", "gives_up", "why")
@@ -440,7 +454,7 @@ class SnapshotReport(_message.Message):
     def __init__(self, timeline: _Optional[int] = ..., moved: _Optional[int] = ..., number: _Optional[int] = ..., file: _Optional[str] = ..., checksum: _Optional[int] = ..., bytes: _Optional[int] = ..., aligned: _Optional[float] = ..., aside: _Optional[int] = ..., broken: _Optional[str] = ..., lost: bool = ..., gives_up: _Optional[int] = ..., why: _Optional[str] = ...) -> None: ...
 
 class Order(_message.Message):
-    __slots__ = ("kind", "term", "version", "target", "seconds", "components", "leaving", "settle", "containers")
+    __slots__ = ("kind", "term", "version", "target", "seconds", "components", "leaving", "settle", "containers", "snapshots")
     KIND_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -450,6 +464,7 @@ class Order(_message.Message):
     LEAVING_FIELD_NUMBER: _ClassVar[int]
     SETTLE_FIELD_NUMBER: _ClassVar[int]
     CONTAINERS_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
     kind: OrderKind
     term: int
     version: int
@@ -459,11 +474,19 @@ class Order(_message.Message):
     leaving: _containers.RepeatedScalarFieldContainer[int]
     settle: bool
     containers: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, kind: _Optional[_Union[OrderKind, str]] = ..., term: _Optional[int] = ..., version: _Optional[int] = ..., target: _Optional[str] = ..., seconds: _Optional[int] = ..., components: _Optional[_Iterable[str]] = ..., leaving: _Optional[_Iterable[int]] = ..., settle: bool = ..., containers: _Optional[_Iterable[int]] = ...) -> None: ...
+    snapshots: SnapshotOrder
+    def __init__(self, kind: _Optional[_Union[OrderKind, str]] = ..., term: _Optional[int] = ..., version: _Optional[int] = ..., target: _Optional[str] = ..., seconds: _Optional[int] = ..., components: _Optional[_Iterable[str]] = ..., leaving: _Optional[_Iterable[int]] = ..., settle: bool = ..., containers: _Optional[_Iterable[int]] = ..., snapshots: _Optional[_Union[SnapshotOrder, _Mapping]] = ...) -> None: ...
 
 class SnapshotOrder(_message.Message):
-    __slots__ = ("timeline", "restore", "lives", "begun", "committed", "abandoned")
+    __slots__ = ("timeline", "restore", "lives", "begun", "committed", "abandoned", "managers")
     class LivesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: int
+        value: int
+        def __init__(self, key: _Optional[int] = ..., value: _Optional[int] = ...) -> None: ...
+    class ManagersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
         VALUE_FIELD_NUMBER: _ClassVar[int]
@@ -476,13 +499,15 @@ class SnapshotOrder(_message.Message):
     BEGUN_FIELD_NUMBER: _ClassVar[int]
     COMMITTED_FIELD_NUMBER: _ClassVar[int]
     ABANDONED_FIELD_NUMBER: _ClassVar[int]
+    MANAGERS_FIELD_NUMBER: _ClassVar[int]
     timeline: int
     restore: int
     lives: _containers.ScalarMap[int, int]
     begun: int
     committed: int
     abandoned: int
-    def __init__(self, timeline: _Optional[int] = ..., restore: _Optional[int] = ..., lives: _Optional[_Mapping[int, int]] = ..., begun: _Optional[int] = ..., committed: _Optional[int] = ..., abandoned: _Optional[int] = ...) -> None: ...
+    managers: _containers.ScalarMap[int, int]
+    def __init__(self, timeline: _Optional[int] = ..., restore: _Optional[int] = ..., lives: _Optional[_Mapping[int, int]] = ..., begun: _Optional[int] = ..., committed: _Optional[int] = ..., abandoned: _Optional[int] = ..., managers: _Optional[_Mapping[int, int]] = ...) -> None: ...
 
 class Registration(_message.Message):
     __slots__ = ("topology", "digest", "container", "holder", "address", "tasks")

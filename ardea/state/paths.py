@@ -19,6 +19,7 @@ SCHEDULERS = "/schedulers"
 MASTERS = "/tmasters"
 TERMS = "/terms"
 INCARNATIONS = "/incarnations"
+TIMELINES = "/timelines"
 NAMES = "/names"
 
 KINDS = (
@@ -30,6 +31,7 @@ KINDS = (
     MASTERS,
     TERMS,
     INCARNATIONS,
+    TIMELINES,
 )
 """The folders that hold one node for each topology id."""
 
@@ -62,6 +64,11 @@ def former_plan(topology_id: str) -> str:
 def execution_state(topology_id: str) -> str:
     """Running, paused, ending, or the final state (:class:`~ardea.state.records.ExecutionState`)."""
     return f"{EXECUTION_STATES}/{topology_id}"
+
+
+def timeline(topology_id: str) -> str:
+    """What it goes back to after a loss (:class:`~ardea.state.records.TimelineRecord`)."""
+    return f"{TIMELINES}/{topology_id}"
 
 
 def scheduler(topology_id: str) -> str:

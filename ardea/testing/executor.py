@@ -11,6 +11,7 @@ from ardea.context import TopologyContext
 from ardea.heron_instance.environment import Item
 from ardea.heron_instance.executor import Executor
 from ardea.heron_instance.shell import Shell
+from ardea.heron_instance.snapshots import RollingBack
 from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.protocol.wire_pb2 import Plan
 from ardea.testing.clock import Alarm
@@ -67,16 +68,28 @@ class SimulatedExecutor:
             clock=self.clock,
             now=self.clock,
         )
-        spout = shell.component.kind == "spout"
-        observer = RecordingObserver(task, world.record, world.audit, spout=spout)
+        observer = RecordingObserver(task, world.record, world.audit, spout=shell.component.kind == "spout")
         env = shell.environment(plan, context, self.clock, np.random.default_rng(self._entropy), observer=observer)
-        self.component = env.component
-        if spout:
-            meter_spout(self.component, self._pay)
-        else:
-            meter_bolt(self.component, self._pay, task, world.record, world.audit)
+        self._meter(env.component)
         shell.executor = Executor(env)
         shell.begin(message)
+
+    def _meter(self, component: Component) -> None:
+        self.component = component
+        if self._shell.component.kind == "spout":
+            meter_spout(component, self._pay)
+        else:
+            meter_bolt(component, self._pay, self._task, self._world.record, self._world.audit)
+
+    def _roll_back(self) -> None:
+        """As the real thread does."""
+        former = self._shell.executor
+        assert former is not None
+        former.close()
+        env = self._shell.renewed(former.env)
+        self._meter(env.component)
+        self._shell.executor, self._work = Executor.after(former, env), None
+        self._turn.set(self.clock() + TURN)
 
     def wake(self) -> None:
         """There is something to do."""
@@ -102,11 +115,15 @@ class SimulatedExecutor:
         assert executor is not None
         self._spend(TURN)
         self._look()
-        if self._work is None:
-            self._work = executor.work()
-            pause = next(self._work)
-        else:
-            pause = self._work.send(None if executor.held_back else inbox.take())
+        try:
+            if self._work is None:
+                self._work = executor.work()
+                pause = next(self._work)
+            else:
+                pause = self._work.send(None if executor.held_back else inbox.take())
+        except RollingBack:
+            self._roll_back()
+            return
         self._look()
         if executor.held_back:
             pause = pause or 0.05

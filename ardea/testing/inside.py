@@ -14,6 +14,7 @@ from ardea.heron_instance.executor import Executor
 from ardea.protocol.wire_pb2 import Header
 from ardea.testing.cluster import Cluster
 from ardea.testing.instance import SimulatedInstance
+from ardea.testing.memory_store import MemoryStore
 from ardea.testing.servers import acting_master
 from ardea.testing.world import Process, World
 from ardea.topology_master.master import Master
@@ -41,6 +42,11 @@ class Inside:
         """How much output of a task waits for credit now; 0 if it does not run."""
         process = self.process(task)
         return process.held_bytes if isinstance(process, SimulatedInstance) else 0
+
+    @property
+    def store(self) -> MemoryStore:
+        """What the masters have written."""
+        return self._world.store
 
     @property
     def writes(self) -> int:

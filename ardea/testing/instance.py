@@ -14,6 +14,7 @@ from ardea.errors import ArdeaError
 from ardea.heron_instance.environment import Stopping
 from ardea.heron_instance.messages import OutMessage
 from ardea.heron_instance.shell import Shell
+from ardea.heron_instance.snapshots import RollingBack
 from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
@@ -25,6 +26,8 @@ from ardea.testing.handover import Handover
 from ardea.testing.world import Process, World, manager_name
 
 EVERY_SECOND = 1.0
+WRITE = 0.01
+"""Seconds that a file of a snapshot takes."""
 
 
 class SimulatedInstance:
@@ -131,15 +134,34 @@ class SimulatedInstance:
         """From the executor, inside an emit."""
         self._handover.burst = 0
 
+        snapshots = self.shell.snapshots
+
+        def overdue() -> bool:
+            return snapshots is not None and snapshots.overdue
+
         def enough() -> bool:
-            return not self.alive or self.held_bytes <= most
+            return not self.alive or overdue() or self.held_bytes <= most
 
         self._waits_inside = True
         self.world.waits.wait(self.task.component, enough, self.executor.clock() + timeout)
         self._waits_inside = False
         if not self.alive:
             raise Stopping
+        if overdue():
+            raise RollingBack
         return enough()
+
+    def write(self, file: str, content: bytes, done: Callable[[str], None]) -> None:
+        """From the executor; it takes a while, and is done although the process may have died meanwhile."""
+        store = self.world.store
+        self.world.timeline.at(self.executor.clock() + WRITE, lambda: store.write_file(file, content, done))
+        self.world.timeline.at(self.executor.clock() + WRITE, self.executor.wake)
+
+    def read(self, file: str) -> bytes:
+        """From the executor."""
+        if file not in self.world.store.files:
+            raise FileNotFoundError(file)
+        return self.world.store.files[file]
 
     def _post(self, action: Callable[[], None], size: int) -> None:
         handover = self._handover

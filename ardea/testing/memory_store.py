@@ -12,7 +12,7 @@ import msgspec
 
 from ardea.plan.definition import Definition
 from ardea.state import Fenced, Unavailable
-from ardea.state.records import ExecutionState, MasterLocation, RunState
+from ardea.state.records import ExecutionState, MasterLocation, RunState, TimelineRecord
 from ardea.testing.audit import InvariantError
 from ardea.testing.clock import Timeline
 from ardea.testing.network import Network
@@ -33,6 +33,9 @@ class MemoryStore:
         self.writes = 0
         self.term = 0
         self.master: MasterLocation | None = None
+        self.files: dict[str, bytes] = {}  # of snapshots
+        self.full = False  # none can be written
+        self.records: list[TimelineRecord] = []  # each that was stored, oldest first
         self.switched: Callable[[], None] = _nothing  # a scheduler's watch
         self._admitted: dict[int, list[tuple[str, int]]] = {}  # holders and their admissions, oldest first
 
@@ -74,6 +77,24 @@ class MemoryStore:
         """See :class:`ardea.topology_master.store.Store`."""
         self.former = None
         self.execution(execution)
+
+    def timeline(self) -> TimelineRecord | None:
+        """See :class:`ardea.topology_master.store.Store`."""
+        return self.records[-1] if self.records else None
+
+    def begin_timeline(self, record: TimelineRecord) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+        self.records.append(record)
+
+    def write_file(self, name: str, content: bytes, done: Callable[[str], None]) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+        if self.full:
+            done(f"{name} cannot be stored: no space left on device")
+            return
+        if self.files.get(name, content) != content:
+            raise InvariantError(f"{name} is written a second time, with other content")
+        self.files[name] = content
+        done("")
 
     def lost(self, definition: Definition) -> None:
         """All of it, and masters that begin anew write down what they were started with."""

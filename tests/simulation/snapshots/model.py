@@ -216,10 +216,18 @@ class Master:
         self.world, self.term, self.manifests = world, term, []
         self.version = term << 32
         self.abandoned = 0
+        self.met: dict[int, int] = {}
         world.store.term = term
         self.snapshots = Snapshots(term, world.graph.container, PACE, self, world.store.record)
         for task in world.tasks.values():
             world.says(task)
+
+    def meets(self, container: int, life: int) -> None:
+        """Of a manager that has risen it hears before it hears of any task behind it."""
+        if self.met.get(container) != life:
+            self.snapshots.manager_met(container, self.world.now)
+            self.snapshots.manager_rose(container, life, self.world.now)
+            self.met[container] = life
 
     def record(self, record: TimelineRecord) -> None:
         world = self.world
@@ -243,7 +251,7 @@ class Master:
         """The oldest list of files lies in the store, or cannot."""
         number, files = self.manifests.pop(0)
         if not fails:
-            self.world.store.lists[number] = {int(each.file.split("-")[0]): each.file for each in files}
+            self.world.store.lists[number] = {task: each.file for task, each in files}
         self.snapshots.stored(number, self.world.now, "the store is full" if fails else "")
 
     def order(self, order: SnapshotOrder) -> None:
@@ -389,7 +397,7 @@ class World:
             master = self.former
         try:
             for container, life in self.managers.items():
-                master.snapshots.manager_rose(container, life, self.now)
+                master.meets(container, life)
             if master.manifests and rng.random() < 0.3:
                 master.wrote(fails=False)
             for task in self.reports:

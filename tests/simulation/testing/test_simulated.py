@@ -5,19 +5,15 @@ A seed that fails is run again until only the faults that it takes are left, and
 
 from __future__ import annotations
 
-import gc
-import itertools
-import logging
-import multiprocessing
 import os
 import random
-from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
 from ardea import Bolt, Grouping, Topology
 from ardea.testing import Cluster, CollectBolt, RowsSpout
-from ardea.testing.kit import Schedule, Targets
+from ardea.testing.kit import Schedule
+from tests.simulation.schedules import failing, targets
 from tests.sizes import size
 
 FIRST, _, LAST = os.environ.get("ARDEA_SEEDS", "").partition(":")
@@ -26,7 +22,6 @@ SEEDS = range(int(FIRST or 0), int(LAST or size(100, 100_000, whole=1_000)))
 FAULTS = 10
 SECONDS = 2.0
 ROWS = 40
-AT_ONCE = 50
 
 
 class Split(Bolt):
@@ -47,14 +42,7 @@ class Words(Topology):
 def schedule_of(seed):
     """Ten faults at processes and links, while tuples are in flight."""
     containers = random.Random(f"containers of {seed}").randint(1, 4)
-    with Cluster(Words, containers=containers) as cluster:
-        names = cluster.names
-        managers = [name for name in names if name.startswith("manager-")]
-        inside = [(f"manager-{task.container}", task.name) for task in cluster.plan.tasks.values()]
-        wholes = [f"container-{number}" for number in (0, *cluster.plan.containers)]
-    upwards = [*itertools.product(managers, ["master", "state"]), ("master", "state")]
-    links = [*itertools.combinations(managers, 2), *upwards, *inside]
-    return containers, Schedule.seeded(seed, Targets([*names, *wholes], links), faults=FAULTS, seconds=SECONDS)
+    return containers, Schedule.seeded(seed, targets(Words, containers), faults=FAULTS, seconds=SECONDS)
 
 
 def evictions(seed, containers):
@@ -78,36 +66,6 @@ def run(seed, containers, schedule):
             assert {f"{n}" for n in range(ROWS)} <= {word for (word,) in cluster.record.inputs("count")}
 
 
-def failure(seed, containers, schedule):
-    """What is wrong with the run; None: nothing."""
-    try:
-        run(seed, containers, schedule)
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return None
-
-
-def rarely_collected():
-    """Each run leaves a cluster that refers to itself; to look for it twenty times a run costs an eighth."""
-    gc.freeze()
-    gc.set_threshold(100_000)
-
-
-def failures(seeds):
-    """(seed, what is wrong, the faults that it takes) of each seed that fails."""
-    logging.disable(logging.CRITICAL)
-    found = []
-    for seed in seeds:
-        containers, schedule = schedule_of(seed)
-        wrong = failure(seed, containers, schedule)
-        if wrong is not None:
-            fewest = schedule.shrunk(
-                lambda fewer, seed=seed, containers=containers: failure(seed, containers, fewer) is not None
-            )
-            found.append((seed, wrong, fewest.faults))
-    return found
-
-
 @pytest.mark.soak
 @pytest.mark.timeout(20_000)
 def test_whatever_happens_no_promise_is_broken():
@@ -116,13 +74,4 @@ def test_whatever_happens_no_promise_is_broken():
     In every third run a container is ended in peace besides.  A container that is frozen for more than ten seconds goes
     on when another one has its place.
     """
-    chunks = [SEEDS[at : at + AT_ONCE] for at in range(0, len(SEEDS), AT_ONCE)]
-    found = []
-    with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("spawn"), rarely_collected) as pool:
-        for done, failed in enumerate(pool.map(failures, chunks), 1):
-            found += failed
-            if done % 100 == 0:
-                print(f"{done * AT_ONCE:,} seeds, {len(found)} failed", flush=True)
-    for seed, wrong, faults in found:
-        print(f"seed {seed}: {wrong}", *faults, sep="\n    ")
-    assert [seed for seed, _, _ in found] == []
+    assert failing(SEEDS, schedule_of, run) == []

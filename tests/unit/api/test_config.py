@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea import units
-from ardea.config import ALIASES, KEYS, Settings, check, merge, parse, validate
+from ardea.config import KEYS, Settings, check, merge, parse, validate
+from ardea.config_keys import ALIASES
 from ardea.errors import ConfigError
 
 MIB = 1 << 20

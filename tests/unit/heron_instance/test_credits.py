@@ -41,9 +41,9 @@ class Instance:
         self.second()
         self.said.clear()
 
-    def takes(self, container, rows, size=0, busy=0.0):
+    def takes(self, container, rows, size=0, busy=0.0, life=1):
         """The executor takes a batch, and is done with it."""
-        header = Header(kind=ROWS, rows=rows, container=container, container_life=1, sender=self.gateway.link.peer)
+        header = Header(kind=ROWS, rows=rows, container=container, container_life=life, sender=self.gateway.link.peer)
         self.gateway.consumed(header, size)
         self.window.consumed(rows, size, busy)
 
@@ -121,3 +121,25 @@ def test_a_new_life_of_the_manager_hears_of_what_came_from_it_only(instance):
     instance.takes(2, 2)
     instance.second()
     assert instance.credits() == [(2, 2)]
+
+
+def test_what_a_former_life_of_a_sender_sent_is_nobodys_once_the_next_has_sent(instance):
+    """It has waited, as batches do that come ahead of their timeline; its sender counts anew."""
+    instance.takes(2, 5, life=1)
+    instance.takes(2, 3, life=2)
+    instance.takes(2, 7, life=1)
+    instance.second()
+    assert instance.credits()[-1] == (2, 3)
+
+
+def test_what_waits_aside_is_told_with_the_credit_and_that_it_is_over_within_a_second(instance):
+    instance.window.aside_rows, instance.window.aside_bytes = 40, 400
+    instance.takes(2, 40)
+    instance.second()
+    (credit,) = (credit for header in instance.said for credit in header.credits)
+    assert (credit.rows, credit.aside_rows, credit.aside_bytes) == (40, 40, 400)
+    instance.said.clear()
+    instance.window.aside_rows = instance.window.aside_bytes = 0
+    instance.second()
+    (credit,) = (credit for header in instance.said for credit in header.credits)
+    assert (credit.rows, credit.aside_rows, credit.aside_bytes) == (40, 0, 0)

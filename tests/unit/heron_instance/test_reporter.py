@@ -31,6 +31,7 @@ def reporter(said):
     (words,) = plan.component_tasks["words"]
     output = SimpleNamespace(put=lambda message: said.append(message.header))
     env = SimpleNamespace(plan=plan, task=plan.tasks[words], life=2, output=output, clock=lambda: 0.0)
+    env.timeline, env.snapshots = 0, None
     made = Reporter(env, SimpleNamespace(draining=False, hold=0, ending=False))
     made.rows = SimpleNamespace(open_rows=0, waiting_rows=0, spout_state=None)
     return made

@@ -38,6 +38,16 @@ def test_a_pause_lasts_until_half_of_the_watermark():
     assert made.seconds_paused(8.0) == 3.0 + 2.0
 
 
+def test_what_is_set_aside_pauses_spouts_though_it_is_consumed():
+    made = consumer()
+    made.measured(Credit(window_rows=500, window_bytes=9_000, high_rows=100, pace=200, aside_rows=101))
+    assert made.judge(0.0)
+    made.measured(Credit(window_rows=500, window_bytes=9_000, high_rows=100, pace=200, aside_bytes=5_001))
+    assert made.judge(1.0)
+    made.measured(Credit(window_rows=500, window_bytes=9_000, high_rows=100, pace=200))
+    assert not made.judge(2.0)
+
+
 def test_bytes_pause_too():
     made = consumer()
     made.traffic.held(2, 1, 0, 10_001)

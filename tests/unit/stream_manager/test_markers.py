@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.protocol.lane import Lane
-from ardea.protocol.wire_pb2 import MARKER, ROWS, Header
+from ardea.protocol.wire_pb2 import BARRIER, MARKER, ROWS, Header
 from tests.unit.stream_manager.mesh import Mesh
 
 
@@ -67,6 +67,26 @@ def test_what_a_marker_says_arrives(mesh):
     assert (header.source, header.source_life, header.target, header.end) == (mesh.spout, life, task, True)
     assert not header.targets
     assert not header.target_lives
+
+
+def test_a_barrier_travels_as_a_marker_does(mesh):
+    """After the rows of each task, with its number and its timeline."""
+    slow = mesh.tasks(2, "keep")[0]
+    mesh.emits(mesh.spout, slow, 16)
+    mesh.emits(mesh.spout, slow, 5)
+    header = Header(kind=BARRIER, source=mesh.spout, snapshot=9, timeline=4, epoch=1)
+    mesh.from_task(mesh.spout, header, lane=Lane.DATA)
+    mesh.flush()
+
+    def barriers():
+        said = [(to, h.snapshot, h.timeline) for _, to, h, _ in mesh.said if h.kind == BARRIER]
+        return {to: (number, timeline) for to, number, timeline in said if to.startswith("task")}, len(said)
+
+    others = {f"task {task}" for task in mesh.readers if task != slow}
+    assert barriers() == (dict.fromkeys(others, (9, 4)), len(others) + 2)
+    mesh.consumes(slow, 1, 16)
+    mesh.flush()
+    assert barriers()[0][f"task {slow}"] == (9, 4)
 
 
 def test_where_rows_wait_the_marker_waits_after_them(mesh):

@@ -25,7 +25,7 @@ class Recorded:
         self.events.append("record")
 
     def manifest(self, number, files):
-        self.lists.append((number, [each.file for each in files]))
+        self.lists.append((number, [each.file for _, each in files]))
         self.events.append("list")
 
     def order(self, order):
@@ -36,15 +36,21 @@ class Recorded:
 class Topology:
     """A coordinator with three tasks in two containers, all of life 1."""
 
-    def __init__(self, term=1, record=None):
+    def __init__(self, term=1, record=None, *, managers=True):
         self.out, self.now = Recorded(), 0.0
         self.snapshots = Snapshots(term, PLACES, Pace(interval=10.0, timeout=60.0), self.out, record)
         self.lives = dict.fromkeys(PLACES, 1)
-        self.managers(1, 1)
+        if managers:
+            self.managers(1, 1)
 
     def managers(self, first, second):
         self.snapshots.manager_rose(1, first, self.now)
         self.snapshots.manager_rose(2, second, self.now)
+
+    def manager_dies(self, container):
+        """And comes back: says hello, then registers."""
+        self.snapshots.manager_met(container, self.now)
+        self.snapshots.manager_rose(container, 2, self.now)
 
     def report(self, *tasks, **more):
         more.setdefault("timeline", self.timeline)
@@ -202,7 +208,7 @@ def test_a_rise_abandons_the_snapshot_and_goes_back_to_the_committed_one(running
 
 
 def test_a_pod_that_dies_with_all_its_tasks_is_one_rollback(running):
-    running.managers(2, 1)
+    running.manager_dies(1)
     running.tick()
     assert running.timeline == 1, "its tasks have not been heard of"
     running.rise(1)
@@ -214,10 +220,36 @@ def test_a_pod_that_dies_with_all_its_tasks_is_one_rollback(running):
 
 
 def test_tasks_that_outlive_their_manager_keep_their_lives(running):
-    running.managers(1, 2)
+    running.manager_dies(2)
     running.report(3)
     running.tick()
-    assert (running.timeline, running.snapshots.record.tasks) == (2, {1: 1, 2: 1, 3: 1})
+    record = running.snapshots.record
+    assert (running.timeline, record.tasks, record.managers) == (2, {1: 1, 2: 1, 3: 1}, {1: 1, 2: 2})
+
+
+def test_what_is_reported_before_a_new_manager_has_registered_counts_for_nothing_but_the_lives(running):
+    """Rows died with the former one, and the report may be of a barrier that came after them."""
+    running.report(1, moved=running.order.committed)
+    running.tick(10.0)
+    number = running.order.begun
+    running.report(1, 2, number=number, file="f")
+    running.snapshots.manager_met(2, running.now)
+    running.report(3, number=number, file="f")
+    running.tick()
+    assert (running.out.lists[-1][0] == number, running.timeline) == (False, 1)
+    running.snapshots.manager_rose(2, 2, running.now)
+    running.tick()
+    assert running.timeline == 2
+
+
+def test_a_new_master_waits_for_all_managers_before_a_snapshot_begins(running):
+    taken = Topology(2, running.snapshots.record, managers=False)
+    taken.report(moved=(1 << 32) + 1)
+    taken.snapshots.manager_rose(1, 1, 0.0)
+    taken.tick(20.0)
+    assert (taken.snapshots.phase, taken.order.begun) == (Phase.RESTORING, 0)
+    taken.snapshots.manager_rose(2, 1, 20.0)
+    assert taken.snapshots.phase is Phase.RUNNING
 
 
 def test_who_rises_while_state_is_put_back_begins_that_again(running):

@@ -1,0 +1,100 @@
+"""State that a component declares, and the engine keeps: see docs/snapshots.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from ardea.errors import UserError
+
+_CELLS = "_task_states"
+
+
+class State:
+    """What a class declares; ``name`` is that of the attribute."""
+
+    name = ""
+
+    def __init__(self, default: Any) -> None:
+        """``default``: a value that cannot be changed, or a function without parameters that makes one.
+
+        Raises:
+            UserError: all keys, or all tasks, would share it.
+        """
+        if isinstance(default, list | dict | set | bytearray):
+            kind = type(default).__name__
+            raise UserError(
+                f"{type(self).__name__}(default={default!r}): all would share one {kind}",
+                hint=f"give what makes a new one: default={kind}",
+            )
+        self._make: Callable[[], Any] = default if callable(default) else lambda: default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def _not_running(self, component: object) -> NoReturn:
+        raise UserError(
+            f"{type(component).__name__}.{self.name} was used on a component that is not running in a topology",
+            hint="State is there from initialize() on; ardea.testing runs a topology in one process.",
+        )
+
+
+class KeyedTable(dict[Any, Any]):
+    """One task's part of a keyed state: a missing key reads as the default, which is not stored by that."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, key: Any) -> Any:
+        return self._make()
+
+
+class KeyedState(State):
+    """A value for each key of the bolt's fields grouping: ``self.counts[word] += 1``.
+
+    Two fields or more: the key is a tuple of them.
+    """
+
+    def __init__(self, *, default: Any = None) -> None:
+        super().__init__(default)
+
+    def __get__(self, component: object, owner: type | None = None) -> Any:
+        """The component's own table hides this, once there is one."""
+        return self if component is None else self._not_running(component)
+
+    def attach(self, component: object) -> KeyedTable:
+        """Gives the component an empty table."""
+        table = vars(component)[self.name] = KeyedTable(self._make)
+        return table
+
+
+class TaskState(State):
+    """One value of one task: ``self.position = 3``."""
+
+    def __init__(self, *, default: Any = None) -> None:
+        super().__init__(default)
+
+    def __get__(self, component: object, owner: type | None = None) -> Any:
+        if component is None:
+            return self
+        try:
+            return vars(component)[_CELLS][self.name]
+        except KeyError:
+            self._not_running(component)
+
+    def __set__(self, component: object, value: Any) -> None:
+        try:
+            vars(component)[_CELLS][self.name] = value
+        except KeyError:
+            self._not_running(component)
+
+    def attach(self, component: object) -> None:
+        """Gives the component the default."""
+        vars(component).setdefault(_CELLS, {})[self.name] = self._make()
+
+
+def states_of(cls: type) -> list[State]:
+    """What a class and its bases declare, by name."""
+    names = sorted({name for base in cls.__mro__ for name, value in vars(base).items() if isinstance(value, State)})
+    return [value for name in names if isinstance(value := getattr(cls, name), State)]

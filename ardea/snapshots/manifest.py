@@ -1,0 +1,55 @@
+"""The list of a snapshot's files."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ardea.errors import StateError
+
+FORMAT = 1
+"""Of manifests and of the files that they name."""
+
+
+class File(msgspec.Struct, frozen=True):
+    """One in the store; ``checksum`` is xxh3 of its ``bytes`` bytes."""
+
+    name: str
+    checksum: int
+    bytes: int
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """``files`` by task, of the snapshot ``number`` in that ``timeline``."""
+
+    number: int
+    timeline: int
+    files: dict[int, File]
+    format: int = FORMAT
+
+
+def manifest_name(number: int) -> str:
+    """Of the file in the store."""
+    return f"{number >> 32}.{number & 0xFFFFFFFF}.manifest"
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """As JSON."""
+    return msgspec.json.encode(manifest)
+
+
+def decode_manifest(content: bytes, number: int) -> Manifest:
+    """The inverse.
+
+    Raises:
+        StateError: these bytes are no manifest of that snapshot.
+    """
+    name = manifest_name(number)
+    try:
+        manifest = msgspec.json.decode(content, type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise StateError(f"the snapshot's {name} cannot be read: {error}") from error
+    if manifest.format != FORMAT:
+        raise StateError(f"the snapshot's {name} is of format {manifest.format}, and this Ardea reads format {FORMAT}")
+    if manifest.number != number:
+        raise StateError(f"the snapshot's {name} is of another one, {manifest_name(manifest.number)}")
+    return manifest

@@ -1,0 +1,66 @@
+"""From bytes of a peer to the rows of a batch; nobody's bytes end a task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ardea.errors import ProtocolError
+from ardea.heron_instance.acking import Acking
+from ardea.heron_instance.input_batch import InputBatch
+from ardea.heron_instance.row_calls import Calls
+from ardea.heron_instance.runner import Parts
+from ardea.heron_instance.snapshots import RollingBack
+from ardea.protocol.ids import column
+from ardea.protocol.wire_pb2 import Header
+
+
+class BatchReader:
+    """Of one bolt task."""
+
+    def __init__(self, parts: Parts, calls: Calls, acking: Acking) -> None:
+        self._env, self._reporter = parts.env, parts.reporter
+        self._calls = calls
+        self._acking = acking
+        self._sources: dict[int, str] = {}  # task -> component, of those that an update has removed too
+        self.replanned()
+
+    def replanned(self) -> None:
+        """Other tasks may be read."""
+        plan = self._env.plan
+        for entry in plan.logical[self._env.task.component].inputs:
+            self._sources.update(dict.fromkeys(plan.component_tasks[entry.component], entry.component))
+
+    def read(self, header: Header, frames: Sequence[bytes]) -> InputBatch | None:
+        """None: it cannot be read; its trees fail, and the spout decides.
+
+        Where nothing is tracked because all can go back, all of it goes back, by RollingBack.
+        """
+        try:
+            return self._read(header, frames)
+        except ProtocolError as error:
+            self._unreadable(header, frames, error)
+            return None
+
+    def _read(self, header: Header, frames: Sequence[bytes]) -> InputBatch:
+        source = self._sources.get(header.source)
+        streams = () if source is None else self._env.plan.logical[source].streams
+        if source is None or header.stream >= len(streams):
+            raise ProtocolError("MALFORMED_ROWS", f"this task reads no stream {header.stream} of task {header.source}")
+        try:
+            return self._calls.read(header, frames, source, streams[header.stream])
+        except ProtocolError as error:
+            where = f"from task {header.source} of {source}, stream {streams[header.stream].name}"
+            raise ProtocolError(error.code, f"{where}: {error.reason}", hint=error.hint) from error
+
+    def _unreadable(self, header: Header, frames: Sequence[bytes], error: ProtocolError) -> None:
+        snapshots = self._env.snapshots
+        follows = "the rows fail" if snapshots is None else "the topology goes back to its last snapshot"
+        what = self._reporter.error = f"{self._env.task.name}: {error.message}; {follows}"
+        self._env.component.logger.error("%s%s", what, f"; {error.hint}" if error.hint else "")
+        self._env.instruments.malformed += 1
+        self._env.instruments.failed.value += header.rows
+        if header.ids:
+            self._acking.fail_unread(column(frames[-2]))
+        if snapshots is not None:
+            snapshots.lost()
+            raise RollingBack

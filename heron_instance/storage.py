@@ -1,0 +1,41 @@
+"""The store of snapshots as a task uses it: a thread of its own writes, and the executor does not wait for a disk."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+
+from ardea.snapshots.folder import Folder
+
+Written = Callable[[str], None]
+
+
+class FolderStorage:
+    """In a folder; the thread begins with the first file."""
+
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+        self._queue: queue.SimpleQueue[tuple[str, bytes, Written]] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def write(self, file: str, content: bytes, done: Written) -> None:
+        """See :class:`ardea.heron_instance.snapshots.Storage`, as for :meth:`read`."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._write, name="snapshots", daemon=True)
+            self._thread.start()
+        self._queue.put((file, content, done))
+
+    def read(self, file: str) -> bytes:
+        """From the executor thread."""
+        return self._folder.read(file)
+
+    def _write(self) -> None:
+        while True:
+            file, content, done = self._queue.get()
+            try:
+                self._folder.write(file, content)
+            except OSError as error:
+                done(f"{file} cannot be stored: {error}")
+            else:
+                done("")

@@ -1,0 +1,95 @@
+"""Real processes are killed and frozen: all go back together, nobody else's life ends, and the counts are exact."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ardea.errors import NotFound
+from ardea.snapshots.folder import Folder
+from ardea.snapshots.manifest import decode_manifest, manifest_name
+from ardea.snapshots.state_file import decode_state
+from ardea.state import open_state, paths, records
+from ardea.state.records import TimelineRecord
+from tests.process.engine.running import Running
+
+TOPOLOGY = Path(__file__).parent / "topologies" / "effectively.py"
+WORDS = 16_000
+
+
+class Counted(Running):
+    """With the store of its snapshots."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(str(TOPOLOGY), root, {"test.words": WORDS})
+        definition = self.run.submission.definition
+        self._id, self._state = definition.topology, open_state(definition.state)
+        self._folder = Folder.beside(definition.state, definition.topology)
+
+    def record(self) -> TimelineRecord:
+        path = paths.timeline(self._id)
+        try:
+            return records.decode(self._state.get(path).data, TimelineRecord, path)
+        except NotFound:
+            return TimelineRecord()
+
+    def committed(self, number: int) -> tuple[list[int], Counter[str]]:
+        """Positions of the spouts, and counts, in a snapshot."""
+        manifest = decode_manifest(self._folder.read(manifest_name(number)), number)
+        positions, counts = [], Counter[str]()
+        for _, file in sorted(manifest.files.items()):
+            tables = decode_state(self._folder.read(file.name), file.name)
+            if "position" in tables:
+                positions.append(tables["position"][0][0])
+            else:
+                counts.update(dict(tables["counts"]))
+        return positions, counts
+
+    def check(self) -> list[int]:
+        """The last committed snapshot is exact; returns its positions."""
+        if not (number := self.record().committed):
+            return [0, 0]
+        positions, counts = self.committed(number)
+        word = self.module.word
+        assert counts == Counter(word(spout, p) for spout, most in enumerate(positions) for p in range(most))
+        return positions
+
+    def lives(self) -> dict[str, tuple[int, int]]:
+        return {name: (process["life"], process["pid"]) for name, process in self.processes().items()}
+
+    def goes_on(self) -> None:
+        """Waits until a snapshot counts that covers more."""
+        before = self.check()
+        self.until(lambda: self.check() > before or before == [WORDS, WORDS], "a snapshot covers more words")
+
+
+@pytest.fixture
+def topology(tmp_path):
+    with Counted(tmp_path) as topology:
+        topology.running()
+        topology.until(lambda: min(topology.check()) > 0, "a snapshot has words")
+        yield topology
+
+
+def test_whoever_is_killed_all_is_counted_once(topology):
+    for name in ("count-1", "words-0", "container-1/stream-manager", "topology-master"):
+        lives, timeline = topology.lives(), topology.record().timeline
+        topology.returned(name, topology.kill(name))
+        if name != "topology-master":
+            topology.until(lambda last=timeline: topology.record().timeline > last, f"a rollback after {name} died")
+        topology.goes_on()
+        now = topology.lives()
+        assert {each for each in lives if now[each] != lives[each]} == {name}
+    topology.until(lambda: topology.check() == [WORDS, WORDS], "all words are counted")
+
+
+def test_who_was_frozen_goes_on_where_all_are(topology):
+    topology.kill("count-0", signal.SIGSTOP)
+    before = topology.record()
+    topology.kill("count-1")
+    topology.until(lambda: topology.record().timeline > before.timeline, "the others went back")
+    topology.kill("count-0", signal.SIGCONT)
+    topology.until(lambda: topology.check() == [WORDS, WORDS], "all words are counted")

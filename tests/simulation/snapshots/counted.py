@@ -1,0 +1,179 @@
+"""Words that two spouts emit and two counters count, effectively once, and what each committed snapshot must hold."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+
+from ardea import Bolt, CountMetric, Grouping, Spout, TaskHook, Topology
+from ardea.keyed import KeyedState, TaskState
+from ardea.snapshots.manifest import decode_manifest, manifest_name
+from ardea.snapshots.state_file import decode_state
+
+MOST = 400
+"""Words of each spout."""
+
+
+def word(spout: int, place: int) -> str:
+    """The one that a spout emits there."""
+    return f"w{(place * 7 + spout * 3) % 31}"
+
+
+class Words(Spout):
+    outputs = ("word",)
+    most = MOST
+    position = TaskState(default=0)
+
+    def initialize(self, config, context):
+        self._me = context.this_task_index
+
+    def next_tuple(self):
+        if self.position < self.most:
+            self.emit((word(self._me, self.position),))
+            self.position += 1
+
+
+class Count(Bolt):
+    counts = KeyedState(default=0)
+
+    def process(self, tup):
+        self.counts[tup["word"]] += 1
+
+
+class Counted(Topology):
+    words = Words.spec(par=2)
+    count = Count.spec(par=2, inputs={words: Grouping.fields("word")})
+
+
+class Endless(Words):
+    most = 1_000_000
+
+
+class Many(Topology):
+    words = Endless.spec(par=2)
+    count = Count.spec(par=2, inputs={words: Grouping.fields("word")})
+
+
+class Flawed(Count):
+    """Raises twice at one word, after it has counted it."""
+
+    mistakes = 2
+
+    def initialize(self, config, context):
+        context.register_metric("seen", CountMetric())
+        context.add_task_hook(TaskHook())
+
+    def process(self, tup):
+        super().process(tup)
+        if tup["word"] == word(0, 100) and Flawed.mistakes:
+            Flawed.mistakes -= 1
+            raise ValueError("half counted")
+
+
+class Mistaken(Topology):
+    words = Words.spec(par=2)
+    count = Flawed.spec(par=2, inputs={words: Grouping.fields("word")})
+
+
+class Flood(Words):
+    """Its first call never returns by itself."""
+
+    def next_tuple(self):
+        while True:
+            self.position += 1
+            self.emit((word(self._me, self.position - 1),))
+
+
+class Flooded(Topology):
+    words = Flood.spec(par=2)
+    count = Count.spec(par=2, inputs={words: Grouping.fields("word")})
+    config = {"topology.max.held.bytes": 2000, "heron.instance.internal.queue.bytes": 2000}
+
+
+class Rows(Spout):
+    outputs = ("spout", "place")
+    position = TaskState(default=0)
+
+    def initialize(self, config, context):
+        self._me = context.this_task_index
+
+    def next_tuple(self):
+        if self.position < Diamond.rows:
+            self.emit((self._me, self.position))
+            self.position += 1
+
+
+class Pass(Bolt):
+    outputs = ("spout", "place")
+    count = TaskState(default=0)
+
+    def process(self, tup):
+        self.count += 1
+        self.emit((tup[0], tup[1]))
+
+
+class Keep(Bolt):
+    seen = KeyedState(default=0)
+
+    def process(self, tup):
+        self.seen[tup[0], tup[1]] += 1
+
+
+class Diamond(Topology):
+    """Each row comes twice: straight, and through a bolt that is shuffled to."""
+
+    rows = 60
+    rows_ = Rows.spec(name="rows", par=2)
+    passed = Pass.spec(par=2, inputs=[rows_])
+    kept = Keep.spec(
+        par=3, inputs={rows_: Grouping.fields("spout", "place"), passed: Grouping.fields("spout", "place")}
+    )
+
+
+class EffectivelyOnce:
+    """The topology in a mode that nothing else may choose yet."""
+
+    def __init__(self, topology):
+        self._topology = topology
+
+    def plan(self, overrides=None):
+        plan = self._topology.plan(overrides or {})
+        return dataclasses.replace(plan, config={**plan.config, "topology.reliability.mode": "EFFECTIVELY_ONCE"})
+
+
+def tables_of(store, number):
+    """Of each task of a snapshot, in the order of tasks."""
+    manifest = decode_manifest(store.files[manifest_name(number)], number)
+    for task, file in sorted(manifest.files.items()):
+        assert file.name.rpartition("/")[2].startswith(f"{task}-")
+        yield decode_state(store.files[file.name], file.name)
+
+
+def states(store, number):
+    """(positions of the spouts by index, counts) of a snapshot; counters must own different words."""
+    positions, counts, owned = [], Counter(), 0
+    for tables in tables_of(store, number):
+        if "position" in tables:
+            positions.append(tables["position"][0][0])
+        else:
+            counts.update(dict(tables["counts"]))
+            owned += len(tables["counts"])
+    assert owned == len(counts)
+    return positions, counts
+
+
+def positions_of(store):
+    """Of the last committed snapshot."""
+    return states(store, store.records[-1].committed)[0]
+
+
+def check(store):
+    """Each committed snapshot is the fold of exactly the words before its positions; returns the last positions."""
+    positions = []
+    for record in store.records:
+        if record.committed:
+            positions, counts = states(store, record.committed)
+            assert counts == Counter(word(spout, p) for spout, most in enumerate(positions) for p in range(most))
+    numbers = [record.committed for record in store.records]
+    assert numbers == sorted(numbers)
+    return positions

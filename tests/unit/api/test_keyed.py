@@ -1,0 +1,74 @@
+"""What an author declares as state, on an object that a topology runs and on one that nobody does."""
+
+from __future__ import annotations
+
+import pytest
+
+from ardea import Bolt
+from ardea.errors import UserError
+from ardea.heron_instance.states import States
+from ardea.keyed import KeyedState, TaskState, states_of
+
+
+class Base(Bolt):
+    position = TaskState(default=0)
+    lists = KeyedState(default=list)
+
+
+class Derived(Base):
+    counts = KeyedState(default=0)
+    position = TaskState(default=7)
+
+
+def test_a_missing_key_reads_as_the_default_and_is_not_stored_by_that():
+    bolt = Derived()
+    States(bolt)
+    assert (bolt.counts["a"], dict(bolt.counts)) == (0, {})
+    bolt.counts["a"] += 2
+    assert dict(bolt.counts) == {"a": 2}
+    bolt.lists["x"].append(1)
+    assert bolt.lists["x"] == [], "each read makes a new one"
+
+
+def test_each_object_has_its_own():
+    one, other = Derived(), Derived()
+    States(one)
+    States(other)
+    one.counts["a"] = 1
+    one.position = 9
+    assert (dict(other.counts), other.position, one.position) == ({}, 7, 9)
+
+
+def test_what_was_written_comes_back_into_a_new_object():
+    bolt, again = Derived(), Derived()
+    states = States(bolt)
+    bolt.counts.update({"a": 1, ("b", (2, None)): 3})
+    bolt.position = 12
+    States(again).load(states.content(), "f")
+    assert (dict(again.counts), again.position) == (dict(bolt.counts), 12)
+
+
+def test_a_state_that_the_file_knows_and_the_class_does_not_is_passed_over():
+    bolt, older = Derived(), Base()
+    states = States(bolt)
+    bolt.counts["a"] = 1
+    States(older).load(states.content(), "f")
+    assert older.position == 7
+
+
+def test_states_are_found_in_all_bases_by_name():
+    assert [state.name for state in states_of(Derived)] == ["counts", "lists", "position"]
+    assert states_of(Bolt) == []
+
+
+@pytest.mark.parametrize("use", [lambda b: b.counts["a"], lambda b: b.position, lambda b: setattr(b, "position", 1)])
+def test_on_an_object_that_no_topology_runs_it_says_so(use):
+    with pytest.raises(UserError, match=r"Derived\.(counts|position) was used on a component that is not running"):
+        use(Derived())
+
+
+@pytest.mark.parametrize("default", [[], {}, set()])
+def test_a_default_that_all_would_share_is_refused(default):
+    with pytest.raises(UserError, match="all would share one") as caught:
+        KeyedState(default=default)
+    assert f"default={type(default).__name__}" in caught.value.hint
