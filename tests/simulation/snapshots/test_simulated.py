@@ -62,6 +62,12 @@ def run(seed, containers, schedule):
                     assert all(now[spout] >= place for spout, place in positions.items()), "a snapshot goes back"
                     positions = now
             looked = len(store.records)
+        cluster.advance(3.0)
+        for name in (each for each in cluster.running if each.startswith("manager-")):
+            manager = Inside(cluster).process(name).shell.manager
+            for task, channel in () if manager is None else manager.rows.channels.items():
+                way = name, task, channel.sent_rows, channel.consumed_rows
+                assert channel.sent_rows == channel.consumed_rows, f"credit is lost: {way}"
 
 
 @pytest.mark.soak

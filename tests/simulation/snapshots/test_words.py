@@ -93,12 +93,14 @@ def test_a_full_store_abandons_snapshots_and_rows_flow_on():
 def test_an_exception_of_the_author_takes_all_back_and_ends_no_process(monkeypatch):
     """What was half done of the row counts for nothing."""
     monkeypatch.setattr(Flawed, "mistakes", 2)
+    monkeypatch.setattr(Flawed, "closed", 0)
     config = {"topology.stateful.checkpoint.interval.secs": 1.0}
     with Cluster(EffectivelyOnce(Mistaken), containers=2, seed=6, config=config, cost={"words": 0.02}) as topology:
         inside = Inside(topology)
         counted(topology, inside.store)
         assert inside.store.records[-1].timeline == 3
         assert {topology.life(name) for name in topology.names} == {1}
+        assert Flawed.closed == 2 * len(topology.plan.component_tasks["count"]), "at each rollback"
         assert len(inside.executor("count-0").env.context.hooks) == 1, "those of the present object"
         assert "raised ValueError: half counted" in inside.master.coordination.snapshots.cause
 

@@ -9,7 +9,7 @@ import pytest
 from ardea import Topology
 from ardea.heron_instance.reporter import Reporter
 from ardea.plan.physical import PhysicalPlan
-from ardea.protocol.wire_pb2 import MARKER
+from ardea.protocol.wire_pb2 import BARRIER, MARKER
 from ardea.scheduler.packing import packing_for
 from ardea.testing import CollectBolt, RowsSpout
 
@@ -56,6 +56,16 @@ def test_those_that_have_risen_are_told_again_in_one_message(reporter, said):
     one, two, _ = sorted(readers)
     reporter.learn({one: 5, two: 5, 99: 5})
     assert markers(said)[1:] == [([one, two], (2 << 32) + 1, False, 4)]
+
+
+def test_markers_and_barriers_say_in_which_timeline_they_were_sent(reporter, said):
+    reporter._env.timeline = 6
+    reporter.rest()
+    reporter.barrier(9)
+    assert [(header.kind, header.timeline, header.snapshot) for header in said if header.kind in (MARKER, BARRIER)] == [
+        (MARKER, 6, 0),
+        (BARRIER, 6, 9),
+    ]
 
 
 def test_an_end_is_told_as_one(reporter, said):

@@ -24,6 +24,7 @@ from ardea.protocol.wire_pb2 import (
     Plan,
     Refusal,
     Registration,
+    SnapshotReport,
     TaskReport,
 )
 from ardea.scheduler.packing import packing_for
@@ -33,6 +34,7 @@ from ardea.testing.memory_store import MemoryStore
 from ardea.topology_master.admissions import SILENCE
 from ardea.topology_master.master import Master
 from ardea.versions import PROTOCOL, UNNUMBERED
+from tests.simulation.snapshots.counted import EffectivelyOnce
 
 
 class Words(Topology):
@@ -81,7 +83,7 @@ class Meeting:
         body = Registration(**self._common(container, holder), address=address)
         self.links[holder].send(Lane.CONTROL, Header(kind=REGISTER), [body.SerializeToString()])
 
-    def says_hello(self, container, holder, **more):
+    def says_hello(self, container, holder, life=1, **more):
         """Only that."""
         common = self._common(container, holder)
 
@@ -89,7 +91,7 @@ class Meeting:
             header, *frames = message
             self.master.received(container, Header.FromString(header), frames, self.now)
 
-        link = self.links[holder] = Link("master", "master", applicant(holder, 1), arrived)
+        link = self.links[holder] = Link("master", "master", applicant(holder, life), arrived)
         link.signal(Header(kind=HELLO), [Hello(**{"protocol": PROTOCOL, **common, **more}).SerializeToString()])
         link.meet(self.master.term)
 
@@ -246,3 +248,32 @@ def test_who_registers_again_is_told_the_whole_plan_again():
     meeting.registers_again(1, "a", 11)
     assert [p.base for p in meeting.said[1]] == [0, 0]
     assert bool(meeting.said[1][-1].packing)
+
+
+def test_a_manager_that_has_risen_is_noticed_before_its_tasks_are_heard():
+    """It need not have registered for that: rows have died with its former life."""
+    meeting = Meeting(EffectivelyOnce(Words))
+    meeting.registers(1, "a", 11)
+    meeting.registers(2, "b", 12)
+    tasks = {
+        place.task: "a" if place.container == 1 else "b" for place in meeting.master.admissions.plan.tasks.values()
+    }
+
+    def report(only="ab", **said):
+        for task, holder in tasks.items():
+            if holder in only:
+                body = TaskReport(task=task, life=1, snapshots=SnapshotReport(**said)).SerializeToString()
+                meeting.links[holder].send(Lane.CONTROL, Header(kind=REPORT), [body])
+        meeting.now += 1.0
+        meeting.master.tick(meeting.now)
+
+    report()
+    report(timeline=1)
+    number = meeting.master.coordination.snapshots.taking.number
+    report("a", timeline=1, number=number, file="f")
+    meeting.says_hello(2, "b", life=2)
+    report("b", timeline=1, number=number, file="f")
+    assert (meeting.store.files, [record.timeline for record in meeting.store.records]) == ({}, [1])
+    meeting.registers_again(2, "b", 12)
+    report("b")
+    assert [record.timeline for record in meeting.store.records] == [1, 2]

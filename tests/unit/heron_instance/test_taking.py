@@ -1,0 +1,88 @@
+"""A task takes its state behind all that it has emitted, and passes the barrier after that."""
+
+from __future__ import annotations
+
+import pytest
+
+from ardea import Bolt, Spout, Topology
+from ardea.heron_instance.snapshots import TaskSnapshots
+from ardea.keyed import TaskState
+from ardea.protocol.wire_pb2 import BARRIER, ROWS, Order, SnapshotOrder
+from ardea.testing import CollectBolt
+from tests.unit.heron_instance.bench import Bench
+
+
+class Numbers(Spout):
+    outputs = ["n"]
+    position = TaskState(default=0)
+
+    def next_tuple(self):
+        self.emit([self.position])
+        self.position += 1
+
+
+class Pass(Bolt):
+    outputs = ["n"]
+    passed = TaskState(default=0)
+
+    def process(self, tup):
+        self.passed += 1
+        self.emit([tup["n"]])
+
+    def flush(self):
+        self.emit([-1])
+
+    def snapshot(self, number):
+        self.heard = number
+
+
+class Chain(Topology):
+    numbers = Numbers.spec()
+    passes = Pass.spec(inputs=[numbers])
+    kept = CollectBolt.spec(inputs=[passes, numbers])
+
+
+class Store:
+    def __init__(self):
+        self.written = []
+
+    def write(self, file, content, done):
+        self.written.append(content)
+
+
+def bench_of(name, source=None):
+    """That task, in timeline 1, in which it works."""
+    bench = Bench(Chain, name, source)
+    bench.store, env = Store(), bench.executor.env
+    env.snapshots = TaskSnapshots(env.task.task, 1, bench.store)
+    env.snapshots.ordered(
+        Order(term=1, version=1, snapshots=SnapshotOrder(timeline=1, lives={env.task.task: 1}, committed=4))
+    )
+    env.snapshots.look()
+    env.snapshots.timeline.restored()
+    return bench
+
+
+@pytest.mark.parametrize(("name", "source"), [("numbers", None), ("passes", "numbers")])
+def test_the_barrier_comes_after_all_rows_that_led_to_the_state(name, source):
+    bench = bench_of(name, source)
+    component, parts = bench.component, bench.executor.runner._parts
+    component.emit([7])
+    parts.snapshot(9, bench.executor.runner.emitted)
+    component.emit([8])
+    bench.executor.runner.emitted.send()
+    said = [(m.header.kind, m.header.target or m.header.snapshot) for m in bench.output.messages]
+    barrier = said.index((BARRIER, 9))
+    after = [frame for m in bench.output.messages[barrier:] if m.header.kind == ROWS for frame in m.frames[:1]]
+    assert [row for frame in after for row in bench.codec.decode(frame)][:1] == [(8,)]
+    assert (7,) not in [row for frame in after for row in bench.codec.decode(frame)]
+    assert len(bench.store.written) == 1
+
+
+def test_what_a_bolt_flushes_is_ahead_of_its_barrier_and_it_hears_the_number():
+    bench = bench_of("passes", "numbers")
+    bench.executor.runner._parts.snapshot(9, bench.executor.runner.emitted)
+    kinds = [m.header.kind for m in bench.output.messages]
+    assert kinds == [ROWS, BARRIER]
+    assert bench.left() == [(-1,)]
+    assert bench.component.heard == 9
