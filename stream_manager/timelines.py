@@ -29,14 +29,16 @@ class Timelines:
     def pass_on(self) -> None:
         """To the tasks that have not heard it, if everybody has been met."""
         order, members = self._order, self._members
-        if order is None or not self._met(order.snapshots):
+        if order is None:
             return
-        for task, link in members.instances.items():
-            told = link.peer, order.term, order.version
-            if link.peer and self._told.get(task) != told:
-                self._told[task] = told
-                body = own(order, task, members.lives.get(task, 0)).SerializeToString()
-                members.outboxes[link].newest(("order", order.kind), Header(kind=ORDER), [body])
+        now = {task: (link.peer, order.term, order.version) for task, link in members.instances.items() if link.peer}
+        untold = [task for task, told in now.items() if self._told.get(task) != told]
+        if not untold or not self._met(order.snapshots):
+            return
+        for task in untold:
+            self._told[task] = now[task]
+            body = own(order, task, members.lives.get(task, 0)).SerializeToString()
+            members.outboxes[members.instances[task]].newest(("order", order.kind), Header(kind=ORDER), [body])
 
     def _met(self, order: SnapshotOrder) -> bool:
         members = self._members
