@@ -224,13 +224,13 @@ class Component:
         """Called when the component, or one that it reads or feeds, has changed in a running topology."""
 
     def snapshot(self, number: int) -> None:
-        """Called before the task's state is taken for that snapshot, after ``flush``: docs/snapshots.md."""
+        """In a mode with snapshots: called after ``flush``, before the task's state is taken (docs/snapshots.md)."""
 
     def restored(self, number: int) -> None:
-        """Called after ``initialize`` on a new object whose state that snapshot has put back."""
+        """In that mode: called after ``initialize`` on a new object, whose state is that of the snapshot."""
 
     def committed(self, number: int) -> None:
-        """That snapshot counts: whatever came before it is never emitted again."""
+        """In that mode: the snapshot counts, and whatever came before it is never emitted again."""
 
     def close(self) -> None:
         """Called last, when the topology ends or is told to stop; not when the process is killed.

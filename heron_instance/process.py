@@ -23,7 +23,7 @@ from ardea.heron_instance.gateway import HEARTBEAT_EVERY, SpaceSignal
 from ardea.heron_instance.messages import OutMessage
 from ardea.heron_instance.meters import Meters
 from ardea.heron_instance.queues import BoundedQueue
-from ardea.heron_instance.shell import QUEUE_MESSAGES, Shell
+from ardea.heron_instance.shell import QUEUE_MESSAGES, Shell, nothing
 from ardea.heron_instance.snapshots import RollingBack
 from ardea.heron_instance.storage import FolderStorage
 from ardea.heron_instance.wires import Addresses, Wires
@@ -137,7 +137,7 @@ class InstanceProcess:
             self._room.notify()
             if self._wants_room and not (gateway.held or self._outbox.full):
                 self._wants_room = False
-                shell.inbox.put(_nothing)
+                shell.inbox.put(nothing)
             if second:
                 self._second()
             if self._executor.over:
@@ -215,7 +215,3 @@ def _current_tuple(shell: Shell, logical: LogicalPlan) -> CurrentTuple | None:
     path = Path(folder) / f"task-{shell.task}.current"
     shell.gateway.blame(CurrentTuple.left(path))
     return CurrentTuple(path)
-
-
-def _nothing() -> None:
-    """Wakes an executor that sleeps on its input queue."""

@@ -122,7 +122,7 @@ class Shell:
             self._outside.exit()
         elif order is not None and order.kind == SNAPSHOTS and self.snapshots is not None:
             self.snapshots.ordered(order)
-            self.inbox.put(_nothing)
+            self.inbox.put(nothing)
         else:
             self.inbox.put((header, frames), size)
 
@@ -212,5 +212,5 @@ class Shell:
         self.executor.planned(plan, message.tasks)
 
 
-def _nothing() -> None:
+def nothing() -> None:
     """Wakes an executor that sleeps on its input queue."""

@@ -33,9 +33,4 @@ class FolderStorage:
     def _write(self) -> None:
         while True:
             file, content, done = self._queue.get()
-            try:
-                self._folder.write(file, content)
-            except OSError as error:
-                done(f"{file} cannot be stored: {error}")
-            else:
-                done("")
+            done(self._folder.attempt(file, content))

@@ -74,15 +74,7 @@ class StateStore:
 
     def write_file(self, name: str, content: bytes, done: Callable[[str], None]) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
-        threading.Thread(target=self._write_file, args=(name, content, done), name="manifest", daemon=True).start()
-
-    def _write_file(self, name: str, content: bytes, done: Callable[[str], None]) -> None:
-        try:
-            self._folder.write(name, content)
-        except OSError as error:
-            done(f"{name} cannot be stored: {error}")
-        else:
-            done("")
+        threading.Thread(target=lambda: done(self._folder.attempt(name, content)), name="manifest", daemon=True).start()
 
     def plans(self, submitted: Definition) -> tuple[Definition, Definition | None]:
         """The plan in force and the one that an update may go back to; the first master writes what was submitted."""

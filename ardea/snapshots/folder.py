@@ -38,6 +38,14 @@ class Folder:
             raise
         _sync(place.parent)
 
+    def attempt(self, name: str, content: bytes) -> str:
+        """Writes it; returns why it could not be written, empty: it was."""
+        try:
+            self.write(name, content)
+        except OSError as error:
+            return f"{name} cannot be stored: {error}"
+        return ""
+
     def read(self, name: str) -> bytes:
         """All of it.
 

@@ -223,7 +223,7 @@ class Master:
             world.says(task)
 
     def meets(self, container: int, life: int) -> None:
-        """Of a manager that has risen it hears before it hears of any task behind it."""
+        """It hears that a manager has risen before it hears what that manager's tasks report."""
         if self.met.get(container) != life:
             self.snapshots.manager_met(container, self.world.now)
             self.snapshots.manager_rose(container, life, self.world.now)
@@ -485,7 +485,7 @@ class World:
         self.now += self.rng.uniform(0.0, 15.0)
 
     def zombies_act(self) -> None:
-        """Whoever was replaced goes on as long as it can."""
+        """Tasks that were replaced go on as long as they can."""
         for zombie in self.zombies:
             zombie.step()
             if zombie.writing and self.rng.random() < 0.3:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ardea import Bolt, Spout, Topology
-from ardea.heron_instance.snapshots import TaskSnapshots
+from ardea.heron_instance.snapshots import RollingBack, TaskSnapshots
 from ardea.keyed import TaskState
-from ardea.protocol.wire_pb2 import BARRIER, ROWS, Order, SnapshotOrder
+from ardea.protocol.wire_pb2 import BARRIER, ROWS, Header, Order, SnapshotOrder
 from ardea.testing import CollectBolt
 from tests.unit.heron_instance.bench import Bench
 
@@ -86,3 +86,13 @@ def test_what_a_bolt_flushes_is_ahead_of_its_barrier_and_it_hears_the_number():
     assert kinds == [ROWS, BARRIER]
     assert bench.left() == [(-1,)]
     assert bench.component.heard == 9
+
+
+def test_rows_that_cannot_be_read_end_the_timeline_for_the_task_and_are_reported_as_lost():
+    bench = bench_of("passes", "numbers")
+    snapshots = bench.executor.env.snapshots
+    header = Header(kind=ROWS, source=bench.spout, rows=1, timeline=1)
+    with pytest.raises(RollingBack):
+        bench.executor.handle((header, [b"no rows"]))
+    assert (snapshots.report.lost, snapshots.timeline.works) == (True, False)
+    assert "goes back to its last snapshot" in bench.executor.error

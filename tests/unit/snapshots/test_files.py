@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import queue
 import uuid
 from decimal import Decimal
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ardea.errors import EncodingError, StateError
+from ardea.heron_instance.storage import FolderStorage
 from ardea.snapshots.folder import Folder
 from ardea.snapshots.manifest import (
     FORMAT,
@@ -95,3 +97,14 @@ def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
     with pytest.raises(OSError, match="t1"):
         Folder(tmp_path).write("t1/0.1/1-1.state", b"content")
     assert [path.name for path in tmp_path.rglob("*")] == ["t1"]
+
+
+def test_a_task_hears_from_the_writing_thread_what_became_of_its_file(tmp_path):
+    said = queue.SimpleQueue()
+    storage = FolderStorage(Folder(tmp_path))
+    (tmp_path / "t2").write_text("a file where a folder would be")
+    storage.write("t1/a", b"content", said.put)
+    storage.write("t2/b", b"content", said.put)
+    assert said.get(timeout=10.0) == ""
+    assert said.get(timeout=10.0).startswith("t2/b cannot be stored: ")
+    assert storage.read("t1/a") == b"content"
