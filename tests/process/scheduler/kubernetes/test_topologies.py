@@ -6,7 +6,11 @@ import json
 
 import pytest
 
+from ardea.config import Settings
 from ardea.scheduler.kubernetes import layout
+from ardea.scheduler.kubernetes.master import SPARE
+from ardea.scheduler.kubernetes.processes import LAST_SCRAPE
+from ardea.scheduler.kubernetes.root_object import JOBS_END_WITHIN
 from tests.process.scheduler.kubernetes.releases import RELEASE, ROOT, kubectl, needs_cluster, objects, read
 from tests.process.scheduler.kubernetes.running import (
     ROUNDS,
@@ -59,7 +63,9 @@ def test_a_failed_topology_says_why_in_describe_and_in_the_job(space):
         found = read("jobs", f"--namespace={space}", masters)["items"]
         return [{c["type"]: c["message"] for c in job["status"].get("conditions", ())} for job in found]
 
-    eventually(lambda: all("Failed" in each for each in conditions()), 60, lambda: f"Jobs have failed: {conditions()}")
+    # The acting master first waits for containers to hear of the end, then for a Prometheus to have seen it.
+    within = JOBS_END_WITHIN + Settings().kubernetes_grace + LAST_SCRAPE + SPARE
+    eventually(lambda: all("Failed" in c for c in conditions()), within, lambda: f"Jobs have failed: {conditions()}")
     assert all("the ledger does not balance" in each["TopologyFailed"] for each in conditions())
     # All of it goes when its masters' Jobs do, which own its root by now.
     owners = read("configmap", "failing", f"--namespace={space}")["metadata"]["ownerReferences"]
