@@ -30,6 +30,8 @@ from tests.sizes import size
 
 pytestmark = [needs_cluster, pytest.mark.timeout(size(600, 7200))]
 ZOOKEEPER = f"{RELEASE}-zookeeper-0"
+MASTERS_END_WITHIN = JOBS_END_WITHIN + Settings().kubernetes_grace + LAST_SCRAPE + SPARE
+"""Seconds: the acting one waits for containers to hear of the end, then for a Prometheus to have seen it."""
 
 
 def test_word_count_is_counted_right_completes_and_leaves_nothing(space):
@@ -40,7 +42,11 @@ def test_word_count_is_counted_right_completes_and_leaves_nothing(space):
     )
     assert json.loads(ended.stdout)["state"] == "SUCCEEDED"
     assert "equal, word by word" in ardea("logs", "WordCount", "report", space=space).stdout
-    eventually(lambda: {job["status"].get("succeeded") for job in jobs(space)} == {1}, 60, "every Job is Complete")
+
+    def complete():
+        return {job["status"].get("succeeded") for job in jobs(space)} == {1}
+
+    eventually(complete, MASTERS_END_WITHIN, "every Job is Complete")
     assert [t["state"] for t in json.loads(ardea("list", "-o", "json", space=space).stdout)["topologies"]] == [
         "SUCCEEDED"
     ]
@@ -63,9 +69,10 @@ def test_a_failed_topology_says_why_in_describe_and_in_the_job(space):
         found = read("jobs", f"--namespace={space}", masters)["items"]
         return [{c["type"]: c["message"] for c in job["status"].get("conditions", ())} for job in found]
 
-    # The acting master first waits for containers to hear of the end, then for a Prometheus to have seen it.
-    within = JOBS_END_WITHIN + Settings().kubernetes_grace + LAST_SCRAPE + SPARE
-    eventually(lambda: all("Failed" in c for c in conditions()), within, lambda: f"Jobs have failed: {conditions()}")
+    def failed():
+        return all("Failed" in each for each in conditions())
+
+    eventually(failed, MASTERS_END_WITHIN, lambda: f"Jobs have failed: {conditions()}")
     assert all("the ledger does not balance" in each["TopologyFailed"] for each in conditions())
     # All of it goes when its masters' Jobs do, which own its root by now.
     owners = read("configmap", "failing", f"--namespace={space}")["metadata"]["ownerReferences"]
