@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
+from ardea.backends.memory import KeyedTable, Lower
 from ardea.errors import UserError
 
 _CELLS = "_task_states"
@@ -39,21 +40,11 @@ class State:
         )
 
 
-class KeyedTable(dict[Any, Any]):
-    """One task's part of a keyed state: a missing key reads as the default, which is not stored by that."""
-
-    def __init__(self, make: Callable[[], Any]) -> None:
-        super().__init__()
-        self._make = make
-
-    def __missing__(self, key: Any) -> Any:
-        return self._make()
-
-
 class KeyedState(State):
-    """A value for each key of the bolt's fields grouping: ``self.counts[word] += 1``.
+    """A value for each key of the bolt's fields grouping, a mapping without an order: ``self.counts[word] += 1``.
 
-    Two fields or more: the key is a tuple of them.
+    Two fields or more: the key is a tuple of them.  A missing key reads as the default.  Values may be changed in
+    place within the call that has read them: ``self.seen[user].append(page)``.
     """
 
     def __init__(self, *, default: Any = None) -> None:
@@ -63,10 +54,11 @@ class KeyedState(State):
         """The component's own table hides this, once there is one."""
         return self if component is None else self._not_running(component)
 
-    def attach(self, component: object) -> KeyedTable:
-        """Gives the component an empty table."""
-        table = vars(component)[self.name] = KeyedTable(self._make)
-        return table
+    def attach(self, component: object) -> tuple[KeyedTable, Lower]:
+        """Gives the component an empty table; returns what lies below it, too."""
+        lower = Lower()
+        table = vars(component)[self.name] = KeyedTable(self.name, self._make, lower)
+        return table, lower
 
 
 class TaskState(State):

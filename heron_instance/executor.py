@@ -155,6 +155,7 @@ class Executor:
             self._committed = snapshots.timeline.committed
             with self.user_code:
                 self.env.component.committed(self._committed)
+        self.env.states.settle()
         self.reporter.report()
         return snapshots.timeline.works
 

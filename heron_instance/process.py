@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -105,7 +105,7 @@ class InstanceProcess:
         if self._shell.gateway.credit_due:
             self._wires.wake()
 
-    def write(self, file: str, content: bytes, done: Callable[[str], None]) -> None:
+    def write(self, file: str, content: Iterable[bytes], done: Callable[[Exception | None], None]) -> None:
         """From the executor thread."""
         self._storage.write(file, content, done)
 

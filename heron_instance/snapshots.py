@@ -7,23 +7,31 @@ may stand still.  The executor looks at them between two slices of work, and in 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from xxhash import xxh3_64_intdigest
 
-from ardea.errors import StateError, printable
+from ardea.errors import StateError, UserError, printable
 from ardea.heron_instance.states import States
 from ardea.heron_instance.timeline import Timeline
-from ardea.protocol.wire_pb2 import Order, SnapshotOrder, SnapshotReport
-from ardea.snapshots.manifest import decode_manifest, manifest_name
+from ardea.protocol.wire_pb2 import Order, SnapshotOrder, SnapshotReport, StateFile
+from ardea.snapshots.manifest import decode_manifest, manifest_name, state_name
+from ardea.snapshots.state_file import Content
+
+MOST_DELTAS = 50
+"""After one base."""
 
 
 class Storage(Protocol):
     """The store of snapshots."""
 
-    def write(self, file: str, content: bytes, done: Callable[[str], None]) -> None:
-        """Begins to write it; ``done`` is called with an error, or an empty text, from any thread."""
+    def write(self, file: str, content: Iterable[bytes], done: Callable[[Exception | None], None]) -> None:
+        """Begins to write it; ``done`` is called with an error, or None, from any thread.
+
+        The error is an OSError, or what reading the content has raised.
+        """
 
     def read(self, file: str) -> bytes:
         """Waits for it; raises FileNotFoundError, or OSError if it may be there another time."""
@@ -31,6 +39,17 @@ class Storage(Protocol):
 
 class RollingBack(BaseException):
     """Unwinds user code when its timeline is over; nothing of the author's catches it by accident."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """A file that is under way; ``after``: those that its state needs besides, in order."""
+
+    report: SnapshotReport
+    name: str
+    content: Content
+    states: States
+    after: tuple[StateFile, ...]
 
 
 class TaskSnapshots:
@@ -43,7 +62,9 @@ class TaskSnapshots:
         self._storage = storage
         self._aligned = 0.0, 0  # seconds, bytes
         self._newest: tuple[SnapshotOrder, int] | None = None
-        self._stored: deque[tuple[SnapshotReport, str]] = deque()
+        self._files: tuple[StateFile, ...] = ()  # that hold the state as it was when the last one was stored
+        self._writing: Writing | None = None
+        self._done: deque[tuple[Writing, Exception | None]] = deque()
 
     # --- from other threads -----------------------------------------------------------------------------------
 
@@ -64,14 +85,24 @@ class TaskSnapshots:
         """What has been ordered and stored since the last time."""
         if self._newest is not None:
             self.timeline.ordered(*self._newest)
-        while self._stored:
-            done, error = self._stored.popleft()
-            if done.timeline != self.timeline.number:
-                continue
-            if error:
-                self.give_up(done.number, error)
-            else:
-                self.report.MergeFrom(done)
+        while self._done:
+            writing, error = self._done.popleft()
+            if writing is self._writing:
+                self._writing = None
+                self._written(writing, error)
+
+    def _written(self, writing: Writing, error: Exception | None) -> None:
+        report, content = writing.report, writing.content
+        if isinstance(error, UserError):
+            raise error
+        if error is not None:
+            self.give_up(report.number, f"{writing.name} cannot be stored: {error}")
+            return
+        writing.states.stored()
+        self._files = (*writing.after, StateFile(name=writing.name, checksum=content.checksum, bytes=content.bytes))
+        report.files.extend(self._files)
+        del self.report.files[:]
+        self.report.MergeFrom(report)
 
     def moved(self) -> None:
         """The task has done something that no row has told it to."""
@@ -96,22 +127,26 @@ class TaskSnapshots:
         self._aligned = seconds, aside
 
     def take(self, number: int, states: States) -> None:
-        """Takes the state, and has it written."""
-        timeline, content = self.timeline.number, states.content()
+        """Takes the state, and has it written; not while the file before is being written.
+
+        Raises:
+            UserError: a value cannot be stored.
+        """
         self.timeline.took(number)
-        file = f"t{timeline}/{manifest_name(number).removesuffix('.manifest')}/{self._task}-{self._life}.state"
-        checksum = xxh3_64_intdigest(content)
+        if self._writing is not None:
+            self.give_up(number, f"{self._writing.name} is still being written")
+            return
+        states.freeze()
+        after = () if needs_base(self._files) else self._files
         seconds, aside = self._aligned
-        done = SnapshotReport(
-            timeline=timeline,
-            number=number,
-            file=file,
-            checksum=checksum,
-            bytes=len(content),
-            aligned=seconds,
-            aside=aside,
+        writing = self._writing = Writing(
+            SnapshotReport(timeline=self.timeline.number, number=number, aligned=seconds, aside=aside),
+            state_name(self.timeline.number, number, f"{self._task}-{self._life}.{'delta' if after else 'base'}"),
+            Content(states.pieces(full=not after)),
+            states,
+            after,
         )
-        self._storage.write(file, content, lambda error: self._stored.append((done, error)))
+        self._storage.write(writing.name, writing.content, lambda error: self._done.append((writing, error)))
 
     def put_back(self, states: States) -> int:
         """Fills empty states with what the ordered timeline begins from; returns its snapshot, 0: nothing.
@@ -121,27 +156,37 @@ class TaskSnapshots:
             OSError: it cannot be read at present.
         """
         number = self.timeline.snapshot
-        if number:
-            self._load(number, states)
+        self._files = self._load(number, states) if number else ()
+        self._writing = None
         self.timeline.restored()
         self.report = SnapshotReport(timeline=self.timeline.number)
         return number
 
-    def _load(self, number: int, states: States) -> None:
+    def _load(self, number: int, states: States) -> tuple[StateFile, ...]:
         manifest = decode_manifest(self._read(manifest_name(number)), number)
-        file = manifest.files.get(self._task)
-        if file is None:
+        files = manifest.files.get(self._task)
+        if not files:
             raise StateError(f"snapshot {manifest_name(number)} has no file of task {self._task}")
-        content = self._read(file.name)
-        if xxh3_64_intdigest(content) != file.checksum:
-            raise StateError(
-                f"{file.name} of snapshot {manifest_name(number)} is damaged: it holds {len(content):,} bytes with "
-                f"another checksum than was written, of {file.bytes:,} bytes"
-            )
-        states.load(content, file.name)
+        for file in files:
+            content = self._read(file.name)
+            if xxh3_64_intdigest(content) != file.checksum:
+                raise StateError(
+                    f"{file.name} of snapshot {manifest_name(number)} is damaged: it holds {len(content):,} bytes with "
+                    f"another checksum than was written, of {file.bytes:,} bytes"
+                )
+            states.load(content, file.name)
+        return tuple(StateFile(name=file.name, checksum=file.checksum, bytes=file.bytes) for file in files)
 
     def _read(self, file: str) -> bytes:
         try:
             return self._storage.read(file)
         except FileNotFoundError as error:
             raise StateError(f"{file} is missing in the store of snapshots") from error
+
+
+def needs_base(files: Sequence[StateFile]) -> bool:
+    """Whether what follows these is all of the state, since it would take too long to read them."""
+    if not files or len(files) > MOST_DELTAS:
+        return True
+    base, *deltas = files
+    return 2 * sum(delta.bytes for delta in deltas) > base.bytes

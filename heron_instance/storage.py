@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from ardea.errors import ArdeaError
 from ardea.snapshots.folder import Folder
 
-Written = Callable[[str], None]
+Written = Callable[[Exception | None], None]
 
 
 class FolderStorage:
@@ -16,10 +17,10 @@ class FolderStorage:
 
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
-        self._queue: queue.SimpleQueue[tuple[str, bytes, Written]] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[str, Iterable[bytes], Written]] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def write(self, file: str, content: bytes, done: Written) -> None:
+    def write(self, file: str, content: Iterable[bytes], done: Written) -> None:
         """See :class:`ardea.heron_instance.snapshots.Storage`, as for :meth:`read`."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._write, name="snapshots", daemon=True)
@@ -33,4 +34,9 @@ class FolderStorage:
     def _write(self) -> None:
         while True:
             file, content, done = self._queue.get()
-            done(self._folder.attempt(file, content))
+            try:
+                self._folder.write(file, content)
+            except (OSError, ArdeaError) as error:
+                done(error)
+            else:
+                done(None)

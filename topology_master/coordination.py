@@ -24,6 +24,7 @@ class Coordination:
     def __init__(self, term: int, plan: PhysicalPlan, orders: Orders, store: Store) -> None:
         self._orders, self._store = orders, store
         self._stored: deque[tuple[int, str]] = deque()  # from another thread
+        self._manifest: Manifest | None = None  # the last that was written
         places = {task: place.container for task, place in plan.tasks.items()}
         settings = Settings.of(plan.logical.config)
         pace = Pace(settings.snapshot_interval, settings.snapshot_timeout)
@@ -60,10 +61,16 @@ class Coordination:
 
     def manifest(self, number: int, files: Sequence[tuple[int, SnapshotReport]]) -> None:
         """By another thread."""
-        listed = {task: File(each.file, each.checksum, each.bytes) for task, each in files}
+        listed = {task: tuple(File(f.name, f.checksum, f.bytes) for f in each.files) for task, each in files}
         manifest = Manifest(number=number, timeline=self.snapshots.record.timeline, files=listed)
+        self._manifest = manifest
         name = manifest_name(number)
         self._store.write_file(name, encode_manifest(manifest), lambda error: self._stored.append((number, error)))
+
+    def committed(self) -> None:
+        """By another thread, too."""
+        assert self._manifest is not None
+        self._store.retain(self._manifest)
 
     def order(self, order: SnapshotOrder) -> None:
         """To all tasks."""

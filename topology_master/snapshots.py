@@ -41,6 +41,9 @@ class Outside(Protocol):
     def manifest(self, number: int, files: Sequence[tuple[int, SnapshotReport]]) -> None:
         """Begins to store the list of a snapshot's files, by task; :meth:`Snapshots.stored` hears of it."""
 
+    def committed(self) -> None:
+        """The snapshot whose list was stored last counts: what it does not need may go."""
+
     def order(self, order: SnapshotOrder) -> None:
         """To all tasks, in place of the one before."""
 
@@ -160,6 +163,7 @@ class Snapshots:
         record = msgspec.structs.replace(self.record, committed=number)
         self._outside.record(record)  # this is the commit
         self.record, self.abandoned = record, 0
+        self._outside.committed()
         self._concluded(taking, now)
 
     # --- snapshots --------------------------------------------------------------------------------------------

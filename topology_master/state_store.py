@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 
 from ardea.errors import NotFound
 from ardea.plan.definition import Definition
+from ardea.plan.names import TOPOLOGY_MASTER
 from ardea.snapshots.folder import Folder
+from ardea.snapshots.manifest import Manifest
+from ardea.snapshots.retention import superfluous
 from ardea.state import Create, Delete, Set, StateManager, Term, Write, paths, records
 from ardea.state.records import Admission, ExecutionState, Incarnations, TimelineRecord, TopologyRecord
 from ardea.topology_master.store import Place
+
+log = logging.getLogger(TOPOLOGY_MASTER)
 
 
 class StateStore:
@@ -74,7 +80,27 @@ class StateStore:
 
     def write_file(self, name: str, content: bytes, done: Callable[[str], None]) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
-        threading.Thread(target=lambda: done(self._folder.attempt(name, content)), name="manifest", daemon=True).start()
+
+        def write() -> None:
+            try:
+                self._folder.write(name, [content])
+            except OSError as error:
+                done(f"{name} cannot be stored: {error}")
+            else:
+                done("")
+
+        threading.Thread(target=write, name="manifest", daemon=True).start()
+
+    def retain(self, committed: Manifest) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+
+        def delete() -> None:
+            try:
+                self._folder.delete(superfluous(self._folder.names(), committed))
+            except OSError as error:
+                log.warning("files that no snapshot needs cannot be deleted yet: %s", error)
+
+        threading.Thread(target=delete, name="retention", daemon=True).start()
 
     def plans(self, submitted: Definition) -> tuple[Definition, Definition | None]:
         """The plan in force and the one that an update may go back to; the first master writes what was submitted."""

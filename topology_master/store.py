@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ardea.plan.definition import Definition
+from ardea.snapshots.manifest import Manifest
 from ardea.state.records import ExecutionState, TimelineRecord
 
 
@@ -55,6 +56,9 @@ class Store(Protocol):
 
     def write_file(self, name: str, content: bytes, done: Callable[[str], None]) -> None:
         """Begins to write a file into the store of snapshots; ``done`` hears of an error, or an empty text."""
+
+    def retain(self, committed: Manifest) -> None:
+        """Begins to delete what nobody needs any more once that snapshot counts; what is left is deleted later."""
 
     def settled(self, execution: ExecutionState) -> None:
         """The state; there is nothing to go back to any more."""

@@ -426,13 +426,11 @@ class TaskReport(_message.Message):
     def __init__(self, task: _Optional[int] = ..., life: _Optional[int] = ..., state: _Optional[_Union[TaskState, str]] = ..., round: _Optional[int] = ..., seen: _Optional[int] = ..., given_up: _Optional[int] = ..., version: _Optional[int] = ..., failure: _Optional[str] = ..., error: _Optional[str] = ..., open: _Optional[int] = ..., waiting: _Optional[int] = ..., epoch: _Optional[int] = ..., hold: _Optional[int] = ..., error_tree: _Optional[int] = ..., broken: _Optional[_Mapping[int, str]] = ..., snapshots: _Optional[_Union[SnapshotReport, _Mapping]] = ...) -> None: ...
 
 class SnapshotReport(_message.Message):
-    __slots__ = ("timeline", "moved", "number", "file", "checksum", "bytes", "aligned", "aside", "broken", "lost", "gives_up", "why")
+    __slots__ = ("timeline", "moved", "number", "files", "aligned", "aside", "broken", "lost", "gives_up", "why")
     TIMELINE_FIELD_NUMBER: _ClassVar[int]
     MOVED_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
-    FILE_FIELD_NUMBER: _ClassVar[int]
-    CHECKSUM_FIELD_NUMBER: _ClassVar[int]
-    BYTES_FIELD_NUMBER: _ClassVar[int]
+    FILES_FIELD_NUMBER: _ClassVar[int]
     ALIGNED_FIELD_NUMBER: _ClassVar[int]
     ASIDE_FIELD_NUMBER: _ClassVar[int]
     BROKEN_FIELD_NUMBER: _ClassVar[int]
@@ -442,16 +440,24 @@ class SnapshotReport(_message.Message):
     timeline: int
     moved: int
     number: int
-    file: str
-    checksum: int
-    bytes: int
+    files: _containers.RepeatedCompositeFieldContainer[StateFile]
     aligned: float
     aside: int
     broken: str
     lost: bool
     gives_up: int
     why: str
-    def __init__(self, timeline: _Optional[int] = ..., moved: _Optional[int] = ..., number: _Optional[int] = ..., file: _Optional[str] = ..., checksum: _Optional[int] = ..., bytes: _Optional[int] = ..., aligned: _Optional[float] = ..., aside: _Optional[int] = ..., broken: _Optional[str] = ..., lost: bool = ..., gives_up: _Optional[int] = ..., why: _Optional[str] = ...) -> None: ...
+    def __init__(self, timeline: _Optional[int] = ..., moved: _Optional[int] = ..., number: _Optional[int] = ..., files: _Optional[_Iterable[_Union[StateFile, _Mapping]]] = ..., aligned: _Optional[float] = ..., aside: _Optional[int] = ..., broken: _Optional[str] = ..., lost: bool = ..., gives_up: _Optional[int] = ..., why: _Optional[str] = ...) -> None: ...
+
+class StateFile(_message.Message):
+    __slots__ = ("name", "checksum", "bytes")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    CHECKSUM_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    checksum: int
+    bytes: int
+    def __init__(self, name: _Optional[str] = ..., checksum: _Optional[int] = ..., bytes: _Optional[int] = ...) -> None: ...
 
 class Order(_message.Message):
     __slots__ = ("kind", "term", "version", "target", "seconds", "components", "leaving", "settle", "containers", "snapshots")

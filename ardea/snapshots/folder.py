@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Self
+from typing import NoReturn, Self
+
+PART = ".part"
 
 
 class Folder:
@@ -18,18 +22,18 @@ class Folder:
         """The topology's, beside what a local state manager keeps at that address."""
         return cls(Path(state.removeprefix("file://")).expanduser() / "snapshots" / topology)
 
-    def write(self, name: str, content: bytes) -> None:
+    def write(self, name: str, content: Iterable[bytes]) -> None:
         """Durable when it returns.
 
         Raises:
-            OSError: it was not written.
+            OSError: it was not written; as for whatever reading the content raises.
         """
         place = self._path / name
         place.parent.mkdir(parents=True, exist_ok=True)
-        beside = place.with_name(f"{place.name}.{os.getpid()}.part")
+        beside = place.with_name(f"{place.name}.{os.getpid()}{PART}")
         try:
             with beside.open("wb") as file:
-                file.write(content)
+                file.writelines(content)
                 file.flush()
                 os.fsync(file.fileno())
             beside.rename(place)
@@ -38,13 +42,30 @@ class Folder:
             raise
         _sync(place.parent)
 
-    def attempt(self, name: str, content: bytes) -> str:
-        """Writes it; returns why it could not be written, empty: it was."""
-        try:
-            self.write(name, content)
-        except OSError as error:
-            return f"{name} cannot be stored: {error}"
-        return ""
+    def names(self) -> list[str]:
+        """Of all files, and of what was begun and is not finished.
+
+        Raises:
+            OSError: it cannot be listed.
+        """
+        return [
+            str((Path(folder) / name).relative_to(self._path))
+            for folder, _, files in os.walk(self._path, onerror=_raise)
+            for name in files
+        ]
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Those that are there, and folders that hold nothing any more.
+
+        Raises:
+            OSError: one could not be deleted.
+        """
+        for name in names:
+            place = self._path / name
+            place.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # there is something in it
+                for folder in place.relative_to(self._path).parents[:-1]:
+                    (self._path / folder).rmdir()
 
     def read(self, name: str) -> bytes:
         """All of it.
@@ -63,3 +84,7 @@ def _sync(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _raise(error: OSError) -> NoReturn:
+    raise error

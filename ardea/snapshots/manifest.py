@@ -19,17 +19,31 @@ class File(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """``files`` by task, of the snapshot ``number`` in that ``timeline``."""
+    """Of the snapshot ``number`` in that ``timeline``.  ``files`` by task: a base and the deltas since, in order."""
 
     number: int
     timeline: int
-    files: dict[int, File]
+    files: dict[int, tuple[File, ...]]
     format: int = FORMAT
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Of all files that the snapshot needs."""
+        return frozenset(file.name for files in self.files.values() for file in files)
 
 
 def manifest_name(number: int) -> str:
     """Of the file in the store."""
-    return f"{number >> 32}.{number & 0xFFFFFFFF}.manifest"
+    return f"{_text(number)}.manifest"
+
+
+def state_name(timeline: int, number: int, name: str) -> str:
+    """Of a file that a task writes for that snapshot."""
+    return f"t{timeline}/{_text(number)}/{name}"
+
+
+def _text(number: int) -> str:
+    return f"{number >> 32}.{number & 0xFFFFFFFF}"
 
 
 def encode_manifest(manifest: Manifest) -> bytes:

@@ -1,39 +1,75 @@
-"""The file of one task's state: what each of its states holds, as rows.
+"""A file of one task's state: all of it, or what has changed since the file before.
 
-ARDEASNP, the number of the format (u32), then msgpack: a map from the name of a state to its encoded rows
+ARDEASNP, the number of the format (u32), then pieces: length (u32), and msgpack of [name of the state, kind, rows]
 """
 
 from __future__ import annotations
 
+import enum
 import struct
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
+from xxhash import xxh3_64
 
-from ardea.errors import ProtocolError, StateError
-from ardea.protocol.values import RowCodec
+from ardea.errors import EncodingError, ProtocolError, StateError, UserError
+from ardea.protocol.values import RowCodec, are_plain
 from ardea.snapshots.manifest import FORMAT
 
 _HEAD = struct.Struct("<8sI")
+_LENGTH = struct.Struct("<I")
 _MAGIC = b"ARDEASNP"
 _CODEC = RowCodec()
-_TABLES = msgspec.msgpack.Decoder(dict[str, bytes])
-
-Tables = Mapping[str, Sequence[Sequence[Any]]]
+HEAD = _HEAD.pack(_MAGIC, FORMAT)
 
 
-def encode_state(tables: Tables) -> bytes:
-    """The file.
+class Kind(enum.IntEnum):
+    """What the rows of a piece are."""
+
+    ONE = 1  # (value): of a state that holds one
+    PUT = 2  # (key, value)
+    PACKED = 3  # (key, value as bytes)
+    GONE = 4  # (key): deleted since the file before
+
+
+class Piece(NamedTuple):
+    """Part of a file."""
+
+    state: str
+    kind: Kind
+    rows: list[tuple[Any, ...]]
+
+
+_PIECES = msgspec.msgpack.Decoder(tuple[str, Kind, bytes])
+
+
+def encode_piece(state: str, kind: Kind, rows: Sequence[Sequence[Any]]) -> bytes:
+    """Part of a file; the first begins after ``HEAD``.
 
     Raises:
-        EncodingError: a value cannot be stored; pickles never are.
+        UserError: a key or a value cannot be stored; pickles never are.
     """
-    return _HEAD.pack(_MAGIC, FORMAT) + msgspec.msgpack.encode({n: _CODEC.encode(rows) for n, rows in tables.items()})
+    try:
+        encoded = _CODEC.encode(rows, plain=bool(rows) and are_plain(rows, len(rows[0])))
+    except EncodingError as error:
+        refusal = _CODEC.explain(rows)
+        where = "" if kind is Kind.ONE else f" at {rows[refusal.row][0]!r}" if refusal.field else " as a key"
+        raise unstorable(state, where, refusal.type, refusal.reason) from error
+    content = msgspec.msgpack.encode((state, kind, encoded))
+    return _LENGTH.pack(len(content)) + content
 
 
-def decode_state(content: bytes, name: str) -> dict[str, list[tuple[Any, ...]]]:
-    """The inverse; ``name`` is the file's.
+def unstorable(state: str, where: str, kind: str, reason: str) -> UserError:
+    """What is said of it; ``where`` in the state."""
+    return UserError(
+        f"state {state!r} holds{where[:200]} a {kind}, which cannot be stored: {reason}",
+        hint="Keep values of the types in docs/keys.md, in lists, tuples and dicts.",
+    )
+
+
+def decode_state(content: bytes, name: str) -> Iterator[Piece]:
+    """All pieces, in their order; ``name`` is the file's.
 
     Raises:
         StateError: it is damaged, or no such file.
@@ -44,6 +80,32 @@ def decode_state(content: bytes, name: str) -> dict[str, list[tuple[Any, ...]]]:
             raise StateError(f"{name} is no file of a snapshot")
         if number != FORMAT:
             raise StateError(f"{name} is of format {number}, and this Ardea reads format {FORMAT}")
-        return {table: _CODEC.decode(rows) for table, rows in _TABLES.decode(content[_HEAD.size :]).items()}
+        place, view = _HEAD.size, memoryview(content)
+        while place < len(content):
+            (length,) = _LENGTH.unpack_from(content, place)
+            place += _LENGTH.size
+            state, kind, rows = _PIECES.decode(view[place : place + length])
+            place += length
+            yield Piece(state, kind, _CODEC.decode(rows))
     except (struct.error, msgspec.DecodeError, ProtocolError) as error:
         raise StateError(f"{name} cannot be read: {error}") from error
+
+
+class Content:
+    """A file that is being written: once it is, ``bytes`` and ``checksum`` are those of all its pieces."""
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = pieces
+        self._digest = xxh3_64()
+        self.bytes = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in self._pieces:
+            self._digest.update(piece)
+            self.bytes += len(piece)
+            yield piece
+
+    @property
+    def checksum(self) -> int:
+        """xxh3, of 64 bits."""
+        return self._digest.intdigest()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from ardea.errors import ArdeaError
@@ -151,10 +151,17 @@ class SimulatedInstance:
             raise RollingBack
         return enough()
 
-    def write(self, file: str, content: bytes, done: Callable[[str], None]) -> None:
+    def write(self, file: str, content: Iterable[bytes], done: Callable[[Exception | None], None]) -> None:
         """From the executor; it takes a while, and is done although the process may have died meanwhile."""
         store = self.world.store
-        self.world.timeline.at(self.executor.clock() + WRITE, lambda: store.write_file(file, content, done))
+
+        def write() -> None:
+            try:
+                store.write_file(file, b"".join(content), lambda error: done(OSError(error) if error else None))
+            except ArdeaError as error:
+                done(error)
+
+        self.world.timeline.at(self.executor.clock() + WRITE, write)
         self.world.timeline.at(self.executor.clock() + WRITE, self.executor.wake)
 
     def read(self, file: str) -> bytes:

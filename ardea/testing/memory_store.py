@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 
 from ardea.plan.definition import Definition
+from ardea.snapshots.manifest import Manifest, manifest_name
+from ardea.snapshots.retention import superfluous
 from ardea.state import Fenced, Unavailable
 from ardea.state.records import ExecutionState, MasterLocation, RunState, TimelineRecord
 from ardea.testing.audit import InvariantError
@@ -33,7 +35,8 @@ class MemoryStore:
         self.writes = 0
         self.term = 0
         self.master: MasterLocation | None = None
-        self.files: dict[str, bytes] = {}  # of snapshots
+        self.files: dict[str, bytes] = {}  # of snapshots, by name
+        self.deleted: dict[str, bytes] = {}  # what has been among them
         self.full = False  # none can be written
         self.records: list[TimelineRecord] = []  # each that was stored, oldest first
         self.switched: Callable[[], None] = _nothing  # a scheduler's watch
@@ -91,10 +94,18 @@ class MemoryStore:
         if self.full:
             done(f"{name} cannot be stored: no space left on device")
             return
-        if self.files.get(name, content) != content:
-            raise InvariantError(f"{name} is written a second time, with other content")
+        for known in (self.files, self.deleted):
+            if known.get(name, content) != content:
+                raise InvariantError(f"{name} is written a second time, with other content")
         self.files[name] = content
         done("")
+
+    def retain(self, committed: Manifest) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+        for name in superfluous(self.files, committed):
+            self.deleted[name] = self.files.pop(name)
+        if missing := committed.names - self.files.keys():
+            raise InvariantError(f"snapshot {manifest_name(committed.number)} lacks {', '.join(sorted(missing))}")
 
     def lost(self, definition: Definition) -> None:
         """All of it, and masters that begin anew write down what they were started with."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 from collections import Counter
 from pathlib import Path
@@ -11,10 +12,11 @@ import pytest
 from ardea.errors import NotFound
 from ardea.snapshots.folder import Folder
 from ardea.snapshots.manifest import decode_manifest, manifest_name
-from ardea.snapshots.state_file import decode_state
+from ardea.snapshots.retention import superfluous
 from ardea.state import open_state, paths, records
 from ardea.state.records import TimelineRecord
 from tests.process.engine.running import Running
+from tests.simulation.snapshots.counted import folded
 
 TOPOLOGY = Path(__file__).parent / "topologies" / "effectively.py"
 WORDS = 16_000
@@ -40,22 +42,33 @@ class Counted(Running):
         """Positions of the spouts, and counts, in a snapshot."""
         manifest = decode_manifest(self._folder.read(manifest_name(number)), number)
         positions, counts = [], Counter[str]()
-        for _, file in sorted(manifest.files.items()):
-            tables = decode_state(self._folder.read(file.name), file.name)
+        for _, files in sorted(manifest.files.items()):
+            tables = folded((self._folder.read(file.name), file.name) for file in files)
             if "position" in tables:
-                positions.append(tables["position"][0][0])
+                positions.append(tables["position"])
             else:
-                counts.update(dict(tables["counts"]))
+                counts.update(tables.get("counts", {}))
         return positions, counts
 
     def check(self) -> list[int]:
         """The last committed snapshot is exact; returns its positions."""
         if not (number := self.record().committed):
             return [0, 0]
-        positions, counts = self.committed(number)
+        try:
+            positions, counts = self.committed(number)
+        except FileNotFoundError:
+            assert self.record().committed > number, "files of the last snapshot are gone"
+            return self.check()
         word = self.module.word
         assert counts == Counter(word(spout, p) for spout, most in enumerate(positions) for p in range(most))
         return positions
+
+    def superfluous(self) -> list[str]:
+        """Files that nobody needs since the last commit."""
+        number = self.record().committed
+        with contextlib.suppress(FileNotFoundError):
+            return superfluous(self._folder.names(), decode_manifest(self._folder.read(manifest_name(number)), number))
+        return ["something is being deleted"]
 
     def lives(self) -> dict[str, tuple[int, int]]:
         return {name: (process["life"], process["pid"]) for name, process in self.processes().items()}
@@ -84,6 +97,7 @@ def test_whoever_is_killed_all_is_counted_once(topology):
         now = topology.lives()
         assert {each for each in lives if now[each] != lives[each]} == {name}
     topology.until(lambda: topology.check() == [WORDS, WORDS], "all words are counted")
+    topology.until(lambda: topology.superfluous() == [], "what no snapshot needs is deleted")
 
 
 def test_who_was_frozen_goes_on_where_all_are(topology):

@@ -8,7 +8,7 @@ from collections import Counter
 from ardea import Bolt, CountMetric, Grouping, Spout, TaskHook, Topology
 from ardea.keyed import KeyedState, TaskState
 from ardea.snapshots.manifest import decode_manifest, manifest_name
-from ardea.snapshots.state_file import decode_state
+from ardea.snapshots.state_file import Kind, decode_state
 
 MOST = 400
 """Words of each spout."""
@@ -145,11 +145,30 @@ class EffectivelyOnce:
 
 
 def tables_of(store, number):
-    """Of each task of a snapshot, in the order of tasks."""
-    manifest = decode_manifest(store.files[manifest_name(number)], number)
-    for task, file in sorted(manifest.files.items()):
-        assert file.name.rpartition("/")[2].startswith(f"{task}-")
-        yield decode_state(store.files[file.name], file.name)
+    """Of each task of a snapshot, in the order of tasks, also one whose files have been deleted since."""
+    written = {**store.deleted, **store.files}
+    manifest = decode_manifest(written[manifest_name(number)], number)
+    for task, files in sorted(manifest.files.items()):
+        assert all(file.name.rpartition("/")[2].startswith(f"{task}-") for file in files)
+        yield folded((written[file.name], file.name) for file in files)
+
+
+def folded(files):
+    """What a base and its deltas hold together: a table, or the one value, by the name of the state."""
+    tables = {}
+    for content, name in files:
+        for state, kind, rows in decode_state(content, name):
+            if kind is Kind.ONE:
+                tables[state] = rows[0][0]
+                continue
+            table = tables.setdefault(state, {})
+            for key, *value in rows:
+                key = tuple(key) if isinstance(key, list) else key
+                if kind is Kind.GONE:
+                    table.pop(key, None)
+                else:
+                    table[key] = value[0]
+    return tables
 
 
 def states(store, number):
@@ -157,10 +176,10 @@ def states(store, number):
     positions, counts, owned = [], Counter(), 0
     for tables in tables_of(store, number):
         if "position" in tables:
-            positions.append(tables["position"][0][0])
+            positions.append(tables["position"])
         else:
-            counts.update(dict(tables["counts"]))
-            owned += len(tables["counts"])
+            counts.update(tables.get("counts", {}))
+            owned += len(tables.get("counts", {}))
     assert owned == len(counts)
     return positions, counts
 

@@ -189,7 +189,9 @@ class Task:
             file = f"{self.task}-{self.life}-{number}"
             assert file not in self.world.store.files, "a file is written twice"
             self.world.store.files[file] = state
-            self.report.number, self.report.file = number, file
+            self.report.number = number
+            del self.report.files[:]
+            self.report.files.add(name=file)
         self.world.says(self)
 
     def deliver(self, source: int, message: Message) -> bool:
@@ -244,6 +246,9 @@ class Master:
         if crash < 0.1:
             raise CrashError
 
+    def committed(self) -> None:
+        """The model keeps all files."""
+
     def manifest(self, number: int, files) -> None:
         self.manifests.append((number, files))
 
@@ -251,7 +256,7 @@ class Master:
         """The oldest list of files lies in the store, or cannot."""
         number, files = self.manifests.pop(0)
         if not fails:
-            self.world.store.lists[number] = {task: each.file for task, each in files}
+            self.world.store.lists[number] = {task: each.files[0].name for task, each in files}
         self.snapshots.stored(number, self.world.now, "the store is full" if fails else "")
 
     def order(self, order: SnapshotOrder) -> None:

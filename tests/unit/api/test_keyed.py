@@ -27,7 +27,10 @@ def test_a_missing_key_reads_as_the_default_and_is_not_stored_by_that():
     bolt.counts["a"] += 2
     assert dict(bolt.counts) == {"a": 2}
     bolt.lists["x"].append(1)
-    assert bolt.lists["x"] == [], "each read makes a new one"
+    bolt.lists["x"].append(2)
+    assert bolt.lists == {"x": [1, 2]}, "what is changed in place would be lost if it were not stored"
+    assert bolt.lists.get("y") is None
+    assert bolt.lists == {"x": [1, 2]}
 
 
 def test_each_object_has_its_own():
@@ -39,12 +42,17 @@ def test_each_object_has_its_own():
     assert (dict(other.counts), other.position, one.position) == ({}, 7, 9)
 
 
+def written(states):
+    states.freeze()
+    return b"".join(states.pieces(full=True))
+
+
 def test_what_was_written_comes_back_into_a_new_object():
     bolt, again = Derived(), Derived()
     states = States(bolt)
     bolt.counts.update({"a": 1, ("b", (2, None)): 3})
     bolt.position = 12
-    States(again).load(states.content(), "f")
+    States(again).load(written(states), "f")
     assert (dict(again.counts), again.position) == (dict(bolt.counts), 12)
 
 
@@ -52,7 +60,7 @@ def test_a_state_that_the_file_knows_and_the_class_does_not_is_passed_over():
     bolt, older = Derived(), Base()
     states = States(bolt)
     bolt.counts["a"] = 1
-    States(older).load(states.content(), "f")
+    States(older).load(written(states), "f")
     assert older.position == 7
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ardea import Bolt
-from ardea.errors import StateError
+from ardea.errors import StateError, UserError
 from ardea.heron_instance.snapshots import TaskSnapshots
 from ardea.heron_instance.states import States
 from ardea.keyed import KeyedState
@@ -26,10 +26,13 @@ class Store:
     def write(self, file, content, done):
         self.begun.append((file, content, done))
 
-    def finish(self, error=""):
+    def finish(self, error=None):
         file, content, done = self.begun.pop(0)
-        if not error:
-            self.files[file] = content
+        if error is None:
+            try:
+                self.files[file] = b"".join(content)
+            except UserError as refused:
+                error = refused
         done(error)
 
     def read(self, file):
@@ -59,10 +62,26 @@ class Task:
         self.snapshots.ordered(Order(term=1, version=self.version, snapshots=said))
         self.snapshots.look()
 
+    def takes(self, number, error=None):
+        self.snapshots.take(number, self.states)
+        self.store.finish(error)
+        self.snapshots.look()
+        self.states.settle()
+
+    def goes_back(self, timeline, number):
+        self.ordered(timeline=timeline, restore=number, committed=number)
+        self.new_object()
+        return self.snapshots.put_back(self.states)
+
+    @property
+    def names(self):
+        """Of the files that its last snapshot needs."""
+        return [file.name.rpartition("/")[2] for file in self.snapshots.report.files]
+
     def committed(self, number, **changed):
         """The list of that snapshot lies in the store."""
-        report = self.snapshots.report
-        listed = File(report.file, changed.get("checksum", report.checksum), report.bytes)
+        files = self.snapshots.report.files
+        listed = tuple(File(each.name, changed.get("checksum", each.checksum), each.bytes) for each in files)
         manifest = Manifest(number=number, timeline=1, files={changed.get("task", 3): listed})
         self.store.files[manifest_name(number)] = encode_manifest(manifest)
 
@@ -75,9 +94,7 @@ def task():
 def taken(task):
     """Snapshot 5 holds one word, and counts."""
     task.component.counts["heron"] = 2
-    task.snapshots.take(5, task.states)
-    task.store.finish()
-    task.snapshots.look()
+    task.takes(5)
     task.committed(5)
 
 
@@ -89,24 +106,22 @@ def test_what_was_taken_is_reported_once_it_is_stored(task):
     task.store.finish()
     task.snapshots.look()
     report = task.snapshots.report
-    assert (report.timeline, report.number, report.file) == (1, 5, "t1/0.5/3-7.state")
-    assert (report.aligned, report.aside, report.bytes) == (0.5, 100, len(task.store.files[report.file]))
+    (file,) = report.files
+    assert (report.timeline, report.number, file.name) == (1, 5, "t1/0.5/3-7.base")
+    assert (report.aligned, report.aside, file.bytes) == (0.5, 100, len(task.store.files[file.name]))
 
 
 def test_what_cannot_be_stored_is_given_up_with_the_reason(task):
-    task.snapshots.take(5, task.states)
-    task.store.finish("the disk is full")
-    task.snapshots.look()
+    task.takes(5, OSError("no space"))
     report = task.snapshots.report
-    assert (report.number, report.gives_up, report.why) == (0, 5, "the disk is full")
+    assert (report.number, report.gives_up) == (0, 5)
+    assert report.why == "t1/0.5/3-7.base cannot be stored: no space"
 
 
 def test_state_comes_back_into_a_new_object(task):
     taken(task)
     task.component.counts["lost"] = 1
-    task.ordered(timeline=2, restore=5, committed=5)
-    task.new_object()
-    assert task.snapshots.put_back(task.states) == 5
+    assert task.goes_back(2, 5) == 5
     assert dict(task.component.counts) == {"heron": 2}
     assert (task.snapshots.report.timeline, task.snapshots.report.number) == (2, 0)
 
@@ -114,9 +129,7 @@ def test_state_comes_back_into_a_new_object(task):
 def test_what_was_being_stored_when_the_timeline_ended_is_not_reported_in_the_next(task):
     taken(task)
     task.snapshots.take(6, task.states)
-    task.ordered(timeline=2, restore=5, committed=5)
-    task.new_object()
-    task.snapshots.put_back(task.states)
+    task.goes_back(2, 5)
     task.store.finish()
     task.snapshots.look()
     assert task.snapshots.report.number == 0
@@ -126,8 +139,8 @@ def test_what_was_being_stored_when_the_timeline_ended_is_not_reported_in_the_ne
     ("damage", "says"),
     [
         (lambda task: task.store.files.clear(), r"0\.5\.manifest is missing"),
-        (lambda task: task.store.files.pop("t1/0.5/3-7.state"), r"t1/0\.5/3-7\.state is missing"),
-        (lambda task: task.committed(5, checksum=1), r"t1/0\.5/3-7\.state of snapshot 0\.5\.manifest is damaged"),
+        (lambda task: task.store.files.pop("t1/0.5/3-7.base"), r"t1/0\.5/3-7\.base is missing"),
+        (lambda task: task.committed(5, checksum=1), r"t1/0\.5/3-7\.base of snapshot 0\.5\.manifest is damaged"),
         (lambda task: task.committed(5, task=4), "has no file of task 3"),
     ],
 )
@@ -164,3 +177,103 @@ def test_that_it_has_moved_is_told_by_the_snapshot_before(task):
     task.snapshots.take(5, task.states)
     task.snapshots.moved()
     assert task.snapshots.report.moved == 5
+
+
+def test_deltas_follow_the_last_base_until_they_are_larger_than_half_of_it(task):
+    counts = task.component.counts
+    counts.update({f"w{i}": i for i in range(1000)})
+    task.takes(5)
+    kinds = []
+    for number in range(6, 16):
+        counts.update({f"w{i}": number for i in range(100)})
+        task.takes(number)
+        kinds.append([name.rpartition(".")[2] for name in task.names])
+    assert kinds[0] == ["base", "delta"]
+    assert all(kind in ([*kinds[at - 1], "delta"], ["base"]) for at, kind in enumerate(kinds[1:], 1))
+    assert kinds.count(["base"]) == 1
+    task.committed(15)
+    expected = dict(counts)
+    task.goes_back(2, 15)
+    assert dict(task.component.counts) == expected
+
+
+def test_small_deltas_are_not_piled_up_for_ever(task):
+    task.component.counts.update({f"w{i}": i for i in range(5000)})
+    task.takes(5)
+    most = 0
+    for number in range(6, 70):
+        task.takes(number)
+        most = max(most, len(task.names))
+    assert most == 51
+
+
+def test_after_a_rollback_deltas_follow_the_files_that_were_put_back(task):
+    task.component.counts.update({f"w{i}": i for i in range(100)})
+    taken(task)
+    task.goes_back(2, 5)
+    task.component.counts["heron"] += 1
+    task.takes(9)
+    assert [file.name for file in task.snapshots.report.files] == ["t1/0.5/3-7.base", "t2/0.9/3-7.delta"]
+    task.committed(9)
+    task.goes_back(3, 9)
+    assert task.component.counts["heron"] == 3
+
+
+def test_what_could_not_be_stored_is_in_the_next_file(task):
+    task.component.counts.update({f"w{i}": i for i in range(100)})
+    task.takes(5)
+    task.component.counts["heron"] = 1
+    del task.component.counts["w7"]
+    task.takes(6, OSError("no space"))
+    task.component.counts["egret"] = 2
+    task.takes(7)
+    assert task.names == ["3-7.base", "3-7.delta"]
+    task.committed(7)
+    task.goes_back(2, 7)
+    counts = task.component.counts
+    assert (counts["heron"], counts["egret"], "w7" in counts, len(counts)) == (1, 2, False, 101)
+
+
+def test_while_a_file_is_being_written_no_other_snapshot_is_taken(task):
+    task.component.counts["heron"] = 1
+    task.snapshots.take(5, task.states)
+    task.component.counts["egret"] = 2
+    task.snapshots.take(6, task.states)
+    assert (task.snapshots.report.gives_up, task.snapshots.timeline.taken) == (6, 6)
+    assert task.snapshots.report.why == "t1/0.5/3-7.base is still being written"
+    task.store.finish()
+    task.snapshots.look()
+    assert (task.snapshots.report.number, task.store.begun) == (5, [])
+    task.takes(7)
+    task.committed(7)
+    task.goes_back(2, 7)
+    assert dict(task.component.counts) == {"heron": 1, "egret": 2}
+
+
+def test_what_is_changed_while_a_file_is_written_is_not_in_it(task):
+    counts = task.component.counts
+    counts.update({"heron": 1, "egret": [1]})
+    task.snapshots.take(5, task.states)
+    counts["heron"] = 2
+    counts["egret"].append(2)
+    counts["late"] = 1
+    task.store.finish()
+    task.snapshots.look()
+    task.committed(5)
+    task.goes_back(2, 5)
+    assert dict(task.component.counts) == {"heron": 1, "egret": [1]}
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("heron", {1}, "at 'heron' a set"),
+        (("a", "\ud800"), 1, "as a key a tuple"),
+        ("heron", "\ud800", "at 'heron' a str"),
+    ],
+)
+def test_what_cannot_be_stored_is_named_with_its_state_and_key(task, key, value, says):
+    task.component.counts["sound"] = 1
+    task.component.counts[key] = value
+    with pytest.raises(UserError, match=f"state 'counts' holds {says}, which cannot be stored"):
+        task.takes(5)

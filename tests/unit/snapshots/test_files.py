@@ -9,8 +9,10 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from xxhash import xxh3_64_intdigest
 
-from ardea.errors import EncodingError, StateError
+from ardea.backends.memory import Packed
+from ardea.errors import StateError, UserError
 from ardea.heron_instance.storage import FolderStorage
 from ardea.snapshots.folder import Folder
 from ardea.snapshots.manifest import (
@@ -21,39 +23,53 @@ from ardea.snapshots.manifest import (
     encode_manifest,
     manifest_name,
 )
-from ardea.snapshots.state_file import decode_state, encode_state
+from ardea.snapshots.state_file import HEAD, Content, Kind, decode_state, encode_piece
 
 FIXTURES = Path(__file__).parent / "fixtures"
-TABLES = {
-    "counts": [("heron", 3), (("a", 1), {"sum": 2.5, "seen": [1, 2]}), (None, b"\x00")],
-    "position": [(41,)],
-    "typed": [(dt.datetime(2026, 11, 27, tzinfo=dt.UTC), Decimal("1.50")), (uuid.UUID(int=7), dt.timedelta(days=1))],
-}
-LISTED = Manifest(number=(2 << 32) + 5, timeline=3, files={1: File("t3/2.5/1-4.state", 99, 12)})
+PIECES = [
+    ("counts", Kind.PUT, [("heron", 3), (("a", 1), b"\x00")]),
+    ("counts", Kind.PACKED, [(None, Packed.of({"sum": 2.5, "seen": [1, 2]}))]),
+    ("counts", Kind.GONE, [("egret",), (("a", 2),)]),
+    ("position", Kind.ONE, [(41,)]),
+    ("typed", Kind.PUT, [(dt.datetime(2026, 11, 27, tzinfo=dt.UTC), Decimal("1.50"))]),
+    ("typed", Kind.PUT, [(uuid.UUID(int=7), dt.timedelta(days=1))]),
+]
+STATE = HEAD + b"".join(encode_piece(*piece) for piece in PIECES)
+LISTED = Manifest(
+    number=(2 << 32) + 5,
+    timeline=3,
+    files={1: (File("t1/2.3/1-4.base", 99, 12), File("t3/2.5/1-4.delta", 98, 11))},
+)
 
 
 def test_all_that_a_state_may_hold_comes_back():
-    tables = decode_state(encode_state(TABLES), "f")
-    assert tables["position"] == [(41,)]
-    assert tables["typed"] == TABLES["typed"]
-    assert tables["counts"][1] == (["a", 1], {"sum": 2.5, "seen": [1, 2]})
+    found = list(decode_state(STATE, "f"))
+    assert [(state, kind) for state, kind, _ in found] == [(state, kind) for state, kind, _ in PIECES]
+    assert [rows for _, _, rows in found[3:]] == [rows for _, _, rows in PIECES[3:]]
+    assert found[0].rows == [("heron", 3), (["a", 1], b"\x00")]
+    assert Packed(found[1].rows[0][1]).unpacked() == {"sum": 2.5, "seen": [1, 2]}
 
 
 def test_a_pickle_is_never_stored():
-    with pytest.raises(EncodingError, match="object"):
-        encode_state({"counts": [("a", object())]})
+    with pytest.raises(UserError, match="state 'counts' holds at 'a' a object, which cannot be stored"):
+        encode_piece("counts", Kind.PUT, [("a", object())])
 
 
-@pytest.mark.parametrize("content", [b"", b"ARDEA", b"x" * 40, encode_state(TABLES)[:-3], encode_state({})[:12] + b"z"])
+@pytest.mark.parametrize("content", [b"", b"ARDEA", b"x" * 40, STATE[:-3], HEAD + b"z", HEAD + b"\1\0\0\0z"])
 def test_a_damaged_file_is_named(content):
     with pytest.raises(StateError, match="t1/f"):
-        decode_state(content, "t1/f")
+        list(decode_state(content, "t1/f"))
 
 
 def test_a_file_of_another_format_says_which():
-    content = encode_state({})
     with pytest.raises(StateError, match=f"format 9, and this Ardea reads format {FORMAT}"):
-        decode_state(content[:8] + (9).to_bytes(4, "little") + content[12:], "f")
+        list(decode_state(HEAD[:8] + (9).to_bytes(4, "little"), "f"))
+
+
+def test_what_was_written_is_counted_and_has_a_checksum():
+    content = Content([b"he", b"ron"])
+    assert b"".join(content) == b"heron"
+    assert (content.bytes, content.checksum) == (5, xxh3_64_intdigest(b"heron"))
 
 
 def test_a_manifest_comes_back():
@@ -80,14 +96,14 @@ def test_files_of_each_format_can_be_read():
     folder = FIXTURES / f"format-{FORMAT}"
     manifest = decode_manifest((folder / manifest_name(LISTED.number)).read_bytes(), LISTED.number)
     assert manifest == LISTED
-    assert decode_state((folder / "1-4.state").read_bytes(), "f") == decode_state(encode_state(TABLES), "f")
+    assert list(decode_state((folder / "1-4.base").read_bytes(), "f")) == list(decode_state(STATE, "f"))
 
 
 def test_a_folder_keeps_what_was_written(tmp_path):
     folder = Folder.beside(str(tmp_path), "words-1")
-    folder.write("t1/0.1/1-1.state", b"content")
+    folder.write("t1/0.1/1-1.state", [b"con", b"tent"])
     assert folder.read("t1/0.1/1-1.state") == b"content"
-    assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["1-1.state"]
+    assert folder.names() == ["t1/0.1/1-1.state"]
     with pytest.raises(FileNotFoundError):
         folder.read("t1/0.1/2-1.state")
 
@@ -95,16 +111,41 @@ def test_a_folder_keeps_what_was_written(tmp_path):
 def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path):
     (tmp_path / "t1").write_text("a file where a folder would be")
     with pytest.raises(OSError, match="t1"):
-        Folder(tmp_path).write("t1/0.1/1-1.state", b"content")
+        Folder(tmp_path).write("t1/0.1/1-1.state", [b"content"])
     assert [path.name for path in tmp_path.rglob("*")] == ["t1"]
+
+
+def test_what_is_deleted_leaves_no_empty_folder(tmp_path):
+    folder = Folder(tmp_path)
+    for name in ("t1/0.1/1-1.base", "t1/0.2/1-1.delta", "t2/0.3/1-1.delta", "0.1.manifest"):
+        folder.write(name, [b"content"])
+    folder.delete(["t1/0.1/1-1.base", "t2/0.3/1-1.delta", "0.1.manifest", "t9/0.1/none"])
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == [
+        "t1",
+        "t1/0.2",
+        "t1/0.2/1-1.delta",
+    ]
+
+
+def test_a_folder_that_is_not_there_cannot_be_listed(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        Folder(tmp_path / "none").names()
 
 
 def test_a_task_hears_from_the_writing_thread_what_became_of_its_file(tmp_path):
     said = queue.SimpleQueue()
     storage = FolderStorage(Folder(tmp_path))
     (tmp_path / "t2").write_text("a file where a folder would be")
-    storage.write("t1/a", b"content", said.put)
-    storage.write("t2/b", b"content", said.put)
-    assert said.get(timeout=10.0) == ""
-    assert said.get(timeout=10.0).startswith("t2/b cannot be stored: ")
+
+    def refused():
+        yield b"begun"
+        raise UserError("a value cannot be stored")
+
+    storage.write("t1/a", [b"content"], said.put)
+    storage.write("t2/b", [b"content"], said.put)
+    storage.write("t1/c", refused(), said.put)
+    assert said.get(timeout=10.0) is None
+    assert isinstance(said.get(timeout=10.0), OSError)
+    assert said.get(timeout=10.0).message == "a value cannot be stored"
     assert storage.read("t1/a") == b"content"
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "t1", "t2"]

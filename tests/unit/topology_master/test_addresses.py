@@ -25,6 +25,7 @@ from ardea.protocol.wire_pb2 import (
     Refusal,
     Registration,
     SnapshotReport,
+    StateFile,
     TaskReport,
 )
 from ardea.scheduler.packing import packing_for
@@ -270,9 +271,9 @@ def test_a_manager_that_has_risen_is_noticed_before_its_tasks_are_heard():
     report()
     report(timeline=1)
     number = meeting.master.coordination.snapshots.taking.number
-    report("a", timeline=1, number=number, file="f")
+    report("a", timeline=1, number=number, files=[StateFile(name="f")])
     meeting.says_hello(2, "b", life=2)
-    report("b", timeline=1, number=number, file="f")
+    report("b", timeline=1, number=number, files=[StateFile(name="f")])
     assert (meeting.store.files, [record.timeline for record in meeting.store.records]) == ({}, [1])
     meeting.registers_again(2, "b", 12)
     report("b")

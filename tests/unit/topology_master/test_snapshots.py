@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from ardea.protocol.wire_pb2 import SnapshotReport
+from ardea.protocol.wire_pb2 import SnapshotReport, StateFile
 from ardea.state.records import TimelineRecord
 from ardea.topology_master.snapshots import Pace, Phase, Snapshots
 
@@ -25,8 +25,11 @@ class Recorded:
         self.events.append("record")
 
     def manifest(self, number, files):
-        self.lists.append((number, [each.file for _, each in files]))
+        self.lists.append((number, [each.files[0].name for _, each in files]))
         self.events.append("list")
+
+    def committed(self):
+        self.events.append("committed")
 
     def order(self, order):
         self.orders.append(order)
@@ -85,7 +88,7 @@ class Topology:
     def take(self):
         """All tasks have taken the one under way, and its list is stored."""
         number = self.order.begun
-        self.report(number=number, file="f")
+        self.report(number=number, files=[StateFile(name="f")])
         self.snapshots.stored(number, self.now)
 
 
@@ -127,14 +130,14 @@ def test_a_snapshot_counts_once_all_files_and_their_list_and_the_record_are_writ
     topology.report()
     topology.tick()
     number = topology.order.begun
-    topology.report(1, 2, number=number, file="f")
+    topology.report(1, 2, number=number, files=[StateFile(name="f")])
     assert topology.out.lists == []
-    topology.report(3, number=number, file="f")
+    topology.report(3, number=number, files=[StateFile(name="f")])
     assert topology.out.lists == [(number, ["f", "f", "f"])]
     assert topology.snapshots.record.committed == 0
     topology.out.events.clear()
     topology.snapshots.stored(number, topology.now)
-    assert topology.out.events == ["record", "order"]
+    assert topology.out.events == ["record", "committed", "order"]
     assert (topology.out.records[-1].committed, topology.order.committed, topology.order.begun) == (number, number, 0)
 
 
@@ -173,7 +176,7 @@ def test_an_abandoned_one_is_said_and_taken_anew_and_rolls_nothing_back(running,
     elif why == "task":
         running.report(2, gives_up=number, why="too much is set aside")
     else:
-        running.report(number=number, file="f")
+        running.report(number=number, files=[StateFile(name="f")])
         running.snapshots.stored(number, running.now, "the disk is full")
     assert (running.order.begun, running.order.abandoned, running.order.committed) == (0, number, committed)
     assert (running.snapshots.abandoned, running.timeline) == (1, 1)
@@ -187,7 +190,7 @@ def test_a_list_that_is_stored_too_late_says_nothing(running):
     running.report(1, moved=running.order.committed)
     running.tick(10.0)
     number = running.order.begun
-    running.report(number=number, file="f")
+    running.report(number=number, files=[StateFile(name="f")])
     running.tick(60.0)
     running.tick(10.0)
     assert running.order.begun == number + 1
@@ -232,9 +235,9 @@ def test_what_is_reported_before_a_new_manager_has_registered_counts_for_nothing
     running.report(1, moved=running.order.committed)
     running.tick(10.0)
     number = running.order.begun
-    running.report(1, 2, number=number, file="f")
+    running.report(1, 2, number=number, files=[StateFile(name="f")])
     running.snapshots.manager_met(2, running.now)
-    running.report(3, number=number, file="f")
+    running.report(3, number=number, files=[StateFile(name="f")])
     running.tick()
     assert (running.out.lists[-1][0] == number, running.timeline) == (False, 1)
     running.snapshots.manager_rose(2, 2, running.now)

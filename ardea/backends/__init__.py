@@ -1,0 +1,1 @@
+"""Where the state of a component is kept while it runs (docs/snapshots.md)."""

@@ -1,0 +1,286 @@
+"""Keyed state in memory: what has changed since the last barrier lies over what was there before.
+
+    the author's table, a dict  ->  the frozen layer, until it is stored and merged  ->  the base
+
+The author's thread changes the table, and merges; another one reads layer and base while it stores them, and nothing
+is merged meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import itertools
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from decimal import Decimal
+from typing import Any, NoReturn
+
+from ardea.errors import EncodingError, UserError
+from ardea.protocol.values import RowCodec
+from ardea.snapshots.state_file import Kind, unstorable
+
+SLICE = 1000
+"""Keys in a piece of a file, and those that are merged at a time."""
+ABSENT: Any = object()
+_SCALARS = frozenset(
+    {int, float, str, bytes, bool, type(None), Decimal, dt.datetime, dt.date, dt.time, dt.timedelta, uuid.UUID}
+)
+_CODEC = RowCodec()
+
+Rows = list[tuple[Any, ...]]
+
+
+class Packed(bytes):
+    """A value that could be changed in place, as it is kept; a tuple is one row, any other value a row of its own."""
+
+    @classmethod
+    def of(cls, value: Any) -> Packed:
+        """Raises EncodingError: it cannot be stored."""
+        return cls(b"t" + _CODEC.encode([value]) if type(value) is tuple else b"v" + _CODEC.encode([(value,)]))
+
+    def unpacked(self) -> Any:
+        """Another one at each call."""
+        row = _CODEC.decode(self[1:])[0]
+        return row if self[:1] == b"t" else row[0]
+
+
+class Layer:
+    """Changes: values by key, and keys that are gone."""
+
+    def __init__(self, puts: dict[Any, Any], gone: set[Any]) -> None:
+        self.puts, self.gone = puts, gone
+
+    def over(self, older: Layer) -> Layer:
+        """Both, this one later."""
+        puts = {key: value for key, value in older.puts.items() if key not in self.gone}
+        return Layer({**puts, **self.puts}, (older.gone - self.puts.keys()) | self.gone)
+
+
+class Lower:
+    """What lies below an author's table."""
+
+    def __init__(self) -> None:
+        self.base: dict[Any, Any] = {}
+        self.layer: Layer | None = None
+        self._merging: Iterator[bool] | None = None
+
+    def get(self, key: Any) -> Any:
+        """ABSENT: it is not there."""
+        layer = self.layer
+        if layer is not None:
+            found = layer.puts.get(key, ABSENT)
+            if found is not ABSENT or key in layer.gone:
+                return found
+        return self.base.get(key, ABSENT)
+
+    def keys(self) -> Iterator[Any]:
+        """Each once."""
+        layer = self.layer
+        if layer is None:
+            yield from self.base
+            return
+        yield from layer.puts
+        for key in self.base:
+            if key not in layer.puts and key not in layer.gone:
+                yield key
+
+    def __len__(self) -> int:
+        layer, base = self.layer, self.base
+        if layer is None:
+            return len(base)
+        return len(base) + sum(key not in base for key in layer.puts) - sum(key in base for key in layer.gone)
+
+    # --- snapshots --------------------------------------------------------------------------------------------
+
+    def freeze(self, fresh: Layer) -> None:
+        """Lays changes over all; those of before are merged, or were not stored."""
+        if self._merging is not None:
+            while not self.settle():
+                pass
+        self.layer = fresh if self.layer is None else fresh.over(self.layer)
+
+    def rows(self, *, full: bool) -> Iterator[tuple[Kind, Rows]]:
+        """The layer, or with ``full`` everything, in pieces; to be read before :meth:`stored`."""
+        layer = self.layer or Layer({}, set())
+        puts: Iterable[tuple[Any, Any]] = layer.puts.items()
+        if full:
+            below = (row for row in self.base.items() if row[0] not in layer.puts and row[0] not in layer.gone)
+            puts = itertools.chain(puts, below)
+        for piece in _pieces(puts):
+            packed = [row for row in piece if type(row[1]) is Packed]
+            if len(packed) < len(piece):
+                yield Kind.PUT, [row for row in piece if type(row[1]) is not Packed]
+            if packed:
+                yield Kind.PACKED, packed
+        if not full:
+            for gone in _pieces((key,) for key in layer.gone):
+                yield Kind.GONE, gone
+
+    def stored(self) -> None:
+        """The layer lies in the store: it may be merged."""
+        if self.layer is not None:
+            self._merging = self._merge(self.layer)
+
+    def settle(self) -> bool:
+        """Merges a little; True: nothing is left to merge."""
+        if self._merging is not None and next(self._merging, None) is None:
+            self.layer = self._merging = None
+        return self._merging is None
+
+    def _merge(self, layer: Layer) -> Iterator[bool]:
+        for piece in _pieces(layer.puts.items()):
+            self.base.update(piece)
+            yield True
+        for gone in _pieces(layer.gone):
+            for key in gone:
+                self.base.pop(key, None)
+            yield True
+
+    def load(self, kind: Kind, rows: Rows) -> None:
+        """What :meth:`rows` has given, in that order."""
+        match kind:
+            case Kind.PUT:
+                self.base.update((_hashable(key), value) for key, value in rows)
+            case Kind.PACKED:
+                self.base.update((_hashable(key), Packed(value)) for key, value in rows)
+            case Kind.GONE:
+                for (key,) in rows:
+                    self.base.pop(_hashable(key), None)
+
+
+class KeyedTable(dict[Any, Any]):
+    """One task's part of a keyed state, as its author sees it: a mapping without an order.
+
+    A missing key reads as the default.  By that it is stored only if the default could be changed in place.
+    """
+
+    # Neither reading nor writing by [] may be overridden: they are the fast path.
+    def __init__(self, name: str, make: Callable[[], Any], lower: Lower) -> None:
+        super().__init__()
+        self._name, self._make, self._lower = name, make, lower
+        self._gone: set[Any] = set()  # deleted since the last barrier; who writes them again does not remove them here
+
+    def freeze(self) -> None:
+        """What has changed since the last barrier lies in the layer below from now on.
+
+        Raises:
+            UserError: a value cannot be stored; nothing has changed.
+        """
+        changed = dict.items(self)
+        try:
+            puts = {key: value if type(value) in _SCALARS else Packed.of(value) for key, value in changed}
+        except EncodingError as error:
+            raise self._unstorable(changed) from error
+        self._lower.freeze(Layer(puts, self._gone - puts.keys()))
+        dict.clear(self)
+        self._gone = set()
+
+    def _unstorable(self, changed: Iterable[tuple[Any, Any]]) -> UserError:
+        for key, value in changed:
+            with contextlib.suppress(LookupError):
+                _, _, kind, reason = _CODEC.explain([(value,)])
+                return unstorable(self._name, f" at {key!r}", kind, reason)
+        raise AssertionError("every value can be stored")
+
+    def _below(self, key: Any) -> Any:
+        return ABSENT if key in self._gone else self._lower.get(key)
+
+    def __missing__(self, key: Any) -> Any:
+        found = self._below(key)
+        if found is ABSENT:
+            value = self._make()
+            if type(value) in _SCALARS:
+                return value
+        elif type(found) is Packed:
+            value = found.unpacked()
+        else:
+            return found
+        self[key] = value
+        return value
+
+    def __delitem__(self, key: Any) -> None:
+        if key not in self:
+            raise KeyError(key)
+        dict.pop(self, key, None)
+        if self._lower.get(key) is not ABSENT:
+            self._gone.add(key)
+
+    def __contains__(self, key: object) -> bool:
+        return dict.__contains__(self, key) or self._below(key) is not ABSENT
+
+    def __iter__(self) -> Iterator[Any]:
+        changed, gone = set(dict.__iter__(self)), set(self._gone)
+        yield from changed
+        for key in self._lower.keys():  # noqa: SIM118 - it is no mapping
+            if key not in changed and key not in gone:
+                yield key
+
+    def __len__(self) -> int:
+        lower = self._lower
+        fresh = sum(lower.get(key) is ABSENT for key in dict.keys(self))
+        return len(lower) + fresh - sum(not dict.__contains__(self, key) for key in self._gone)
+
+    def __eq__(self, other: object) -> bool:
+        return dict(self.items()) == (dict(other.items()) if isinstance(other, Mapping) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None
+    __reversed__ = None  # type: ignore[assignment]
+
+    def __or__(self, other: Any) -> dict[Any, Any]:
+        return {**self.copy(), **other}
+
+    def __ror__(self, other: Any) -> dict[Any, Any]:
+        return {**other, **self.copy()}
+
+    def __repr__(self) -> str:
+        return repr(dict(self.items()))
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("the state of a task cannot be pickled")
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        """As of a dict, and nothing is stored by it."""
+        return self[key] if key in self else default  # noqa: SIM401
+
+    def copy(self) -> dict[Any, Any]:
+        """A dict of all of it."""
+        return dict(self.items())
+
+    keys, items, values = MutableMapping.keys, MutableMapping.items, MutableMapping.values  # type: ignore[assignment]
+    popitem = MutableMapping.popitem
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        """As of a dict."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def pop(self, key: Any, *default: Any) -> Any:
+        """As of a dict."""
+        if key not in self:
+            if default:
+                return default[0]
+            raise KeyError(key)
+        value = self[key]
+        del self[key]
+        return value
+
+    def clear(self) -> None:
+        """As of a dict."""
+        for key in list(self):
+            del self[key]
+
+
+def _pieces(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    rows = iter(rows)
+    while piece := list(itertools.islice(rows, SLICE)):
+        yield piece
+
+
+def _hashable(key: Any) -> Any:
+    """Tuples within a key arrive as lists."""
+    return tuple(map(_hashable, key)) if isinstance(key, list) else key
