@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, MutableMapping
 from typing import Any, NoReturn
 
-from ardea.backends.memory import KeyedTable, Lower
 from ardea.errors import UserError
 
 _CELLS = "_task_states"
@@ -28,7 +27,7 @@ class State:
                 f"{type(self).__name__}(default={default!r}): all would share one {kind}",
                 hint=f"give what makes a new one: default={kind}",
             )
-        self._make: Callable[[], Any] = default if callable(default) else lambda: default
+        self.make: Callable[[], Any] = default if callable(default) else lambda: default
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -54,11 +53,9 @@ class KeyedState(State):
         """The component's own table hides this, once there is one."""
         return self if component is None else self._not_running(component)
 
-    def attach(self, component: object) -> tuple[KeyedTable, Lower]:
-        """Gives the component an empty table; returns what lies below it, too."""
-        lower = Lower()
-        table = vars(component)[self.name] = KeyedTable(self.name, self._make, lower)
-        return table, lower
+    def attach(self, component: object, table: MutableMapping[Any, Any]) -> None:
+        """Gives the component its table."""
+        vars(component)[self.name] = table
 
 
 class TaskState(State):
@@ -83,7 +80,7 @@ class TaskState(State):
 
     def attach(self, component: object) -> None:
         """Gives the component the default."""
-        vars(component).setdefault(_CELLS, {})[self.name] = self._make()
+        vars(component).setdefault(_CELLS, {})[self.name] = self.make()
 
 
 def states_of(cls: type) -> list[State]:

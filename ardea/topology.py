@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 
 from ardea import units
 from ardea.component import DEFAULT_STREAM, Bolt, Component, GlobalStreamId, Inputs, Spec, Spout, Stream
-from ardea.config import Settings, check
+from ardea.config import Settings
+from ardea.config_check import check
 from ardea.context import hook_class
 from ardea.errors import TopologyError, UserError
 from ardea.grouping import Grouping

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from ardea.component import Bolt, Spout, overrides
 from ardea.grouping import CustomStreamGrouping
+from ardea.keyed import KeyedState, states_of
 from ardea.plan import ComponentPlan, InputPlan, LogicalPlan, StreamPlan
 from ardea.plan.logical import ComponentKind
 
@@ -70,6 +71,7 @@ def problems_of(plan: LogicalPlan) -> list[str]:
         found += _streams(component)
         found += _inputs(component, declared)
         found += _columns(component, declared)
+        found += _keyed_state(component)
     return [*found, *_shape(plan), *_cycles(plan), *too_many_tasks(plan)]
 
 
@@ -195,6 +197,28 @@ def _columns(component: ComponentPlan, declared: Mapping[str, ComponentPlan]) ->
     fields = [field for _, stream in streams for field in stream.fields]
     if unknown := [name for name in cls.column_types if name not in fields]:
         yield f"{where}: column_types of fields that no input has: [{', '.join(unknown)}]"
+
+
+def _keyed_state(component: ComponentPlan) -> Iterator[str]:
+    """A key has one task, which is the one that gets its rows."""
+    names = [state.name for state in states_of(component.cls) if isinstance(state, KeyedState)]
+    if not names:
+        return
+    where = f"Component: [{component.name}] has keyed state: [{', '.join(names)}]"
+    if component.kind == "spout":
+        yield f"{where}, and a spout has no keys: a TaskState is one value of each task"
+    if component.kind == "spout" or component.tasks == 1:
+        return
+    grouped = [entry for entry in component.inputs if entry.grouping.kind == "fields"]
+    if not grouped:
+        yield f"{where}, in {component.tasks} tasks, and no input is grouped by fields: nothing says whose a key is"
+    for entry in component.inputs:
+        if entry.grouping.kind in ("partial_key", "direct", "custom"):
+            source = f"[{entry.component}]"
+            yield f"{where}, and gets rows of {source} by {entry.grouping.kind}: two tasks could own one key"
+    sizes = sorted({len(entry.grouping.fields) for entry in grouped})
+    if len(sizes) > 1:
+        yield f"{where}, and its inputs are grouped by {' and '.join(map(str, sizes))} fields: their keys never meet"
 
 
 def _grouping(where: str, entry: InputPlan, stream: StreamPlan) -> Iterator[str]:

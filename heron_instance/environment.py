@@ -21,6 +21,7 @@ from ardea.heron_instance.states import States
 from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.protocol.flow import Window
 from ardea.protocol.wire_pb2 import Header
+from ardea.snapshots.key_groups import Keys
 
 Item = tuple[Header, Sequence[bytes]] | Callable[[], None]
 
@@ -76,7 +77,15 @@ class Environment:
     states: States = field(init=False)
 
     def __post_init__(self) -> None:
-        self.states = States(self.component)
+        self.states = States(self.component, self._keys if self.settings.remembers else None)
+
+    @property
+    def _keys(self) -> Keys:
+        """The task's, if its component has keyed state."""
+        component, tasks = self.plan.logical[self.task.component], self.plan.component_tasks[self.task.component]
+        grouped = (len(entry.grouping.fields) for entry in component.inputs if entry.grouping.kind == "fields")
+        index, fields = tasks.index(self.task.task), next(grouped, 1)
+        return Keys(component.name, index, len(tasks), self.settings.key_groups, fields)
 
     @property
     def timeline(self) -> int:

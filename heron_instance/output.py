@@ -14,7 +14,7 @@ from ardea.errors import EncodingError, UserError
 from ardea.heron_instance.buffers import StreamBuffer
 from ardea.heron_instance.environment import Environment
 from ardea.heron_instance.parcels import ColumnParcel, Consumer
-from ardea.heron_instance.routing import Router, make_router
+from ardea.heron_instance.routing import Emitter, Router, make_router
 from ardea.heron_instance.sendable import own, well_formed
 from ardea.plan.logical import GroupingPlan
 from ardea.protocol.arrow import arrow
@@ -65,7 +65,10 @@ class TaskOutput:
         if grouping.kind == "direct":
             return None
         env = self._env
-        return make_router(grouping, buffer.plan, targets, self._local, env.rng, env.context, self.component)
+        key_groups = env.settings.key_groups if env.settings.remembers else None
+        return make_router(
+            grouping, buffer.plan, targets, Emitter(self.component, self._local, env.rng, env.context, key_groups)
+        )
 
     def reads(self, stream: str, task: int) -> bool:
         """Whether a task reads the stream."""

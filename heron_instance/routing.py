@@ -7,6 +7,7 @@ among the reading component's task ids in ascending order; :meth:`Router.route_o
 from __future__ import annotations
 
 import copy
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from ardea.protocol.columns import ColumnRows
 from ardea.protocol.headed import HeadedRows
 from ardea.protocol.ids import U64
 from ardea.protocol.keys import KeyCache, encode_key, partition
+from ardea.snapshots.key_groups import group_of, owners
 
 Places = NDArray[np.intp]
 Row = Sequence[Any]
@@ -83,14 +85,26 @@ class Router(ABC):
         return tuple([self.targets[place] for place in self.route([values]).targets.tolist()])
 
 
+@dataclass(frozen=True, slots=True)
+class Emitter:
+    """What a router knows of the task that emits.
+
+    ``local``: the tasks of its container; ``rng``: where shuffles begin; ``context``: for a custom grouping.
+    ``key_groups``: how many there are where state moves by them, None: a key goes by its hash alone.
+    """
+
+    component: str
+    local: frozenset[int]
+    rng: np.random.Generator
+    context: Any
+    key_groups: int | None = None
+
+
 def make_router(
     grouping: GroupingPlan,
     stream: StreamPlan,
     targets: tuple[int, ...],
-    local: frozenset[int],
-    rng: np.random.Generator,
-    context: Any,
-    component: str,
+    emitter: Emitter,
 ) -> Router:
     """The router of one emitting task for one reading component.
 
@@ -98,14 +112,11 @@ def make_router(
         grouping: how the reader shares the stream.
         stream: where rows are emitted.
         targets: the reader's task ids, ascending.
-        local: tasks of the emitter's container.
-        rng: where shuffles begin.
-        context: of the emitting task, for a custom grouping.
-        component: who emits.
+        emitter: the task that emits.
     """
-    kind, fields = grouping.kind, stream.fields
-    origin = f"component {component}, stream {stream.name}"
-    near = np.array([place for place, task in enumerate(targets) if task in local], dtype=np.intp)
+    kind, fields, rng = grouping.kind, stream.fields, emitter.rng
+    origin = f"component {emitter.component}, stream {stream.name}"
+    near = np.array([place for place, task in enumerate(targets) if task in emitter.local], dtype=np.intp)
     everywhere = np.arange(len(targets), dtype=np.intp)
     key = grouping.fields or fields[:1]  # Storm's partial key without fields takes the first value
     # The emitter names the tasks of a direct stream.
@@ -113,14 +124,16 @@ def make_router(
         return NowhereRouter(targets)
     if kind == "custom":
         chooser = copy.deepcopy(grouping.custom)
-        chooser.prepare(context, component, stream.name, targets)
+        chooser.prepare(emitter.context, emitter.component, stream.name, targets)
         if chooser.always in targets:
             return FixedRouter(targets, targets.index(chooser.always))
         return CustomRouter(targets, chooser, origin)
     if kind == "global" or len(targets) == 1:
         return FixedRouter(targets, 0)
     if kind == "fields":
-        return FieldsRouter(targets, key, fields, origin)
+        keys = functools.partial(_Keys, key, fields, origin)
+        groups = emitter.key_groups
+        return FieldsRouter(targets, keys) if groups is None else GroupsRouter(targets, keys, groups)
     if kind == "partial_key":
         return PartialKeyRouter(targets, key, fields, origin)
     if kind == "all":
@@ -228,15 +241,33 @@ class LoadAwareRouter(ShuffleRouter):
 class FieldsRouter(Router):
     """Equal keys to the same place."""
 
-    def __init__(self, targets: tuple[int, ...], key: tuple[str, ...], fields: tuple[str, ...], origin: str) -> None:
+    def __init__(self, targets: tuple[int, ...], keys: Callable[[Callable[[int], int]], _Keys[int]]) -> None:
         super().__init__(targets)
         n = len(targets)
-        self._keys = _Keys(key, fields, origin, lambda hashed: partition(hashed, n))
+        self._keys = keys(lambda hashed: partition(hashed, n))
 
     def route(self, rows: Sequence[Row]) -> Routed:
         """By the key alone, however the rows are cut into batches."""
         if isinstance(rows, ColumnRows):
             return Routed((self._keys.hashes(rows) % np.uint64(len(self.targets))).astype(np.intp))
+        return Routed(np.fromiter(self._keys.of(rows), np.intp, len(rows)))
+
+
+class GroupsRouter(Router):
+    """Keys of one group to the same place, which owns a range of groups."""
+
+    def __init__(
+        self, targets: tuple[int, ...], keys: Callable[[Callable[[int], int]], _Keys[int]], groups: int
+    ) -> None:
+        super().__init__(targets)
+        self._owners = np.array(owners(len(targets), groups), dtype=np.intp)
+        by_group = self._owners.tolist()
+        self._keys = keys(lambda hashed: by_group[group_of(hashed, groups)])
+
+    def route(self, rows: Sequence[Row]) -> Routed:
+        """By the key alone, however the rows are cut into batches."""
+        if isinstance(rows, ColumnRows):
+            return Routed(self._owners[self._keys.hashes(rows) % np.uint64(len(self._owners))])
         return Routed(np.fromiter(self._keys.of(rows), np.intp, len(rows)))
 
 

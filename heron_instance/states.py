@@ -7,20 +7,24 @@ from collections.abc import Iterator
 from ardea.backends.memory import KeyedTable, Lower
 from ardea.component import Component
 from ardea.keyed import KeyedState, TaskState, states_of
-from ardea.snapshots.state_file import HEAD, Kind, decode_state, encode_piece
+from ardea.snapshots.key_groups import Keys
+from ardea.snapshots.state_file import HEAD, Kind, Piece, decode_state, encode_piece
 
 
 class States:
-    """Of one object; in memory."""
+    """Of one object, whose task has these keys; None: there are no snapshots, and nobody asks."""
 
-    def __init__(self, component: Component) -> None:
-        self._component = component
+    def __init__(self, component: Component, keys: Keys | None = None) -> None:
+        self._component, self._keys = component, keys
         self._tables: dict[str, tuple[KeyedTable, Lower]] = {}
         self._single: list[str] = []
         self._frozen: list[bytes] = []  # those of one value, as they were at the last barrier
         for state in states_of(type(component)):
             if isinstance(state, KeyedState):
-                self._tables[state.name] = state.attach(component)
+                lower = Lower(state.name, keys)
+                table = KeyedTable(state.make, lower)
+                state.attach(component, table)
+                self._tables[state.name] = table, lower
             elif isinstance(state, TaskState):
                 state.attach(component)
                 self._single.append(state.name)
@@ -31,7 +35,7 @@ class States:
         Raises:
             UserError: a value cannot be stored.
         """
-        self._frozen = [encode_piece(name, Kind.ONE, [(getattr(self._component, name),)]) for name in self._single]
+        self._frozen = [encode_piece(self._one(name)) for name in self._single]
         for table, _ in self._tables.values():
             table.freeze()
 
@@ -45,9 +49,8 @@ class States:
         """
         yield HEAD
         yield from self._frozen
-        for name, (_, lower) in self._tables.items():
-            for kind, rows in lower.rows(full=full):
-                yield encode_piece(name, kind, rows)
+        for _, lower in self._tables.values():
+            yield from map(encode_piece, lower.pieces(full=full))
 
     def stored(self) -> None:
         """The file that was written last lies in the store."""
@@ -65,8 +68,11 @@ class States:
         Raises:
             StateError: it cannot be read.
         """
-        for piece in decode_state(content, file):
+        for piece in decode_state(content, file, None if self._keys is None else self._keys.owned):
             if piece.state in self._tables:
-                self._tables[piece.state][1].load(piece.kind, piece.rows)
+                self._tables[piece.state][1].load(piece)
             elif piece.state in self._single:
                 setattr(self._component, piece.state, piece.rows[0][0])
+
+    def _one(self, name: str) -> Piece:
+        return Piece(name, Kind.ONE, range(0), [(getattr(self._component, name),)])

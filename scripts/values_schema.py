@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ardea.config import KEYS, RESERVED
+from ardea.config import KEYS
+from ardea.config_check import RESERVED
 from ardea.config_keys import ALIASES, RELIABILITY_MODES
 
 SCHEMA = Path(__file__).parents[1] / "helm" / "values.schema.json"

@@ -69,7 +69,7 @@ class Master:
         self.updates = Updates(self.orders, self, definition, former, found.switch, now)
         self.departures = Departures(self.orders)
         self.coordination: Coordination | None = None
-        if Settings.of(self.admissions.plan.logical.config).reliability_mode == "EFFECTIVELY_ONCE":
+        if Settings.of(self.admissions.plan.logical.config).remembers:
             self.coordination = Coordination(term, self.admissions.plan, self.orders, store)
         self._drain_until = math.inf
         self._next_heartbeat = 0.0

@@ -18,7 +18,8 @@ from typing import Any, NoReturn
 
 from ardea.errors import EncodingError, UserError
 from ardea.protocol.values import RowCodec
-from ardea.snapshots.state_file import Kind, unstorable
+from ardea.snapshots.key_groups import Keys
+from ardea.snapshots.state_file import Kind, Piece, unstorable
 
 SLICE = 1000
 """Keys in a piece of a file, and those that are merged at a time."""
@@ -58,9 +59,10 @@ class Layer:
 
 
 class Lower:
-    """What lies below an author's table."""
+    """What lies below an author's table; ``keys``: whose they are, None: nobody asks, and there are no snapshots."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, keys: Keys | None) -> None:
+        self.name, self.keys = name, keys
         self.base: dict[Any, Any] = {}
         self.layer: Layer | None = None
         self._merging: Iterator[bool] | None = None
@@ -74,12 +76,11 @@ class Lower:
                 return found
         return self.base.get(key, ABSENT)
 
-    def keys(self) -> Iterator[Any]:
-        """Each once."""
-        layer = self.layer
-        if layer is None:
-            yield from self.base
-            return
+    def __iter__(self) -> Iterator[Any]:
+        return self.keys_of(self.layer) if self.layer is not None else iter(self.base)
+
+    def keys_of(self, layer: Layer) -> Iterator[Any]:
+        """Of that layer over the base, each once."""
         yield from layer.puts
         for key in self.base:
             if key not in layer.puts and key not in layer.gone:
@@ -100,22 +101,40 @@ class Lower:
                 pass
         self.layer = fresh if self.layer is None else fresh.over(self.layer)
 
-    def rows(self, *, full: bool) -> Iterator[tuple[Kind, Rows]]:
-        """The layer, or with ``full`` everything, in pieces; to be read before :meth:`stored`."""
+    def pieces(self, *, full: bool) -> Iterator[Piece]:
+        """The layer, or with ``full`` everything, by key group; to be read before :meth:`stored`.
+
+        Raises:
+            UserError: a key is another task's.
+        """
         layer = self.layer or Layer({}, set())
-        puts: Iterable[tuple[Any, Any]] = layer.puts.items()
-        if full:
-            below = (row for row in self.base.items() if row[0] not in layer.puts and row[0] not in layer.gone)
-            puts = itertools.chain(puts, below)
-        for piece in _pieces(puts):
-            packed = [row for row in piece if type(row[1]) is Packed]
-            if len(packed) < len(piece):
-                yield Kind.PUT, [row for row in piece if type(row[1]) is not Packed]
-            if packed:
-                yield Kind.PACKED, packed
+        yield from self._by_group(self.keys_of(layer) if full else layer.puts, self._puts)
         if not full:
-            for gone in _pieces((key,) for key in layer.gone):
-                yield Kind.GONE, gone
+            yield from self._by_group(layer.gone, lambda gone: [(Kind.GONE, [(key,) for key in gone])])
+
+    def _by_group(
+        self, keys: Iterable[Any], made_of: Callable[[list[Any]], Iterable[tuple[Kind, Rows]]]
+    ) -> Iterator[Piece]:
+        assert self.keys is not None
+        owned = self.keys.owned
+        groups: list[list[Any]] = [[] for _ in owned]
+        for key in keys:
+            groups[self.keys.check(self.name, key) - owned.start].append(key)
+        piece, first = [], owned.start
+        for group, found in zip(owned, groups, strict=True):
+            piece += found
+            if piece and (len(piece) >= SLICE or group == owned[-1]):
+                for kind, rows in made_of(piece):
+                    yield Piece(self.name, kind, range(first, group + 1), rows)
+                piece, first = [], group + 1
+
+    def _puts(self, keys: list[Any]) -> Iterator[tuple[Kind, Rows]]:
+        rows = [(key, self.get(key)) for key in keys]
+        packed = [row for row in rows if type(row[1]) is Packed]
+        if len(packed) < len(rows):
+            yield Kind.PUT, [row for row in rows if type(row[1]) is not Packed]
+        if packed:
+            yield Kind.PACKED, packed
 
     def stored(self) -> None:
         """The layer lies in the store: it may be merged."""
@@ -137,16 +156,21 @@ class Lower:
                 self.base.pop(key, None)
             yield True
 
-    def load(self, kind: Kind, rows: Rows) -> None:
-        """What :meth:`rows` has given, in that order."""
-        match kind:
+    def load(self, piece: Piece) -> None:
+        """What :meth:`pieces` has given, in that order, of this task or another one: its own keys of that."""
+        assert self.keys is not None
+        owned = self.keys.owned
+        rows: Iterable[tuple[Any, ...]] = ((_hashable(row[0]), *row[1:]) for row in piece.rows)
+        if piece.groups.start < owned.start or piece.groups.stop > owned.stop:
+            rows = (row for row in rows if self.keys.group(row[0]) in owned)
+        match piece.kind:
             case Kind.PUT:
-                self.base.update((_hashable(key), value) for key, value in rows)
+                self.base.update(rows)
             case Kind.PACKED:
-                self.base.update((_hashable(key), Packed(value)) for key, value in rows)
+                self.base.update((key, Packed(value)) for key, value in rows)
             case Kind.GONE:
                 for (key,) in rows:
-                    self.base.pop(_hashable(key), None)
+                    self.base.pop(key, None)
 
 
 class KeyedTable(dict[Any, Any]):
@@ -156,9 +180,9 @@ class KeyedTable(dict[Any, Any]):
     """
 
     # Neither reading nor writing by [] may be overridden: they are the fast path.
-    def __init__(self, name: str, make: Callable[[], Any], lower: Lower) -> None:
+    def __init__(self, make: Callable[[], Any], lower: Lower) -> None:
         super().__init__()
-        self._name, self._make, self._lower = name, make, lower
+        self._make, self.lower = make, lower
         self._gone: set[Any] = set()  # deleted since the last barrier; who writes them again does not remove them here
 
     def freeze(self) -> None:
@@ -172,7 +196,7 @@ class KeyedTable(dict[Any, Any]):
             puts = {key: value if type(value) in _SCALARS else Packed.of(value) for key, value in changed}
         except EncodingError as error:
             raise self._unstorable(changed) from error
-        self._lower.freeze(Layer(puts, self._gone - puts.keys()))
+        self.lower.freeze(Layer(puts, self._gone - puts.keys()))
         dict.clear(self)
         self._gone = set()
 
@@ -180,15 +204,17 @@ class KeyedTable(dict[Any, Any]):
         for key, value in changed:
             with contextlib.suppress(LookupError):
                 _, _, kind, reason = _CODEC.explain([(value,)])
-                return unstorable(self._name, f" at {key!r}", kind, reason)
+                return unstorable(self.lower.name, f" at {key!r}", kind, reason)
         raise AssertionError("every value can be stored")
 
     def _below(self, key: Any) -> Any:
-        return ABSENT if key in self._gone else self._lower.get(key)
+        return ABSENT if key in self._gone else self.lower.get(key)
 
     def __missing__(self, key: Any) -> Any:
         found = self._below(key)
         if found is ABSENT:
+            if self.lower.keys is not None:
+                self.lower.keys.check(self.lower.name, key)
             value = self._make()
             if type(value) in _SCALARS:
                 return value
@@ -203,7 +229,7 @@ class KeyedTable(dict[Any, Any]):
         if key not in self:
             raise KeyError(key)
         dict.pop(self, key, None)
-        if self._lower.get(key) is not ABSENT:
+        if self.lower.get(key) is not ABSENT:
             self._gone.add(key)
 
     def __contains__(self, key: object) -> bool:
@@ -212,12 +238,12 @@ class KeyedTable(dict[Any, Any]):
     def __iter__(self) -> Iterator[Any]:
         changed, gone = set(dict.__iter__(self)), set(self._gone)
         yield from changed
-        for key in self._lower.keys():  # noqa: SIM118 - it is no mapping
+        for key in self.lower:
             if key not in changed and key not in gone:
                 yield key
 
     def __len__(self) -> int:
-        lower = self._lower
+        lower = self.lower
         fresh = sum(lower.get(key) is ABSENT for key in dict.keys(self))
         return len(lower) + fresh - sum(not dict.__contains__(self, key) for key in self._gone)
 

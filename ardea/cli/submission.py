@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ardea import config
+from ardea import config_check
 from ardea.cli import console
 from ardea.cli.console import Output
 from ardea.errors import ConfigError, UsageError
@@ -49,14 +49,14 @@ def overrides(
 def parsed(settings: list[str] | None) -> dict[str, Any]:
     """What ``--set`` says."""
     try:
-        return config.parse(settings or ())
+        return config_check.parse(settings or ())
     except ConfigError as error:
         raise UsageError(error.message) from error
 
 
 def checked(given: dict[str, Any]) -> dict[str, Any]:
     """The same; what is wrong with it is said before the author's file is looked at, which is not at fault."""
-    normal = config.validate(given, "the command line")
+    normal = config_check.validate(given, "the command line")
     for problem in wrong_name(normal["topology.name"]) if "topology.name" in normal else ():
         raise ConfigError(f"the command line: {problem}")
     return given

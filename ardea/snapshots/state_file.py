@@ -1,13 +1,14 @@
 """A file of one task's state: all of it, or what has changed since the file before.
 
-ARDEASNP, the number of the format (u32), then pieces: length (u32), and msgpack of [name of the state, kind, rows]
+ARDEASNP, the number of the format (u32), then pieces: length (u32), and msgpack of
+[name of the state, kind, its first key group, that after its last, rows]
 """
 
 from __future__ import annotations
 
 import enum
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -34,29 +35,31 @@ class Kind(enum.IntEnum):
 
 
 class Piece(NamedTuple):
-    """Part of a file."""
+    """Part of a file; ``groups``: those of its keys, none where it has no keys."""
 
     state: str
     kind: Kind
+    groups: range
     rows: list[tuple[Any, ...]]
 
 
-_PIECES = msgspec.msgpack.Decoder(tuple[str, Kind, bytes])
+_PIECES = msgspec.msgpack.Decoder(tuple[str, Kind, int, int, bytes])
 
 
-def encode_piece(state: str, kind: Kind, rows: Sequence[Sequence[Any]]) -> bytes:
+def encode_piece(piece: Piece) -> bytes:
     """Part of a file; the first begins after ``HEAD``.
 
     Raises:
-        UserError: a key or a value cannot be stored; pickles never are.
+        UserError: a value cannot be stored; pickles never are.
     """
+    state, kind, groups, rows = piece
     try:
         encoded = _CODEC.encode(rows, plain=bool(rows) and are_plain(rows, len(rows[0])))
     except EncodingError as error:
         refusal = _CODEC.explain(rows)
-        where = "" if kind is Kind.ONE else f" at {rows[refusal.row][0]!r}" if refusal.field else " as a key"
+        where = "" if kind is Kind.ONE else f" at {rows[refusal.row][0]!r}"
         raise unstorable(state, where, refusal.type, refusal.reason) from error
-    content = msgspec.msgpack.encode((state, kind, encoded))
+    content = msgspec.msgpack.encode((state, kind, groups.start, groups.stop, encoded))
     return _LENGTH.pack(len(content)) + content
 
 
@@ -68,8 +71,8 @@ def unstorable(state: str, where: str, kind: str, reason: str) -> UserError:
     )
 
 
-def decode_state(content: bytes, name: str) -> Iterator[Piece]:
-    """All pieces, in their order; ``name`` is the file's.
+def decode_state(content: bytes, name: str, wanted: range | None = None) -> Iterator[Piece]:
+    """All pieces, in their order; ``name`` is the file's, ``wanted``: of keys only what is in these groups or close.
 
     Raises:
         StateError: it is damaged, or no such file.
@@ -84,9 +87,11 @@ def decode_state(content: bytes, name: str) -> Iterator[Piece]:
         while place < len(content):
             (length,) = _LENGTH.unpack_from(content, place)
             place += _LENGTH.size
-            state, kind, rows = _PIECES.decode(view[place : place + length])
+            state, kind, first, stop, rows = _PIECES.decode(view[place : place + length])
             place += length
-            yield Piece(state, kind, _CODEC.decode(rows))
+            groups = range(first, stop)
+            if wanted is None or kind is Kind.ONE or (first < wanted.stop and stop > wanted.start):
+                yield Piece(state, kind, groups, _CODEC.decode(rows))
     except (struct.error, msgspec.DecodeError, ProtocolError) as error:
         raise StateError(f"{name} cannot be read: {error}") from error
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from ardea.component import Component, GlobalStreamId, Spec, Stream
-from ardea.config import check
+from ardea.config_check import check
 from ardea.errors import TopologyError
 from ardea.grouping import Grouping
 from ardea.plan import GroupingPlan

@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from ardea.config import Settings, parse, validate
+from ardea.config import Settings
+from ardea.config_check import parse, validate
 from ardea.errors import Conflict, NotFound, UserError
 from ardea.scheduler import keys
 from ardea.scheduler.kubernetes import access, bundle, layout, names, objects, pods

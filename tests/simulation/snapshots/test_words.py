@@ -62,6 +62,19 @@ def test_whoever_dies_all_go_back_together_and_the_others_live_on(name):
         counted(topology, store)
 
 
+def test_between_batches_what_was_stored_is_merged():
+    """A task that did not would read through more layers, and merge all at its next barrier."""
+    with cluster(5) as topology:
+        inside = Inside(topology)
+        topology.advance(5.0)
+        former = len(inside.store.records)
+        topology.run_until(lambda: len(inside.store.records) > former)
+        topology.advance(0.2)  # the next snapshot is taken later
+        for task in ("count-0", "count-1"):
+            lower = inside.process(task).shell.executor.env.component.counts.lower
+            assert (lower.layer, len(lower.base) > 0) == (None, True)
+
+
 def test_a_file_that_is_damaged_ends_the_topology_and_is_named():
     with cluster(3) as topology:
         store = Inside(topology).store

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea import units
-from ardea.config import KEYS, Settings, check, merge, parse, validate
+from ardea.config import KEYS, Settings, merge
+from ardea.config_check import check, parse, validate
 from ardea.config_keys import ALIASES
 from ardea.errors import ConfigError
 

@@ -8,6 +8,9 @@ from ardea import Bolt
 from ardea.errors import UserError
 from ardea.heron_instance.states import States
 from ardea.keyed import KeyedState, TaskState, states_of
+from ardea.snapshots.key_groups import Keys
+
+ALL = Keys("count", 0, 1, 720, 1)
 
 
 class Base(Bolt):
@@ -22,7 +25,7 @@ class Derived(Base):
 
 def test_a_missing_key_reads_as_the_default_and_is_not_stored_by_that():
     bolt = Derived()
-    States(bolt)
+    States(bolt, ALL)
     assert (bolt.counts["a"], dict(bolt.counts)) == (0, {})
     bolt.counts["a"] += 2
     assert dict(bolt.counts) == {"a": 2}
@@ -35,8 +38,8 @@ def test_a_missing_key_reads_as_the_default_and_is_not_stored_by_that():
 
 def test_each_object_has_its_own():
     one, other = Derived(), Derived()
-    States(one)
-    States(other)
+    States(one, ALL)
+    States(other, ALL)
     one.counts["a"] = 1
     one.position = 9
     assert (dict(other.counts), other.position, one.position) == ({}, 7, 9)
@@ -49,18 +52,18 @@ def written(states):
 
 def test_what_was_written_comes_back_into_a_new_object():
     bolt, again = Derived(), Derived()
-    states = States(bolt)
+    states = States(bolt, ALL)
     bolt.counts.update({"a": 1, ("b", (2, None)): 3})
     bolt.position = 12
-    States(again).load(written(states), "f")
+    States(again, ALL).load(written(states), "f")
     assert (dict(again.counts), again.position) == (dict(bolt.counts), 12)
 
 
 def test_a_state_that_the_file_knows_and_the_class_does_not_is_passed_over():
     bolt, older = Derived(), Base()
-    states = States(bolt)
+    states = States(bolt, ALL)
     bolt.counts["a"] = 1
-    States(older).load(written(states), "f")
+    States(older, ALL).load(written(states), "f")
     assert older.position == 7
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ardea import Bolt, Grouping, Spout, Stream, Topology, TopologyBuilder, TopologyError
+from ardea.keyed import KeyedState
 
 
 class Lines(Spout):
@@ -303,3 +304,57 @@ def test_all_problems_at_once():
 
     found = problems(build, {"topology.stmgrs": 0, "topology.name": "a.b"})
     assert len(found) == 7
+
+
+class Kept(Count):
+    counts = KeyedState(default=0)
+
+
+class KeptSpout(Lines):
+    counts = KeyedState(default=0)
+
+
+def kept(lines, *groupings, par=2):
+    """A topology whose bolt keeps a state, and reads as many streams."""
+    builder = TopologyBuilder("t")
+    spouts = [builder.add_spout(f"s{number}", lines) for number in range(len(groupings))]
+    builder.add_bolt("b", Kept, par, dict(zip(spouts, groupings, strict=True)))
+    return builder
+
+
+WORD, TWO = Grouping.fields("word"), Grouping.fields("word", "length")
+HAS = "Component: [b] has keyed state: [counts], "
+
+
+class Measured(Lines):
+    outputs = ("word", "length")
+
+
+@pytest.mark.parametrize(
+    ("groupings", "says"),
+    [
+        ([Grouping.SHUFFLE], f"{HAS}in 2 tasks, and no input is grouped by fields: nothing says whose a key is"),
+        (
+            [WORD, Grouping.partial_key("word")],
+            f"{HAS}and gets rows of [s1] by partial_key: two tasks could own one key",
+        ),
+        ([WORD, TWO], f"{HAS}and its inputs are grouped by 1 and 2 fields: their keys never meet"),
+    ],
+)
+def test_a_key_has_one_task(groupings, says):
+    with pytest.raises(TopologyError) as caught:
+        kept(Measured, *groupings).plan()
+    assert list(caught.value.problems) == [says]
+    assert kept(Measured, *groupings, par=1).plan()["b"].tasks == 1
+
+
+@pytest.mark.parametrize("groupings", [[WORD], [TWO, TWO], [WORD, Grouping.SHUFFLE], [WORD, Grouping.ALL]])
+def test_what_else_comes_touches_own_keys_only(groupings):
+    assert kept(Measured, *groupings).plan()["b"].tasks == 2
+
+
+def test_a_spout_has_no_keys():
+    builder = TopologyBuilder("t")
+    builder.add_bolt("b", Count, inputs=[builder.add_spout("s", KeptSpout)])
+    with pytest.raises(TopologyError, match=r"\[s\] has keyed state: \[counts\], and a spout has no keys: a TaskState"):
+        builder.plan()

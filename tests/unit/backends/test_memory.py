@@ -5,23 +5,27 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ardea.backends import memory
 from ardea.backends.memory import KeyedTable, Lower
-from ardea.snapshots.state_file import HEAD, Kind, decode_state, encode_piece
+from ardea.errors import UserError
+from ardea.snapshots.key_groups import Keys
+from ardea.snapshots.state_file import HEAD, Kind, Piece, decode_state, encode_piece
 from tests.sizes import size
 
 KEYS = st.sampled_from(["a", None, ("a", (1, "b"))])
-VALUES = st.one_of(
-    st.integers(-5, 5), st.text(max_size=2), st.none(), st.tuples(st.integers(), st.lists(st.integers()))
-)
+SMALL = st.integers(-5, 5)
+VALUES = st.one_of(SMALL, st.text(max_size=2), st.none(), st.tuples(SMALL, st.lists(SMALL)))
 
 
-def table(make=lambda: 0):
-    return KeyedTable("t", make, Lower())
+ALL = Keys("count", 0, 1, 720, 1)
+
+
+def table(make=lambda: 0, keys=ALL):
+    return KeyedTable(make, Lower("t", keys))
 
 
 class Kept(RuleBasedStateMachine):
@@ -34,8 +38,8 @@ class Kept(RuleBasedStateMachine):
         self.reset()
 
     def reset(self):
-        self.lower = Lower()
-        self.table = KeyedTable("t", lambda: 0, self.lower)
+        self.lower = Lower("t", ALL)
+        self.table = KeyedTable(lambda: 0, self.lower)
 
     @rule(key=KEYS, value=VALUES)
     def put(self, key, value):
@@ -81,7 +85,7 @@ class Kept(RuleBasedStateMachine):
     @rule(full=st.booleans())
     def barrier(self, full):
         self.table.freeze()
-        self.writing = (full or not self.files), self.lower.rows(full=full or not self.files), dict(self.copy())
+        self.writing = (full or not self.files), self.lower.pieces(full=full or not self.files), self.copy()
 
     def copy(self):
         return {key: list(value) if isinstance(value, list) else value for key, value in self.plain.items()}
@@ -89,9 +93,9 @@ class Kept(RuleBasedStateMachine):
     @precondition(lambda self: self.writing is not None)
     @rule(works=st.booleans())
     def written(self, works):
-        (full, rows, was), self.writing = self.writing, None
+        (full, pieces, was), self.writing = self.writing, None
         if works:
-            content = HEAD + b"".join(encode_piece("t", kind, piece) for kind, piece in rows)
+            content = HEAD + b"".join(map(encode_piece, pieces))
             self.files = [content] if full else [*self.files, content]
             self.at = was
             self.lower.stored()
@@ -107,7 +111,7 @@ class Kept(RuleBasedStateMachine):
         self.writing = None
         for content in self.files:
             for piece in decode_state(content, "f"):
-                self.lower.load(piece.kind, piece.rows)
+                self.lower.load(piece)
         self.plain = self.at
         self.at = self.copy()
 
@@ -163,8 +167,8 @@ def test_reading_a_number_changes_nothing_and_reading_a_list_may():
 
 
 def test_a_key_that_comes_back_before_its_deletion_was_stored_is_there():
-    lower = Lower()
-    words = KeyedTable("t", lambda: 0, lower)
+    lower = Lower("t", ALL)
+    words = KeyedTable(lambda: 0, lower)
     words["a"] = 1
     words.freeze()
     lower.stored()
@@ -172,4 +176,46 @@ def test_a_key_that_comes_back_before_its_deletion_was_stored_is_there():
     words.freeze()  # and is not stored
     words["a"] = 2
     words.freeze()
-    assert list(lower.rows(full=False)) == [(Kind.PUT, [("a", 2)])]
+    assert list(lower.pieces(full=False)) == [Piece("t", Kind.PUT, range(720), [("a", 2)])]
+
+
+def test_a_key_of_another_task_is_refused_at_its_first_read_and_else_when_it_is_stored():
+    one = Keys("count", 0, 2, 720, 1)
+    mine = next(key for key in "abcdefgh" if one.group(key) in one.owned)
+    other = next(key for key in "abcdefgh" if one.group(key) not in one.owned)
+    words = table(keys=one)
+    says = f"state 't': the key '{other}' is one of count-1, and this is count-0"
+    assert words[mine] == 0
+    with pytest.raises(UserError, match=says):
+        words[other]
+    words.update({mine: 1, other: 1})
+    words.freeze()
+    with pytest.raises(UserError, match=says):
+        list(words.lower.pieces(full=True))
+
+
+@given(st.dictionaries(st.tuples(SMALL, SMALL), VALUES, max_size=60), st.integers(1, 7), st.integers(1, 7), st.data())
+def test_each_task_loads_its_own_keys_however_many_there_were_before(content, before, after, data):
+    """From a base and a delta of each former task."""
+    gone = set(data.draw(st.lists(st.sampled_from(sorted(content)), max_size=5))) if content else set()
+    files = []
+    for index in range(before):
+        words = table(keys=Keys("count", index, before, 12, 2))
+        own = {key: value for key, value in content.items() if words.lower.keys.group(key) in words.lower.keys.owned}
+        words.update(own)
+        for full in (True, False):
+            words.freeze()
+            files += [HEAD + b"".join(map(encode_piece, words.lower.pieces(full=full)))]
+            words.lower.stored()
+            for key in gone & words.keys():
+                del words[key]
+    found = {}
+    for index in range(after):
+        words = table(keys=Keys("count", index, after, 12, 2))
+        for file in files:
+            for piece in decode_state(file, "f", words.lower.keys.owned):
+                words.lower.load(piece)
+        assert not found.keys() & words.keys(), "a key has two owners"
+        assert all(words.lower.keys.group(key) in words.lower.keys.owned for key in words)
+        found |= words.copy()
+    assert found == {key: value for key, value in content.items() if key not in gone}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from ardea.config import check, parse
+from ardea.config_check import check, parse
 from ardea.config_keys import TYPES as CHECKS
 from scripts.values_schema import TYPES, keys, written
 from tests.unit.helm.charts import CHART, RefusedError, manifest, needs_helm

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from ardea import CustomStreamGrouping
 from ardea.errors import EncodingError, TopologyError
-from ardea.heron_instance.routing import make_router
+from ardea.heron_instance.routing import Emitter, make_router
 from ardea.plan.logical import GroupingPlan, StreamPlan
 from ardea.protocol.keys import key_hash
+from ardea.snapshots.key_groups import Keys
 
 
 class First(CustomStreamGrouping):
@@ -35,11 +36,11 @@ class Says(First):
         return values[0]
 
 
-def router(kind, targets=(1, 2, 3, 4), *, key=(), fields=("word", "n"), local=(), custom=None, seed=0):
+def router(kind, targets=(1, 2, 3, 4), *, key=(), fields=("word", "n"), local=(), custom=None, seed=0, groups=None):
     grouping = GroupingPlan(kind, key, custom)
     rng = np.random.default_rng(seed)
     stream = StreamPlan("default", fields)
-    return make_router(grouping, stream, targets, frozenset(local), rng, "context", "words")
+    return make_router(grouping, stream, targets, Emitter("words", frozenset(local), rng, "context", groups))
 
 
 def pairs(routed, count):
@@ -354,3 +355,11 @@ def test_custom_may_choose_by_a_generator():
     made = router("custom", custom=Generates())
     assert made.route_one((1,)) == (1, 3)
     assert made.route_one((2,)) == (2, 4)
+
+
+@given(st.lists(st.text(), min_size=1, max_size=50), st.integers(1, 9))
+def test_where_state_moves_by_groups_a_key_goes_to_the_task_that_owns_its_group(words, tasks):
+    routed = router("fields", tuple(range(1, tasks + 1)), key=("word",), groups=12).route([(w, 1) for w in words])
+    for word, place in zip(words, routed.targets.tolist(), strict=True):
+        keys = Keys("count", place, tasks, 12, 1)
+        assert keys.group(word) in keys.owned

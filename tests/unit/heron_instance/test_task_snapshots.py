@@ -10,6 +10,7 @@ from ardea.heron_instance.snapshots import TaskSnapshots
 from ardea.heron_instance.states import States
 from ardea.keyed import KeyedState
 from ardea.protocol.wire_pb2 import Order, SnapshotOrder
+from ardea.snapshots.key_groups import Keys
 from ardea.snapshots.manifest import File, Manifest, encode_manifest, manifest_name
 
 
@@ -54,7 +55,7 @@ class Task:
 
     def new_object(self):
         self.component = Count()
-        self.states = States(self.component)
+        self.states = States(self.component, Keys("count", 0, 1, 720, 1))
 
     def ordered(self, **order):
         self.version += 1
@@ -267,13 +268,13 @@ def test_what_is_changed_while_a_file_is_written_is_not_in_it(task):
 @pytest.mark.parametrize(
     ("key", "value", "says"),
     [
-        ("heron", {1}, "at 'heron' a set"),
-        (("a", "\ud800"), 1, "as a key a tuple"),
-        ("heron", "\ud800", "at 'heron' a str"),
+        ("heron", {1}, " holds at 'heron' a set, which cannot be stored"),
+        (("a", "\ud800"), 1, ": a str in a key is not valid Unicode"),
+        ("heron", "\ud800", " holds at 'heron' a str, which cannot be stored"),
     ],
 )
 def test_what_cannot_be_stored_is_named_with_its_state_and_key(task, key, value, says):
     task.component.counts["sound"] = 1
     task.component.counts[key] = value
-    with pytest.raises(UserError, match=f"state 'counts' holds {says}, which cannot be stored"):
+    with pytest.raises(UserError, match=f"state 'counts'{says}"):
         task.takes(5)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from ardea import Bolt, Topology, TopologyError
-from ardea.config import check
+from ardea.config_check import check
 from ardea.errors import ConfigError
 from ardea.kafka import KafkaSink, KafkaSpout, KafkaState, KafkaTridentSpout
 from ardea.kafka.client import properties

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ardea.errors import EncodingError
-from ardea.heron_instance.routing import make_router
+from ardea.heron_instance.routing import Emitter, make_router
 from ardea.plan.logical import GroupingPlan, StreamPlan
 from ardea.protocol.arrow import rows_of
 from ardea.protocol.column_keys import ColumnKeys
@@ -103,13 +103,18 @@ def test_every_type_alone(kind, data):
     assert ColumnKeys().hashes([column, other]).tolist() == [key_hash(row) for row in expected]
 
 
-@given(batches(), st.integers(2, 9), st.sampled_from(["fields", "partial_key"]))
-def test_routers_send_columns_where_they_send_rows(batch, tasks, kind):
+def emitter(groups=None):
+    return Emitter("c", frozenset(), np.random.default_rng(0), None, groups)
+
+
+@given(batches(), st.integers(2, 9), st.sampled_from([("fields", None), ("fields", 720), ("partial_key", None)]))
+def test_routers_send_columns_where_they_send_rows(batch, tasks, way):
+    kind, groups = way
     fields = tuple(batch.schema.names)
     places = tuple(range(10, 10 + tasks))
     grouping, stream = GroupingPlan(kind, fields), StreamPlan("s", fields)
     routers = [
-        make_router(grouping, stream, places, frozenset(), np.random.default_rng(0), None, "c") for _ in range(2)
+        make_router(grouping, stream, places, emitter(groups)) for _ in range(2)
     ]  # fmt: skip
     for _ in range(2):
         by_rows, by_columns = routers[0].route(rows_of(batch)), routers[1].route(ColumnRows(batch))
@@ -122,10 +127,7 @@ def test_what_is_no_key_names_its_field(column):
         GroupingPlan("fields", ("n", "bad")),
         StreamPlan("s", ("n", "bad")),
         (1, 2),
-        frozenset(),
-        np.random.default_rng(0),
-        None,
-        "c",
+        emitter(),
     )
     with pytest.raises(EncodingError, match=r"component c, stream s, field bad: a value of type dict"):
         router.route(ColumnRows(pa.record_batch([pa.array([1]), column], ["n", "bad"])))

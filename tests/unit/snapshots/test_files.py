@@ -23,18 +23,18 @@ from ardea.snapshots.manifest import (
     encode_manifest,
     manifest_name,
 )
-from ardea.snapshots.state_file import HEAD, Content, Kind, decode_state, encode_piece
+from ardea.snapshots.state_file import HEAD, Content, Kind, Piece, decode_state, encode_piece
 
 FIXTURES = Path(__file__).parent / "fixtures"
 PIECES = [
-    ("counts", Kind.PUT, [("heron", 3), (("a", 1), b"\x00")]),
-    ("counts", Kind.PACKED, [(None, Packed.of({"sum": 2.5, "seen": [1, 2]}))]),
-    ("counts", Kind.GONE, [("egret",), (("a", 2),)]),
-    ("position", Kind.ONE, [(41,)]),
-    ("typed", Kind.PUT, [(dt.datetime(2026, 11, 27, tzinfo=dt.UTC), Decimal("1.50"))]),
-    ("typed", Kind.PUT, [(uuid.UUID(int=7), dt.timedelta(days=1))]),
+    Piece("counts", Kind.PUT, range(3, 9), [("heron", 3), (("a", 1), b"\x00")]),
+    Piece("counts", Kind.PACKED, range(3, 9), [(None, Packed.of({"sum": 2.5, "seen": [1, 2]}))]),
+    Piece("counts", Kind.GONE, range(3, 9), [("egret",), (("a", 2),)]),
+    Piece("position", Kind.ONE, range(0), [(41,)]),
+    Piece("typed", Kind.PUT, range(3, 9), [(dt.datetime(2026, 11, 27, tzinfo=dt.UTC), Decimal("1.50"))]),
+    Piece("typed", Kind.PUT, range(3, 9), [(uuid.UUID(int=7), dt.timedelta(days=1))]),
 ]
-STATE = HEAD + b"".join(encode_piece(*piece) for piece in PIECES)
+STATE = HEAD + b"".join(map(encode_piece, PIECES))
 LISTED = Manifest(
     number=(2 << 32) + 5,
     timeline=3,
@@ -44,15 +44,23 @@ LISTED = Manifest(
 
 def test_all_that_a_state_may_hold_comes_back():
     found = list(decode_state(STATE, "f"))
-    assert [(state, kind) for state, kind, _ in found] == [(state, kind) for state, kind, _ in PIECES]
-    assert [rows for _, _, rows in found[3:]] == [rows for _, _, rows in PIECES[3:]]
+    assert [piece[:3] for piece in found] == [piece[:3] for piece in PIECES]
+    assert [piece.rows for piece in found[3:]] == [piece.rows for piece in PIECES[3:]]
     assert found[0].rows == [("heron", 3), (["a", 1], b"\x00")]
     assert Packed(found[1].rows[0][1]).unpacked() == {"sum": 2.5, "seen": [1, 2]}
 
 
+@pytest.mark.parametrize(
+    ("wanted", "all_there"), [((0, 3), False), ((0, 4), True), ((8, 20), True), ((9, 20), False), ((5, 6), True)]
+)
+def test_pieces_of_other_key_groups_are_passed_over(wanted, all_there):
+    found = {piece.state for piece in decode_state(STATE, "f", range(*wanted))}
+    assert found == ({"counts", "typed", "position"} if all_there else {"position"})
+
+
 def test_a_pickle_is_never_stored():
     with pytest.raises(UserError, match="state 'counts' holds at 'a' a object, which cannot be stored"):
-        encode_piece("counts", Kind.PUT, [("a", object())])
+        encode_piece(Piece("counts", Kind.PUT, range(720), [("a", object())]))
 
 
 @pytest.mark.parametrize("content", [b"", b"ARDEA", b"x" * 40, STATE[:-3], HEAD + b"z", HEAD + b"\1\0\0\0z"])

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ardea.config import Settings, validate
+from ardea.config import Settings
+from ardea.config_check import validate
 from ardea.errors import ConfigError, TopologyError
 from ardea.plan import Resource
 from ardea.plan.resource import GIB, MIB, total

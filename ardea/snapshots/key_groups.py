@@ -1,0 +1,79 @@
+"""Key groups: what moves when the number of a component's tasks changes (docs/snapshots.md).
+
+A key belongs to the group that its hash says; a task owns a range of groups, and all keys in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ardea.errors import EncodingError, UserError
+from ardea.protocol.keys import key_hash, partition
+
+
+def group_of(hashed: int, groups: int) -> int:
+    """Of a key with that hash."""
+    return partition(hashed, groups)
+
+
+def owned_by(index: int, tasks: int, groups: int) -> range:
+    """The groups of the task that is ``index`` (from 0) of so many; those of all tasks are all groups, in order."""
+    return range(index * groups // tasks, (index + 1) * groups // tasks)
+
+
+def owners(tasks: int, groups: int) -> list[int]:
+    """The index of the task that owns each group."""
+    return [index for index in range(tasks) for _ in owned_by(index, tasks, groups)]
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Those of one task.
+
+    ``fields``: how many the component's grouping has; a key of two or more is a tuple of their values.
+    """
+
+    component: str
+    index: int
+    tasks: int
+    groups: int
+    fields: int
+
+    @property
+    def owned(self) -> range:
+        """Its groups."""
+        return owned_by(self.index, self.tasks, self.groups)
+
+    def group(self, key: Any) -> int:
+        """Of any task's key.
+
+        Raises:
+            EncodingError: it can be nobody's.
+        """
+        several = self.fields > 1 and isinstance(key, tuple)
+        return group_of(key_hash(key if several else (key,)), self.groups)
+
+    def check(self, state: str, key: Any) -> int:
+        """The group of a key of this task.
+
+        Raises:
+            UserError: the key is another task's, or can be nobody's.
+        """
+        try:
+            group = self.group(key)
+        except EncodingError as error:
+            raise UserError(f"state {state!r}: {error.message}", hint=error.hint) from error
+        if group in self.owned:
+            return group
+        owner = owners(self.tasks, self.groups)[group]
+        raise UserError(
+            f"state {state!r}: the key {_short(key)} is one of {self.component}-{owner}, and this is "
+            f"{self.component}-{self.index}",
+            hint="The key is what the fields grouping names: the value of one field, a tuple of the values of several.",
+        )
+
+
+def _short(key: Any) -> str:
+    text = repr(key)
+    return text if len(text) <= 100 else f"{text[:100]}…"
