@@ -15,6 +15,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeVar
 
 from ardea.component import Bolt, Spout, overrides
+from ardea.config import Settings
 from ardea.grouping import CustomStreamGrouping
 from ardea.keyed import KeyedState, states_of
 from ardea.plan import ComponentPlan, InputPlan, LogicalPlan, StreamPlan
@@ -71,8 +72,7 @@ def problems_of(plan: LogicalPlan) -> list[str]:
         found += _streams(component)
         found += _inputs(component, declared)
         found += _columns(component, declared)
-        found += _keyed_state(component)
-    return [*found, *_shape(plan), *_cycles(plan), *too_many_tasks(plan)]
+    return [*found, *_shape(plan), *_cycles(plan), *problems_of_numbers(plan)]
 
 
 def stream_of(component: ComponentPlan, name: str) -> StreamPlan | None:
@@ -266,8 +266,20 @@ def _cycles(plan: LogicalPlan) -> Iterator[str]:
             return
 
 
-def too_many_tasks(plan: LogicalPlan) -> Iterator[str]:
-    """The sentence that says so, if they are."""
+def problems_of_numbers(plan: LogicalPlan) -> Iterator[str]:
+    """What is wrong with how many tasks there are; an update can change them."""
+    yield from _too_many_tasks(plan)
+    settings = Settings.of(plan.config)
+    for component in plan:
+        yield from _keyed_state(component)
+        if settings.remembers and component.tasks > settings.key_groups:
+            yield (
+                f"Component: [{component.name}] has {component.tasks} tasks, and topology.key.groups is"
+                f" {settings.key_groups}: some would own no key"
+            )
+
+
+def _too_many_tasks(plan: LogicalPlan) -> Iterator[str]:
     tasks = sum(component.tasks for component in plan)
     if tasks > MAX_TASKS:
         largest = max(plan, key=lambda component: component.tasks)

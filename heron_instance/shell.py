@@ -77,7 +77,7 @@ class Shell:
         self.inbox: BoundedQueue[Item] = BoundedQueue("data_in", QUEUE_MESSAGES, settings.queue_bytes, arrived)
         self.executor: Executor | None = None
         self._outside = outside
-        self.snapshots = TaskSnapshots(task.task, life, outside) if settings.remembers else None
+        self.snapshots = TaskSnapshots(task, life, outside) if settings.remembers else None
         self._logical, self._epoch = logical, definition.epoch
         self._started = False
         hello = Hello(

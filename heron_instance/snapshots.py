@@ -16,8 +16,9 @@ from xxhash import xxh3_64_intdigest
 from ardea.errors import StateError, UserError, printable
 from ardea.heron_instance.states import States
 from ardea.heron_instance.timeline import Timeline
+from ardea.plan.physical import TaskPlan
 from ardea.protocol.wire_pb2 import Order, SnapshotOrder, SnapshotReport, StateFile
-from ardea.snapshots.manifest import decode_manifest, manifest_name, state_name
+from ardea.snapshots.manifest import Part, decode_manifest, manifest_name, state_name
 from ardea.snapshots.state_file import Content
 
 MOST_DELTAS = 50
@@ -55,8 +56,8 @@ class Writing:
 class TaskSnapshots:
     """``report`` is what the master is to know."""
 
-    def __init__(self, task: int, life: int, storage: Storage) -> None:
-        self.timeline = Timeline(task, life)
+    def __init__(self, task: TaskPlan, life: int, storage: Storage) -> None:
+        self.timeline = Timeline(task.task, life)
         self.report = SnapshotReport()
         self._task, self._life = task, life
         self._storage = storage
@@ -102,6 +103,7 @@ class TaskSnapshots:
         self._files = (*writing.after, StateFile(name=writing.name, checksum=content.checksum, bytes=content.bytes))
         report.files.extend(self._files)
         del self.report.files[:]
+        self.report.bound = False
         self.report.MergeFrom(report)
 
     def moved(self) -> None:
@@ -140,8 +142,10 @@ class TaskSnapshots:
         after = () if needs_base(self._files) else self._files
         seconds, aside = self._aligned
         writing = self._writing = Writing(
-            SnapshotReport(timeline=self.timeline.number, number=number, aligned=seconds, aside=aside),
-            state_name(self.timeline.number, number, f"{self._task}-{self._life}.{'delta' if after else 'base'}"),
+            SnapshotReport(
+                timeline=self.timeline.number, number=number, aligned=seconds, aside=aside, bound=states.bound
+            ),
+            state_name(self.timeline.number, number, f"{self._task.task}-{self._life}.{'delta' if after else 'base'}"),
             Content(states.pieces(full=not after)),
             states,
             after,
@@ -159,23 +163,31 @@ class TaskSnapshots:
         self._files = self._load(number, states) if number else ()
         self._writing = None
         self.timeline.restored()
-        self.report = SnapshotReport(timeline=self.timeline.number)
+        self.report = SnapshotReport(timeline=self.timeline.number, bound=states.bound)
         return number
 
     def _load(self, number: int, states: States) -> tuple[StateFile, ...]:
-        manifest = decode_manifest(self._read(manifest_name(number)), number)
-        files = manifest.files.get(self._task)
-        if not files:
-            raise StateError(f"snapshot {manifest_name(number)} has no file of task {self._task}")
-        for file in files:
+        """Returns the files that deltas may follow: its own, where it needed no others."""
+        parts = decode_manifest(self._read(manifest_name(number)), number).of(self._task.component)
+        if [part.index for part in parts] != list(range(len(parts))):
+            raise StateError(f"snapshot {manifest_name(number)} does not have all tasks of {self._task.component}")
+        own = tuple(part for part in parts if part.index == self._task.index)
+        others = tuple(part for part in parts if part not in own and states.needs(part.index, len(parts)))
+        for part in (*others, *own):
+            self._load_part(number, part, states)
+        if not own or not states.of_as_many(len(parts)):
+            return ()  # what lies there holds keys of others, or not all of this one's
+        return tuple(StateFile(name=file.name, checksum=file.checksum, bytes=file.bytes) for file in own[0].files)
+
+    def _load_part(self, number: int, part: Part, states: States) -> None:
+        for file in part.files:
             content = self._read(file.name)
             if xxh3_64_intdigest(content) != file.checksum:
                 raise StateError(
                     f"{file.name} of snapshot {manifest_name(number)} is damaged: it holds {len(content):,} bytes with "
                     f"another checksum than was written, of {file.bytes:,} bytes"
                 )
-            states.load(content, file.name)
-        return tuple(StateFile(name=file.name, checksum=file.checksum, bytes=file.bytes) for file in files)
+            states.load(content, file.name, own=part.index == self._task.index)
 
     def _read(self, file: str) -> bytes:
         try:

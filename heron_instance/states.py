@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ardea.backends.memory import KeyedTable, Lower
 from ardea.component import Component
 from ardea.keyed import KeyedState, TaskState, states_of
-from ardea.snapshots.key_groups import Keys
+from ardea.snapshots.key_groups import Keys, owned_by
 from ardea.snapshots.state_file import HEAD, Kind, Piece, decode_state, encode_piece
 
 
@@ -62,8 +62,28 @@ class States:
         for _, lower in self._tables.values():
             lower.settle()
 
-    def load(self, content: bytes, file: str) -> None:
+    @property
+    def bound(self) -> bool:
+        """Whether there is a value that is that of the task's index, and no other task's."""
+        declared = {state.name: state for state in states_of(type(self._component))}
+        return any(getattr(self._component, name) != declared[name].make() for name in self._single)
+
+    def of_as_many(self, tasks: int) -> bool:
+        """Whether so many tasks divide the keys among them now."""
+        return self._keys is not None and self._keys.tasks == tasks
+
+    def needs(self, index: int, tasks: int) -> bool:
+        """Whether the task that was ``index`` of so many may have had keys that are this one's."""
+        keys = self._keys
+        if keys is None or not self._tables:
+            return False
+        theirs = owned_by(index, tasks, keys.groups)
+        return theirs.start < keys.owned.stop and keys.owned.start < theirs.stop
+
+    def load(self, content: bytes, file: str, *, own: bool = True) -> None:
         """A base or a delta, in their order; states that the component does not know are passed over.
+
+        ``own``: it was written by a task of this index.
 
         Raises:
             StateError: it cannot be read.
@@ -71,7 +91,7 @@ class States:
         for piece in decode_state(content, file, None if self._keys is None else self._keys.owned):
             if piece.state in self._tables:
                 self._tables[piece.state][1].load(piece)
-            elif piece.state in self._single:
+            elif own and piece.state in self._single:
                 setattr(self._component, piece.state, piece.rows[0][0])
 
     def _one(self, name: str) -> Piece:

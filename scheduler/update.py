@@ -27,7 +27,7 @@ from ardea.scheduler.packing import packing_for
 from ardea.scheduler.packing.whole import repack_whole
 from ardea.scheduler.submission import check_size
 from ardea.state.records import RunState
-from ardea.validation import too_many_tasks
+from ardea.validation import problems_of_numbers
 
 ASK_PATIENCE = 3.0
 LOOK_EVERY = 0.2
@@ -161,8 +161,9 @@ def wanted(
         )
     kept = {name: tasks for name, tasks in present.parallelism.items() if name in names}
     scaled = plan.scaled({name: (tasks, tasks) for name, tasks in {**kept, **parallelism}.items()})
-    for problem in too_many_tasks(scaled):  # packing so many would take for ever
+    for problem in problems_of_numbers(scaled):  # packing too many would take for ever
         raise UserError(f"{problem}; nothing was changed")
+    _check_fixed(present, scaled)
     current = packing_from_bytes(present.packing)
     moving = repack_whole if present.whole and not rebuilt else packing_for(scaled.config).repack
     packing = moving(current, scaled, highest=present.highest)
@@ -186,6 +187,20 @@ def wanted(
     )
     check_size(definition, packing)
     return definition
+
+
+def _check_fixed(present: Definition, plan: LogicalPlan) -> None:
+    """UserError: what the state of a running topology relies on would be another."""
+    before, after = Settings.of(present.shape.plan().config), Settings.of(plan.config)
+    for key, was, becomes in (
+        ("topology.reliability.mode", before.reliability_mode, after.reliability_mode),
+        ("topology.key.groups", before.key_groups, after.key_groups),
+    ):
+        if was != becomes and (before.remembers or after.remembers):
+            raise UserError(
+                f"{key} is {was} and would be {becomes}, which cannot change while it runs; nothing was changed",
+                hint="kill it, and submit it anew",
+            )
 
 
 def _check(plan: LogicalPlan, parallelism: Mapping[str, int]) -> None:
@@ -213,7 +228,12 @@ def _check(plan: LogicalPlan, parallelism: Mapping[str, int]) -> None:
 
 
 def moves_keys(present: Definition, next_: Definition, plan: LogicalPlan) -> list[str]:
-    """Components whose tasks become more or fewer although their rows are grouped by keys, so that state is left."""
+    """Components whose tasks become more or fewer although their rows are grouped by keys, so that state is left.
+
+    None where snapshots are taken: there it moves with its key.
+    """
+    if Settings.of(plan.config).remembers:
+        return []
     before, after = (packing_from_bytes(d.packing).parallelism for d in (present, next_))
     return [
         component.name

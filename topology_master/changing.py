@@ -7,6 +7,7 @@ Draining --all rest--> the plan is written --> Switching --all work by it--> the
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -71,6 +72,11 @@ class PlanDifference:
             ),
         )
 
+    def everywhere(self, former: PhysicalPlan, wanted: PhysicalPlan) -> PlanDifference:
+        """The same, where all of the topology has to rest: it goes on from one snapshot."""
+        spouts = {c.name for plan in (former, wanted) for c in plan.logical.spouts}
+        return dataclasses.replace(self, waits=frozenset(former.component_tasks), held=frozenset(spouts))
+
     @classmethod
     def without(cls, plan: PhysicalPlan, containers: Collection[int]) -> PlanDifference:
         """What has to rest before these containers are ended and come back."""
@@ -94,7 +100,7 @@ class Draining:
         self._names = {t: task.name for t, task in plan.tasks.items()}
         self._waits = [t for name in sorted(difference.waits) for t in plan.component_tasks[name]]
         self._spouts = frozenset(t for t in self._waits if plan.tasks[t].component in difference.held)
-        self._settle_at, self._refuse_at = now + timeout, now + 2 * timeout
+        self._settle_at, self.refused_at = now + timeout, now + 2 * timeout
 
     def late(self, ending: Ending) -> list[str]:
         """For whom it waits, and why."""
@@ -118,8 +124,9 @@ class Draining:
     def look(self, ending: Ending, now: float) -> Advice:
         """What to do now."""
         if not self.late(ending):
+            self.settled = True  # and if a snapshot is awaited yet, nobody looks before it has been, or it is too late
             return Advice.GO_ON
-        if now >= self._refuse_at:
+        if now >= self.refused_at:
             return Advice.REFUSE
         if now >= self._settle_at and not self.settled:
             self.settled = True
@@ -129,7 +136,7 @@ class Draining:
     @property
     def due(self) -> float:
         """When to look again at the latest."""
-        return self._refuse_at if self.settled else self._settle_at
+        return self.refused_at if self.settled else self._settle_at
 
 
 class Switching:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ardea.config import Settings
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.wire_pb2 import SnapshotOrder, SnapshotReport, TaskReport
-from ardea.snapshots.manifest import File, Manifest, encode_manifest, manifest_name
+from ardea.snapshots.manifest import File, Manifest, Part, encode_manifest, manifest_name
 from ardea.state.records import TimelineRecord
 from ardea.topology_master.orders import Orders
 from ardea.topology_master.snapshots import Pace, Snapshots
@@ -25,10 +25,10 @@ class Coordination:
         self._orders, self._store = orders, store
         self._stored: deque[tuple[int, str]] = deque()  # from another thread
         self._manifest: Manifest | None = None  # the last that was written
-        places = {task: place.container for task, place in plan.tasks.items()}
+        self._plan = plan
         settings = Settings.of(plan.logical.config)
         pace = Pace(settings.snapshot_interval, settings.snapshot_timeout)
-        self.snapshots = Snapshots(term, places, pace, self, store.timeline())
+        self.snapshots = Snapshots(term, _places(plan), pace, self, store.timeline())
 
     # --- what comes in ----------------------------------------------------------------------------------------
 
@@ -41,8 +41,22 @@ class Coordination:
         self.snapshots.manager_rose(container, life, now)
 
     def reported(self, report: TaskReport, now: float) -> None:
-        """A task says something."""
-        self.snapshots.reported(report.task, report.life, report.snapshots, now)
+        """A task says something; one that does not work by the plan yet has the keys and the readers of another one."""
+        if report.epoch == self._plan.epoch:
+            self.snapshots.reported(report.task, report.life, report.snapshots, now)
+
+    def replanned(self, plan: PhysicalPlan, record: TimelineRecord, now: float) -> None:
+        """Another plan is stored, with that record."""
+        self._plan = plan
+        self.snapshots.replanned(_places(plan), record, now)
+
+    def settle(self, now: float) -> bool:
+        """See :class:`ardea.topology_master.updates.UpdateMemory`, as for :meth:`bound`."""
+        return self.snapshots.settle(now)
+
+    def bound(self, tasks: Iterable[int]) -> list[str]:
+        """Those of these tasks, by name, whose state no other task can have."""
+        return [self._plan.tasks[task].name for task in tasks if self.snapshots.bound(task)]
 
     def tick(self, now: float) -> float:
         """Does what is due; returns when to be called again."""
@@ -61,8 +75,8 @@ class Coordination:
 
     def manifest(self, number: int, files: Sequence[tuple[int, SnapshotReport]]) -> None:
         """By another thread."""
-        listed = {task: tuple(File(f.name, f.checksum, f.bytes) for f in each.files) for task, each in files}
-        manifest = Manifest(number=number, timeline=self.snapshots.record.timeline, files=listed)
+        parts = {task: self._part(task, report) for task, report in files}
+        manifest = Manifest(number=number, timeline=self.snapshots.record.timeline, parts=parts)
         self._manifest = manifest
         name = manifest_name(number)
         self._store.write_file(name, encode_manifest(manifest), lambda error: self._stored.append((number, error)))
@@ -75,3 +89,12 @@ class Coordination:
     def order(self, order: SnapshotOrder) -> None:
         """To all tasks."""
         self._orders.snapshots(order)
+
+    def _part(self, task: int, report: SnapshotReport) -> Part:
+        place = self._plan.tasks[task]
+        files = tuple(File(file.name, file.checksum, file.bytes) for file in report.files)
+        return Part(place.component, place.index, files)
+
+
+def _places(plan: PhysicalPlan) -> dict[int, int]:
+    return {task: place.container for task, place in plan.tasks.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ardea.plan.definition import Definition
-from ardea.state.records import EndFacts, ExecutionState, RunState, Switch
+from ardea.state.records import EndFacts, ExecutionState, RunState, Switch, TimelineRecord
 from ardea.topology_master.ending import Ending
 from ardea.topology_master.store import Store
 
@@ -33,9 +33,16 @@ class Execution:
         self.state, self.reason, self.drain = state, reason, drain
         ending.unsaved = False
 
-    def switch(self, wanted: Definition, former: Definition | None, switch: Switch, ending: Ending) -> None:
-        """Another plan, and the way back from it; ``ending`` knows the plan's tasks."""
-        self._store.switch(wanted, former, self._with(switch, ending))
+    def switch(
+        self,
+        wanted: Definition,
+        former: Definition | None,
+        switch: Switch,
+        ending: Ending,
+        timeline: TimelineRecord | None,
+    ) -> None:
+        """Another plan, the way back from it, and the timeline between; ``ending`` knows the plan's tasks."""
+        self._store.switch(wanted, former, self._with(switch, ending), timeline)
         self._switch = switch
 
     def settled(self, ending: Ending) -> None:

@@ -13,6 +13,12 @@ class Living:
         self.tasks = dict.fromkeys(places, 0)
         self.managers = dict.fromkeys(places.values(), 0)
 
+    def replanned(self, places: Mapping[int, int]) -> None:
+        """Another plan: no task has been heard of that works by it."""
+        self._places = dict(places)
+        self.tasks = dict.fromkeys(places, 0)
+        self.managers = {container: self.managers.get(container, 0) for container in places.values()}
+
     def task_rose(self, task: int, life: int) -> bool:
         """Whether this life is a newer one."""
         if life <= self.tasks.get(task, life):

@@ -66,11 +66,11 @@ class Master:
         self.admissions = Admissions(definition, term, store, port, self.stories, now, came_up=found.came_up)
         self.orders = Orders(self.admissions, self.stories, term, active=found.state is not RunState.PAUSED)
         self.ending = Ending(self.admissions.plan, found.end)
-        self.updates = Updates(self.orders, self, definition, former, found.switch, now)
-        self.departures = Departures(self.orders)
         self.coordination: Coordination | None = None
         if Settings.of(self.admissions.plan.logical.config).remembers:
             self.coordination = Coordination(term, self.admissions.plan, self.orders, store)
+        self.updates = Updates(self.orders, self, self.coordination, definition, former, found.switch, now)
+        self.departures = Departures(self.orders)
         self._drain_until = math.inf
         self._next_heartbeat = 0.0
         self._news = False  # managers or tasks have said something since the last look at all of them
@@ -191,9 +191,13 @@ class Master:
         """See :class:`ardea.topology_master.updates.Topology`."""
         plan, ending = plan_of(wanted), copy.copy(self.ending)
         ending.replanned(plan)
-        self.execution.switch(wanted, former, switch, ending)
+        coordination = self.coordination
+        between = None if coordination is None else coordination.snapshots.between
+        self.execution.switch(wanted, former, switch, ending, between)
         self.ending = ending
         self.admissions.replanned(wanted, plan)
+        if coordination is not None and between is not None:
+            coordination.replanned(plan, between, self.stories.now)
         self.orders.send_plan(self.admissions.registered)
 
     def settled(self) -> None:
@@ -270,12 +274,19 @@ class Master:
             self.admissions.beat()
         if self.over:
             return self._next_heartbeat
-        coordinated = math.inf if self.coordination is None else self.coordination.tick(now)
         if now >= self._due:
             self._news = False
             self._next_look = now + A_HUNDRED_TASKS * (len(self.ending.tasks) // 100)
             self._consider(now)
+        coordinated = math.inf if self.coordination is None else self._coordinate(self.coordination, now)
         return min(self._next_heartbeat, max(now, self._due), coordinated)
+
+    def _coordinate(self, coordination: Coordination, now: float) -> float:
+        before = coordination.snapshots.record
+        coordination.snapshots.quiet = self.updates.running
+        due = coordination.tick(now)
+        self._news |= coordination.snapshots.record is not before  # an update may wait for it
+        return due
 
     @property
     def _due(self) -> float:

@@ -76,10 +76,12 @@ class Snapshots:
     def __init__(
         self, term: int, places: Mapping[int, int], pace: Pace, outside: Outside, record: TimelineRecord | None
     ) -> None:
-        self.phase = Phase.EMPTY if record is None else Phase.RESTORING
+        self.phase = Phase.EMPTY if record is None else Phase.RESTORING if record.tasks else Phase.BROKEN
         self.record = TimelineRecord() if record is None else record
         self.taking: Taking | None = None
         self.abandoned, self.cause = 0, ""
+        self.quiet = False  # spouts are held: no snapshot but the one that is asked for
+        self._asked = False
         self._living = Living(places)
         self._pace = pace
         self._outside = outside
@@ -162,7 +164,7 @@ class Snapshots:
             return
         record = msgspec.structs.replace(self.record, committed=number)
         self._outside.record(record)  # this is the commit
-        self.record, self.abandoned = record, 0
+        self.record, self.abandoned, self._asked = record, 0, False
         self._outside.committed()
         self._concluded(taking, now)
 
@@ -172,6 +174,18 @@ class Snapshots:
         self._counter += 1
         self.phase, self.taking = Phase.TAKING, Taking(self._counter, now)
         self._order()
+
+    def settle(self, now: float) -> bool:
+        """Whether all that was done is in a snapshot that counts; takes one if not.  For when spouts are held."""
+        if self.phase is not Phase.RUNNING:
+            return False
+        if self._worth_it and not self._asked:  # one that is abandoned is repeated at the usual pace
+            self._asked, self._next = True, now
+        return not self._worth_it
+
+    def bound(self, task: int) -> bool:
+        """Whether the task has a value that no other one can have, as it said last."""
+        return task in self._reports and self._reports[task].bound
 
     def _abandon(self, now: float) -> None:
         taking = self.taking
@@ -202,6 +216,20 @@ class Snapshots:
         if self.phase is not Phase.BROKEN:
             self.phase, self.cause = Phase.BROKEN, cause
             self._rollbacks.begin(now)
+
+    @property
+    def between(self) -> TimelineRecord:
+        """What is stored together with another plan: a timeline that nobody works in, in which nothing is lost."""
+        record = self.record
+        return TimelineRecord(timeline=record.timeline + 1, restore=record.committed, committed=record.committed)
+
+    def replanned(self, places: Mapping[int, int], record: TimelineRecord, now: float) -> None:
+        """Another plan is stored, with :attr:`between`; tasks that report by it begin the next timeline."""
+        self._abandon(now)
+        self._living.replanned(places)
+        self._reports.clear()
+        self.record, self.phase, self.cause = record, Phase.BROKEN, "an update"
+        self._order()
 
     def _roll_back(self) -> None:
         record, living = self.record, self._living
@@ -237,9 +265,10 @@ class Snapshots:
     def tick(self, now: float) -> float:
         """Does what is due; returns when to be called again."""
         phase = self.phase
+        self._asked &= self.quiet
         if phase in (Phase.EMPTY, Phase.BROKEN) and now >= self._rollbacks.due and self._living.all_heard:
             self._roll_back()
-        elif phase is Phase.RUNNING and now >= self._next and self._worth_it:
+        elif self._may_begin and now >= self._next:
             self._begin(now)
         elif self.taking is not None and now >= self.taking.began + self._pace.timeout:
             self._abandon(now)
@@ -250,7 +279,12 @@ class Snapshots:
             return self._rollbacks.due if now < self._rollbacks.due else math.inf
         if self.taking is not None:
             return self.taking.began + self._pace.timeout
-        return max(now, self._next) if self.phase is Phase.RUNNING and self._worth_it else math.inf
+        return max(now, self._next) if self._may_begin else math.inf
+
+    @property
+    def _may_begin(self) -> bool:
+        wanted = self._asked or not self.quiet or not self.record.committed
+        return self.phase is Phase.RUNNING and self._worth_it and wanted
 
 
 class Rollbacks:

@@ -74,9 +74,11 @@ class StateStore:
 
     def begin_timeline(self, record: TimelineRecord) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
+        self._term.transaction([self._timeline(record)])
+
+    def _timeline(self, record: TimelineRecord) -> Write:
         path, data = paths.timeline(self._topology), records.encode(record)
-        exists = self._state.exists(path)
-        self._term.transaction([Set(path, data, self._state.get(path).version) if exists else Create(path, data)])
+        return Set(path, data, self._state.get(path).version) if self._state.exists(path) else Create(path, data)
 
     def write_file(self, name: str, content: bytes, done: Callable[[str], None]) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
@@ -116,7 +118,13 @@ class StateStore:
         except NotFound:
             return present, None
 
-    def switch(self, wanted: Definition, former: Definition | None, execution: ExecutionState) -> None:
+    def switch(
+        self,
+        wanted: Definition,
+        former: Definition | None,
+        execution: ExecutionState,
+        timeline: TimelineRecord | None,
+    ) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
         plan, state = paths.physical_plan(self._topology), paths.execution_state(self._topology)
         record = paths.topology(self._topology)
@@ -127,6 +135,8 @@ class StateStore:
             Set(state, records.encode(execution), self._state.get(state).version),
             Set(record, records.encode(changed), held.version),
         ]
+        if timeline is not None:
+            writes.append(self._timeline(timeline))
         self._term.transaction([*writes, *self._way_back(former)])
 
     def settled(self, execution: ExecutionState) -> None:

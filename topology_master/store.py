@@ -45,7 +45,13 @@ class Store(Protocol):
     def execution(self, execution: ExecutionState) -> None:
         """The topology's state."""
 
-    def switch(self, wanted: Definition, former: Definition | None, execution: ExecutionState) -> None:
+    def switch(
+        self,
+        wanted: Definition,
+        former: Definition | None,
+        execution: ExecutionState,
+        timeline: TimelineRecord | None,
+    ) -> None:
         """The plan, which is of the next epoch, what to go back to, and the state, all at once."""
 
     def timeline(self) -> TimelineRecord | None:

@@ -6,7 +6,7 @@ Pure, as the master is.  A request may come any number of times, also to a new m
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -42,6 +42,16 @@ class UpdateWrites(Protocol):
         """Writes that the update is over: there is no way back any more."""
 
 
+class UpdateMemory(Protocol):
+    """What an update must know of state that the topology has in snapshots."""
+
+    def settle(self, now: float) -> bool:
+        """Whether all that was done is in a snapshot that counts; takes one if not."""
+
+    def bound(self, tasks: Iterable[int]) -> list[str]:
+        """Those of these tasks, by name, whose state no other task can have."""
+
+
 class Updates:
     """At most one update at a time."""
 
@@ -49,13 +59,15 @@ class Updates:
         self,
         orders: UpdateOrders,
         writes: UpdateWrites,
+        memory: UpdateMemory | None,
         definition: Definition,
         former: Definition | None,
         switch: Switch | None,
         now: float,
     ) -> None:
-        """``former`` and ``switch`` are what a former master left half done."""
+        """``former`` and ``switch``: what a former master left half done.  ``memory``: None, there are no snapshots."""
         self._orders = orders
+        self._memory = memory
         self._writes = writes
         self._definition = definition
         self._plan = plan_of(definition)
@@ -71,9 +83,7 @@ class Updates:
             self._switching = Switching(self._plan, math.inf if former is None else now + switch.patience)
             if former is not None:
                 rebuilt = former.build != definition.build
-                self._difference = PlanDifference.between(
-                    plan_of(former), self._plan, rebuilt=rebuilt, whole=definition.whole
-                )
+                self._difference = self._between(plan_of(former), self._plan, rebuilt=rebuilt, whole=definition.whole)
 
     def begun(self) -> None:
         """A new master's first orders: it goes on with a switch; what its predecessor only drained goes on."""
@@ -132,10 +142,14 @@ class Updates:
             raise ProtocolError("UPDATE_REFUSED", wrong or f"it is a plan of {wanted.topology}")
         self._request = request
         rebuilt = wanted.build != present.build
-        self._difference = PlanDifference.between(self._plan, plan, rebuilt=rebuilt, whole=wanted.whole)
+        self._difference = self._between(self._plan, plan, rebuilt=rebuilt, whole=wanted.whole)
         self._draining = Draining(self._plan, self._difference, self._timeout(), now)
         self._hold(settle=False)
         self.look(ending, now)
+
+    def _between(self, former: PhysicalPlan, wanted: PhysicalPlan, *, rebuilt: bool, whole: bool) -> PlanDifference:
+        difference = PlanDifference.between(former, wanted, rebuilt=rebuilt, whole=whole)
+        return difference if self._memory is None else difference.everywhere(former, wanted)
 
     def _timeout(self) -> float:
         assert self._difference is not None
@@ -166,8 +180,25 @@ class Updates:
             self._hold(settle=True)
         elif advice is Advice.REFUSE:
             self._refuse(f"{_few(self._late)} after two message timeouts")
+        elif advice is Advice.GO_ON and not self._remembered(now):
+            if now >= self._draining_until:
+                self._refuse("its last snapshot is not stored after two message timeouts")
+        elif advice is Advice.GO_ON and (bound := self._bound()):
+            self._refuse(f"{_few(bound)} would end, with a TaskState that no other task can take over")
         elif advice is Advice.GO_ON:
             self._begin_switch(request.wanted, self._definition, Switch(request.id, patience=request.patience), now)
+
+    def _remembered(self, now: float) -> bool:
+        return self._memory is None or self._memory.settle(now)
+
+    def _bound(self) -> list[str]:
+        assert self._request is not None
+        left = plan_of(self._request.wanted).tasks
+        return [] if self._memory is None else self._memory.bound(task for task in self._plan.tasks if task not in left)
+
+    @property
+    def _draining_until(self) -> float:
+        return math.inf if self._draining is None else self._draining.refused_at
 
     def _begin_switch(self, wanted: Definition, former: Definition | None, switch: Switch, now: float) -> None:
         wanted = msgspec.structs.replace(wanted, epoch=self._definition.epoch + 1)

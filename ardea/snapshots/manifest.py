@@ -18,18 +18,30 @@ class File(msgspec.Struct, frozen=True):
     bytes: int
 
 
+class Part(msgspec.Struct, frozen=True):
+    """The state of one task: of which component, its index, and its files, a base and the deltas since, in order."""
+
+    component: str
+    index: int
+    files: tuple[File, ...]
+
+
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """Of the snapshot ``number`` in that ``timeline``.  ``files`` by task: a base and the deltas since, in order."""
+    """Of the snapshot ``number`` in that ``timeline``; ``parts`` by task."""
 
     number: int
     timeline: int
-    files: dict[int, tuple[File, ...]]
+    parts: dict[int, Part]
     format: int = FORMAT
 
     @property
     def names(self) -> frozenset[str]:
         """Of all files that the snapshot needs."""
-        return frozenset(file.name for files in self.files.values() for file in files)
+        return frozenset(file.name for part in self.parts.values() for file in part.files)
+
+    def of(self, component: str) -> tuple[Part, ...]:
+        """The parts of that component, by index."""
+        return tuple(sorted((p for p in self.parts.values() if p.component == component), key=lambda part: part.index))
 
 
 def manifest_name(number: int) -> str:

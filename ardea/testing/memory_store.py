@@ -69,11 +69,19 @@ class MemoryStore:
         self.held = execution
         self.writes += 1
 
-    def switch(self, wanted: Definition, former: Definition | None, execution: ExecutionState) -> None:
+    def switch(
+        self,
+        wanted: Definition,
+        former: Definition | None,
+        execution: ExecutionState,
+        timeline: TimelineRecord | None,
+    ) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
         assert wanted.epoch == self.definition.epoch + 1
         self.definition, self.former = wanted, former
         self.execution(execution)
+        if timeline is not None:
+            self.begin_timeline(timeline)
         self.switched()
 
     def settled(self, execution: ExecutionState) -> None:

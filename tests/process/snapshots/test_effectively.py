@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -19,6 +21,8 @@ from tests.process.engine.running import Running
 from tests.simulation.snapshots.counted import folded
 
 TOPOLOGY = Path(__file__).parent / "topologies" / "effectively.py"
+ROOT = Path(__file__).parents[3]
+ARDEA = sys.executable, "-P", "-m", "ardea.cli"
 WORDS = 16_000
 
 
@@ -27,6 +31,7 @@ class Counted(Running):
 
     def __init__(self, root: Path) -> None:
         super().__init__(str(TOPOLOGY), root, {"test.words": WORDS})
+        self._root = root / "ardea"
         definition = self.run.submission.definition
         self._id, self._state = definition.topology, open_state(definition.state)
         self._folder = Folder.beside(definition.state, definition.topology)
@@ -42,8 +47,8 @@ class Counted(Running):
         """Positions of the spouts, and counts, in a snapshot."""
         manifest = decode_manifest(self._folder.read(manifest_name(number)), number)
         positions, counts = [], Counter[str]()
-        for _, files in sorted(manifest.files.items()):
-            tables = folded((self._folder.read(file.name), file.name) for file in files)
+        for _, part in sorted(manifest.parts.items()):
+            tables = folded((self._folder.read(file.name), file.name) for file in part.files)
             if "position" in tables:
                 positions.append(tables["position"])
             else:
@@ -73,6 +78,11 @@ class Counted(Running):
     def lives(self) -> dict[str, tuple[int, int]]:
         return {name: (process["life"], process["pid"]) for name, process in self.processes().items()}
 
+    def update(self, change: str) -> subprocess.Popen[str]:
+        command = [*ARDEA, "update", self.folder.name, "--component-parallelism", change, "--state", self._root]
+        piped = subprocess.PIPE
+        return subprocess.Popen([*map(str, command)], cwd=ROOT, stdout=piped, stderr=piped, text=True)
+
     def goes_on(self) -> None:
         """Waits until a snapshot counts that covers more."""
         before = self.check()
@@ -98,6 +108,20 @@ def test_whoever_is_killed_all_is_counted_once(topology):
         assert {each for each in lives if now[each] != lives[each]} == {name}
     topology.until(lambda: topology.check() == [WORDS, WORDS], "all words are counted")
     topology.until(lambda: topology.superfluous() == [], "what no snapshot needs is deleted")
+
+
+def test_keys_move_to_more_and_to_fewer_tasks(topology):
+    for tasks in (3, 1):
+        lives = topology.lives()
+        with topology.update(f"count:{tasks}") as verb:
+            topology.until(lambda verb=verb: verb.poll() is not None, "the verb has ended", 60.0)
+            assert verb.returncode == 0, verb.communicate()
+        now = topology.lives()
+        stay = {name for name in lives if not name.startswith("count-") or int(name[6:]) < tasks}
+        assert {name for name in stay if now[name] != lives[name]} == set(), "nobody else starts again"
+        topology.goes_on()
+        topology.returned("count-0", topology.kill("count-0"))
+    topology.until(lambda: topology.check() == [WORDS, WORDS], "all words are counted")
 
 
 def test_who_was_frozen_goes_on_where_all_are(topology):

@@ -54,7 +54,7 @@ def bench_of(name, source=None):
     """That task, in timeline 1, in which it works."""
     bench = Bench(Chain, name, source)
     bench.store, env = Store(), bench.executor.env
-    env.snapshots = TaskSnapshots(env.task.task, 1, bench.store)
+    env.snapshots = TaskSnapshots(env.task, 1, bench.store)
     env.snapshots.ordered(
         Order(term=1, version=1, snapshots=SnapshotOrder(timeline=1, lives={env.task.task: 1}, committed=4))
     )

@@ -8,14 +8,16 @@ from ardea import Bolt
 from ardea.errors import StateError, UserError
 from ardea.heron_instance.snapshots import TaskSnapshots
 from ardea.heron_instance.states import States
-from ardea.keyed import KeyedState
+from ardea.keyed import KeyedState, TaskState
+from ardea.plan.physical import TaskPlan
 from ardea.protocol.wire_pb2 import Order, SnapshotOrder
 from ardea.snapshots.key_groups import Keys
-from ardea.snapshots.manifest import File, Manifest, encode_manifest, manifest_name
+from ardea.snapshots.manifest import File, Manifest, Part, encode_manifest, manifest_name
 
 
 class Count(Bolt):
     counts = KeyedState(default=0)
+    place = TaskState(default=0)
 
 
 class Store:
@@ -47,7 +49,7 @@ class Task:
 
     def __init__(self):
         self.store = Store()
-        self.snapshots = TaskSnapshots(3, 7, self.store)
+        self.snapshots = TaskSnapshots(TaskPlan(3, "count", 0, 1), 7, self.store)
         self.version = 0
         self.ordered(timeline=1)
         self.new_object()
@@ -83,7 +85,7 @@ class Task:
         """The list of that snapshot lies in the store."""
         files = self.snapshots.report.files
         listed = tuple(File(each.name, changed.get("checksum", each.checksum), each.bytes) for each in files)
-        manifest = Manifest(number=number, timeline=1, files={changed.get("task", 3): listed})
+        manifest = Manifest(number=number, timeline=1, parts={3: Part("count", changed.get("index", 0), listed)})
         self.store.files[manifest_name(number)] = encode_manifest(manifest)
 
 
@@ -142,7 +144,7 @@ def test_what_was_being_stored_when_the_timeline_ended_is_not_reported_in_the_ne
         (lambda task: task.store.files.clear(), r"0\.5\.manifest is missing"),
         (lambda task: task.store.files.pop("t1/0.5/3-7.base"), r"t1/0\.5/3-7\.base is missing"),
         (lambda task: task.committed(5, checksum=1), r"t1/0\.5/3-7\.base of snapshot 0\.5\.manifest is damaged"),
-        (lambda task: task.committed(5, task=4), "has no file of task 3"),
+        (lambda task: task.committed(5, index=1), "does not have all tasks of count"),
     ],
 )
 def test_what_is_damaged_or_gone_is_named_and_nothing_else_is_put_back(task, damage, says):
@@ -278,3 +280,92 @@ def test_what_cannot_be_stored_is_named_with_its_state_and_key(task, key, value,
     task.component.counts[key] = value
     with pytest.raises(UserError, match=f"state 'counts'{says}"):
         task.takes(5)
+
+
+class Place:
+    """A task that is ``index`` of so many, which goes on from snapshot 5 of others."""
+
+    def __init__(self, store, index, tasks):
+        self.store = store
+        self.snapshots = TaskSnapshots(TaskPlan(10 + index, "count", index, 1), 1, store)
+        self.component = Count()
+        self.states = States(self.component, Keys("count", index, tasks, 12, 1))
+        said = SnapshotOrder(timeline=1, lives={10 + index: 1})
+        self.snapshots.ordered(Order(term=1, version=1, snapshots=said))
+        self.snapshots.look()
+
+    def put_back(self, timeline):
+        said = SnapshotOrder(timeline=timeline, restore=5, lives={self.snapshots._task.task: 1})
+        self.snapshots.ordered(Order(term=1, version=timeline, snapshots=said))
+        self.snapshots.look()
+        return self.snapshots.put_back(self.states)
+
+    def part(self):
+        files = tuple(File(each.name, each.checksum, each.bytes) for each in self.snapshots.report.files)
+        return Part("count", self.snapshots._task.index, files)
+
+
+def divided(tasks):
+    """A store with snapshot 5 of so many tasks, each with its own keys and its index."""
+    store, parts = Store(), {}
+    for index in range(tasks):
+        task = Place(store, index, tasks)
+        task.snapshots.put_back(task.states)
+        keys = task.states._keys
+        task.component.counts.update({n: n for n in range(100) if keys.group(n) in keys.owned})
+        task.component.place = index
+        task.snapshots.take(5, task.states)
+        store.finish()
+        task.snapshots.look()
+        parts[10 + index] = task.part()
+    parts[99] = Part("other", 0, ())
+    store.files[manifest_name(5)] = encode_manifest(Manifest(number=5, timeline=1, parts=parts))
+    return store
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 3), (3, 1), (2, 5), (5, 2), (3, 3), (12, 7)])
+def test_keys_are_found_in_the_files_of_those_that_had_them(before, after):
+    store, found = divided(before), {}
+    for index in range(after):
+        task = Place(store, index, after)
+        assert task.put_back(2) == 5
+        counts = task.component.counts
+        assert not found.keys() & counts.keys()
+        found |= counts.copy()
+        assert task.component.place == (index if index < before else 0)
+        assert (len(task.snapshots._files) > 0) == (before == after), "a delta may not follow files with keys of others"
+    assert found == {n: n for n in range(100)}
+
+
+def test_a_task_reads_no_more_files_than_it_needs():
+    store = divided(4)
+    read = []
+    reads = store.read
+    store.read = lambda file: read.append(file) or reads(file)
+    Place(store, 0, 4).put_back(2)
+    assert len(read) == 2, "the list, and its own"
+    read.clear()
+    Place(store, 1, 2).put_back(2)
+    assert [name.rpartition("/")[2] for name in read[1:]] == ["12-1.base", "13-1.base", "11-1.base"]
+
+
+def test_a_component_that_is_new_begins_with_nothing():
+    store = divided(1)
+    task = Place(store, 0, 1)
+    task.snapshots._task = TaskPlan(10, "newcomer", 0, 1)
+    assert task.put_back(2) == 5
+    assert dict(task.component.counts) == {}
+
+
+def test_a_value_of_its_own_is_reported_unless_it_is_the_default(task):
+    task.takes(5)
+    assert not task.snapshots.report.bound
+    task.component.place = 4
+    task.takes(6)
+    assert task.snapshots.report.bound
+    task.committed(6)
+    task.goes_back(2, 6)
+    assert task.snapshots.report.bound
+    task.component.place = 0
+    task.takes(9)
+    assert not task.snapshots.report.bound

@@ -19,6 +19,7 @@ from ardea.snapshots.manifest import (
     FORMAT,
     File,
     Manifest,
+    Part,
     decode_manifest,
     encode_manifest,
     manifest_name,
@@ -38,7 +39,7 @@ STATE = HEAD + b"".join(map(encode_piece, PIECES))
 LISTED = Manifest(
     number=(2 << 32) + 5,
     timeline=3,
-    files={1: (File("t1/2.3/1-4.base", 99, 12), File("t3/2.5/1-4.delta", 98, 11))},
+    parts={1: Part("count", 0, (File("t1/2.3/1-4.base", 99, 12), File("t3/2.5/1-4.delta", 98, 11)))},
 )
 
 
@@ -90,7 +91,7 @@ def test_a_manifest_comes_back():
         (b"", "cannot be read"),
         (encode_manifest(LISTED)[:-4], "cannot be read"),
         (encode_manifest(LISTED).replace(b'"format":1', b'"format":9'), "format 9"),
-        (encode_manifest(Manifest(number=7, timeline=1, files={})), "is of another one, 0.7.manifest"),
+        (encode_manifest(Manifest(number=7, timeline=1, parts={})), "is of another one, 0.7.manifest"),
     ],
 )
 def test_a_manifest_that_is_none_is_named(content, says):

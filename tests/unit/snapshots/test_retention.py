@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from ardea.snapshots.manifest import File, Manifest, state_name
+from ardea.snapshots.manifest import File, Manifest, Part, state_name
 from ardea.snapshots.retention import superfluous
 
 NUMBER = (2 << 32) + 5
 NEEDED = "t1/2.3/1-1.base", "t3/2.4/1-1.delta", "t3/2.5/1-1.delta"
-COMMITTED = Manifest(number=NUMBER, timeline=3, files={1: tuple(File(name, 0, 1) for name in NEEDED)})
+COMMITTED = Manifest(number=NUMBER, timeline=3, parts={1: Part("count", 0, tuple(File(name, 0, 1) for name in NEEDED))})
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ def test_a_manager_that_has_risen_is_noticed_before_its_tasks_are_heard():
     def report(only="ab", **said):
         for task, holder in tasks.items():
             if holder in only:
-                body = TaskReport(task=task, life=1, snapshots=SnapshotReport(**said)).SerializeToString()
+                body = TaskReport(task=task, life=1, epoch=1, snapshots=SnapshotReport(**said)).SerializeToString()
                 meeting.links[holder].send(Lane.CONTROL, Header(kind=REPORT), [body])
         meeting.now += 1.0
         meeting.master.tick(meeting.now)

@@ -163,16 +163,20 @@ class AnUpdate(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.board, self.now, self.life = Board(), 0.0, {}
+        self.board, self.now, self.life, self.memory = Board(), 0.0, {}, self.made_memory()
         self.began = None
         self._master()
         self.request = None
+
+    def made_memory(self):
+        """Of a topology without snapshots."""
 
     def _master(self):
         board = self.board
         self.plan = plan_of(board.definitions[-1])
         self.ending = Ending(self.plan, EndFacts())
-        self.updates = Updates(board, board, board.definitions[-1], board.former, board.switch_record, self.now)
+        definition, former, switch = board.definitions[-1], board.former, board.switch_record
+        self.updates = Updates(board, board, self.memory, definition, former, switch, self.now)
 
     def _after(self):
         if self.plan.epoch != self.board.definitions[-1].epoch:
@@ -241,6 +245,7 @@ class AnUpdate(RuleBasedStateMachine):
         self.updates.look(self.ending, self.now)
         if len(self.board.definitions) > before and self.board.former is not None:
             assert ready, "switched while somebody did not rest"
+            assert self.memory is None or self.memory.stored, "switched before all was stored"
         self._after()
 
     def _ready(self):
@@ -289,4 +294,43 @@ class AnUpdate(RuleBasedStateMachine):
         assert self.board.former is None or self.updates.switching
 
 
+class Memory:
+    """What a coordinator of snapshots says."""
+
+    def __init__(self):
+        self.stored, self.asked = False, False
+
+    def settle(self, now):
+        self.asked = True
+        return self.stored
+
+    def bound(self, tasks):
+        return [f"first-{task}" for task in tasks if task % 2]
+
+
+class AnUpdateOfState(AnUpdate):
+    """Where the topology's state has to be in a snapshot first."""
+
+    def made_memory(self):
+        return Memory()
+
+    @rule(stored=st.booleans())
+    def a_snapshot(self, stored):
+        self.memory.stored = stored
+        self._look()
+
+    @invariant()
+    def nobody_loses_a_state_of_his_own(self):
+        if self.updates.switching and self.board.former is not None:
+            gone = set(plan_of(self.board.former).tasks) - set(self.plan.tasks)
+            assert self.memory.bound(gone) == []
+
+    @invariant()
+    def all_of_it_rests(self):
+        if self.updates._draining is not None:
+            assert self.updates._draining.difference.held == {"left", "right"}
+            assert self.updates._draining.difference.waits == set(self.plan.component_tasks)
+
+
 TestAnUpdate = AnUpdate.TestCase
+TestAnUpdateOfState = AnUpdateOfState.TestCase
