@@ -13,7 +13,7 @@ from ardea.heron_instance.alignment import Aligned, Alignment
 from ardea.heron_instance.environment import Environment
 from ardea.heron_instance.snapshots import TaskSnapshots
 from ardea.heron_instance.timeline import Fate
-from ardea.protocol.wire_pb2 import Header
+from ardea.protocol.wire_pb2 import BARRIER, Header
 
 MOST_ASIDE = 64 << 20
 """Bytes; with more, a task asks to abandon the snapshot."""
@@ -94,7 +94,8 @@ class Arrivals:
         header, snapshots = arrived.header, self._env.snapshots
         fate = Fate.TAKEN if snapshots is None else snapshots.timeline.fate(header.timeline)
         if fate is Fate.TAKEN:
-            self._alignment.put(header.source, arrived, sum(map(len, arrived.frames)), barrier=header.snapshot)
+            barrier = header.snapshot if header.kind == BARRIER else 0
+            self._alignment.put(header.source, arrived, sum(map(len, arrived.frames)), barrier=barrier)
         elif fate is Fate.WAITS:
             self._early.append(arrived)
         else:

@@ -82,6 +82,7 @@ class BoltRunner:
         self._reader = BatchReader(parts, self._calls, self.emitted.acking)
         self._arrivals = Arrivals(parts.env, parts.reporter.markers.upstream)
         self._next_row = 0
+        self._final = 0  # the snapshot that belongs to the end, as markers say
         self._per_row = 1e-3
         self._done_rows = 0
         self._errors = RaisedErrors(parts)
@@ -126,6 +127,10 @@ class BoltRunner:
         """What has come ahead of the timeline that begins."""
         self._arrivals.take_over(former._arrivals)
 
+    def over(self) -> None:
+        """The last snapshot counts."""
+        self._parts.over(self.emitted)
+
     def activated(self, *, active: bool) -> None:
         """A bolt works on."""
 
@@ -165,6 +170,7 @@ class BoltRunner:
             elif arrived.header.kind == MARKER:
                 if arrived.header.end:
                     self._arrivals.ended(arrived.header.source)
+                    self._final = max(self._final, arrived.header.snapshot)
                 if self._parts.reporter.marked(arrived.header):
                     self._quiet()
             else:
@@ -194,6 +200,8 @@ class BoltRunner:
         self._ticks.begin(now)
         if env.snapshots is not None:
             self._arrivals.look(env.snapshots)
+            if markers.closed:
+                self._parts.take_again(emitted)
         if env.output.held:
             return min(now + 0.05, sending.flush(emitted, now))
         self._take()
@@ -287,7 +295,7 @@ class BoltRunner:
             markers.resting, parts.lifecycle.ending = False, True
             with parts.user_code:
                 self._bolt.end_of_input()
-            parts.end(self.emitted)
+            parts.end(self.emitted, self._final)
         elif markers.may_rest:
             with parts.user_code:
                 self._bolt.flush()

@@ -155,6 +155,8 @@ class Executor:
             self._committed = snapshots.timeline.committed
             with self.user_code:
                 self.env.component.committed(self._committed)
+            if snapshots.timeline.over:
+                self.runner.over()
         self.env.states.settle()
         self.reporter.report()
         return snapshots.timeline.works

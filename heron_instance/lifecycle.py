@@ -25,7 +25,7 @@ class Lifecycle:
 
     def take_over(self, former: Lifecycle) -> None:
         """What the master wants of the task still holds."""
-        self.active, self.ending, self.draining, self.hold = former.active, former.ending, former.draining, former.hold
+        self.active, self.draining, self.hold = former.active, former.draining, former.hold
 
     @property
     def running(self) -> bool:

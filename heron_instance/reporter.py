@@ -49,6 +49,7 @@ class Reporter:
         self._error, self._error_tree = "", 0
         self._raised: tuple[str, int] | None = None  # since the master was told of one
         self._told_raised = -math.inf
+        self._final = 0  # the snapshot that its end belongs to
         self._report: tuple[Any, ...] = ()
         self._version = 0
 
@@ -90,9 +91,10 @@ class Reporter:
         self._mark(round_=0)
         self.report()
 
-    def end(self) -> None:
-        """Passes the end on."""
+    def end(self, final: int = 0) -> None:
+        """Passes the end on, and the number of the snapshot that belongs to it."""
         self._lifecycle.ending = self.markers.closed = True
+        self._final = final
         self._mark()
 
     def learn(self, lives: Mapping[int, int], *, again: bool = False) -> None:
@@ -131,7 +133,7 @@ class Reporter:
             return
         header = Header(kind=MARKER, source=env.task.task, targets=targets, end=markers.closed, epoch=env.plan.epoch)
         header.round = markers.round if round_ is None else round_
-        header.timeline = env.timeline
+        header.timeline, header.snapshot = env.timeline, self._final
         env.output.put(OutMessage(header, [], 0, 0))
 
     def barrier(self, number: int) -> None:
@@ -150,7 +152,7 @@ class Reporter:
         known = self.rows.spout_state
         if known is not None:
             return known
-        if self.markers.closed:
+        if self.markers.closed and (self._env.snapshots is None or self._lifecycle.closed):
             return ENDED
         return RESTING if self.markers.resting else ACTIVE
 

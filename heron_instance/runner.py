@@ -30,20 +30,43 @@ class Parts:
 
     def snapshot(self, number: int, emitted: Emitted) -> None:
         """Takes the task's state, behind all that led to it and ahead of the barrier."""
-        env, component = self.env, self.env.component
-        assert env.snapshots is not None
-        with self.user_code:
-            if isinstance(component, Bolt):
-                component.flush()
-            component.snapshot(number)
-        emitted.send()
-        env.snapshots.take(number, env.states)
+        if isinstance(self.env.component, Bolt):
+            with self.user_code:
+                self.env.component.flush()
+        self._take(number, emitted)
         self.reporter.barrier(number)
 
-    def end(self, emitted: Emitted) -> None:
-        """Sends all there is, passes the end on and closes the component."""
+    def _take(self, number: int, emitted: Emitted) -> None:
+        env = self.env
+        assert env.snapshots is not None
+        with self.user_code:
+            env.component.snapshot(number)
         emitted.send()
-        self.reporter.end()
+        env.snapshots.take(number, env.states)
+
+    def end(self, emitted: Emitted, final: int = 0) -> None:
+        """Sends all there is, passes the end on and closes the component.
+
+        ``final``: the state is the last snapshot's; the component is closed once that counts, by :meth:`over`.
+        """
+        if final:
+            self._take(final, emitted)
+        emitted.send()
+        self.reporter.end(final)
+        if final:
+            self.reporter.report()
+        else:
+            self.over(emitted)
+
+    def take_again(self, emitted: Emitted) -> None:
+        """The last snapshot was abandoned after this task had ended: its state is that of the next one as well."""
+        snapshots = self.env.snapshots
+        if snapshots is not None and snapshots.timeline.begun and not self.lifecycle.closed:
+            self._take(snapshots.timeline.begun, emitted)
+
+    def over(self, emitted: Emitted) -> None:
+        """Nothing is left to do."""
+        self.reporter.markers.closed = True
         self.lifecycle.close()
         emitted.flush_rows()
         self.reporter.report()
@@ -69,6 +92,9 @@ class Runner(reporter.Rows, Protocol):
 
     def begun(self) -> None:
         """The component is initialised, and may have task hooks, past which every call goes from now on."""
+
+    def over(self) -> None:
+        """The last snapshot counts."""
 
     def activated(self, *, active: bool) -> None:
         """The task is active from now on, or not any more."""

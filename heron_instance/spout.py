@@ -61,6 +61,10 @@ class SpoutRunner:
             self._none_is_plain()
         self._asking.bind()
 
+    def over(self) -> None:
+        """The last snapshot counts."""
+        self._parts.over(self.emitted)
+
     def activated(self, *, active: bool) -> None:
         """Tells the spout."""
         (self._spout.activate if active else self._spout.deactivate)()
@@ -109,12 +113,16 @@ class SpoutRunner:
         """Replays, new tuples, flushes, markers."""
         lifecycle, reporter, emitted = self._lifecycle, self._reporter, self.emitted
         if reporter.markers.closed:
+            self._parts.take_again(emitted)
             return now + 1.0
         if lifecycle.ending:
             self._parts.end(emitted)
             return now + 1.0
         snapshots = self._env.snapshots
         if snapshots is not None and (number := snapshots.timeline.begun):
+            if number == snapshots.timeline.ends:
+                self._parts.end(emitted, number)
+                return now + 1.0
             self._parts.snapshot(number, emitted)
             self._emitted_before = self._parts.task_output.emitted
         wake = min(now + 1.0, self._emit(now), self._asking.idle(now))

@@ -78,6 +78,16 @@ class Timeline:
         return self._order.begun if self.works and self._order.begun > self.taken else 0
 
     @property
+    def ends(self) -> int:
+        """The snapshot with which the topology ends, under way or committed; 0: it does not end."""
+        return self._order.final if self.works else 0
+
+    @property
+    def over(self) -> bool:
+        """Whether that one counts: nothing is left to do."""
+        return 0 < self.ends == self.committed
+
+    @property
     def committed(self) -> int:
         """The last snapshot that counts, as far as the task's own timeline has heard; 0: none."""
         return self._order.committed if self.works else 0

@@ -56,7 +56,7 @@ def own(order: Order, task: int, life: int) -> Order:
     mine = Order(kind=order.kind, term=order.term, version=order.version)
     mine.snapshots.timeline, mine.snapshots.restore = said.timeline, said.restore
     mine.snapshots.begun, mine.snapshots.committed = said.begun, said.committed
-    mine.snapshots.abandoned = said.abandoned
+    mine.snapshots.abandoned, mine.snapshots.final = said.abandoned, said.final
     if said.lives.get(task) == life:
         mine.snapshots.lives[task] = life_of(life)
     return mine

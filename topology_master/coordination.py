@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ardea.config import Settings
 from ardea.plan.physical import PhysicalPlan
@@ -11,7 +11,7 @@ from ardea.protocol.wire_pb2 import SnapshotOrder, SnapshotReport, TaskReport
 from ardea.snapshots.manifest import File, Manifest, Part, encode_manifest, manifest_name
 from ardea.state.records import TimelineRecord
 from ardea.topology_master.orders import Orders
-from ardea.topology_master.snapshots import Pace, Snapshots
+from ardea.topology_master.snapshots import Pace, Phase, Snapshots
 from ardea.topology_master.store import Store
 
 LOOKS_EVERY = 0.02
@@ -21,8 +21,11 @@ LOOKS_EVERY = 0.02
 class Coordination:
     """Of one master, in a topology whose mode takes snapshots."""
 
-    def __init__(self, term: int, plan: PhysicalPlan, orders: Orders, store: Store) -> None:
-        self._orders, self._store = orders, store
+    def __init__(
+        self, term: int, plan: PhysicalPlan, orders: Orders, store: Store, undeclared: Callable[[], None]
+    ) -> None:
+        """``undeclared``: see :meth:`ardea.topology_master.snapshots.Outside.undeclared`."""
+        self._orders, self._store, self.undeclared = orders, store, undeclared
         self._stored: deque[tuple[int, str]] = deque()  # from another thread
         self._manifest: Manifest | None = None  # the last that was written
         self._plan = plan
@@ -50,8 +53,13 @@ class Coordination:
         self._plan = plan
         self.snapshots.replanned(_places(plan), record, now)
 
+    @property
+    def flows(self) -> bool:
+        """Whether what tasks have reported is of the timeline that runs."""
+        return self.snapshots.phase in (Phase.RUNNING, Phase.TAKING)
+
     def settle(self, now: float) -> bool:
-        """See :class:`ardea.topology_master.updates.UpdateMemory`, as for :meth:`bound`."""
+        """See :class:`ardea.topology_master.updates.Memory`, as for :meth:`bound`."""
         return self.snapshots.settle(now)
 
     def bound(self, tasks: Iterable[int]) -> list[str]:

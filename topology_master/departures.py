@@ -8,7 +8,7 @@ Pure, as the master is.  A new master resumes the spouts, and hears of those who
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -16,6 +16,7 @@ from ardea.config import Settings
 from ardea.plan.physical import PhysicalPlan
 from ardea.topology_master.changing import Advice, Draining, PlanDifference
 from ardea.topology_master.ending import Ending
+from ardea.topology_master.updates import Memory
 
 BACK_WITHIN = 90.0
 """Seconds in which a lost container is whole again; spouts wait no longer for one."""
@@ -49,8 +50,9 @@ class Away:
 class Departures:
     """Those who leave, together: whoever asks while others are awaited joins them."""
 
-    def __init__(self, orders: DepartureOrders) -> None:
-        self._orders = orders
+    def __init__(self, orders: DepartureOrders, memory: Memory | None = None) -> None:
+        """``memory``: of state that is in snapshots; None: there are none."""
+        self._orders, self._memory = orders, memory
         self._asked: set[int] = set()
         self._away: dict[int, Away] = {}
         self._draining: Draining | None = None
@@ -95,7 +97,7 @@ class Departures:
 
     def look(self, ending: Ending, plan: PhysicalPlan, now: float) -> None:
         """After each report, and when it is due."""
-        if self._draining is not None and self._draining.look(ending, now) in (Advice.GO_ON, Advice.REFUSE):
+        if self._draining is not None and self._may_go(self._draining, ending, now):
             self._orders.leave(sorted(self._asked))
             for number in self._asked:
                 lives = {t.task: ending.tasks[t.task].life for t in plan.tasks_in(number)}
@@ -108,14 +110,25 @@ class Departures:
         if over and not self.running:
             self._orders.resume()
 
+    def _may_go(self, draining: Draining, ending: Ending, now: float) -> bool:
+        """What rests, and is stored, is not done again when they are back."""
+        advice = draining.look(ending, now)
+        if advice is Advice.GO_ON and self._memory is not None:
+            return self._memory.settle(now) or now >= draining.refused_at
+        return advice in (Advice.GO_ON, Advice.REFUSE)
+
     def _drain(self, plan: PhysicalPlan, now: float) -> None:
         if not self._asked:
             self._draining = None
             if not self._away:
                 self._orders.resume()
             return
-        difference = PlanDifference.without(plan, self._asked)
+        difference = self._without(plan, self._asked)
         patience = Settings.of(plan.logical.config).emptying_secs
         self._draining = Draining(plan, difference, patience / 2, now)
-        held = difference.held | PlanDifference.without(plan, self._away).held
+        held = difference.held | self._without(plan, self._away).held
         self._draining.hold = self._orders.hold(sorted(held), sorted(difference.leaving), settle=False)
+
+    def _without(self, plan: PhysicalPlan, containers: Collection[int]) -> PlanDifference:
+        difference = PlanDifference.without(plan, containers)
+        return difference if self._memory is None else difference.everywhere(plan, plan)

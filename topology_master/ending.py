@@ -59,7 +59,9 @@ class Ending:
     ``failure``: why the topology fails; ``culprit``: see :class:`~ardea.state.records.ExecutionState`.
     """
 
-    def __init__(self, plan: PhysicalPlan, facts: EndFacts) -> None:
+    def __init__(self, plan: PhysicalPlan, facts: EndFacts, *, goes_back: bool = False) -> None:
+        """``goes_back``: whoever dies after the declaration, all go back, and it is declared again."""
+        self._goes_back = goes_back
         self.phase = Phase.RUNNING
         self.failure = self.culprit = ""
         self.unsaved = self.begun = False
@@ -142,7 +144,7 @@ class Ending:
         held = self._plan.tasks_in(container)
         readers = {task for name in {t.component for t in held} for task in self._plan.readers(name)}
         touched = readers.union(task.task for task in held)
-        if self.phase is Phase.ENDING and not self._had_ended(touched, met):
+        if self.phase is Phase.ENDING and not self._goes_back and not self._had_ended(touched, met):
             self._fails(
                 f"the stream manager of container {container} died after the end was declared, "
                 "before the tasks that it holds and feeds had ended",
@@ -180,6 +182,10 @@ class Ending:
     def declared(self) -> None:
         """The end is written down."""
         self.phase = Phase.ENDING
+
+    def undeclared(self) -> None:
+        """All go back to where rows may flow; each reports again before anything is made of what is known of it."""
+        self.phase = Phase.RUNNING
 
     def facts(self, state: RunState, drain: float | None) -> EndFacts:
         """What a new master must know if it finds ``state``: all incarnations as soon as a loss counts."""
@@ -238,7 +244,7 @@ class Ending:
     def _task_lost(self, task: int, heard: bool) -> None:
         """A new life after the declaration: what the former one was to emit at the end may be gone."""
         name, component = self._plan.tasks[task].name, self._plan.tasks[task].component
-        if not self._upstream[component]:
+        if not self._upstream[component] or self._goes_back:
             return  # a spout is told the end again, and closes
         if self._had_ended((task, *self._plan.readers(component)), heard):
             return

@@ -65,19 +65,19 @@ class Master:
         self.execution = Execution(store, found)
         self.admissions = Admissions(definition, term, store, port, self.stories, now, came_up=found.came_up)
         self.orders = Orders(self.admissions, self.stories, term, active=found.state is not RunState.PAUSED)
-        self.ending = Ending(self.admissions.plan, found.end)
+        remembers = Settings.of(self.admissions.plan.logical.config).remembers
+        self.ending = Ending(self.admissions.plan, found.end, goes_back=remembers)
         self.coordination: Coordination | None = None
-        if Settings.of(self.admissions.plan.logical.config).remembers:
-            self.coordination = Coordination(term, self.admissions.plan, self.orders, store)
+        if remembers:
+            self.coordination = Coordination(term, self.admissions.plan, self.orders, store, self._undeclared)
         self.updates = Updates(self.orders, self, self.coordination, definition, former, found.switch, now)
-        self.departures = Departures(self.orders)
+        self.departures = Departures(self.orders, self.coordination)
         self._drain_until = math.inf
         self._next_heartbeat = 0.0
         self._news = False  # managers or tasks have said something since the last look at all of them
         self._next_look = 0.0
         if found.state is RunState.ENDING:
-            self.ending.declared()
-            self.orders.give(END)
+            self._declare(now)
         if found.end.drain is not None:
             self._drain_until = now + found.end.drain
             self.orders.drain()
@@ -229,18 +229,35 @@ class Master:
             self._finish(
                 RunState.KILLED, f"{left:,} tuple{'s were' if left > 1 else ' was'} still open" if left else ""
             )
-        elif not drained and self.orders.active and not self._waits and ending.quiet:
+        elif not drained and self.orders.active and not self._waits and self._quiet:
             # Written down before the first end marker: a new master continues from it.
             self.execution.write(ending, RunState.ENDING)
             self.updates.ended("the topology has ended")
-            ending.declared()
-            self.orders.give(END)
+            self._declare(now)
         else:
             if ending.unsaved:
                 self.execution.write(ending, self.execution.state)
             self.updates.look(ending, now)
             self._tell_of_update()
             self.departures.look(ending, self.admissions.plan, now)
+
+    @property
+    def _quiet(self) -> bool:
+        return self.ending.quiet and (self.coordination is None or self.coordination.flows)
+
+    def _declare(self, now: float) -> None:
+        """With a last snapshot, if there are any; it is written down already."""
+        self.ending.declared()
+        if self.coordination is None:
+            self.orders.give(END)
+        else:
+            self.coordination.snapshots.end(now)
+
+    def _undeclared(self) -> None:
+        """Somebody has died before the last snapshot counted."""
+        if self.ending.phase is Phase.ENDING:
+            self.ending.undeclared()
+            self.execution.write(self.ending, RunState.RUNNING)
 
     def _finish(self, state: RunState, reason: str, culprit: str = "") -> None:
         if self.over:
@@ -283,9 +300,9 @@ class Master:
 
     def _coordinate(self, coordination: Coordination, now: float) -> float:
         before = coordination.snapshots.record
-        coordination.snapshots.quiet = self.updates.running
+        coordination.snapshots.quiet = self.updates.running or self.departures.running
         due = coordination.tick(now)
-        self._news |= coordination.snapshots.record is not before  # an update may wait for it
+        self._news |= coordination.snapshots.record is not before  # an update or a departure may wait for it
         return due
 
     @property

@@ -44,6 +44,9 @@ class Outside(Protocol):
     def committed(self) -> None:
         """The snapshot whose list was stored last counts: what it does not need may go."""
 
+    def undeclared(self) -> None:
+        """The end that was declared is not to come yet: rows may come again."""
+
     def order(self, order: SnapshotOrder) -> None:
         """To all tasks, in place of the one before."""
 
@@ -82,6 +85,7 @@ class Snapshots:
         self.abandoned, self.cause = 0, ""
         self.quiet = False  # spouts are held: no snapshot but the one that is asked for
         self._asked = False
+        self._ends = False  # the next snapshot is the last one
         self._living = Living(places)
         self._pace = pace
         self._outside = outside
@@ -140,7 +144,8 @@ class Snapshots:
         if restoring and self._reports.keys() >= self.record.tasks.keys():
             self.phase = Phase.RUNNING
             self._rollbacks.over(now)
-            self._next = now + self._pace.interval / 2 if self.record.committed else now
+            at_once = self._ends or not self.record.committed
+            self._next = now if at_once else now + self._pace.interval / 2
 
     def _collect(self, task: int, report: SnapshotReport, now: float) -> None:
         taking = self.taking
@@ -162,7 +167,7 @@ class Snapshots:
         if error:
             self._abandon(now)
             return
-        record = msgspec.structs.replace(self.record, committed=number)
+        record = msgspec.structs.replace(self.record, committed=number, final=self._ends)
         self._outside.record(record)  # this is the commit
         self.record, self.abandoned, self._asked = record, 0, False
         self._outside.committed()
@@ -174,6 +179,12 @@ class Snapshots:
         self._counter += 1
         self.phase, self.taking = Phase.TAKING, Taking(self._counter, now)
         self._order()
+
+    def end(self, now: float) -> None:
+        """The end is declared: the next snapshot is the last one, and the topology ends with it."""
+        self._ends = True
+        self._abandon(now)
+        self._next = now
 
     def settle(self, now: float) -> bool:
         """Whether all that was done is in a snapshot that counts; takes one if not.  For when spouts are held."""
@@ -215,6 +226,9 @@ class Snapshots:
         self._abandon(now)
         if self.phase is not Phase.BROKEN:
             self.phase, self.cause = Phase.BROKEN, cause
+            if self._ends and not self.record.final:
+                self._ends = False
+                self._outside.undeclared()
             self._rollbacks.begin(now)
 
     @property
@@ -227,7 +241,6 @@ class Snapshots:
         """Another plan is stored, with :attr:`between`; tasks that report by it begin the next timeline."""
         self._abandon(now)
         self._living.replanned(places)
-        self._reports.clear()
         self.record, self.phase, self.cause = record, Phase.BROKEN, "an update"
         self._order()
 
@@ -239,6 +252,7 @@ class Snapshots:
             committed=record.committed,
             tasks=dict(living.tasks),
             managers=dict(living.managers),
+            final=record.final,
         )
         self._outside.record(record)
         self.record, self.phase = record, Phase.RESTORING
@@ -257,6 +271,7 @@ class Snapshots:
                 committed=record.committed,
                 abandoned=self._given_up,
                 managers=record.managers,
+                final=record.committed if record.final else taking.number if taking is not None and self._ends else 0,
             )
         )
 
@@ -284,7 +299,8 @@ class Snapshots:
     @property
     def _may_begin(self) -> bool:
         wanted = self._asked or not self.quiet or not self.record.committed
-        return self.phase is Phase.RUNNING and self._worth_it and wanted
+        worth_it = (self._worth_it and wanted) or self._ends
+        return self.phase is Phase.RUNNING and worth_it and not self.record.final
 
 
 class Rollbacks:

@@ -42,8 +42,8 @@ class UpdateWrites(Protocol):
         """Writes that the update is over: there is no way back any more."""
 
 
-class UpdateMemory(Protocol):
-    """What an update must know of state that the topology has in snapshots."""
+class Memory(Protocol):
+    """What must be known of state that the topology has in snapshots."""
 
     def settle(self, now: float) -> bool:
         """Whether all that was done is in a snapshot that counts; takes one if not."""
@@ -59,7 +59,7 @@ class Updates:
         self,
         orders: UpdateOrders,
         writes: UpdateWrites,
-        memory: UpdateMemory | None,
+        memory: Memory | None,
         definition: Definition,
         former: Definition | None,
         switch: Switch | None,

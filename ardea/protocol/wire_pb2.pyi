@@ -486,7 +486,7 @@ class Order(_message.Message):
     def __init__(self, kind: _Optional[_Union[OrderKind, str]] = ..., term: _Optional[int] = ..., version: _Optional[int] = ..., target: _Optional[str] = ..., seconds: _Optional[int] = ..., components: _Optional[_Iterable[str]] = ..., leaving: _Optional[_Iterable[int]] = ..., settle: bool = ..., containers: _Optional[_Iterable[int]] = ..., snapshots: _Optional[_Union[SnapshotOrder, _Mapping]] = ...) -> None: ...
 
 class SnapshotOrder(_message.Message):
-    __slots__ = ("timeline", "restore", "lives", "begun", "committed", "abandoned", "managers")
+    __slots__ = ("timeline", "restore", "lives", "begun", "committed", "abandoned", "managers", "final")
     class LivesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -508,6 +508,7 @@ class SnapshotOrder(_message.Message):
     COMMITTED_FIELD_NUMBER: _ClassVar[int]
     ABANDONED_FIELD_NUMBER: _ClassVar[int]
     MANAGERS_FIELD_NUMBER: _ClassVar[int]
+    FINAL_FIELD_NUMBER: _ClassVar[int]
     timeline: int
     restore: int
     lives: _containers.ScalarMap[int, int]
@@ -515,7 +516,8 @@ class SnapshotOrder(_message.Message):
     committed: int
     abandoned: int
     managers: _containers.ScalarMap[int, int]
-    def __init__(self, timeline: _Optional[int] = ..., restore: _Optional[int] = ..., lives: _Optional[_Mapping[int, int]] = ..., begun: _Optional[int] = ..., committed: _Optional[int] = ..., abandoned: _Optional[int] = ..., managers: _Optional[_Mapping[int, int]] = ...) -> None: ...
+    final: int
+    def __init__(self, timeline: _Optional[int] = ..., restore: _Optional[int] = ..., lives: _Optional[_Mapping[int, int]] = ..., begun: _Optional[int] = ..., committed: _Optional[int] = ..., abandoned: _Optional[int] = ..., managers: _Optional[_Mapping[int, int]] = ..., final: _Optional[int] = ...) -> None: ...
 
 class Registration(_message.Message):
     __slots__ = ("topology", "digest", "container", "holder", "address", "tasks")

@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NoReturn, Self
+from typing import Self
 
 PART = ".part"
 
@@ -50,7 +50,7 @@ class Folder:
         """
         return [
             str((Path(folder) / name).relative_to(self._path))
-            for folder, _, files in os.walk(self._path, onerror=_raise)
+            for folder, _, files in os.walk(self._path, onerror=_unless_gone)
             for name in files
         ]
 
@@ -86,5 +86,7 @@ def _sync(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _raise(error: OSError) -> NoReturn:
-    raise error
+def _unless_gone(error: OSError) -> None:
+    """Somebody may delete what another one lists."""
+    if not isinstance(error, FileNotFoundError):
+        raise error

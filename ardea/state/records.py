@@ -128,7 +128,8 @@ class TimelineRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What the topology goes back to, and who works in it (docs/snapshots.md).
 
     ``timeline`` began from the snapshot ``restore`` (0: with nothing) and has these incarnations of tasks, and of
-    stream managers by container; ``committed`` is the last snapshot that counts, 0: none does.
+    stream managers by container; ``committed`` is the last snapshot that counts, 0: none does; ``final``: with it the
+    topology ends.
     """
 
     timeline: int = 0
@@ -136,6 +137,7 @@ class TimelineRecord(msgspec.Struct, frozen=True, kw_only=True):
     committed: int = 0
     tasks: dict[int, int] = {}
     managers: dict[int, int] = {}
+    final: bool = False
 
 
 class SchedulerLocation(msgspec.Struct, frozen=True, kw_only=True):

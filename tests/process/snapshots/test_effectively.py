@@ -29,12 +29,12 @@ WORDS = 16_000
 class Counted(Running):
     """With the store of its snapshots."""
 
-    def __init__(self, root: Path) -> None:
-        super().__init__(str(TOPOLOGY), root, {"test.words": WORDS})
+    def __init__(self, root: Path, words: int = WORDS, *, ends: bool = False) -> None:
+        super().__init__(str(TOPOLOGY), root, {"test.words": words, "test.ends": ends})
         self._root = root / "ardea"
         definition = self.run.submission.definition
         self._id, self._state = definition.topology, open_state(definition.state)
-        self._folder = Folder.beside(definition.state, definition.topology)
+        self.store = Folder.beside(definition.state, definition.topology)
 
     def record(self) -> TimelineRecord:
         path = paths.timeline(self._id)
@@ -45,10 +45,10 @@ class Counted(Running):
 
     def committed(self, number: int) -> tuple[list[int], Counter[str]]:
         """Positions of the spouts, and counts, in a snapshot."""
-        manifest = decode_manifest(self._folder.read(manifest_name(number)), number)
+        manifest = decode_manifest(self.store.read(manifest_name(number)), number)
         positions, counts = [], Counter[str]()
         for _, part in sorted(manifest.parts.items()):
-            tables = folded((self._folder.read(file.name), file.name) for file in part.files)
+            tables = folded((self.store.read(file.name), file.name) for file in part.files)
             if "position" in tables:
                 positions.append(tables["position"])
             else:
@@ -72,7 +72,7 @@ class Counted(Running):
         """Files that nobody needs since the last commit."""
         number = self.record().committed
         with contextlib.suppress(FileNotFoundError):
-            return superfluous(self._folder.names(), decode_manifest(self._folder.read(manifest_name(number)), number))
+            return superfluous(self.store.names(), decode_manifest(self.store.read(manifest_name(number)), number))
         return ["something is being deleted"]
 
     def lives(self) -> dict[str, tuple[int, int]]:
@@ -108,6 +108,19 @@ def test_whoever_is_killed_all_is_counted_once(topology):
         assert {each for each in lives if now[each] != lives[each]} == {name}
     topology.until(lambda: topology.check() == [WORDS, WORDS], "all words are counted")
     topology.until(lambda: topology.superfluous() == [], "what no snapshot needs is deleted")
+
+
+def test_the_end_is_in_a_snapshot(tmp_path):
+    """Somebody dies before it, and the store is what is left."""
+    with Counted(tmp_path, 4000, ends=True) as topology:
+        topology.running()
+        topology.until(lambda: min(topology.check()) > 0, "a snapshot has words")
+        topology.kill("count-1")
+        topology.finish()
+        lists = [name for name in topology.store.names() if name.endswith(".manifest")]
+        number = max(int(term) << 32 | int(counter) for term, counter, _ in (name.split(".") for name in lists))
+        positions, counts = topology.committed(number)
+        assert (positions, sum(counts.values())) == ([4000, 4000], 8000)
 
 
 def test_keys_move_to_more_and_to_fewer_tasks(topology):

@@ -249,6 +249,9 @@ class Master:
     def committed(self) -> None:
         """The model keeps all files."""
 
+    def undeclared(self) -> None:
+        """The model never ends."""
+
     def manifest(self, number: int, files) -> None:
         self.manifests.append((number, files))
 

@@ -104,3 +104,41 @@ def test_whoever_dies_meanwhile(seed):
                 cluster.kill(dice.choice([name for name in cluster.running if name != "report"]))
             cluster.updated(request)
         all_counted(cluster)
+
+
+class Loud(Words):
+    """``emitted`` of both, in all their lives: what comes twice counts twice."""
+
+    emitted = 0
+
+    def emit(self, values, **options):
+        Loud.emitted += 1
+        return super().emit(values, **options)
+
+
+class Evicted(Topology):
+    words = Loud.spec(par=2)
+    count = Count.spec(par=2, inputs={words: Grouping.fields("word")})
+
+
+@pytest.mark.parametrize("after", [1.0, 2.7, 3.5])
+def test_when_a_pod_leaves_nothing_is_emitted_again(after):
+    Loud.emitted = 0
+    with Cluster(EffectivelyOnce(Evicted), containers=2, config=CONFIG, cost={"words": 0.02}) as cluster:
+        cluster.advance(after)
+        cluster.evict(2)
+        all_counted(cluster)
+        assert Inside(cluster).store.records[-1].timeline > 1
+    assert Loud.emitted == 2 * MOST
+
+
+def test_a_pod_leaves_although_the_store_is_full():
+    with Cluster(EffectivelyOnce(Evicted), containers=2, config=CONFIG, cost={"words": 0.02}) as cluster:
+        cluster.advance(2.0)
+        store = Inside(cluster).store
+        store.full = True
+        life = cluster.life("manager-2")
+        cluster.evict(2)
+        cluster.run_until(lambda: cluster.life("manager-2") > life, 60)
+        store.full = False
+        all_counted(cluster)

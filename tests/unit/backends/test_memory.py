@@ -219,3 +219,15 @@ def test_each_task_loads_its_own_keys_however_many_there_were_before(content, be
         assert all(words.lower.keys.group(key) in words.lower.keys.owned for key in words)
         found |= words.copy()
     assert found == {key: value for key, value in content.items() if key not in gone}
+
+
+def test_pieces_are_cut_between_groups(monkeypatch):
+    monkeypatch.setattr(memory, "SLICE", 10)
+    words = table(keys=Keys("count", 1, 2, 24, 1))
+    words.update({n: n for n in range(100) if words.lower.keys.group(n) >= 12})
+    words.freeze()
+    pieces = list(words.lower.pieces(full=True))
+    assert [piece.groups.start for piece in pieces] == [12, *(piece.groups.stop for piece in pieces[:-1])]
+    for piece in pieces:
+        assert {words.lower.keys.group(key) for key, _ in piece.rows} <= set(piece.groups)
+    assert all(len(piece.rows) >= 10 for piece in pieces[:-1])

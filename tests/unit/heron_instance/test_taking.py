@@ -7,7 +7,7 @@ import pytest
 from ardea import Bolt, Spout, Topology
 from ardea.heron_instance.snapshots import RollingBack, TaskSnapshots
 from ardea.keyed import TaskState
-from ardea.protocol.wire_pb2 import BARRIER, ROWS, Header, Order, SnapshotOrder
+from ardea.protocol.wire_pb2 import BARRIER, ENDED, MARKER, ROWS, Header, Order, SnapshotOrder
 from ardea.testing import CollectBolt
 from tests.unit.heron_instance.bench import Bench
 
@@ -96,3 +96,19 @@ def test_rows_that_cannot_be_read_end_the_timeline_for_the_task_and_are_reported
         bench.executor.handle((header, [b"no rows"]))
     assert (snapshots.report.lost, snapshots.timeline.works) == (True, False)
     assert "goes back to its last snapshot" in bench.executor.error
+
+
+def test_the_last_state_is_taken_ahead_of_the_end_marker_and_the_component_closes_when_it_counts():
+    bench = bench_of("passes", "numbers")
+    component, parts = bench.component, bench.executor.runner._parts
+    component.snapshot = lambda number: component.emit([-number])
+    bench.executor.lifecycle.initialized = True
+    parts.end(bench.executor.runner.emitted, 9)
+    (marker,) = (m.header for m in bench.output.messages if m.header.kind == MARKER)
+    kinds = [m.header.kind for m in bench.output.messages]
+    assert (marker.end, marker.snapshot, ROWS in kinds) == (True, 9, True)
+    assert max(at for at, kind in enumerate(kinds) if kind == ROWS) < kinds.index(MARKER)
+    assert (len(bench.store.written), bench.executor.lifecycle.closed) == (1, False)
+    assert bench.executor.reporter.state != ENDED
+    parts.over(bench.executor.runner.emitted)
+    assert (bench.executor.lifecycle.closed, bench.executor.reporter.state) == (True, ENDED)

@@ -345,6 +345,9 @@ def test_a_task_reads_no_more_files_than_it_needs():
     Place(store, 0, 4).put_back(2)
     assert len(read) == 2, "the list, and its own"
     read.clear()
+    Place(store, 3, 12).put_back(2)
+    assert [name.rpartition("/")[2] for name in read[1:]] == ["11-1.base", "13-1.base"], "its keys, and its index"
+    read.clear()
     Place(store, 1, 2).put_back(2)
     assert [name.rpartition("/")[2] for name in read[1:]] == ["12-1.base", "13-1.base", "11-1.base"]
 

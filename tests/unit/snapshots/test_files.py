@@ -136,9 +136,11 @@ def test_what_is_deleted_leaves_no_empty_folder(tmp_path):
     ]
 
 
-def test_a_folder_that_is_not_there_cannot_be_listed(tmp_path):
-    with pytest.raises(FileNotFoundError):
-        Folder(tmp_path / "none").names()
+def test_a_folder_that_is_not_there_holds_nothing_and_one_that_is_none_cannot_be_listed(tmp_path):
+    assert Folder(tmp_path / "none").names() == []
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(NotADirectoryError):
+        Folder(tmp_path / "file").names()
 
 
 def test_a_task_hears_from_the_writing_thread_what_became_of_its_file(tmp_path):

@@ -21,7 +21,7 @@ from ardea.scheduler.packing import packing_for
 from ardea.scheduler.update import wanted
 from ardea.state.records import EndFacts
 from ardea.testing import CollectBolt, RowsSpout
-from ardea.topology_master.changing import PlanDifference, renumbered
+from ardea.topology_master.changing import Advice, Draining, PlanDifference, renumbered
 from ardea.topology_master.ending import Ending
 from ardea.topology_master.updates import Updates, plan_of
 
@@ -130,6 +130,15 @@ def test_renumbering_is_noticed():
     assert "would be" in renumbered(present, PhysicalPlan(2, PLAN, swapped, present.component_tasks), 0)
     used = {**present.tasks, 50: present.tasks[1]}
     assert "not above 60" in renumbered(present, PhysicalPlan(2, PLAN, used, present.component_tasks), 60)
+
+
+def test_where_all_rest_nobody_looks_again_before_it_is_too_late():
+    """A snapshot may be awaited yet, and a master that is due at once would do nothing else."""
+    plan = plan_of(submitted())
+    draining = Draining(plan, PlanDifference.without(plan, ()), timeout=30.0, now=0.0)
+    assert draining.due == 30.0
+    assert draining.look(Ending(plan, EndFacts()), 1.0) is Advice.GO_ON
+    assert draining.due == 60.0
 
 
 class Board:

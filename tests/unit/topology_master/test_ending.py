@@ -61,6 +61,16 @@ def test_a_bolt_that_had_ended_and_died_with_the_master_did_no_harm(plan):
     assert not ending.failure
 
 
+def test_where_all_go_back_nobody_who_dies_fails_the_topology(plan):
+    """A task, or a manager with what it holds."""
+    ending = Ending(plan, former(plan, "last"), goes_back=True)
+    ending.declared()
+    ending.reported(report_of(plan, "sink", life=2))
+    for container in plan.containers:
+        ending.manager_met(container, 2)
+    assert not ending.failure
+
+
 def test_one_that_had_not_ended_did_whatever_is_reported_since(plan):
     """Its new life has ended, by the markers that it was sent again."""
     ending = successor(plan, former(plan, "last"))

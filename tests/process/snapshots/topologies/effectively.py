@@ -23,7 +23,7 @@ class Words(Spout):
 
     def initialize(self, config: Mapping[str, Any], context: Any) -> None:
         self.me = context.this_task_index
-        self.most = config["test.words"]
+        self.most, self.ends = config["test.words"], config["test.ends"]
         self.began, self.first = time.monotonic(), self.position
 
     def next_tuple(self) -> None:
@@ -31,6 +31,8 @@ class Words(Spout):
         for place in range(self.position, min(due, self.most)):
             self.emit((word(self.me, place),))
             self.position = place + 1
+        if self.ends and self.position >= self.most:
+            self.finish()
 
 
 class Count(Bolt):

@@ -1,0 +1,87 @@
+"""What the coordinator of snapshots hears of tasks, and what it makes of that."""
+
+from __future__ import annotations
+
+import pytest
+
+from ardea import Topology
+from ardea.plan.definition import Definition
+from ardea.plan.shape import shape_of
+from ardea.plan.wire import packing_to_bytes
+from ardea.protocol.wire_pb2 import SnapshotReport, StateFile, TaskReport
+from ardea.scheduler.packing import packing_for
+from ardea.state.records import RunState
+from ardea.testing import CollectBolt, RowsSpout
+from ardea.testing.memory_store import MemoryStore
+from ardea.topology_master.coordination import Coordination
+from ardea.topology_master.updates import plan_of
+
+
+class Orders:
+    def __init__(self):
+        self.given = []
+
+    def snapshots(self, order):
+        self.given.append(order)
+
+
+class Words(Topology):
+    words = RowsSpout.of(["word"], [["a"]]).spec(par=2)
+    count = CollectBolt.spec(inputs=[words], par=2)
+
+
+@pytest.fixture(scope="module")
+def definition() -> Definition:
+    plan = Words.plan()
+    packing = packing_to_bytes(packing_for(plan.config).pack(plan))
+    return Definition(topology="words", state="", location="", config={}, shape=shape_of(plan), packing=packing)
+
+
+class Heard:
+    """A coordinator whose manager has registered."""
+
+    def __init__(self, definition):
+        self.plan, self.orders = plan_of(definition), Orders()
+        self.store = MemoryStore(RunState.RUNNING, definition)
+        self.coordination = Coordination(1, self.plan, self.orders, self.store, lambda: None)
+        self.coordination.manager_rose(1, 1, 0.0)
+
+    def report(self, epoch=1, **said):
+        for task in self.plan.tasks:
+            self.coordination.reported(
+                TaskReport(task=task, life=1, epoch=epoch, snapshots=SnapshotReport(**said)), 0.0
+            )
+        self.coordination.tick(0.0)
+
+
+def test_a_task_that_works_by_another_plan_has_not_been_heard_of(definition):
+    heard = Heard(definition)
+    heard.report(epoch=0)
+    heard.report(epoch=2)
+    assert heard.orders.given == []
+    heard.report()
+    assert [order.timeline for order in heard.orders.given] == [1]
+
+
+def test_the_list_of_a_snapshot_says_whose_each_file_is(definition):
+    heard = Heard(definition)
+    heard.report()
+    heard.report(timeline=1)
+    number = heard.orders.given[-1].begun
+    heard.store.files.update(a=b"", b=b"")
+    heard.report(timeline=1, number=number, files=[StateFile(name="a"), StateFile(name="b")])
+    manifest = heard.coordination._manifest
+    assert [(part.component, part.index) for _, part in sorted(manifest.parts.items())] == [
+        (place.component, place.index) for _, place in sorted(heard.plan.tasks.items())
+    ]
+    assert {tuple(file.name for file in part.files) for part in manifest.parts.values()} == {("a", "b")}
+
+
+def test_what_tasks_have_said_counts_once_all_are_in_the_timeline(definition):
+    heard = Heard(definition)
+    heard.report()
+    assert not heard.coordination.flows
+    heard.report(timeline=1)
+    assert heard.coordination.flows
+    heard.coordination.manager_met(1, 1.0)
+    assert not heard.coordination.flows

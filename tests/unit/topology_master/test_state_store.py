@@ -1,0 +1,73 @@
+"""What a master writes of snapshots, on a real state manager and in a real folder."""
+
+from __future__ import annotations
+
+import queue
+from datetime import UTC, datetime
+
+import pytest
+from msgspec.structs import replace
+
+from ardea.snapshots.folder import Folder
+from ardea.snapshots.manifest import File, Manifest, Part, manifest_name, state_name
+from ardea.state import Create, Fenced, FileState, Term, paths, records
+from ardea.state.records import ExecutionState, RunState, TimelineRecord, TopologyRecord
+from ardea.topology_master.state_store import StateStore
+from tests.process.waiting import eventually
+from tests.unit.topology_master.test_addresses import Meeting
+
+DEFINITION = Meeting().definition
+RECORD = TimelineRecord(timeline=3, restore=5, committed=7, tasks={1: 2}, managers={1: 1}, final=True)
+
+
+@pytest.fixture
+def state(tmp_path):
+    with FileState(tmp_path / "state") as state:
+        yield state
+
+
+@pytest.fixture
+def store(state, tmp_path):
+    return StateStore(state, "words-1", Term.take(state, "words-1", "me"), Folder(tmp_path / "snapshots"))
+
+
+def test_the_record_is_what_was_written_last(store):
+    assert store.timeline() is None
+    store.begin_timeline(TimelineRecord(timeline=1))
+    store.begin_timeline(RECORD)
+    assert store.timeline() == RECORD
+
+
+def test_a_plan_and_the_timeline_between_are_one_write(store, state):
+    store.plans(DEFINITION)
+    running = ExecutionState(RunState.RUNNING)
+    record = TopologyRecord(
+        id="words-1", name="words", location="w.py", topology_class="W", config={}, submitted_by="u",
+        submitted_at=datetime.now(UTC), submitted_from="h", ardea_version="0", digest="0", components={},
+    )  # fmt: skip
+    for path, content in ((paths.execution_state("words-1"), running), (paths.topology("words-1"), record)):
+        state.transaction([Create(path, records.encode(content))])
+    store.begin_timeline(TimelineRecord(timeline=1, tasks={1: 1}))
+    wanted = replace(DEFINITION, epoch=2)
+    former = Term.take(state, "words-1", "another")
+    with pytest.raises(Fenced):
+        store.switch(wanted, DEFINITION, running, RECORD)
+    assert store.timeline().timeline == 1, "neither was written"
+    now = StateStore(state, "words-1", former, Folder(state_name(0, 0, "")))
+    now.switch(wanted, DEFINITION, running, RECORD)
+    assert (now.timeline(), now.plans(DEFINITION)) == (RECORD, (wanted, DEFINITION))
+
+
+def test_files_are_written_and_deleted_by_threads_of_their_own(store, tmp_path):
+    said, folder = queue.SimpleQueue(), Folder(tmp_path / "snapshots")
+    name = state_name(1, 5, "1-1.base")
+    folder.write(name, [b"needed"])
+    folder.write(state_name(1, 4, "1-1.base"), [b"of the snapshot before"])
+    (tmp_path / "snapshots" / "9.9.manifest").mkdir()
+    committed = Manifest(number=5, timeline=1, parts={1: Part("count", 0, (File(name, 0, 6),))})
+    store.write_file(manifest_name(5), b"list", said.put)
+    assert said.get(timeout=10.0) == ""
+    store.write_file("9.9.manifest", b"list", said.put)
+    assert said.get(timeout=10.0).startswith("9.9.manifest cannot be stored: ")
+    store.retain(committed)
+    eventually(lambda: sorted(folder.names()) == sorted([manifest_name(5), name]), 10.0, lambda: f"{folder.names()}")
