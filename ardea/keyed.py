@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 from ardea.errors import UserError
 
@@ -81,6 +81,27 @@ class TaskState(State):
     def attach(self, component: object) -> None:
         """Gives the component the default."""
         vars(component).setdefault(_CELLS, {})[self.name] = self.make()
+
+
+class ListState(State):
+    """A list of one task: ``self.open.append(file)``.
+
+    When the number of tasks changes, its items are shared out again: with ``split`` in order, each to one task; with
+    ``all`` each task gets the items of all tasks, and takes what is its own, as a source does with partitions.
+    """
+
+    def __init__(self, *, share: Literal["split", "all"] = "split") -> None:
+        """It begins empty."""
+        super().__init__(list)
+        self.share = share
+
+    def __get__(self, component: object, owner: type | None = None) -> Any:
+        """The component's own list hides this, once there is one."""
+        return self if component is None else self._not_running(component)
+
+    def attach(self, component: object) -> None:
+        """Gives the component an empty list."""
+        vars(component)[self.name] = []
 
 
 def states_of(cls: type) -> list[State]:

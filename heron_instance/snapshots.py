@@ -175,6 +175,7 @@ class TaskSnapshots:
         others = tuple(part for part in parts if part not in own and states.needs(part.index, len(parts)))
         for part in (*others, *own):
             self._load_part(number, part, states)
+        states.loaded(len(parts))
         if not own or not states.of_as_many(len(parts)):
             return ()  # what lies there holds keys of others, or not all of this one's
         return tuple(StateFile(name=file.name, checksum=file.checksum, bytes=file.bytes) for file in own[0].files)
@@ -187,7 +188,7 @@ class TaskSnapshots:
                     f"{file.name} of snapshot {manifest_name(number)} is damaged: it holds {len(content):,} bytes with "
                     f"another checksum than was written, of {file.bytes:,} bytes"
                 )
-            states.load(content, file.name, own=part.index == self._task.index)
+            states.load(content, file.name, part.index, own=part.index == self._task.index)
 
     def _read(self, file: str) -> bytes:
         try:

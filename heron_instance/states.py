@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ardea.backends.memory import KeyedTable, Lower
 from ardea.component import Component
-from ardea.keyed import KeyedState, TaskState, states_of
+from ardea.keyed import KeyedState, ListState, TaskState, states_of
 from ardea.snapshots.key_groups import Keys, owned_by
 from ardea.snapshots.state_file import HEAD, Kind, Piece, decode_state, encode_piece
 
@@ -18,7 +19,9 @@ class States:
         self._component, self._keys = component, keys
         self._tables: dict[str, tuple[KeyedTable, Lower]] = {}
         self._single: list[str] = []
-        self._frozen: list[bytes] = []  # those of one value, as they were at the last barrier
+        self._lists: dict[str, ListState] = {}
+        self._former: dict[str, dict[int, list[Any]]] = {}  # lists of former tasks, by their index
+        self._frozen: list[bytes] = []  # those without keys, as they were at the last barrier
         for state in states_of(type(component)):
             if isinstance(state, KeyedState):
                 lower = Lower(state.name, keys)
@@ -28,6 +31,9 @@ class States:
             elif isinstance(state, TaskState):
                 state.attach(component)
                 self._single.append(state.name)
+            elif isinstance(state, ListState):
+                state.attach(component)
+                self._lists[state.name] = state
 
     def freeze(self) -> None:
         """What there is belongs to a snapshot, what comes from now on to the next.
@@ -36,6 +42,7 @@ class States:
             UserError: a value cannot be stored.
         """
         self._frozen = [encode_piece(self._one(name)) for name in self._single]
+        self._frozen += [encode_piece(self._items(name)) for name in self._lists]
         for table, _ in self._tables.values():
             table.freeze()
 
@@ -73,17 +80,21 @@ class States:
         return self._keys is not None and self._keys.tasks == tasks
 
     def needs(self, index: int, tasks: int) -> bool:
-        """Whether the task that was ``index`` of so many may have had keys that are this one's."""
+        """Whether the task that was ``index`` of so many may have had keys or items that are this one's."""
         keys = self._keys
-        if keys is None or not self._tables:
+        if keys is None:
+            return False
+        if any(state.share == "all" or tasks != keys.tasks for state in self._lists.values()):
+            return True
+        if not self._tables:
             return False
         theirs = owned_by(index, tasks, keys.groups)
         return theirs.start < keys.owned.stop and keys.owned.start < theirs.stop
 
-    def load(self, content: bytes, file: str, *, own: bool = True) -> None:
+    def load(self, content: bytes, file: str, index: int = 0, *, own: bool = True) -> None:
         """A base or a delta, in their order; states that the component does not know are passed over.
 
-        ``own``: it was written by a task of this index.
+        The task that wrote it was ``index``; ``own``: as this one is.  At last comes :meth:`loaded`.
 
         Raises:
             StateError: it cannot be read.
@@ -93,6 +104,24 @@ class States:
                 self._tables[piece.state][1].load(piece)
             elif own and piece.state in self._single:
                 setattr(self._component, piece.state, piece.rows[0][0])
+            elif piece.state in self._lists:
+                self._former.setdefault(piece.state, {})[index] = [item for (item,) in piece.rows]
+
+    def loaded(self, tasks: int) -> None:
+        """All files that are needed of so many former tasks: items of lists are shared out."""
+        keys, former, self._former = self._keys, self._former, {}
+        for name, lists in former.items():
+            items = [item for _, part in sorted(lists.items()) for item in part]
+            if self._lists[name].share == "split" and keys is not None:
+                if keys.tasks == tasks:
+                    items = lists.get(keys.index, [])
+                else:
+                    cut = [place * len(items) // keys.tasks for place in (keys.index, keys.index + 1)]
+                    items = items[slice(*cut)]
+            setattr(self._component, name, items)
+
+    def _items(self, name: str) -> Piece:
+        return Piece(name, Kind.ITEMS, range(0), [(item,) for item in getattr(self._component, name)])
 
     def _one(self, name: str) -> Piece:
         return Piece(name, Kind.ONE, range(0), [(getattr(self._component, name),)])

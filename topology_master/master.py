@@ -180,7 +180,7 @@ class Master:
         self.stories.now = now
         ends = ""
         if self.ending.phase is not Phase.RUNNING or self.execution.drain is not None:
-            drained = ", and is drained" if not self.over else ""
+            drained = ", and is drained" if self.execution.drain is not None and not self.over else ""
             ends = f"the topology is ending: it is {self.execution.state}{drained}"
         self.updates.requested(request, self.ending, now, ends=ends)
         self._tell_of_update()

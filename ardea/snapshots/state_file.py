@@ -32,6 +32,7 @@ class Kind(enum.IntEnum):
     PUT = 2  # (key, value)
     PACKED = 3  # (key, value as bytes)
     GONE = 4  # (key): deleted since the file before
+    ITEMS = 5  # (item): of a list, in order
 
 
 class Piece(NamedTuple):
@@ -57,7 +58,7 @@ def encode_piece(piece: Piece) -> bytes:
         encoded = _CODEC.encode(rows, plain=bool(rows) and are_plain(rows, len(rows[0])))
     except EncodingError as error:
         refusal = _CODEC.explain(rows)
-        where = "" if kind is Kind.ONE else f" at {rows[refusal.row][0]!r}"
+        where = "" if kind in (Kind.ONE, Kind.ITEMS) else f" at {rows[refusal.row][0]!r}"
         raise unstorable(state, where, refusal.type, refusal.reason) from error
     content = msgspec.msgpack.encode((state, kind, groups.start, groups.stop, encoded))
     return _LENGTH.pack(len(content)) + content
@@ -90,7 +91,7 @@ def decode_state(content: bytes, name: str, wanted: range | None = None) -> Iter
             state, kind, first, stop, rows = _PIECES.decode(view[place : place + length])
             place += length
             groups = range(first, stop)
-            if wanted is None or kind is Kind.ONE or (first < wanted.stop and stop > wanted.start):
+            if wanted is None or not groups or (first < wanted.stop and stop > wanted.start):
                 yield Piece(state, kind, groups, _CODEC.decode(rows))
     except (struct.error, msgspec.DecodeError, ProtocolError) as error:
         raise StateError(f"{name} cannot be read: {error}") from error

@@ -160,6 +160,9 @@ def folded(files):
             if kind is Kind.ONE:
                 tables[state] = rows[0][0]
                 continue
+            if kind is Kind.ITEMS:
+                tables[state] = [item for (item,) in rows]
+                continue
             table = tables.setdefault(state, {})
             for key, *value in rows:
                 key = tuple(key) if isinstance(key, list) else key
