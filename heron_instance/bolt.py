@@ -82,7 +82,6 @@ class BoltRunner:
         self._reader = BatchReader(parts, self._calls, self.emitted.acking)
         self._arrivals = Arrivals(parts.env, parts.reporter.markers.upstream)
         self._next_row = 0
-        self._final = 0  # the snapshot that belongs to the end, as markers say
         self._per_row = 1e-3
         self._done_rows = 0
         self._errors = RaisedErrors(parts)
@@ -170,7 +169,6 @@ class BoltRunner:
             elif arrived.header.kind == MARKER:
                 if arrived.header.end:
                     self._arrivals.ended(arrived.header.source)
-                    self._final = max(self._final, arrived.header.snapshot)
                 if self._parts.reporter.marked(arrived.header):
                     self._quiet()
             else:
@@ -295,7 +293,7 @@ class BoltRunner:
             markers.resting, parts.lifecycle.ending = False, True
             with parts.user_code:
                 self._bolt.end_of_input()
-            parts.end(self.emitted, self._final)
+            parts.end(self.emitted, markers.final)
         elif markers.may_rest:
             with parts.user_code:
                 self._bolt.flush()

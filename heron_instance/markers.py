@@ -24,6 +24,8 @@ class Markers:
     resting: bool = False
     round: int = 0
     closed: bool = False
+    final: int = 0
+    """The snapshot that belongs to the end, as markers upstream say; 0: none does."""
 
     def replanned(self, upstream: frozenset[int], feeds: frozenset[int]) -> frozenset[int]:
         """Other tasks upstream and downstream; returns those that must be told this task's marker."""
@@ -36,13 +38,14 @@ class Markers:
         self.lives = {task: life for task, life in self.lives.items() if task in known}
         return fresh
 
-    def arrived(self, source: int, life: int, round_: int, *, end: bool) -> None:
+    def arrived(self, source: int, life: int, round_: int, *, end: bool, final: int = 0) -> None:
         """A marker of ``source``; one of a former incarnation says nothing."""
         if source not in self.upstream or life < self.lives.get(source, 0):
             return
         self.lives[source] = life
         if end:
             self.ended.add(source)
+            self.final = max(self.final, final)
         else:
             self.seen[source] = round_
 

@@ -49,7 +49,6 @@ class Reporter:
         self._error, self._error_tree = "", 0
         self._raised: tuple[str, int] | None = None  # since the master was told of one
         self._told_raised = -math.inf
-        self._final = 0  # the snapshot that its end belongs to
         self._report: tuple[Any, ...] = ()
         self._version = 0
 
@@ -77,7 +76,8 @@ class Reporter:
     def marked(self, header: Header) -> bool:
         """A marker has arrived; False: it says that its source rests no longer."""
         if header.round or header.end:
-            self.markers.arrived(header.source, header.source_life, header.round, end=header.end)
+            end, final = header.end, header.snapshot
+            self.markers.arrived(header.source, header.source_life, header.round, end=end, final=final)
             return True
         rested = self.markers.resting and not self.markers.closed
         self.markers.data(header.source)
@@ -94,7 +94,7 @@ class Reporter:
     def end(self, final: int = 0) -> None:
         """Passes the end on, and the number of the snapshot that belongs to it."""
         self._lifecycle.ending = self.markers.closed = True
-        self._final = final
+        self.markers.final = final
         self._mark()
 
     def learn(self, lives: Mapping[int, int], *, again: bool = False) -> None:
@@ -133,7 +133,7 @@ class Reporter:
             return
         header = Header(kind=MARKER, source=env.task.task, targets=targets, end=markers.closed, epoch=env.plan.epoch)
         header.round = markers.round if round_ is None else round_
-        header.timeline, header.snapshot = env.timeline, self._final
+        header.timeline, header.snapshot = env.timeline, markers.final if markers.closed else 0
         env.output.put(OutMessage(header, [], 0, 0))
 
     def barrier(self, number: int) -> None:

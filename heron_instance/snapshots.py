@@ -101,10 +101,10 @@ class TaskSnapshots:
             return
         writing.states.stored()
         self._files = (*writing.after, StateFile(name=writing.name, checksum=content.checksum, bytes=content.bytes))
-        report.files.extend(self._files)
-        del self.report.files[:]
-        self.report.bound = False
-        self.report.MergeFrom(report)
+        said = self.report
+        del said.files[:]
+        said.files.extend(self._files)
+        said.number, said.aligned, said.aside, said.bound = report.number, report.aligned, report.aside, report.bound
 
     def moved(self) -> None:
         """The task has done something that no row has told it to."""

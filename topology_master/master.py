@@ -300,7 +300,7 @@ class Master:
 
     def _coordinate(self, coordination: Coordination, now: float) -> float:
         before = coordination.snapshots.record
-        coordination.snapshots.quiet = self.updates.running or self.departures.running
+        coordination.snapshots.schedule.hold(quiet=self.updates.running or self.departures.running)
         due = coordination.tick(now)
         self._news |= coordination.snapshots.record is not before  # an update or a departure may wait for it
         return due

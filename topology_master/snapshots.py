@@ -83,18 +83,14 @@ class Snapshots:
         self.record = TimelineRecord() if record is None else record
         self.taking: Taking | None = None
         self.abandoned, self.cause = 0, ""
-        self.quiet = False  # spouts are held: no snapshot but the one that is asked for
-        self._asked = False
-        self._ends = False  # the next snapshot is the last one
+        self.schedule = Schedule(pace)
         self._living = Living(places)
-        self._pace = pace
         self._outside = outside
         self._counter = term << 32
         self._given_up = self._counter if record else 0  # whatever a former master has begun
         self._reports: dict[int, SnapshotReport] = {}
         self._moved = 0  # the last snapshot since which a task has done something by itself
         self._rollbacks = Rollbacks()
-        self._next = -math.inf
         if record is not None:
             self._order()
 
@@ -144,8 +140,7 @@ class Snapshots:
         if restoring and self._reports.keys() >= self.record.tasks.keys():
             self.phase = Phase.RUNNING
             self._rollbacks.over(now)
-            at_once = self._ends or not self.record.committed
-            self._next = now if at_once else now + self._pace.interval / 2
+            self.schedule.restored(now, first=not self.record.committed)
 
     def _collect(self, task: int, report: SnapshotReport, now: float) -> None:
         taking = self.taking
@@ -167,9 +162,10 @@ class Snapshots:
         if error:
             self._abandon(now)
             return
-        record = msgspec.structs.replace(self.record, committed=number, final=self._ends)
+        record = msgspec.structs.replace(self.record, committed=number, final=self.schedule.ends)
         self._outside.record(record)  # this is the commit
-        self.record, self.abandoned, self._asked = record, 0, False
+        self.record, self.abandoned = record, 0
+        self.schedule.committed()
         self._outside.committed()
         self._concluded(taking, now)
 
@@ -182,16 +178,15 @@ class Snapshots:
 
     def end(self, now: float) -> None:
         """The end is declared: the next snapshot is the last one, and the topology ends with it."""
-        self._ends = True
         self._abandon(now)
-        self._next = now
+        self.schedule.end(now)
 
     def settle(self, now: float) -> bool:
         """Whether all that was done is in a snapshot that counts; takes one if not.  For when spouts are held."""
         if self.phase is not Phase.RUNNING:
             return False
-        if self._worth_it and not self._asked:  # one that is abandoned is repeated at the usual pace
-            self._asked, self._next = True, now
+        if self._worth_it:
+            self.schedule.ask(now)
         return not self._worth_it
 
     def bound(self, task: int) -> bool:
@@ -208,9 +203,7 @@ class Snapshots:
 
     def _concluded(self, taking: Taking, now: float) -> None:
         self.phase, self.taking = Phase.RUNNING, None
-        self._next = max(taking.began + self._pace.interval, now + self._pace.interval / 2)
-        if not self.record.committed:
-            self._next = now + self._pace.interval / 10  # no spout emits before
+        self.schedule.concluded(taking.began, now, first=not self.record.committed)
         self._order()
 
     @property
@@ -226,8 +219,8 @@ class Snapshots:
         self._abandon(now)
         if self.phase is not Phase.BROKEN:
             self.phase, self.cause = Phase.BROKEN, cause
-            if self._ends and not self.record.final:
-                self._ends = False
+            if self.schedule.ends and not self.record.final:
+                self.schedule.ends = False
                 self._outside.undeclared()
             self._rollbacks.begin(now)
 
@@ -262,16 +255,17 @@ class Snapshots:
 
     def _order(self) -> None:
         record, taking = self.record, self.taking
+        begun = 0 if taking is None else taking.number
         self._outside.order(
             SnapshotOrder(
                 timeline=record.timeline,
                 restore=record.restore,
                 lives=record.tasks,
-                begun=0 if taking is None else taking.number,
+                begun=begun,
                 committed=record.committed,
                 abandoned=self._given_up,
                 managers=record.managers,
-                final=record.committed if record.final else taking.number if taking is not None and self._ends else 0,
+                final=record.committed if record.final else begun if self.schedule.ends else 0,
             )
         )
 
@@ -280,12 +274,11 @@ class Snapshots:
     def tick(self, now: float) -> float:
         """Does what is due; returns when to be called again."""
         phase = self.phase
-        self._asked &= self.quiet
         if phase in (Phase.EMPTY, Phase.BROKEN) and now >= self._rollbacks.due and self._living.all_heard:
             self._roll_back()
-        elif self._may_begin and now >= self._next:
+        elif self._may_begin and now >= self.schedule.next:
             self._begin(now)
-        elif self.taking is not None and now >= self.taking.began + self._pace.timeout:
+        elif self.taking is not None and now >= self.schedule.over(self.taking.began):
             self._abandon(now)
         return self._due(now)
 
@@ -293,14 +286,62 @@ class Snapshots:
         if self.phase is Phase.BROKEN:
             return self._rollbacks.due if now < self._rollbacks.due else math.inf
         if self.taking is not None:
-            return self.taking.began + self._pace.timeout
-        return max(now, self._next) if self._may_begin else math.inf
+            return self.schedule.over(self.taking.began)
+        return max(now, self.schedule.next) if self._may_begin else math.inf
 
     @property
     def _may_begin(self) -> bool:
-        wanted = self._asked or not self.quiet or not self.record.committed
-        worth_it = (self._worth_it and wanted) or self._ends
-        return self.phase is Phase.RUNNING and worth_it and not self.record.final
+        record = self.record
+        wanted = self.schedule.wants(worth_it=self._worth_it, first=not record.committed)
+        return self.phase is Phase.RUNNING and wanted and not record.final
+
+
+class Schedule:
+    """When the next snapshot may begin.
+
+    ``next``: not before.  ``ends``: it is the last one, whether anything has moved or not.
+    """
+
+    def __init__(self, pace: Pace) -> None:
+        self.next = -math.inf
+        self.ends = False
+        self._pace = pace
+        self._quiet = self._asked = False
+
+    def hold(self, *, quiet: bool) -> None:
+        """Whether spouts are held: then there is none but the one that is asked for."""
+        self._quiet = quiet
+        self._asked &= quiet
+
+    def ask(self, now: float) -> None:
+        """At once; if that one is abandoned, it is repeated at the usual pace."""
+        if not self._asked:
+            self._asked, self.next = True, now
+
+    def end(self, now: float) -> None:
+        """The last one, at once."""
+        self.ends, self.next = True, now
+
+    def wants(self, *, worth_it: bool, first: bool) -> bool:
+        """Whether one is to begin, when it is time."""
+        return self.ends or (worth_it and (self._asked or first or not self._quiet))
+
+    def restored(self, now: float, *, first: bool) -> None:
+        """All tasks have their state."""
+        self.next = now if first or self.ends else now + self._pace.interval / 2
+
+    def committed(self) -> None:
+        """What was asked for is there."""
+        self._asked = False
+
+    def concluded(self, began: float, now: float, *, first: bool) -> None:
+        """One is over that began then; ``first``: none counts yet, and no spout emits before one does."""
+        interval = self._pace.interval
+        self.next = now + interval / 10 if first else max(began + interval, now + interval / 2)
+
+    def over(self, began: float) -> float:
+        """When one that began then has taken too long."""
+        return began + self._pace.timeout
 
 
 class Rollbacks:

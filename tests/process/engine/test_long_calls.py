@@ -10,7 +10,7 @@ pytestmark = pytest.mark.cluster
 
 
 def test_rows_arrive_while_the_call_that_emitted_them_goes_on(tmp_path):
-    """Each call goes on for a second and a half behind its row; on a busy machine a second of that is allowed."""
+    """Each call goes on for 2.4 s behind its row; on a busy machine two thirds of that are allowed."""
     with Running("long_calls.py", tmp_path) as topology:
         topology.finish()
         ((ways, count),) = topology.left("arrives")

@@ -114,6 +114,16 @@ def test_what_was_taken_is_reported_once_it_is_stored(task):
     assert (report.aligned, report.aside, file.bytes) == (0.5, 100, len(task.store.files[file.name]))
 
 
+def test_the_next_report_says_nothing_of_the_snapshot_before(task):
+    task.snapshots.aligned(0.5, 100)
+    task.takes(5)
+    task.snapshots.moved()
+    task.snapshots.aligned(0.0, 0)
+    task.takes(6)
+    report = task.snapshots.report
+    assert (report.number, report.aligned, report.aside, report.moved) == (6, 0.0, 0, 5)
+
+
 def test_what_cannot_be_stored_is_given_up_with_the_reason(task):
     task.takes(5, OSError("no space"))
     report = task.snapshots.report

@@ -29,7 +29,7 @@ def test_what_has_not_moved_is_settled_already(running):
 
 
 def test_what_has_moved_is_settled_by_a_snapshot_at_once(running):
-    running.snapshots.quiet = True
+    running.snapshots.schedule.hold(quiet=True)
     running.report(moved=running.order.committed)
     assert not running.snapshots.settle(running.now)
     running.tick()
@@ -40,17 +40,17 @@ def test_what_has_moved_is_settled_by_a_snapshot_at_once(running):
 
 
 def test_while_spouts_are_held_no_other_snapshot_is_taken(running):
-    running.snapshots.quiet = True
+    running.snapshots.schedule.hold(quiet=True)
     running.report(moved=running.order.committed)
     running.tick(100.0)
     assert running.order.begun == 0
-    running.snapshots.quiet = False
+    running.snapshots.schedule.hold(quiet=False)
     running.tick()
     assert running.order.begun > 0
 
 
 def test_one_that_was_asked_for_and_is_abandoned_comes_again_at_the_usual_pace(running):
-    running.snapshots.quiet = True
+    running.snapshots.schedule.hold(quiet=True)
     running.report(moved=running.order.committed)
     running.snapshots.settle(running.now)
     running.tick()
@@ -65,13 +65,13 @@ def test_one_that_was_asked_for_and_is_abandoned_comes_again_at_the_usual_pace(r
 
 def test_what_the_next_update_asks_for_comes_at_once_although_the_last_one_was_refused(running):
     for _ in range(2):
-        running.snapshots.quiet = True
+        running.snapshots.schedule.hold(quiet=True)
         running.report(moved=running.order.committed)
         running.snapshots.settle(running.now)
         running.tick()
         assert running.order.begun > running.order.committed
         running.report(1, gives_up=running.order.begun)
-        running.snapshots.quiet = False
+        running.snapshots.schedule.hold(quiet=False)
         running.tick()
 
 

@@ -8,7 +8,7 @@ from leaving import LeavingBolt
 
 from ardea import Bolt, Spout, Topology
 
-WAIT = 1.5
+WAIT = 2.4
 """Seconds of each pause."""
 CALLS = 2
 
