@@ -93,7 +93,7 @@ class Settings:
         "topology.stateful.checkpoint.timeout.secs", "seconds", "topology", 600.0, "A slower snapshot is abandoned."
     )
     key_groups: int = _key(
-        "topology.key.groups", "count", "topology", 720, "Into which keys are divided: no component has more tasks."
+        "topology.key.groups", "count", "topology", 720, "Into which keys of state are divided in snapshots."
     )
 
     # Limits.

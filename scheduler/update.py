@@ -160,10 +160,7 @@ def wanted(
             hint="give it as FILE too: then every instance is started again with it",
         )
     kept = {name: tasks for name, tasks in present.parallelism.items() if name in names}
-    scaled = plan.scaled({name: (tasks, tasks) for name, tasks in {**kept, **parallelism}.items()})
-    for problem in problems_of_numbers(scaled):  # packing too many would take for ever
-        raise UserError(f"{problem}; nothing was changed")
-    _check_fixed(present, scaled)
+    scaled = _scaled(present, plan, {**kept, **parallelism})
     current = packing_from_bytes(present.packing)
     moving = repack_whole if present.whole and not rebuilt else packing_for(scaled.config).repack
     packing = moving(current, scaled, highest=present.highest)
@@ -187,6 +184,15 @@ def wanted(
     )
     check_size(definition, packing)
     return definition
+
+
+def _scaled(present: Definition, plan: LogicalPlan, parallelism: Mapping[str, int]) -> LogicalPlan:
+    """The plan with so many tasks; UserError: it cannot have them, or cannot follow the present one."""
+    scaled = plan.scaled({name: (tasks, tasks) for name, tasks in parallelism.items()})
+    for problem in problems_of_numbers(scaled):  # packing too many would take for ever
+        raise UserError(f"{problem}; nothing was changed")
+    _check_fixed(present, scaled)
+    return scaled
 
 
 def _check_fixed(present: Definition, plan: LogicalPlan) -> None:

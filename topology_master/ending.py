@@ -60,7 +60,7 @@ class Ending:
     """
 
     def __init__(self, plan: PhysicalPlan, facts: EndFacts, *, goes_back: bool = False) -> None:
-        """``goes_back``: whoever dies after the declaration, all go back, and it is declared again."""
+        """``goes_back``: after a death all tasks go back to a snapshot, and the end is declared again."""
         self._goes_back = goes_back
         self.phase = Phase.RUNNING
         self.failure = self.culprit = ""

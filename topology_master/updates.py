@@ -181,7 +181,7 @@ class Updates:
         elif advice is Advice.REFUSE:
             self._refuse(f"{_few(self._late)} after two message timeouts")
         elif advice is Advice.GO_ON and not self._remembered(now):
-            if now >= self._draining_until:
+            if self._draining is not None and now >= self._draining.refused_at:
                 self._refuse("its last snapshot is not stored after two message timeouts")
         elif advice is Advice.GO_ON and (bound := self._bound()):
             self._refuse(f"{_few(bound)} would end, with a TaskState that no other task can take over")
@@ -195,10 +195,6 @@ class Updates:
         assert self._request is not None
         left = plan_of(self._request.wanted).tasks
         return [] if self._memory is None else self._memory.bound(task for task in self._plan.tasks if task not in left)
-
-    @property
-    def _draining_until(self) -> float:
-        return math.inf if self._draining is None else self._draining.refused_at
 
     def _begin_switch(self, wanted: Definition, former: Definition | None, switch: Switch, now: float) -> None:
         wanted = msgspec.structs.replace(wanted, epoch=self._definition.epoch + 1)

@@ -1,4 +1,4 @@
-"""A source with partitions: whoever reads one goes on where it stood, however many tasks there are."""
+"""A source with partitions: the task that reads one begins where the reader before it stood."""
 
 from __future__ import annotations
 
