@@ -7,6 +7,7 @@ import random
 import pytest
 
 from ardea import Grouping, Topology
+from ardea.errors import UserError
 from ardea.testing import Cluster
 from ardea.testing.inside import Inside
 from tests.simulation.snapshots.counted import MOST, Count, Counted, EffectivelyOnce, Words, check, states
@@ -142,3 +143,27 @@ def test_a_pod_leaves_although_the_store_is_full():
         cluster.run_until(lambda: cluster.life("manager-2") > life, 60)
         store.full = False
         all_counted(cluster)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"config": {"topology.key.groups": 12}}, "topology.key.groups is 720 and would be 12, which cannot change"),
+        ({"topology": Counted}, "topology.reliability.mode is EFFECTIVELY_ONCE and would be ATLEAST_ONCE"),
+        ({"parallelism": {"count": 721}}, "has 721 tasks, and topology.key.groups is 720: some would own no key"),
+    ],
+)
+def test_what_the_state_relies_on_cannot_change(cluster, change, says):
+    with pytest.raises(UserError, match=says) as caught:
+        cluster.update_request(**change)
+    assert "nothing was changed" in caught.value.message
+
+
+def test_keyed_state_does_not_get_a_second_task_that_nobody_sends_its_keys():
+    class Shuffled(Topology):
+        words = Words.spec(par=2)
+        count = Count.spec(par=1, inputs=[words])
+
+    says = "no input is grouped by fields: nothing says whose a key is"
+    with Cluster(EffectivelyOnce(Shuffled), config=CONFIG) as cluster, pytest.raises(UserError, match=says):
+        cluster.update_request(parallelism={"count": 2})
