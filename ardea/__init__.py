@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from ardea.errors import UserError as UserError
     from ardea.grouping import CustomStreamGrouping as CustomStreamGrouping
     from ardea.grouping import Grouping as Grouping
+    from ardea.keyed import KeyedState as KeyedState
+    from ardea.keyed import ListState as ListState
+    from ardea.keyed import TaskState as TaskState
     from ardea.metrics.user import AssignableMetric as AssignableMetric
     from ardea.metrics.user import CountMetric as CountMetric
     from ardea.metrics.user import MeanReducer as MeanReducer
@@ -71,6 +74,7 @@ _NAMES = {
         "UserError",
     ),
     "ardea.grouping": ("CustomStreamGrouping", "Grouping"),
+    "ardea.keyed": ("KeyedState", "ListState", "TaskState"),
     "ardea.metrics.user": ("AssignableMetric", "CountMetric", "MeanReducer", "MultiCountMetric", "ReducedMetric"),
     "ardea.topology": ("Topology", "TopologyBuilder"),
     "ardea.tuples": ("ColumnBatch", "Tuple", "is_tick"),

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import sys
 from collections.abc import Callable, MutableMapping
+from pathlib import Path
 from typing import Any, Literal, NoReturn
 
+import msgspec
+
+from ardea.backends.types import kind_of
 from ardea.errors import UserError
 
 _CELLS = "_task_states"
@@ -15,19 +21,27 @@ class State:
 
     name = ""
 
-    def __init__(self, default: Any) -> None:
+    def __init__(self, default: Any, kind: Any = None) -> None:
         """``default``: a value that cannot be changed, or a function without parameters that makes one.
 
         Raises:
             UserError: all keys, or all tasks, would share it.
         """
-        if isinstance(default, list | dict | set | bytearray):
-            kind = type(default).__name__
+        if _can_change(default):
+            shared = type(default).__name__
             raise UserError(
-                f"{type(self).__name__}(default={default!r}): all would share one {kind}",
-                hint=f"give what makes a new one: default={kind}",
+                f"{type(self).__name__}(default={default!r}): all would share one {shared}",
+                hint=f"give what makes a new one: default={shared}",
             )
         self.make: Callable[[], Any] = default if callable(default) else lambda: default
+        self.type = kind
+        declared = sys._getframe(2)
+        self.place = f"{Path(declared.f_code.co_filename).name}:{declared.f_lineno}"
+
+    def check(self) -> None:
+        """Raises UserError: there can be no such state."""
+        if self.type is not None:
+            kind_of(self.type, self.place)
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.name = name
@@ -46,8 +60,18 @@ class KeyedState(State):
     place within the call that has read them: ``self.seen[user].append(page)``.
     """
 
-    def __init__(self, *, default: Any = None) -> None:
-        super().__init__(default)
+    def __init__(self, *, default: Any = None, type: Any = None) -> None:  # noqa: A002 -- what authors call it
+        """Declares it.
+
+        Args:
+            default: what a missing key reads as: a value, or a function without parameters that makes one.
+            type: of the values: a ``msgspec.Struct``, a dataclass, a TypedDict, a plain type, or a union of such; None:
+                any value of docs/keys.md.  A field that is new, and has a default, reads what was stored without it.
+
+        Raises:
+            UserError: all keys would share the default.
+        """
+        super().__init__(default, type)
 
     def __get__(self, component: object, owner: type | None = None) -> Any:
         """The component's own table hides this, once there is one."""
@@ -61,8 +85,9 @@ class KeyedState(State):
 class TaskState(State):
     """One value of one task: ``self.position = 3``."""
 
-    def __init__(self, *, default: Any = None) -> None:
-        super().__init__(default)
+    def __init__(self, *, default: Any = None, type: Any = None) -> None:  # noqa: A002
+        """As of a :class:`KeyedState`."""
+        super().__init__(default, type)
 
     def __get__(self, component: object, owner: type | None = None) -> Any:
         if component is None:
@@ -90,9 +115,9 @@ class ListState(State):
     ``all`` each task gets the items of all tasks, and takes what is its own, as a source does with partitions.
     """
 
-    def __init__(self, *, share: Literal["split", "all"] = "split") -> None:
-        """It begins empty."""
-        super().__init__(list)
+    def __init__(self, *, share: Literal["split", "all"] = "split", type: Any = None) -> None:  # noqa: A002
+        """It begins empty; ``type``: of its items, as of a :class:`KeyedState`."""
+        super().__init__(list, type)
         self.share = share
 
     def __get__(self, component: object, owner: type | None = None) -> Any:
@@ -108,3 +133,13 @@ def states_of(cls: type) -> list[State]:
     """What a class and its bases declare, by name."""
     names = sorted({name for base in cls.__mro__ for name, value in vars(base).items() if isinstance(value, State)})
     return [value for name in names if isinstance(value := getattr(cls, name), State)]
+
+
+def _can_change(value: Any) -> bool:
+    if isinstance(value, list | dict | set | bytearray):
+        return True
+    if isinstance(value, msgspec.Struct):
+        return not value.__struct_config__.frozen
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return not type(value).__dataclass_params__.frozen  # type: ignore[attr-defined]
+    return False

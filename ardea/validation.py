@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from ardea.component import Bolt, Spout, overrides
 from ardea.config import Settings
+from ardea.errors import UserError
 from ardea.grouping import CustomStreamGrouping
 from ardea.keyed import KeyedState, states_of
 from ardea.plan import ComponentPlan, InputPlan, LogicalPlan, StreamPlan
@@ -72,6 +73,7 @@ def problems_of(plan: LogicalPlan) -> list[str]:
         found += _streams(component)
         found += _inputs(component, declared)
         found += _columns(component, declared)
+        found += _types_of_states(component)
     return [*found, *_shape(plan), *_cycles(plan), *problems_of_numbers(plan)]
 
 
@@ -197,6 +199,14 @@ def _columns(component: ComponentPlan, declared: Mapping[str, ComponentPlan]) ->
     fields = [field for _, stream in streams for field in stream.fields]
     if unknown := [name for name in cls.column_types if name not in fields]:
         yield f"{where}: column_types of fields that no input has: [{', '.join(unknown)}]"
+
+
+def _types_of_states(component: ComponentPlan) -> Iterator[str]:
+    for state in states_of(component.cls):
+        try:
+            state.check()
+        except UserError as error:
+            yield f"Component: [{component.name}] has a state: [{state.name}] whose {error.message}"
 
 
 def _keyed_state(component: ComponentPlan) -> Iterator[str]:

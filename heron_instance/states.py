@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from ardea.backends.memory import KeyedTable, Lower
+from ardea.backends.values import Values, values_of
 from ardea.component import Component
+from ardea.errors import EncodingError
 from ardea.keyed import KeyedState, ListState, TaskState, states_of
+from ardea.protocol.scalars import type_name
 from ardea.snapshots.key_groups import Keys, owned_by
-from ardea.snapshots.state_file import HEAD, Kind, Piece, decode_state, encode_piece
+from ardea.snapshots.state_file import HEAD, Kind, Piece, decode_state, encode_piece, unreadable, unstorable
 
 
 class States:
@@ -18,19 +21,21 @@ class States:
     def __init__(self, component: Component, keys: Keys | None = None) -> None:
         self._component, self._keys = component, keys
         self._tables: dict[str, tuple[KeyedTable, Lower]] = {}
-        self._single: list[str] = []
+        self._single: dict[str, TaskState] = {}
         self._lists: dict[str, ListState] = {}
         self._former: dict[str, dict[int, list[Any]]] = {}  # lists of former tasks, by their index
+        self._values: dict[str, Values] = {}
         self._frozen: list[bytes] = []  # those without keys, as they were at the last barrier
         for state in states_of(type(component)):
+            self._values[state.name] = values_of(state.type, state.place)
             if isinstance(state, KeyedState):
-                lower = Lower(state.name, keys)
+                lower = Lower(state.name, keys, self._values[state.name])
                 table = KeyedTable(state.make, lower)
                 state.attach(component, table)
                 self._tables[state.name] = table, lower
             elif isinstance(state, TaskState):
                 state.attach(component)
-                self._single.append(state.name)
+                self._single[state.name] = state
             elif isinstance(state, ListState):
                 state.attach(component)
                 self._lists[state.name] = state
@@ -72,8 +77,7 @@ class States:
     @property
     def bound(self) -> bool:
         """Whether there is a value that is that of the task's index, and no other task's."""
-        declared = {state.name: state for state in states_of(type(self._component))}
-        return any(getattr(self._component, name) != declared[name].make() for name in self._single)
+        return any(getattr(self._component, name) != state.make() for name, state in self._single.items())
 
     def of_as_many(self, tasks: int) -> bool:
         """Whether so many tasks divide the keys among them now."""
@@ -98,14 +102,15 @@ class States:
 
         Raises:
             StateError: it cannot be read.
+            UserError: a value in it is none of its state's type.
         """
         for piece in decode_state(content, file, None if self._keys is None else self._keys.owned):
             if piece.state in self._tables:
                 self._tables[piece.state][1].load(piece)
             elif own and piece.state in self._single:
-                setattr(self._component, piece.state, piece.rows[0][0])
+                setattr(self._component, piece.state, *self._read(piece))
             elif piece.state in self._lists:
-                self._former.setdefault(piece.state, {})[index] = [item for (item,) in piece.rows]
+                self._former.setdefault(piece.state, {})[index] = self._read(piece)
 
     def loaded(self, tasks: int) -> None:
         """All files that are needed of so many former tasks: items of lists are shared out."""
@@ -121,7 +126,24 @@ class States:
             setattr(self._component, name, items)
 
     def _items(self, name: str) -> Piece:
-        return Piece(name, Kind.ITEMS, range(0), [(item,) for item in getattr(self._component, name)])
+        return self._piece(name, Kind.ITEMS, getattr(self._component, name))
 
     def _one(self, name: str) -> Piece:
-        return Piece(name, Kind.ONE, range(0), [(getattr(self._component, name),)])
+        return self._piece(name, Kind.ONE, [getattr(self._component, name)])
+
+    def _piece(self, name: str, kind: Kind, values: list[Any]) -> Piece:
+        rows, plain = [], self._values[name].plain
+        for value in values:
+            try:
+                rows.append((plain(value),))
+            except EncodingError as error:
+                refused = self._values[name].refusal(value) or (type_name(value), error.message)
+                raise unstorable(name, "", *refused) from error
+        return Piece(name, kind, range(0), rows)
+
+    def _read(self, piece: Piece) -> list[Any]:
+        try:
+            return [self._values[piece.state].of_plain(plain) for (plain,) in piece.rows]
+        except EncodingError as error:
+            component = type(self._component).__name__ if self._keys is None else self._keys.component
+            raise unreadable(component, piece.state, "", error) from error

@@ -8,42 +8,20 @@ is merged meanwhile.
 
 from __future__ import annotations
 
-import contextlib
-import datetime as dt
 import itertools
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
-from decimal import Decimal
 from typing import Any, NoReturn
 
+from ardea.backends.values import SCALARS, Packed, Values
 from ardea.errors import EncodingError, UserError
-from ardea.protocol.values import RowCodec
 from ardea.snapshots.key_groups import Keys
-from ardea.snapshots.state_file import Kind, Piece, unstorable
+from ardea.snapshots.state_file import Kind, Piece, unreadable, unstorable
 
 SLICE = 1000
 """Keys in a piece of a file, and those that are merged at a time."""
 ABSENT: Any = object()
-_SCALARS = frozenset(
-    {int, float, str, bytes, bool, type(None), Decimal, dt.datetime, dt.date, dt.time, dt.timedelta, uuid.UUID}
-)
-_CODEC = RowCodec()
 
 Rows = list[tuple[Any, ...]]
-
-
-class Packed(bytes):
-    """A value that could be changed in place, as it is kept; a tuple is one row, any other value a row of its own."""
-
-    @classmethod
-    def of(cls, value: Any) -> Packed:
-        """Raises EncodingError: it cannot be stored."""
-        return cls(b"t" + _CODEC.encode([value]) if type(value) is tuple else b"v" + _CODEC.encode([(value,)]))
-
-    def unpacked(self) -> Any:
-        """Another one at each call."""
-        row = _CODEC.decode(self[1:])[0]
-        return row if self[:1] == b"t" else row[0]
 
 
 class Layer:
@@ -61,8 +39,8 @@ class Layer:
 class Lower:
     """What lies below an author's table; ``keys``: whose they are, None: nobody asks, and there are no snapshots."""
 
-    def __init__(self, name: str, keys: Keys | None) -> None:
-        self.name, self.keys = name, keys
+    def __init__(self, name: str, keys: Keys | None, values: Values | None = None) -> None:
+        self.name, self.keys, self.values = name, keys, values or Values()
         self.base: dict[Any, Any] = {}
         self.layer: Layer | None = None
         self._merging: Iterator[bool] | None = None
@@ -157,7 +135,11 @@ class Lower:
             yield True
 
     def load(self, piece: Piece) -> None:
-        """What :meth:`pieces` has given, in that order, of this task or another one: its own keys of that."""
+        """What :meth:`pieces` has given, in that order, of this task or another one: its own keys of that.
+
+        Raises:
+            UserError: a value is none of the state's type.
+        """
         assert self.keys is not None
         owned = self.keys.owned
         rows: Iterable[tuple[Any, ...]] = ((_hashable(row[0]), *row[1:]) for row in piece.rows)
@@ -165,12 +147,19 @@ class Lower:
             rows = (row for row in rows if self.keys.group(row[0]) in owned)
         match piece.kind:
             case Kind.PUT:
-                self.base.update(rows)
+                self.base.update((key, self._loaded(key, value)) for key, value in rows)
             case Kind.PACKED:
-                self.base.update((key, Packed(value)) for key, value in rows)
+                self.base.update((key, self._loaded(key, Packed(value))) for key, value in rows)
             case Kind.GONE:
                 for (key,) in rows:
                     self.base.pop(key, None)
+
+    def _loaded(self, key: Any, kept: Any) -> Any:
+        try:
+            return self.values.loaded(kept)
+        except EncodingError as error:
+            assert self.keys is not None
+            raise unreadable(self.keys.component, self.name, f" at {key!r}", error) from error
 
 
 class KeyedTable(dict[Any, Any]):
@@ -191,9 +180,9 @@ class KeyedTable(dict[Any, Any]):
         Raises:
             UserError: a value cannot be stored; nothing has changed.
         """
-        changed = dict.items(self)
+        changed, scalars, kept = dict.items(self), self.lower.values.scalars, self.lower.values.kept
         try:
-            puts = {key: value if type(value) in _SCALARS else Packed.of(value) for key, value in changed}
+            puts = {key: value if type(value) in scalars else kept(value) for key, value in changed}
         except EncodingError as error:
             raise self._unstorable(changed) from error
         self.lower.freeze(Layer(puts, self._gone - puts.keys()))
@@ -202,9 +191,8 @@ class KeyedTable(dict[Any, Any]):
 
     def _unstorable(self, changed: Iterable[tuple[Any, Any]]) -> UserError:
         for key, value in changed:
-            with contextlib.suppress(LookupError):
-                _, _, kind, reason = _CODEC.explain([(value,)])
-                return unstorable(self.lower.name, f" at {key!r}", kind, reason)
+            if refused := self.lower.values.refusal(value):
+                return unstorable(self.lower.name, f" at {key!r}", *refused)
         raise AssertionError("every value can be stored")
 
     def _below(self, key: Any) -> Any:
@@ -216,10 +204,10 @@ class KeyedTable(dict[Any, Any]):
             if self.lower.keys is not None:
                 self.lower.keys.check(self.lower.name, key)
             value = self._make()
-            if type(value) in _SCALARS:
+            if type(value) in SCALARS:
                 return value
         elif type(found) is Packed:
-            value = found.unpacked()
+            value = self.lower.values.value(found)
         else:
             return found
         self[key] = value

@@ -6,8 +6,10 @@ import msgspec
 
 from ardea.errors import StateError
 
-FORMAT = 1
+FORMAT = 2
 """Of manifests and of the files that they name."""
+FORMATS = range(1, FORMAT + 1)
+"""Those that can be read."""
 
 
 class File(msgspec.Struct, frozen=True):
@@ -74,8 +76,9 @@ def decode_manifest(content: bytes, number: int) -> Manifest:
         manifest = msgspec.json.decode(content, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise StateError(f"the snapshot's {name} cannot be read: {error}") from error
-    if manifest.format != FORMAT:
-        raise StateError(f"the snapshot's {name} is of format {manifest.format}, and this Ardea reads format {FORMAT}")
+    if manifest.format not in FORMATS:
+        what = f"the snapshot's {name} is of format {manifest.format}"
+        raise StateError(f"{what}, and this Ardea reads formats up to {FORMAT}")
     if manifest.number != number:
         raise StateError(f"the snapshot's {name} is of another one, {manifest_name(manifest.number)}")
     return manifest

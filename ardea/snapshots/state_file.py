@@ -1,7 +1,8 @@
 """A file of one task's state: all of it, or what has changed since the file before.
 
 ARDEASNP, the number of the format (u32), then pieces: length (u32), and msgpack of
-[name of the state, kind, its first key group, that after its last, rows]
+[name of the state, kind, its first key group, that after its last, rows, when they were written]
+Format 1 has no time in it, and no values of a type.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from xxhash import xxh3_64
 
 from ardea.errors import EncodingError, ProtocolError, StateError, UserError
 from ardea.protocol.values import RowCodec, are_plain
-from ardea.snapshots.manifest import FORMAT
+from ardea.snapshots.manifest import FORMAT, FORMATS
 
 _HEAD = struct.Struct("<8sI")
 _LENGTH = struct.Struct("<I")
@@ -36,15 +37,28 @@ class Kind(enum.IntEnum):
 
 
 class Piece(NamedTuple):
-    """Part of a file; ``groups``: those of its keys, none where it has no keys."""
+    """Part of a file; ``groups``: those of its keys, none where it has no keys.
+
+    ``written``: by when all its rows were, in seconds since 1970; 0: nobody asks.
+    """
 
     state: str
     kind: Kind
     groups: range
     rows: list[tuple[Any, ...]]
+    written: float = 0.0
 
 
-_PIECES = msgspec.msgpack.Decoder(tuple[str, Kind, int, int, bytes])
+class _Stored(msgspec.Struct, array_like=True):
+    state: str
+    kind: Kind
+    first: int
+    stop: int
+    rows: bytes
+    written: float = 0.0
+
+
+_PIECES = msgspec.msgpack.Decoder(_Stored)
 
 
 def encode_piece(piece: Piece) -> bytes:
@@ -53,14 +67,14 @@ def encode_piece(piece: Piece) -> bytes:
     Raises:
         UserError: a value cannot be stored; pickles never are.
     """
-    state, kind, groups, rows = piece
+    state, kind, groups, rows, written = piece
     try:
         encoded = _CODEC.encode(rows, plain=bool(rows) and are_plain(rows, len(rows[0])))
     except EncodingError as error:
         refusal = _CODEC.explain(rows)
         where = "" if kind in (Kind.ONE, Kind.ITEMS) else f" at {rows[refusal.row][0]!r}"
         raise unstorable(state, where, refusal.type, refusal.reason) from error
-    content = msgspec.msgpack.encode((state, kind, groups.start, groups.stop, encoded))
+    content = msgspec.msgpack.encode(_Stored(state, kind, groups.start, groups.stop, encoded, written))
     return _LENGTH.pack(len(content)) + content
 
 
@@ -68,7 +82,15 @@ def unstorable(state: str, where: str, kind: str, reason: str) -> UserError:
     """What is said of it; ``where`` in the state."""
     return UserError(
         f"state {state!r} holds{where[:200]} a {kind}, which cannot be stored: {reason}",
-        hint="Keep values of the types in docs/keys.md, in lists, tuples and dicts.",
+        hint="Keep values of the types in docs/keys.md, in lists, tuples and dicts, or declare their type=.",
+    )
+
+
+def unreadable(component: str, state: str, where: str, error: EncodingError) -> UserError:
+    """What is said of a value of a former snapshot; ``where`` in the state."""
+    return UserError(
+        f"{component}: what the snapshot holds of state {state!r}{where[:200]} cannot be read: {error.message}",
+        hint="Give fields that are new a default; a state whose values mean something else needs another name.",
     )
 
 
@@ -82,17 +104,17 @@ def decode_state(content: bytes, name: str, wanted: range | None = None) -> Iter
         magic, number = _HEAD.unpack_from(content)
         if magic != _MAGIC:
             raise StateError(f"{name} is no file of a snapshot")
-        if number != FORMAT:
-            raise StateError(f"{name} is of format {number}, and this Ardea reads format {FORMAT}")
+        if number not in FORMATS:
+            raise StateError(f"{name} is of format {number}, and this Ardea reads formats up to {FORMAT}")
         place, view = _HEAD.size, memoryview(content)
         while place < len(content):
             (length,) = _LENGTH.unpack_from(content, place)
             place += _LENGTH.size
-            state, kind, first, stop, rows = _PIECES.decode(view[place : place + length])
+            found = _PIECES.decode(view[place : place + length])
             place += length
-            groups = range(first, stop)
-            if wanted is None or not groups or (first < wanted.stop and stop > wanted.start):
-                yield Piece(state, kind, groups, _CODEC.decode(rows))
+            groups = range(found.first, found.stop)
+            if wanted is None or not groups or (groups.start < wanted.stop and groups.stop > wanted.start):
+                yield Piece(found.state, found.kind, groups, _CODEC.decode(found.rows), found.written)
     except (struct.error, msgspec.DecodeError, ProtocolError) as error:
         raise StateError(f"{name} cannot be read: {error}") from error
 

@@ -156,7 +156,7 @@ def folded(files):
     """What a base and its deltas hold together: a table, or the one value, by the name of the state."""
     tables = {}
     for content, name in files:
-        for state, kind, _, rows in decode_state(content, name):
+        for state, kind, _, rows, _ in decode_state(content, name):
             if kind is Kind.ONE:
                 tables[state] = rows[0][0]
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ardea import Bolt, Grouping, Spout, Stream, Topology, TopologyBuilder, TopologyError
-from ardea.keyed import KeyedState
+from ardea.keyed import KeyedState, TaskState
 
 
 class Lines(Spout):
@@ -357,4 +357,15 @@ def test_a_spout_has_no_keys():
     builder = TopologyBuilder("t")
     builder.add_bolt("b", Count, inputs=[builder.add_spout("s", KeptSpout)])
     with pytest.raises(TopologyError, match=r"\[s\] has keyed state: \[counts\], and a spout has no keys: a TaskState"):
+        builder.plan()
+
+
+def test_a_type_that_has_no_fields_is_no_type_of_a_state():
+    class Holds(KeptSpout):
+        counts = TaskState(type=object())
+
+    builder = TopologyBuilder("t")
+    builder.add_bolt("b", Count, inputs=[builder.add_spout("s", Holds)])
+    says = r"Component: \[s\] has a state: \[counts\] whose type=.* cannot be the type .* declared at test_validation"
+    with pytest.raises(TopologyError, match=says):
         builder.plan()

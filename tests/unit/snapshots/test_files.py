@@ -8,15 +8,17 @@ import uuid
 from decimal import Decimal
 from pathlib import Path
 
+import msgspec
 import pytest
 from xxhash import xxh3_64_intdigest
 
-from ardea.backends.memory import Packed
+from ardea.backends.values import Packed
 from ardea.errors import StateError, UserError
 from ardea.heron_instance.storage import FolderStorage
 from ardea.snapshots.folder import Folder
 from ardea.snapshots.manifest import (
     FORMAT,
+    FORMATS,
     File,
     Manifest,
     Part,
@@ -36,6 +38,11 @@ PIECES = [
     Piece("typed", Kind.PUT, range(3, 9), [(uuid.UUID(int=7), dt.timedelta(days=1))]),
 ]
 STATE = HEAD + b"".join(map(encode_piece, PIECES))
+SINCE_2 = [
+    Piece("aged", Kind.PUT, range(3, 9), [("heron", 3)], 1795838400.5),
+    Piece("orders", Kind.PACKED, range(3, 9), [("a", b"m" + msgspec.msgpack.encode({"item": "a", "amount": 2}))]),
+]
+"""What format 1 does not have."""
 LISTED = Manifest(
     number=(2 << 32) + 5,
     timeline=3,
@@ -71,7 +78,7 @@ def test_a_damaged_file_is_named(content):
 
 
 def test_a_file_of_another_format_says_which():
-    with pytest.raises(StateError, match=f"format 9, and this Ardea reads format {FORMAT}"):
+    with pytest.raises(StateError, match=f"format 9, and this Ardea reads formats up to {FORMAT}"):
         list(decode_state(HEAD[:8] + (9).to_bytes(4, "little"), "f"))
 
 
@@ -90,7 +97,7 @@ def test_a_manifest_comes_back():
     [
         (b"", "cannot be read"),
         (encode_manifest(LISTED)[:-4], "cannot be read"),
-        (encode_manifest(LISTED).replace(b'"format":1', b'"format":9'), "format 9"),
+        (encode_manifest(LISTED).replace(b'"format":2', b'"format":9'), "format 9"),
         (encode_manifest(Manifest(number=7, timeline=1, parts={})), "is of another one, 0.7.manifest"),
     ],
 )
@@ -100,12 +107,15 @@ def test_a_manifest_that_is_none_is_named(content, says):
     assert says in caught.value.message
 
 
-def test_files_of_each_format_can_be_read():
+@pytest.mark.parametrize("number", FORMATS)
+def test_files_of_each_format_can_be_read(number):
     """What this format's first version has written: a change that cannot read it raises the number."""
-    folder = FIXTURES / f"format-{FORMAT}"
+    folder = FIXTURES / f"format-{number}"
     manifest = decode_manifest((folder / manifest_name(LISTED.number)).read_bytes(), LISTED.number)
-    assert manifest == LISTED
-    assert list(decode_state((folder / "1-4.base").read_bytes(), "f")) == list(decode_state(STATE, "f"))
+    assert manifest == msgspec.structs.replace(LISTED, format=number)
+    pieces = [*PIECES, *SINCE_2] if number > 1 else PIECES
+    expected = decode_state(HEAD + b"".join(map(encode_piece, pieces)), "f")
+    assert list(decode_state((folder / "1-4.base").read_bytes(), "f")) == list(expected)
 
 
 def test_a_folder_keeps_what_was_written(tmp_path):
