@@ -75,7 +75,7 @@ class Arrivals:
         alignment.abandoned(snapshots.timeline.abandoned)
         if alignment.bytes_aside > MOST_ASIDE:
             what = f"{alignment.bytes_aside:,} bytes are set aside, and not all barriers have come"
-            snapshots.give_up(alignment.number, what)
+            snapshots.give_up(alignment.number, what, too_much=True)
 
     def go_on(self) -> None:
         """The state is back: what waited for that is looked at."""

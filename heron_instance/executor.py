@@ -167,7 +167,8 @@ class Executor:
             number = snapshots.put_back(self.env.states)
         except OSError as error:
             self._again = now + READ_AGAIN
-            self.reporter.error = f"{self.env.task.name} cannot read its state: {error}; it tries again"
+            snapshots.cannot_read(str(error))
+            self.reporter.error = f"{self.env.task.name} {snapshots.report.waits}"
             return
         self._again = -math.inf
         self.lifecycle.initialize()

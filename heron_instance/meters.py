@@ -9,7 +9,9 @@ from typing import Any
 from ardea.heron_instance.messages import OutMessage
 from ardea.heron_instance.queues import BoundedQueue
 from ardea.heron_instance.shell import Shell
-from ardea.metrics import observe_process
+from ardea.heron_instance.snapshots import TaskSnapshots
+from ardea.metrics import Registry, observe_process
+from ardea.protocol.flow import Window
 
 
 class Meters:
@@ -27,6 +29,8 @@ class Meters:
             registry.gauge("ardea_queue_bytes", partial(_bytes, queue), queue=queue.name)
             registry.gauge("ardea_queue_capacity", partial(_capacity, queue), queue=queue.name)
         registry.gauge("ardea_instance_held_bytes", held_bytes)
+        if shell.snapshots is not None:
+            _of_snapshots(registry, shell.snapshots, shell.window)
 
     def lagged(self, seconds: float) -> None:
         """The gateway's loop was late by so much."""
@@ -52,6 +56,15 @@ class Meters:
         for name, buffer in executor.task_output.buffers.items():
             counter = self._registry.counter("ardea_instance_tuples_emitted_total", stream=name)
             counter.value = buffer.emitted
+
+
+def _of_snapshots(registry: Registry, snapshots: TaskSnapshots, window: Window) -> None:
+    figures = snapshots.figures
+    for step in ("align", "freeze", "write", "restore"):
+        registry.gauge("ardea_instance_snapshot_seconds", partial(getattr, figures, step), step=step)
+    registry.gauge("ardea_instance_snapshot_aside_bytes", lambda: window.aside_bytes)
+    registry.gauge("ardea_instance_state_bytes", lambda: snapshots.state_bytes)
+    registry.counter("ardea_instance_state_restored_bytes_total", lambda: figures.restored)
 
 
 def _depth(queue: BoundedQueue[Any]) -> int:

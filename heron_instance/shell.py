@@ -160,6 +160,8 @@ class Shell:
         observer: Observer | None = None,
     ) -> Environment:
         """What the executor is made of; the author's component is made here."""
+        if self.snapshots is not None:
+            self.snapshots.figures.clock = clock
         return Environment(
             plan=plan,
             task=plan.tasks[self.task],

@@ -14,6 +14,7 @@ from typing import Protocol
 from xxhash import xxh3_64_intdigest
 
 from ardea.errors import StateError, UserError, printable
+from ardea.heron_instance.snapshot_figures import SnapshotFigures
 from ardea.heron_instance.states import States
 from ardea.heron_instance.timeline import Timeline
 from ardea.plan.physical import TaskPlan
@@ -59,6 +60,7 @@ class TaskSnapshots:
     def __init__(self, task: TaskPlan, life: int, storage: Storage) -> None:
         self.timeline = Timeline(task.task, life)
         self.report = SnapshotReport()
+        self.figures = SnapshotFigures()
         self._task, self._life = task, life
         self._storage = storage
         self._aligned = 0.0, 0  # seconds, bytes
@@ -106,6 +108,11 @@ class TaskSnapshots:
         said.files.extend(self._files)
         said.number, said.aligned, said.aside, said.bound = report.number, report.aligned, report.aside, report.bound
 
+    @property
+    def state_bytes(self) -> int:
+        """Of the files that the state needs, as it was stored last."""
+        return sum(file.bytes for file in self._files)
+
     def moved(self) -> None:
         """The task has done something that no row has told it to."""
         self.report.moved = self.timeline.taken
@@ -120,13 +127,18 @@ class TaskSnapshots:
         self.timeline.ended()
         self.report.lost = True
 
-    def give_up(self, number: int, why: str) -> None:
-        """The task asks to abandon that snapshot."""
-        self.report.gives_up, self.report.why = number, why
+    def give_up(self, number: int, why: str, *, too_much: bool = False) -> None:
+        """The task asks to abandon that snapshot; ``too_much`` is set aside, else it cannot be stored."""
+        self.report.gives_up, self.report.why, self.report.too_much = number, why, too_much
+
+    def cannot_read(self, why: str) -> None:
+        """The state is not back yet, and will be read again."""
+        self.report.waits = printable(f"cannot read its state: {why}; it tries again", most=2000)
 
     def aligned(self, seconds: float, aside: int) -> None:
         """Barriers were awaited for so long, with so many bytes set aside, for the snapshot that is taken next."""
         self._aligned = seconds, aside
+        self.figures.align = seconds
 
     def take(self, number: int, states: States) -> None:
         """Takes the state, and has it written; not while the file before is being written.
@@ -138,7 +150,9 @@ class TaskSnapshots:
         if self._writing is not None:
             self.give_up(number, f"{self._writing.name} is still being written")
             return
+        began = self.figures.clock()
         states.freeze()
+        self.figures.freeze = self.figures.clock() - began
         after = () if needs_base(self._files) else self._files
         seconds, aside = self._aligned
         writing = self._writing = Writing(
@@ -150,7 +164,12 @@ class TaskSnapshots:
             states,
             after,
         )
-        self._storage.write(writing.name, writing.content, lambda error: self._done.append((writing, error)))
+
+        def done(error: Exception | None) -> None:
+            self.figures.write = self.figures.clock() - began
+            self._done.append((writing, error))
+
+        self._storage.write(writing.name, writing.content, done)
 
     def put_back(self, states: States) -> int:
         """Fills empty states with what the ordered timeline begins from; returns its snapshot, 0: nothing.
@@ -159,8 +178,9 @@ class TaskSnapshots:
             StateError: what the store holds is damaged, or gone.
             OSError: it cannot be read at present.
         """
-        number = self.timeline.snapshot
+        number, began = self.timeline.snapshot, self.figures.clock()
         self._files = self._load(number, states) if number else ()
+        self.figures.restore = self.figures.clock() - began
         self._writing = None
         self.timeline.restored()
         self.report = SnapshotReport(timeline=self.timeline.number, bound=states.bound)
@@ -183,6 +203,7 @@ class TaskSnapshots:
     def _load_part(self, number: int, part: Part, states: States) -> None:
         for file in part.files:
             content = self._read(file.name)
+            self.figures.restored += len(content)
             if xxh3_64_intdigest(content) != file.checksum:
                 raise StateError(
                     f"{file.name} of snapshot {manifest_name(number)} is damaged: it holds {len(content):,} bytes with "

@@ -22,6 +22,7 @@ from ardea.plan.resource import Resource
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.wire_pb2 import ANSWER, ASK, REOPENED, Answer, Ask, Header, TaskState
 from ardea.scheduler.keys import keys_of
+from ardea.snapshots.status import SnapshotStatus
 from ardea.state import MasterWatch, StateManager
 from ardea.state.records import RunState
 from ardea.transport import Dialled, Keyring, Poller, context, holder
@@ -59,7 +60,7 @@ class Status(msgspec.Struct, frozen=True):
 
     ``stories``: what happened last to each task and container, to the update and the topology; only for who asks so.
     ``acting``: what people call the master, or its pod; ``came_up``: it was complete at least once; ``health``: None
-    once it is over; ``supervised``: what the supervisors say of the processes.
+    once it is over; ``supervised``: what the supervisors say of the processes; ``snapshots``: None if none are taken.
     """
 
     topology: str
@@ -81,6 +82,7 @@ class Status(msgspec.Struct, frozen=True):
     came_up: bool = False
     health: Health | None = None
     supervised: list[ProcessRow] = []
+    snapshots: SnapshotStatus | None = None
 
     @property
     def complete(self) -> bool:

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from ardea.config import Settings
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.wire_pb2 import SnapshotOrder, SnapshotReport, TaskReport
-from ardea.snapshots.manifest import File, Manifest, Part, encode_manifest, manifest_name
+from ardea.snapshots.manifest import File, Manifest, Part, encode_manifest, manifest_name, text_of
+from ardea.snapshots.status import SnapshotStatus, UnderWay
 from ardea.state.records import TimelineRecord
 from ardea.topology_master.orders import Orders
+from ardea.topology_master.snapshot_figures import SnapshotFigures
 from ardea.topology_master.snapshots import Pace, Phase, Snapshots
 from ardea.topology_master.store import Store
 
@@ -22,14 +24,21 @@ class Coordination:
     """Of one master, in a topology whose mode takes snapshots."""
 
     def __init__(
-        self, term: int, plan: PhysicalPlan, orders: Orders, store: Store, undeclared: Callable[[], None]
+        self,
+        term: int,
+        plan: PhysicalPlan,
+        orders: Orders,
+        store: Store,
+        undeclared: Callable[[], None],
+        tell: Callable[[str], None],
     ) -> None:
-        """``undeclared``: see :meth:`ardea.topology_master.snapshots.Outside.undeclared`."""
+        """``undeclared``: see :meth:`ardea.topology_master.snapshots.Outside.undeclared`; ``tell``: for a story."""
         self._orders, self._store, self.undeclared = orders, store, undeclared
         self._stored: deque[tuple[int, str]] = deque()  # from another thread
         self._manifest: Manifest | None = None  # the last that was written
         self._plan = plan
-        settings = Settings.of(plan.logical.config)
+        self._settings = settings = Settings.of(plan.logical.config)
+        self.figures = SnapshotFigures(lambda task: self._plan.tasks[task].name, tell)
         pace = Pace(settings.snapshot_interval, settings.snapshot_timeout)
         self.snapshots = Snapshots(term, _places(plan), pace, self, store.timeline())
 
@@ -46,11 +55,13 @@ class Coordination:
     def reported(self, report: TaskReport, now: float) -> None:
         """A task says something; one that does not work by the plan yet has the keys and the readers of another one."""
         if report.epoch == self._plan.epoch:
+            self.figures.heard(report.task, report.snapshots)
             self.snapshots.reported(report.task, report.life, report.snapshots, now)
 
     def replanned(self, plan: PhysicalPlan, record: TimelineRecord, now: float) -> None:
         """Another plan is stored, with that record."""
         self._plan = plan
+        self.figures.reading.clear()
         self.snapshots.replanned(_places(plan), record, now)
 
     @property
@@ -74,6 +85,28 @@ class Coordination:
         due = self.snapshots.tick(now)
         taking = self.snapshots.taking
         return min(due, now + LOOKS_EVERY) if taking is not None and taking.storing else due
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two snapshots."""
+        return self._settings.snapshot_interval
+
+    def status(self, now: float) -> SnapshotStatus:
+        """For people."""
+        snapshots, figures, settings, taking = self.snapshots, self.figures, self._settings, self.snapshots.taking
+        return SnapshotStatus(
+            mode=settings.reliability_mode,
+            state=snapshots.phase.name,
+            timeline=snapshots.record.timeline,
+            interval=self.interval,
+            last=figures.last_snapshot(snapshots.record.committed, now),
+            taking=None if taking is None else UnderWay(text_of(taking.number), round(now - taking.began, 3)),
+            abandoned=figures.abandoned,
+            why=figures.why,
+            rollbacks=figures.rollbacks.total(),
+            rollback=figures.last_rollback(now),
+            waits=list(figures.waits(snapshots.late)),
+        )
 
     # --- what goes out: see ardea.topology_master.snapshots.Outside -------------------------------------------
 

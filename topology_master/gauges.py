@@ -7,7 +7,10 @@ import logging
 from ardea.metrics import Identity, Registry, observe_process
 from ardea.plan.names import TOPOLOGY_MASTER
 from ardea.state.records import RunState
+from ardea.topology_master.coordination import Coordination
 from ardea.topology_master.master import Master
+from ardea.topology_master.snapshot_figures import Cause, Reason
+from ardea.topology_master.snapshots import Phase
 
 log = logging.getLogger(TOPOLOGY_MASTER)
 
@@ -43,6 +46,30 @@ class Gauges:
         for number, container in admissions.containers.items():
             age = registry.gauge("ardea_tm_heartbeat_age_seconds", peer=f"manager-{number}")
             age.value = now - container.link.last_heard
+        if master.coordination is not None:
+            self._snapshots(master.coordination, now)
+
+    def _snapshots(self, coordination: Coordination, now: float) -> None:
+        """Each series is there from the start, so that ``increase()`` sees the first of its events."""
+        figures, record, registry = coordination.figures, coordination.snapshots.record, self._registry
+        for phase in Phase:
+            here = phase is coordination.snapshots.phase
+            registry.gauge("ardea_tm_snapshot_state", state=phase.name).value = int(here)
+        registry.gauge("ardea_tm_timeline").value = record.timeline
+        registry.gauge("ardea_tm_snapshot_number").value = record.committed
+        registry.gauge("ardea_tm_snapshot_age_seconds").value = figures.age(now)
+        registry.gauge("ardea_tm_snapshot_interval_seconds").value = coordination.interval
+        registry.gauge("ardea_tm_snapshots_abandoned_in_a_row").value = figures.abandoned
+        registry.counter("ardea_tm_snapshots_committed_total").value = figures.commits
+        registry.counter("ardea_tm_snapshot_written_bytes_total").value = figures.written
+        registry.counter("ardea_tm_rollback_seconds_total").value = figures.down_by(now)
+        for reason in Reason:
+            registry.counter("ardea_tm_snapshots_abandoned_total", reason=reason).value = figures.abandonments[reason]
+        for cause in Cause:
+            registry.counter("ardea_tm_rollbacks_total", cause=cause).value = figures.rollbacks[cause]
+        if (last := figures.last) is not None:
+            registry.gauge("ardea_tm_snapshot_duration_seconds").value = last.seconds
+            registry.gauge("ardea_tm_snapshot_bytes").value = last.bytes
 
     def snapshot(self) -> bytes:
         """For the metrics manager."""

@@ -22,7 +22,8 @@ SILENT = 15.0
 class Seen(NamedTuple):
     """What a master knows: its plan, the containers that have not registered, the tasks that have not reported.
 
-    ``updating``: some of them are about to change; ``came_up``: none was missing at least once.
+    ``updating``: some of them are about to change; ``came_up``: none was missing at least once; ``others``: troubles
+    that are known already.
     """
 
     plan: PhysicalPlan
@@ -30,6 +31,7 @@ class Seen(NamedTuple):
     silent: Collection[str]
     updating: bool
     came_up: bool
+    others: Collection[Trouble] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ class HealthWatch:
             now: steady seconds, on the clock of :meth:`heard`.
             wall: the same moment in Unix seconds.
         """
-        found = [each for row in rows if (each := trouble(row)) is not None]
+        found = [*seen.others, *(each for row in rows if (each := trouble(row)) is not None)]
         if not seen.updating:
             found += self._missing(seen, {each.who for each in found}, now)
         former, self._since = self._since, {}

@@ -42,6 +42,11 @@ class Living:
         return known
 
     @property
+    def silent(self) -> list[int]:
+        """The tasks that have no life yet."""
+        return [task for task, life in self.tasks.items() if not life]
+
+    @property
     def all_heard(self) -> bool:
         """Whether each of them has a life."""
         return all(self.tasks.values()) and all(self.managers.values())

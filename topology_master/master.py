@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from ardea.config import Settings
 from ardea.plan.change import UpdateRequest
@@ -38,7 +39,7 @@ from ardea.topology_master.ending import Ending, Phase
 from ardea.topology_master.execution import Execution
 from ardea.topology_master.orders import Orders
 from ardea.topology_master.store import Store
-from ardea.topology_master.stories import UPDATE, Stories
+from ardea.topology_master.stories import SNAPSHOTS, UPDATE, Stories
 from ardea.topology_master.updates import Updates, plan_of
 
 HEARTBEAT_EVERY = 1.0
@@ -69,7 +70,8 @@ class Master:
         self.ending = Ending(self.admissions.plan, found.end, goes_back=remembers)
         self.coordination: Coordination | None = None
         if remembers:
-            self.coordination = Coordination(term, self.admissions.plan, self.orders, store, self._undeclared)
+            tell = partial(self.stories.tell, SNAPSHOTS)
+            self.coordination = Coordination(term, self.admissions.plan, self.orders, store, self._undeclared, tell)
         self.updates = Updates(self.orders, self, self.coordination, definition, former, found.switch, now)
         self.departures = Departures(self.orders, self.coordination)
         self._drain_until = math.inf

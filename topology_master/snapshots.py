@@ -11,7 +11,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
@@ -20,6 +20,7 @@ from ardea.protocol.wire_pb2 import SnapshotOrder, SnapshotReport
 from ardea.state.records import TimelineRecord
 from ardea.supervision.supervisor_state import BACKOFF, SETTLED
 from ardea.topology_master.living import Living
+from ardea.topology_master.snapshot_figures import Cause, Reason, SnapshotFigures, Taking
 
 
 class Phase(enum.Enum):
@@ -33,7 +34,9 @@ class Phase(enum.Enum):
 
 
 class Outside(Protocol):
-    """What surrounds the coordinator."""
+    """What surrounds the coordinator; ``figures`` is told what becomes of snapshots and timelines."""
+
+    figures: SnapshotFigures
 
     def record(self, record: TimelineRecord) -> None:
         """Stores it under the master's term; raises Fenced when that is over."""
@@ -59,21 +62,10 @@ class Pace:
     timeout: float
 
 
-@dataclass(slots=True)
-class Taking:
-    """The snapshot under way: ``files`` by task, and whether their list is being stored."""
-
-    number: int
-    began: float
-    files: dict[int, SnapshotReport] = field(default_factory=dict)
-    storing: bool = False
-
-
 class Snapshots:
     """One master's coordinator.
 
     ``places``: the container of each task.  ``record``: what a former master has stored; None: nothing yet.
-    ``abandoned`` counts snapshots in a row; ``cause`` says why the last timeline has ended.
     """
 
     def __init__(
@@ -82,10 +74,9 @@ class Snapshots:
         self.phase = Phase.EMPTY if record is None else Phase.RESTORING if record.tasks else Phase.BROKEN
         self.record = TimelineRecord() if record is None else record
         self.taking: Taking | None = None
-        self.abandoned, self.cause = 0, ""
         self.schedule = Schedule(pace)
         self._living = Living(places)
-        self._outside = outside
+        self._outside, self._figures = outside, outside.figures
         self._counter = term << 32
         self._given_up = self._counter if record else 0  # whatever a former master has begun
         self._reports: dict[int, SnapshotReport] = {}
@@ -99,7 +90,7 @@ class Snapshots:
     def task_rose(self, task: int, life: int, now: float) -> None:
         """A task is heard of, in this life."""
         if self._living.task_rose(task, life) and self.record.tasks.get(task) != life:
-            self._break(f"task {task} has a new life", now)
+            self._break(Cause.TASK, task, now)
 
     def manager_met(self, container: int, now: float) -> None:
         """A stream manager says hello in another life; which one, it says when it registers.
@@ -107,12 +98,12 @@ class Snapshots:
         What its tasks report may come in between.
         """
         if self._living.manager_met(container):
-            self._break(f"the stream manager of container {container} has a new life", now)
+            self._break(Cause.MANAGER, container, now)
 
     def manager_rose(self, container: int, life: int, now: float) -> None:
         """A stream manager is heard of, in this life."""
         if self._living.manager_rose(container, life) and self.record.managers.get(container) != life:
-            self._break(f"the stream manager of container {container} has a new life", now)
+            self._break(Cause.MANAGER, container, now)
         self._restored(now)
 
     # --- what tasks report ------------------------------------------------------------------------------------
@@ -127,9 +118,9 @@ class Snapshots:
             return
         self._reports[task] = report
         if report.broken:
-            self._break(report.broken, now)
+            self._break(Cause.ERROR, task, now, report.broken)
         elif report.lost:
-            self._break(f"rows to task {task} were lost", now)
+            self._break(Cause.LOSS, task, now)
         else:
             self._moved = max(self._moved, report.moved)
             self._restored(now)
@@ -141,17 +132,19 @@ class Snapshots:
             self.phase = Phase.RUNNING
             self._rollbacks.over(now)
             self.schedule.restored(now, first=not self.record.committed)
+            self._figures.restored(self.record, now)
 
     def _collect(self, task: int, report: SnapshotReport, now: float) -> None:
         taking = self.taking
         if taking is None or taking.storing:
             return
         if report.gives_up == taking.number:
-            self._abandon(now)
+            reason = Reason.ASIDE if report.too_much else Reason.STORE
+            self._abandon(reason, now, report.why, task)
         elif report.number == taking.number:
             taking.files[task] = report
             if taking.files.keys() >= self.record.tasks.keys():
-                taking.storing = True
+                taking.storing, taking.collected = True, now
                 self._outside.manifest(taking.number, sorted(taking.files.items(), key=lambda each: each[0]))
 
     def stored(self, number: int, now: float, error: str = "") -> None:
@@ -160,11 +153,12 @@ class Snapshots:
         if taking is None or taking.number != number:
             return  # it was abandoned meanwhile
         if error:
-            self._abandon(now)
+            self._abandon(Reason.STORE, now, error)
             return
         record = msgspec.structs.replace(self.record, committed=number, final=self.schedule.ends)
         self._outside.record(record)  # this is the commit
-        self.record, self.abandoned = record, 0
+        self._figures.committed(taking, self.record.committed, now)
+        self.record = record
         self.schedule.committed()
         self._outside.committed()
         self._concluded(taking, now)
@@ -178,7 +172,7 @@ class Snapshots:
 
     def end(self, now: float) -> None:
         """The end is declared: the next snapshot is the last one, and the topology ends with it."""
-        self._abandon(now)
+        self._abandon(Reason.END, now, "the last one follows")
         self.schedule.end(now)
 
     def settle(self, now: float) -> bool:
@@ -189,15 +183,23 @@ class Snapshots:
             self.schedule.ask(now)
         return not self._worth_it
 
+    @property
+    def late(self) -> list[int]:
+        """The tasks that the present phase waits for."""
+        if self.phase in (Phase.EMPTY, Phase.BROKEN):
+            return self._living.silent
+        awaited = self.record.tasks if self.taking is not None or self.phase is Phase.RESTORING else {}
+        return [task for task in awaited if task not in (self._reports if self.taking is None else self.taking.files)]
+
     def bound(self, task: int) -> bool:
         """Whether the task has a value that no other one can have, as it said last."""
         return task in self._reports and self._reports[task].bound
 
-    def _abandon(self, now: float) -> None:
+    def _abandon(self, reason: Reason, now: float, why: str = "", who: int = 0) -> None:
         taking = self.taking
         if taking is None:
             return
-        self.abandoned += 1
+        self._figures.abandon(taking, self.record.tasks, reason, now, why, who)
         self._given_up = taking.number
         self._concluded(taking, now)
 
@@ -213,16 +215,16 @@ class Snapshots:
 
     # --- rollbacks --------------------------------------------------------------------------------------------
 
-    def _break(self, cause: str, now: float) -> None:
-        if self.phase is Phase.EMPTY:
+    def _break(self, cause: Cause, who: int, now: float, why: str = "") -> None:
+        if self.phase in (Phase.EMPTY, Phase.BROKEN):
             return
-        self._abandon(now)
-        if self.phase is not Phase.BROKEN:
-            self.phase, self.cause = Phase.BROKEN, cause
-            if self.schedule.ends and not self.record.final:
-                self.schedule.ends = False
-                self._outside.undeclared()
-            self._rollbacks.begin(now)
+        self._figures.broken(cause, who, why, now)
+        self._abandon(Reason.ROLLBACK, now, self._figures.cause)
+        self.phase = Phase.BROKEN
+        if self.schedule.ends and not self.record.final:
+            self.schedule.ends = False
+            self._outside.undeclared()
+        self._rollbacks.begin(now)
 
     @property
     def between(self) -> TimelineRecord:
@@ -232,9 +234,10 @@ class Snapshots:
 
     def replanned(self, places: Mapping[int, int], record: TimelineRecord, now: float) -> None:
         """Another plan is stored, with :attr:`between`; tasks that report by it begin the next timeline."""
-        self._abandon(now)
+        self._figures.broken(Cause.UPDATE, 0, "", now)
+        self._abandon(Reason.ROLLBACK, now, self._figures.cause)
         self._living.replanned(places)
-        self.record, self.phase, self.cause = record, Phase.BROKEN, "an update"
+        self.record, self.phase = record, Phase.BROKEN
         self._order()
 
     def _roll_back(self) -> None:
@@ -279,7 +282,7 @@ class Snapshots:
         elif self._may_begin and now >= self.schedule.next:
             self._begin(now)
         elif self.taking is not None and now >= self.schedule.over(self.taking.began):
-            self._abandon(now)
+            self._abandon(Reason.TIMEOUT, now)
         return self._due(now)
 
     def _due(self, now: float) -> float:

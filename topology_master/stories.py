@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.story import Story
 
-TOPOLOGY, UPDATE = "topology", "update"
+TOPOLOGY, UPDATE, SNAPSHOTS = "topology", "update", "snapshots"
 
 
 class Stories:
@@ -18,12 +18,12 @@ class Stories:
         self._stories: dict[str, Story] = {}
 
     def tell(self, name: str, what: str) -> None:
-        """``name``: ``count-0``, ``container-1``, TOPOLOGY or UPDATE."""
+        """``name``: ``count-0``, ``container-1``, TOPOLOGY, UPDATE or SNAPSHOTS."""
         self._stories.setdefault(name, Story()).tell(self.now, what)
 
     def forget(self, plan: PhysicalPlan, containers: Iterable[str]) -> None:
         """What the plan has no more."""
-        kept = {TOPOLOGY, UPDATE, *containers, *(task.name for task in plan.tasks.values())}
+        kept = {TOPOLOGY, UPDATE, SNAPSHOTS, *containers, *(task.name for task in plan.tasks.values())}
         self._stories = {name: story for name, story in self._stories.items() if name in kept}
 
     def events(self, now: float) -> dict[str, list[tuple[float, str, int]]]:

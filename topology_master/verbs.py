@@ -85,6 +85,7 @@ class Verbs:
     def _status(self, now: float) -> dict[str, Any]:
         master, plan = self._master, self._master.admissions.plan
         self._overview.expire(now)
+        coordination = master.coordination
         errors, rows = master.ending.errors(), self._health.rows(plan, now)
         return {
             "topology": master.admissions.definition.topology,
@@ -105,18 +106,20 @@ class Verbs:
             "came_up": master.execution.came_up,
             "health": None if master.over else msgspec.to_builtins(self._look(rows, now)),
             "supervised": msgspec.to_builtins(rows),
+            "snapshots": msgspec.to_builtins(None if coordination is None else coordination.status(now)),
         }
 
     def _look(self, rows: list[ProcessRow], now: float) -> Health:
-        master = self._master
+        master, coordination, wall = self._master, self._master.coordination, self._wall()
         seen = Seen(
             plan=master.admissions.plan,
             missing=master.admissions.missing,
             silent=master.silent_tasks,
             updating=master.updates.running,
             came_up=master.execution.came_up,
+            others=() if coordination is None else list(coordination.figures.troubles(now, wall)),
         )
-        return self._health.look(seen, rows, now, self._wall())
+        return self._health.look(seen, rows, now, wall)
 
     def _task(self, task: int, last: LastReport) -> dict[str, Any]:
         plan = self._master.admissions.plan

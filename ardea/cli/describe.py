@@ -17,6 +17,7 @@ from ardea.cli.drawing import PlanOutput, draw
 from ardea.cli.graphs import DRAWN
 from ardea.cli.listing import row
 from ardea.cli.progress import jobs
+from ardea.cli.snapshot_lines import facts as of_snapshots
 from ardea.cli.stories import story_lines, stuck
 from ardea.cli.tables import fitted
 from ardea.errors import UsageError
@@ -132,6 +133,8 @@ def _facts(description: Description) -> Iterator[tuple[str, str | None]]:
         yield "Given up", f"{status.given_up:,}"
         yield "Unfinished", unfinished(status)
         yield "Spark", ", ".join(jobs(status.components))
+        if status.snapshots is not None:
+            yield from of_snapshots(status.snapshots)
 
 
 def _restarted(process: ProcessRow) -> str:

@@ -21,6 +21,8 @@ def stuck(status: Status, processes: Iterable[ProcessRow]) -> list[str]:
     silent = [p.container for p in processes if p.name in status.silent_tasks and p.container is not None]
     names += map(container_name, silent)
     names += [p.name for p in processes if p.crash_loop or p.state in ("stuck", "silent")]
+    if (snapshots := status.snapshots) is not None and (snapshots.waits or snapshots.abandoned or snapshots.rollbacks):
+        names.append("snapshots")
     return list(dict.fromkeys(names))
 
 

@@ -16,6 +16,7 @@ from ardea.cli import console
 from ardea.cli.console import Name, Output, OutputOption
 from ardea.cli.keys import Keys
 from ardea.cli.progress import seconds
+from ardea.cli.snapshot_lines import line
 from ardea.cli.tables import fitted
 from ardea.cli.top_rows import Row, Window
 from ardea.cli.top_view import SORTS, View
@@ -66,7 +67,8 @@ def top(
             status = look()
             if output is Output.JSON:
                 document = {"id": found.id, "state": status.state, "seconds": interval}
-                console.print_json(document | msgspec.to_builtins({"health": status.health, "rows": window.rows()}))
+                said = {"health": status.health, "snapshots": status.snapshots, "rows": window.rows()}
+                console.print_json(document | msgspec.to_builtins(said))
             else:
                 out.print(tables(status, window.rows(), out.width, view), crop=False)
             return
@@ -101,7 +103,9 @@ def tables(status: Status, rows: Sequence[Row], width: int, view: View, height: 
     chosen = view.chosen(rows)
     own, others = [row for row in chosen if row.component], [row for row in chosen if not row.component]
     health, where = status.health, ""
-    parts: list[RenderableType] = [Text(escaped(line)) for line in health.lines(time.time())] if health else []
+    parts: list[RenderableType] = [Text(escaped(said)) for said in health.lines(time.time())] if health else []
+    if status.snapshots is not None:
+        parts.append(Text(escaped(line(status.snapshots))))
     if height is not None:
         others, more = others[: max(FEWEST, height // 4)], max(0, len(others) - max(FEWEST, height // 4))
         used = len(parts) + len(others) + 6 + bool(more)

@@ -108,6 +108,15 @@ SERIES: dict[str, Series] = {
         ),
         _gauge(_T, "ardea_queue_bytes", "Bytes in that queue.", "queue"),
         _gauge(_T, "ardea_instance_held_bytes", "Encoded rows that wait for credit in an instance."),
+        _gauge(
+            _T,
+            "ardea_instance_snapshot_seconds",
+            "Of the last snapshot: align, freeze and write; of the last rollback: restore.",
+            "step",
+        ),
+        _gauge(_T, "ardea_instance_snapshot_aside_bytes", "Set aside now, until all barriers are here."),
+        _gauge(_T, "ardea_instance_state_bytes", "Files in the store that the task's state needs."),
+        _counter(_T, "ardea_instance_state_restored_bytes_total", "Files that were read to put back the task's state."),
         _counter(_T, "ardea_user_exceptions_total", "Exceptions raised by user code, by type.", "exception"),
         _counter(_T, "ardea_user_counts_total", "CountMetric and MultiCountMetric of user code.", "metric", "key"),
         _gauge(_T, "ardea_user_value", "AssignableMetric and ReducedMetric of user code.", "metric"),
@@ -157,6 +166,32 @@ SERIES: dict[str, Series] = {
         ),
         _gauge(_C, "ardea_tm_plan_version", "Epoch of the physical plan."),
         _gauge(_C, "ardea_tm_heartbeat_age_seconds", "Since a stream manager's last heartbeat.", "peer"),
+        _gauge(
+            _C,
+            "ardea_tm_snapshot_state",
+            "1 for the state that the coordinator of snapshots is in; 0 for each other state.",
+            "state",
+        ),
+        _gauge(_C, "ardea_tm_timeline", "Number of the timeline that runs."),
+        _gauge(_C, "ardea_tm_snapshot_number", "The last committed snapshot."),
+        _gauge(
+            _C,
+            "ardea_tm_snapshot_age_seconds",
+            "Since a snapshot was committed, or since this master began if none was.",
+        ),
+        _gauge(_C, "ardea_tm_snapshot_interval_seconds", "Between two snapshots, as configured."),
+        _gauge(
+            _C, "ardea_tm_snapshot_duration_seconds", "Of the last committed snapshot: from its begin to the commit."
+        ),
+        _gauge(_C, "ardea_tm_snapshot_bytes", "All files that the last committed snapshot needs."),
+        _counter(_C, "ardea_tm_snapshot_written_bytes_total", "Files that snapshots have added, at their commit."),
+        _counter(_C, "ardea_tm_snapshots_committed_total", "Snapshots committed."),
+        _counter(_C, "ardea_tm_snapshots_abandoned_total", "Snapshots abandoned.", "reason"),
+        _gauge(_C, "ardea_tm_snapshots_abandoned_in_a_row", "Snapshots abandoned since the last commit."),
+        _counter(_C, "ardea_tm_rollbacks_total", "Timelines that have ended.", "cause"),
+        _counter(
+            _C, "ardea_tm_rollback_seconds_total", "Time from the end of a timeline until all tasks have their state."
+        ),
         _histogram(_C, "ardea_metrics_manager_flush_duration_seconds", "Time to collect and hand to all sinks."),
         _counter(_C, "ardea_metrics_manager_snapshots_total", "Snapshots received.", "result"),
         _counter(_C, "ardea_metrics_manager_sink_errors_total", "Failures to open or write a sink.", "sink"),

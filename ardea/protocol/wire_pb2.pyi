@@ -426,7 +426,7 @@ class TaskReport(_message.Message):
     def __init__(self, task: _Optional[int] = ..., life: _Optional[int] = ..., state: _Optional[_Union[TaskState, str]] = ..., round: _Optional[int] = ..., seen: _Optional[int] = ..., given_up: _Optional[int] = ..., version: _Optional[int] = ..., failure: _Optional[str] = ..., error: _Optional[str] = ..., open: _Optional[int] = ..., waiting: _Optional[int] = ..., epoch: _Optional[int] = ..., hold: _Optional[int] = ..., error_tree: _Optional[int] = ..., broken: _Optional[_Mapping[int, str]] = ..., snapshots: _Optional[_Union[SnapshotReport, _Mapping]] = ...) -> None: ...
 
 class SnapshotReport(_message.Message):
-    __slots__ = ("timeline", "moved", "number", "files", "aligned", "aside", "broken", "lost", "gives_up", "why", "bound")
+    __slots__ = ("timeline", "moved", "number", "files", "aligned", "aside", "broken", "lost", "gives_up", "why", "bound", "waits", "too_much")
     TIMELINE_FIELD_NUMBER: _ClassVar[int]
     MOVED_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
@@ -438,6 +438,8 @@ class SnapshotReport(_message.Message):
     GIVES_UP_FIELD_NUMBER: _ClassVar[int]
     WHY_FIELD_NUMBER: _ClassVar[int]
     BOUND_FIELD_NUMBER: _ClassVar[int]
+    WAITS_FIELD_NUMBER: _ClassVar[int]
+    TOO_MUCH_FIELD_NUMBER: _ClassVar[int]
     timeline: int
     moved: int
     number: int
@@ -449,7 +451,9 @@ class SnapshotReport(_message.Message):
     gives_up: int
     why: str
     bound: bool
-    def __init__(self, timeline: _Optional[int] = ..., moved: _Optional[int] = ..., number: _Optional[int] = ..., files: _Optional[_Iterable[_Union[StateFile, _Mapping]]] = ..., aligned: _Optional[float] = ..., aside: _Optional[int] = ..., broken: _Optional[str] = ..., lost: bool = ..., gives_up: _Optional[int] = ..., why: _Optional[str] = ..., bound: bool = ...) -> None: ...
+    waits: str
+    too_much: bool
+    def __init__(self, timeline: _Optional[int] = ..., moved: _Optional[int] = ..., number: _Optional[int] = ..., files: _Optional[_Iterable[_Union[StateFile, _Mapping]]] = ..., aligned: _Optional[float] = ..., aside: _Optional[int] = ..., broken: _Optional[str] = ..., lost: bool = ..., gives_up: _Optional[int] = ..., why: _Optional[str] = ..., bound: bool = ..., waits: _Optional[str] = ..., too_much: bool = ...) -> None: ...
 
 class StateFile(_message.Message):
     __slots__ = ("name", "checksum", "bytes")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from ardea.errors import StateError
@@ -10,6 +12,7 @@ FORMAT = 2
 """Of manifests and of the files that they name."""
 FORMATS = range(1, FORMAT + 1)
 """Those that can be read."""
+_STATE = re.compile(r"t\d+/(\d+)\.(\d+)/")
 
 
 class File(msgspec.Struct, frozen=True):
@@ -48,16 +51,23 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 def manifest_name(number: int) -> str:
     """Of the file in the store."""
-    return f"{_text(number)}.manifest"
+    return f"{text_of(number)}.manifest"
 
 
 def state_name(timeline: int, number: int, name: str) -> str:
     """Of a file that a task writes for that snapshot."""
-    return f"t{timeline}/{_text(number)}/{name}"
+    return f"t{timeline}/{text_of(number)}/{name}"
 
 
-def _text(number: int) -> str:
+def text_of(number: int) -> str:
+    """As people and files have it: ``1.5``, the term of a master and the count of it."""
     return f"{number >> 32}.{number & 0xFFFFFFFF}"
+
+
+def number_in(file: str) -> int:
+    """The snapshot for which a task wrote that file of its state; 0: it is none."""
+    found = _STATE.match(file)
+    return int(found[1]) << 32 | int(found[2]) if found is not None else 0
 
 
 def encode_manifest(manifest: Manifest) -> bytes:

@@ -166,6 +166,8 @@ class SimulatedInstance:
 
     def read(self, file: str) -> bytes:
         """From the executor."""
+        if self.world.store.unreadable:
+            raise OSError("no answer")
         if file not in self.world.store.files:
             raise FileNotFoundError(file)
         return self.world.store.files[file]

@@ -38,6 +38,7 @@ class MemoryStore:
         self.files: dict[str, bytes] = {}  # of snapshots, by name
         self.deleted: dict[str, bytes] = {}  # what has been among them
         self.full = False  # none can be written
+        self.unreadable = False  # nor read
         self.records: list[TimelineRecord] = []  # each that was stored, oldest first
         self.switched: Callable[[], None] = _nothing  # a scheduler's watch
         self._admitted: dict[int, list[tuple[str, int]]] = {}  # holders and their admissions, oldest first

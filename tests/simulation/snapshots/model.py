@@ -15,6 +15,7 @@ from ardea.heron_instance.timeline import Fate, Timeline
 from ardea.protocol.wire_pb2 import SnapshotOrder, SnapshotReport
 from ardea.state import Fenced
 from ardea.state.records import TimelineRecord
+from ardea.topology_master.snapshot_figures import SnapshotFigures
 from ardea.topology_master.snapshots import Pace, Snapshots
 
 WINDOW = 6
@@ -216,10 +217,10 @@ class Master:
 
     def __init__(self, world: World, term: int) -> None:
         self.world, self.term, self.manifests = world, term, []
-        self.version = term << 32
-        self.abandoned = 0
+        self.version, self.abandoned = term << 32, 0
         self.met: dict[int, int] = {}
         world.store.term = term
+        self.figures = SnapshotFigures(str, lambda _: None)
         self.snapshots = Snapshots(term, world.graph.container, PACE, self, world.store.record)
         for task in world.tasks.values():
             world.says(task)
@@ -279,8 +280,7 @@ class World:
 
     def __init__(self, seed: int, most: int = 200) -> None:
         self.rng = random.Random(seed)
-        self.now, self.most, self.commits = 0.0, most, 0
-        self.crashes = True
+        self.now, self.most, self.commits, self.crashes = 0.0, most, 0, True
         self.graph = Graph.of(self.rng)
         self.store = Store()
         self.channels = {

@@ -95,9 +95,9 @@ def test_a_full_store_abandons_snapshots_and_rows_flow_on():
         inside.store.full = True
         committed = inside.store.records[-1].committed
         topology.advance(4.5)
-        coordinator = inside.master.coordination.snapshots
+        figures = inside.master.coordination.figures
         assert inside.store.records[-1].committed == committed
-        assert coordinator.abandoned >= 2
+        assert figures.abandoned >= 2
         inside.store.full = False
         counted(topology, inside.store)
         assert {record.timeline for record in inside.store.records} == {1}
@@ -115,7 +115,7 @@ def test_an_exception_of_the_author_takes_all_back_and_ends_no_process(monkeypat
         assert {topology.life(name) for name in topology.names} == {1}
         assert Flawed.closed == 2 * len(topology.plan.component_tasks["count"]), "at each rollback"
         assert len(inside.executor("count-0").env.context.hooks) == 1, "those of the present object"
-        assert "raised ValueError: half counted" in inside.master.coordination.snapshots.cause
+        assert "raised ValueError: half counted" in inside.master.coordination.figures.cause
 
 
 def test_a_call_that_waits_for_the_dead_inside_an_emit_hears_of_the_next_timeline():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -19,6 +20,7 @@ from ardea.protocol.incarnations import incarnation
 from ardea.scheduler.control import Status, StoryEvent, TaskStatus
 from ardea.scheduler.processes import metrics_ports
 from ardea.scheduler.schedulers import Description
+from ardea.snapshots.status import LastRollback, LastSnapshot, SnapshotStatus, UnderWay
 from ardea.state.records import ExecutionState, RunState, TopologyRecord
 from ardea.state.topologies import TopologyStatus
 from ardea.supervision.spec import RESTARTED
@@ -70,13 +72,13 @@ RECORD = TopologyRecord(
 def printed(monkeypatch):
     """What is printed of a topology, on a terminal of 40 columns."""
 
-    def show(rows: list[ProcessRow], *, reason: str = "", **known: object) -> list[str]:
+    def show(rows: list[ProcessRow], *, reason: str = "", status: Status | None = None, **known: object) -> list[str]:
         screen = console.Screen(width=40)
         monkeypatch.setattr(console, "out", lambda: screen)
         topology = TopologyStatus("t-1", RECORD, ExecutionState(RunState.RUNNING, reason), running=True)
         with screen.capture() as shown:
             _print(
-                Description(topology=topology, status=None, silence="", kept_by=None, processes=rows, **known)  # type: ignore[arg-type]
+                Description(topology=topology, status=status, silence="", kept_by=None, processes=rows, **known)  # type: ignore[arg-type]
             )
         return shown.get().splitlines()
 
@@ -141,6 +143,55 @@ def test_who_is_stuck_is_told_with_what_happened_to_it_last():
         "story of add-0:",
         "  61.2 s ago: admission 1, life 1 reports ACTIVE",
     ]
+
+
+SNAPSHOTS = SnapshotStatus(mode="EFFECTIVELY_ONCE", state="RUNNING", timeline=2, interval=10.0)
+
+
+def of_snapshots(printed, **said: object) -> list[str]:
+    snapshots = msgspec.structs.replace(SNAPSHOTS, **said)
+    events = {"snapshots": [StoryEvent(4.0, "rolls back: count-0 has a new life", 1)]}
+    status = Status(
+        "t-1", "RUNNING", "", 1, 1, [], [], 0, [], None, {}, {}, [], stories=events, snapshots=snapshots
+    )  # fmt: skip
+    lines = printed([], status=status)
+    first = next(number for number, line in enumerate(lines) if line.startswith("Snapshots "))
+    return [line.rstrip() for line in lines[first:] if not line.startswith(("Task", " ", "no room", "Life", "Process"))]
+
+
+def test_snapshots_say_how_they_do(printed):
+    last = LastSnapshot(
+        number="1.37", ago=4.4, seconds=0.312, bytes=12 << 20, written=1 << 20, slowest="add-1", slowest_seconds=0.28,
+        aligned=0.11,
+    )  # fmt: skip
+    assert of_snapshots(printed, last=last)[:3] == [
+        "Snapshots       EFFECTIVELY_ONCE, RUNNING, timeline 2, every 10 s",
+        "Last snapshot   1.37, 4 s ago, took 0.31 s; 12 MiB, 1 MiB of it new; slowest: add-1, 0.28 s (0.11 s aligning)",
+        "Rollbacks       0",
+    ]
+
+
+def test_what_is_wrong_with_snapshots_is_told_with_the_story(printed):
+    lines = of_snapshots(
+        printed, state="TAKING", last=LastSnapshot(number="1.5"), taking=UnderWay("2.8", 3.25), abandoned=2,
+        why="count-1: no space left", rollbacks=1, rollback=LastRollback("task", "count-0 has a new life", 4.0, 1.4),
+        waits=["for count-0"],
+    )  # fmt: skip
+    assert lines == [
+        "Snapshots       EFFECTIVELY_ONCE, TAKING, timeline 2, every 10 s",
+        "Last snapshot   1.5, committed by a former master",
+        "Under way       2.8, for 3.2 s, waits for count-0",
+        "Abandoned       2 in a row, the last one because of count-1: no space left",
+        "Rollbacks       1; the last one 4 s ago: count-0 has a new life, all restored after 1.4 s",
+        "story of snapshots:",
+    ]
+
+
+def test_what_a_rollback_waits_for_is_told(printed):
+    waits = ["count-1 cannot read its state: no answer; it tries again", "for words-0"]
+    lines = of_snapshots(printed, state="RESTORING", waits=waits)
+    assert "Last snapshot   none yet" in lines
+    assert f"Waits           {waits[0]}; for words-0" in lines
 
 
 def test_the_ports_of_metrics_are_read_from_the_containers_folders(tmp_path):

@@ -14,6 +14,7 @@ from ardea.cli.top_view import View
 from ardea.health import Health, HealthState, Trouble
 from ardea.metrics import SECONDS, ProcessTotals, Totals
 from ardea.scheduler.control import Status
+from ardea.snapshots.status import LastSnapshot, SnapshotStatus, UnderWay
 
 
 def process(component: str, index: int, **totals: object) -> ProcessTotals:
@@ -129,7 +130,7 @@ def test_a_managers_share_of_a_core_does_not_fall_below_zero():
     assert window.rows()[0].cpu == 0.5
 
 
-def shown(width: int, health: Health | None = None) -> str:
+def shown(width: int, health: Health | None = None, snapshots: SnapshotStatus | None = None) -> str:
     task = Row(
         component="enrichment", task=None, container=None, emitted=1_203_411.0, executed=1_203_411.0, acked=1.0,
         failed=1204.0, latency=0.0312, latency_p99=0.08, capacity=0.91, back_pressure=0.1, initiates=0.5,
@@ -137,7 +138,9 @@ def shown(width: int, health: Health | None = None) -> str:
     )  # fmt: skip
     master = msgspec.structs.replace(task, component="", task="topology-master", container=0, threads=4)
     rows = [task, msgspec.structs.replace(task, task="enrichment-0", container=1), master]
-    status = Status("Pipeline-5847e6b6", "RUNNING", "", 1, 1, [], [], 0, [], None, {}, {}, [], health=health)
+    status = Status(
+        "Pipeline-5847e6b6", "RUNNING", "", 1, 1, [], [], 0, [], None, {}, {}, [], health=health, snapshots=snapshots
+    )  # fmt: skip
     console = Console(width=width)
     with console.capture() as text:
         console.print(tables(status, rows, width, View()), crop=False)
@@ -159,6 +162,18 @@ def test_who_is_not_well_stands_above_all():
     first, title, *_ = shown(80, health).splitlines()
     assert first == "enrichment-0: died 3 times in 2 s: boom"
     assert title.rstrip() == "Pipeline-5847e6b6 RUNNING CRASHING, per second"
+
+
+def test_a_line_says_how_snapshots_do():
+    status = SnapshotStatus(mode="EFFECTIVELY_ONCE", state="RUNNING", timeline=1, interval=10.0)
+    assert shown(80, snapshots=status).splitlines()[0].strip() == "no snapshot yet"
+    last = LastSnapshot(number="1.5", ago=4.2, seconds=0.3, bytes=1, written=1, slowest="count-1")
+    status = msgspec.structs.replace(
+        status, state="TAKING", last=last, taking=UnderWay("1.6", 0.25), waits=["for count-0"], abandoned=2, why="full"
+    )
+    assert [line.strip() for line in shown(120, snapshots=status).splitlines()[:1]] == [
+        "snapshot 1.5, 4 s old · 1.6, for 0.2 s, waits for count-0 · 2 abandoned in a row"
+    ]
 
 
 def test_a_wide_terminal_shows_all():

@@ -27,7 +27,7 @@ class Task:
         self.snapshots = SimpleNamespace(
             timeline=self.timeline,
             aligned=lambda seconds, aside: self.measured.append((seconds, aside)),
-            give_up=lambda number, why: self.given_up.append((number, why)),
+            give_up=lambda number, why, too_much: self.given_up.append((number, why, too_much)),
         )
         self.window = Window(1 << 20, 0.5)
         self.env = SimpleNamespace(output=output, snapshots=self.snapshots, window=self.window, clock=lambda: self.now)
@@ -101,7 +101,7 @@ def test_who_has_too_much_set_aside_asks_to_abandon_and_goes_on_when_it_is(task,
     task.rows(1, 3, 1)
     task.everything()
     task.arrivals.look(task.snapshots)
-    assert task.given_up == [(9, "8 bytes are set aside, and not all barriers have come")]
+    assert task.given_up == [(9, "8 bytes are set aside, and not all barriers have come", True)]
     task.timeline.ordered(SnapshotOrder(timeline=1, lives={TASK: LIFE}, abandoned=9), 2)
     task.arrivals.look(task.snapshots)
     assert task.everything() == [(5, True), (3, True)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ardea.protocol.wire_pb2 import SnapshotReport, StateFile
+from ardea.topology_master.snapshot_figures import SnapshotFigures
 from ardea.topology_master.snapshots import Pace, Snapshots
 
 PLACES = {1: 1, 2: 1, 3: 2}
@@ -13,6 +14,8 @@ class Recorded:
 
     def __init__(self):
         self.records, self.lists, self.orders, self.events = [], [], [], []
+        self.told = []
+        self.figures = SnapshotFigures(lambda task: f"task {task}", self.told.append)
 
     def record(self, record):
         self.records.append(record)

@@ -43,7 +43,8 @@ class Heard:
     def __init__(self, definition):
         self.plan, self.orders = plan_of(definition), Orders()
         self.store = MemoryStore(RunState.RUNNING, definition)
-        self.coordination = Coordination(1, self.plan, self.orders, self.store, lambda: None)
+        self.told = []
+        self.coordination = Coordination(1, self.plan, self.orders, self.store, lambda: None, self.told.append)
         self.coordination.manager_rose(1, 1, 0.0)
 
     def report(self, epoch=1, **said):

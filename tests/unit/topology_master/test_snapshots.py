@@ -100,11 +100,11 @@ def test_an_abandoned_one_is_said_and_taken_anew_and_rolls_nothing_back(running,
         running.report(number=number, files=[StateFile(name="f")])
         running.snapshots.stored(number, running.now, "the disk is full")
     assert (running.order.begun, running.order.abandoned, running.order.committed) == (0, number, committed)
-    assert (running.snapshots.abandoned, running.timeline) == (1, 1)
+    assert (running.out.figures.abandoned, running.timeline) == (1, 1)
     running.tick(10.0)
     assert running.order.begun == number + 1
     running.take()
-    assert running.snapshots.abandoned == 0
+    assert running.out.figures.abandoned == 0
 
 
 def test_a_list_that_is_stored_too_late_says_nothing(running):
@@ -208,7 +208,7 @@ def test_a_task_may_end_its_timeline(running, why):
     running.report(2, **why)
     running.tick()
     assert running.timeline == 2
-    assert running.snapshots.cause == why.get("broken", "rows to task 2 were lost")
+    assert running.out.figures.cause == why.get("broken", "rows to task 2 were lost")
 
 
 def test_what_is_reported_of_a_former_timeline_or_life_says_nothing(running):

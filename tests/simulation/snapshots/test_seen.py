@@ -1,0 +1,148 @@
+"""What people see of snapshots and rollbacks, while processes die and the store fails."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ardea.health import HealthState
+from ardea.metrics import Identity
+from ardea.metrics.registry import Snapshot
+from ardea.snapshots.manifest import decode_manifest, manifest_name, text_of
+from ardea.testing import Cluster
+from ardea.testing.inside import Inside
+from ardea.topology_master.gauges import Gauges
+from ardea.topology_master.health import HealthWatch, Seen
+from ardea.topology_master.snapshot_figures import Cause, Reason
+from ardea.topology_master.snapshots import Phase
+from tests.simulation.snapshots.counted import Counted, EffectivelyOnce, Many
+
+
+class Seeing:
+    """A topology, as its master tells of it."""
+
+    def __init__(self, topology: Cluster) -> None:
+        self.topology, self.inside = topology, Inside(topology)
+
+    @property
+    def figures(self):
+        return self.inside.master.coordination.figures
+
+    @property
+    def status(self):
+        return self.inside.master.coordination.status(self.topology.time)
+
+    @property
+    def committed(self) -> int:
+        return self.inside.store.records[-1].committed
+
+    def phase(self) -> Phase:
+        return self.inside.master.coordination.snapshots.phase
+
+    def health(self):
+        master = self.inside.master
+        others = list(master.coordination.figures.troubles(self.topology.time, 0.0))
+        seen = Seen(master.admissions.plan, (), (), updating=False, came_up=True, others=others)
+        return HealthWatch().look(seen, [], 0.0, 0.0)
+
+    def story(self) -> list[str]:
+        return [what for _, what, _ in self.inside.master.stories.events(self.topology.time)["snapshots"]]
+
+    def gauges(self) -> dict[str, float]:
+        gauges = Gauges(Identity("counted", 0, "topology-master", life=1))
+        gauges.read(self.inside.master, 0, self.topology.time)
+        read = msgspec.msgpack.decode(gauges.snapshot(), type=Snapshot)
+        return {" ".join((name, *labels)): value for name, labels, value in (*read.counters, *read.gauges)}
+
+
+def cluster(seed, topology=Counted):
+    config = {"topology.stateful.checkpoint.interval.secs": 2.0}
+    return Cluster(EffectivelyOnce(topology), containers=2, seed=seed, config=config, cost={"words": 0.02})
+
+
+def test_numbers_are_right_after_kills():
+    with cluster(1, Many) as topology:
+        it = Seeing(topology)
+        topology.advance(5.0)
+        for count, name in enumerate(("count-1", "manager-2"), start=1):
+            topology.kill(name)
+            topology.run_until(lambda count=count: it.figures.rollbacks.total() == count)
+            topology.run_until(lambda: it.phase() is Phase.RUNNING)
+        topology.run_until(lambda it=it, former=it.committed: it.committed > former)
+        figures, store = it.figures, it.inside.store
+        assert dict(figures.rollbacks) == {Cause.TASK: 1, Cause.MANAGER: 1}
+        assert figures.rollback.why == "the stream manager of container 2 has a new life"
+        assert 0.0 < figures.rollback.restored < figures.down
+        commits = {record.committed for record in store.records} - {0}
+        assert figures.commits == len(commits)
+        manifest = decode_manifest(store.files[manifest_name(it.committed)], it.committed)
+        size = sum(len(store.files[name]) for name in manifest.names)
+        gauges = it.gauges()
+        assert gauges["ardea_tm_snapshot_bytes"] == figures.last.bytes == size
+        assert gauges["ardea_tm_snapshots_committed_total"] == len(commits)
+        assert gauges["ardea_tm_snapshot_number"] == it.committed
+        assert gauges["ardea_tm_rollbacks_total task"] == gauges["ardea_tm_rollbacks_total manager"] == 1
+        assert gauges["ardea_tm_rollbacks_total loss"] == 0
+        assert [state for state in Phase if gauges[f"ardea_tm_snapshot_state {state.name}"]] == [Phase.RUNNING]
+        assert (gauges["ardea_tm_timeline"], gauges["ardea_tm_snapshot_interval_seconds"]) == (3, 2.0)
+        for task, part in manifest.parts.items():
+            of = it.inside.process(topology.plan.tasks[task].name).shell.snapshots
+            topology.run_until(lambda of=of: of.report.number == it.committed)
+            assert of.state_bytes == sum(file.bytes for file in part.files)
+            assert of.figures.restored > 0
+            assert of.figures.write > 0.0
+        assert it.status.last.number == text_of(it.committed)
+        assert it.status.waits == []
+
+
+def test_a_new_master_knows_the_number_and_counts_anew():
+    with cluster(2, Many) as topology:
+        it = Seeing(topology)
+        topology.advance(5.0)
+        topology.kill("master")
+        topology.run_until(lambda: "master" in topology.running and it.phase() is Phase.RUNNING)
+        assert (it.figures.commits, it.status.last.number, it.status.last.ago) == (0, text_of(it.committed), None)
+        assert it.gauges()["ardea_tm_snapshot_age_seconds"] == 0.0
+        topology.run_until(lambda: it.figures.commits == 1)
+        assert it.status.last.number == text_of(it.committed)
+
+
+def test_a_store_that_fails_three_times_is_told_with_its_error():
+    with cluster(4, Many) as topology:
+        it = Seeing(topology)
+        topology.advance(3.5)
+        it.inside.store.full = True
+        topology.run_until(lambda: it.figures.abandoned == 1)
+        assert it.health().state is HealthState.HEALTHY
+        topology.run_until(lambda: it.figures.abandoned == 3)
+        assert dict(it.figures.abandonments) == {Reason.STORE: 3}
+        status, health = it.status, it.health()
+        assert "cannot be stored: no space left on device" in status.why
+        assert status.why.split(": ")[0] in topology.names, "it names a task"
+        assert health.state is HealthState.DEGRADED
+        assert [(each.who, status.why in each.why) for each in health.troubles] == [("snapshots", True)]
+        assert it.story()[-1].startswith("3 snapshots in a row were abandoned, the last one because of ")
+        assert it.gauges()["ardea_tm_snapshots_abandoned_in_a_row"] == 3
+        it.inside.store.full = False
+        topology.run_until(lambda: it.figures.abandoned == 0)
+        assert it.health().state is HealthState.HEALTHY
+        assert it.story()[-1].endswith("counts, after 3 that were abandoned")
+
+
+def test_a_task_that_cannot_read_its_state_says_so_until_it_can():
+    with cluster(5, Many) as topology:
+        it = Seeing(topology)
+        topology.advance(5.0)
+        it.inside.store.unreadable = True
+        topology.kill("count-1")
+        topology.run_until(lambda: len(it.figures.reading) == len(topology.plan.tasks))
+        says = "cannot read its state: no answer; it tries again"
+        assert it.status.state == "RESTORING"
+        assert f"count-1 {says}" in it.status.waits
+        assert {(each.who, each.why) for each in it.health().troubles} == {
+            (place.name, says) for place in topology.plan.tasks.values()
+        }
+        it.inside.store.unreadable = False
+        topology.run_until(lambda: it.phase() is Phase.RUNNING)
+        assert (it.status.waits, it.health().state) == ([], HealthState.HEALTHY)
+        assert it.story()[-2] == "rolls back: count-1 has a new life"
+        assert it.story()[-1].startswith(f"timeline 2 goes on from snapshot {text_of(it.committed)}, ")
