@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from ardea.backends.values import SCALARS, Packed, Values
 from ardea.errors import EncodingError, UserError
+from ardea.protocol.dict_keys import AS_THEY_ARE, are_keys, as_key, is_key
 from ardea.snapshots.key_groups import Keys
 from ardea.snapshots.state_file import Kind, Piece, unreadable, unstorable
 
@@ -142,7 +143,9 @@ class Lower:
         """
         assert self.keys is not None
         owned = self.keys.owned
-        rows: Iterable[tuple[Any, ...]] = ((_hashable(row[0]), *row[1:]) for row in piece.rows)
+        rows: Iterable[tuple[Any, ...]] = piece.rows
+        if not are_keys([row[0] for row in piece.rows]):  # tuples within a key arrive as lists
+            rows = ((as_key(row[0]), *row[1:]) for row in rows)
         if piece.groups.start < owned.start or piece.groups.stop > owned.stop:
             rows = (row for row in rows if self.keys.group(row[0]) in owned)
         match piece.kind:
@@ -166,6 +169,8 @@ class KeyedTable(dict[Any, Any]):
     """One task's part of a keyed state, as its author sees it: a mapping without an order.
 
     A missing key reads as the default.  By that it is stored only if the default could be changed in place.
+    Odd keys, which a dict does not find again, such as a NaN, are written as they are: they are looked for among the
+    keys that were written since the last look, and put right, as soon as one is asked for.
     """
 
     # Neither reading nor writing by [] may be overridden: they are the fast path.
@@ -173,6 +178,8 @@ class KeyedTable(dict[Any, Any]):
         super().__init__()
         self._make, self.lower = make, lower
         self._gone: set[Any] = set()  # deleted since the last barrier; who writes them again does not remove them here
+        self._odd = False  # whether there ever was an odd key
+        self._looked = 0  # how many of the keys here were looked at; those that were written since are the last
 
     def freeze(self) -> None:
         """What has changed since the last barrier lies in the layer below from now on.
@@ -180,6 +187,7 @@ class KeyedTable(dict[Any, Any]):
         Raises:
             UserError: a value cannot be stored; nothing has changed.
         """
+        self._put_right()
         changed, scalars, kept = dict.items(self), self.lower.values.scalars, self.lower.values.kept
         try:
             puts = {key: value if type(value) in scalars else kept(value) for key, value in changed}
@@ -187,7 +195,7 @@ class KeyedTable(dict[Any, Any]):
             raise self._unstorable(changed) from error
         self.lower.freeze(Layer(puts, self._gone - puts.keys()))
         dict.clear(self)
-        self._gone = set()
+        self._looked, self._gone = 0, set()
 
     def _unstorable(self, changed: Iterable[tuple[Any, Any]]) -> UserError:
         for key, value in changed:
@@ -195,10 +203,31 @@ class KeyedTable(dict[Any, Any]):
                 return unstorable(self.lower.name, f" at {key!r}", *refused)
         raise AssertionError("every value can be stored")
 
+    def _put_right(self) -> None:
+        fresh = dict.__len__(self) - self._looked
+        keys = list(itertools.islice(dict.__reversed__(self), fresh)) if fresh else []
+        if not all(map(is_key, keys)):
+            found = list(map(as_key, keys))
+            values = [dict.pop(self, key) for key in keys]
+            dict.update(self, zip(reversed(found), reversed(values), strict=True))  # of equal ones the last
+        self._looked = dict.__len__(self)
+
+    def _found_as(self, key: Any) -> Any:
+        """The key as a dict finds it, and any that was written already."""
+        if is_key(key) and not self._odd:
+            return key
+        self._odd = True
+        self._put_right()
+        return as_key(key)
+
     def _below(self, key: Any) -> Any:
         return ABSENT if key in self._gone else self.lower.get(key)
 
     def __missing__(self, key: Any) -> Any:
+        if self._odd or (type(key) not in AS_THEY_ARE and not is_key(key)):
+            key = self._found_as(key)
+            if dict.__contains__(self, key):
+                return dict.__getitem__(self, key)
         found = self._below(key)
         if found is ABSENT:
             if self.lower.keys is not None:
@@ -214,16 +243,21 @@ class KeyedTable(dict[Any, Any]):
         return value
 
     def __delitem__(self, key: Any) -> None:
+        key = self._found_as(key)
         if key not in self:
             raise KeyError(key)
+        self._put_right()
         dict.pop(self, key, None)
+        self._looked = dict.__len__(self)
         if self.lower.get(key) is not ABSENT:
             self._gone.add(key)
 
     def __contains__(self, key: object) -> bool:
+        key = self._found_as(key)
         return dict.__contains__(self, key) or self._below(key) is not ABSENT
 
     def __iter__(self) -> Iterator[Any]:
+        self._put_right()
         changed, gone = set(dict.__iter__(self)), set(self._gone)
         yield from changed
         for key in self.lower:
@@ -231,6 +265,7 @@ class KeyedTable(dict[Any, Any]):
                 yield key
 
     def __len__(self) -> int:
+        self._put_right()
         lower = self.lower
         fresh = sum(lower.get(key) is ABSENT for key in dict.keys(self))
         return len(lower) + fresh - sum(not dict.__contains__(self, key) for key in self._gone)
@@ -258,6 +293,7 @@ class KeyedTable(dict[Any, Any]):
 
     def get(self, key: Any, default: Any = None) -> Any:
         """As of a dict, and nothing is stored by it."""
+        key = self._found_as(key)
         return self[key] if key in self else default  # noqa: SIM401
 
     def copy(self) -> dict[Any, Any]:
@@ -269,12 +305,14 @@ class KeyedTable(dict[Any, Any]):
 
     def setdefault(self, key: Any, default: Any = None) -> Any:
         """As of a dict."""
+        key = self._found_as(key)
         if key not in self:
             self[key] = default
         return self[key]
 
     def pop(self, key: Any, *default: Any) -> Any:
         """As of a dict."""
+        key = self._found_as(key)
         if key not in self:
             if default:
                 return default[0]
@@ -293,8 +331,3 @@ def _pieces(rows: Iterable[Any]) -> Iterator[list[Any]]:
     rows = iter(rows)
     while piece := list(itertools.islice(rows, SLICE)):
         yield piece
-
-
-def _hashable(key: Any) -> Any:
-    """Tuples within a key arrive as lists."""
-    return tuple(map(_hashable, key)) if isinstance(key, list) else key

@@ -11,7 +11,8 @@ from operator import itemgetter
 from typing import Any
 
 from ardea.errors import TopologyError, UserError
-from ardea.trident.keys import are_keys, as_key, keys_in
+from ardea.protocol.dict_keys import are_keys, as_key
+from ardea.trident.keys import keys_in
 from ardea.trident.operations import Aggregator, CombinerAggregator, OperationContext, ReducerAggregator
 from ardea.trident.tuples import Row, Rows, TridentTuple, projection
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ardea.protocol.dict_keys import as_key
 from ardea.protocol.values import RowCodec
-from ardea.trident.keys import as_key
 from ardea.trident.maps import (
     CachedMap,
     NonTransactionalMap,

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from ardea.errors import FailedException, StateError
+from ardea.protocol.dict_keys import as_key
 from ardea.protocol.keys import encode_key
 from ardea.protocol.values import RowCodec
-from ardea.trident.keys import as_key
 from ardea.trident.kinds import NON_TRANSACTIONAL, OPAQUE, TRANSACTIONAL, Kind, MapStateFactory, Wrap
 from ardea.trident.state import BackingMap, Key
 

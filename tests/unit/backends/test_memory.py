@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import MutableMapping
+from decimal import Decimal
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,12 +15,18 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from ardea.backends import memory
 from ardea.backends.memory import KeyedTable, Lower
-from ardea.errors import UserError
+from ardea.errors import EncodingError, UserError
+from ardea.protocol.dict_keys import as_key
 from ardea.snapshots.key_groups import Keys
 from ardea.snapshots.state_file import HEAD, Kind, Piece, decode_state, encode_piece
 from tests.sizes import size
 
-KEYS = st.sampled_from(["a", None, ("a", (1, "b"))])
+ONE = st.sampled_from([1, 1.0, True, Decimal("1.00"), -0.0, 0, Decimal(0)])
+NANS = st.builds(float, st.just("nan")) | st.builds(Decimal, st.just("nan"))
+"""Another object each time."""
+KEYS = st.one_of(st.sampled_from(["a", None, ("a", (1, "b"))]), ONE, NANS, st.tuples(st.just("a"), NANS))
+LISTS = st.sampled_from([pa.scalar(1), np.int64(1), ["a", [1, "b"]], [1.0, bytearray(b"x")], ("a", [True, "b"])])
+"""Which are no keys of a dict, or none that it finds again."""
 SMALL = st.integers(-5, 5)
 VALUES = st.one_of(SMALL, st.text(max_size=2), st.none(), st.tuples(SMALL, st.lists(SMALL)))
 
@@ -44,37 +54,46 @@ class Kept(RuleBasedStateMachine):
     @rule(key=KEYS, value=VALUES)
     def put(self, key, value):
         self.table[key] = value
-        self.plain[key] = value
+        self.plain[as_key(key)] = value
 
     @rule(key=KEYS, value=st.integers())
     def appends(self, key, value):
-        if isinstance(self.plain.get(key), list):
+        if isinstance(self.plain.get(as_key(key)), list):
             self.table[key].append(value)
-            self.plain[key].append(value)
+            self.plain[as_key(key)].append(value)
         else:
-            self.table[key], self.plain[key] = [value], [value]
+            self.table[key], self.plain[as_key(key)] = [value], [value]
 
-    @rule(key=KEYS)
+    @rule(key=KEYS | LISTS)
     def deletes(self, key):
-        if key in self.plain:
+        if as_key(key) in self.plain:
             del self.table[key]
-            del self.plain[key]
+            del self.plain[as_key(key)]
         else:
             with pytest.raises(KeyError):
                 del self.table[key]
 
     @rule(key=KEYS)
     def reads(self, key):
-        assert self.table[key] == self.plain.get(key, 0)
-        assert self.table.get(key, "none") == self.plain.get(key, "none")
-        assert (key in self.table) == (key in self.plain)
+        assert self.table[key] == self.plain.get(as_key(key), 0)
 
-    @rule(key=KEYS, value=st.integers())
+    @rule(key=KEYS | LISTS)
+    def other_ways_to_read(self, key):
+        assert self.table.get(key, "none") == self.plain.get(as_key(key), "none")
+        assert (key in self.table) == (as_key(key) in self.plain)
+
+    @rule(key=KEYS | LISTS, value=st.integers())
     def other_ways_to_write(self, key, value):
-        assert self.table.pop(key, None) == self.plain.pop(key, None)
-        assert self.table.setdefault(key, value) == self.plain.setdefault(key, value)
+        assert self.table.pop(key, None) == self.plain.pop(as_key(key), None)
+        assert self.table.setdefault(key, value) == self.plain.setdefault(as_key(key), value)
         self.table |= {"a": value}
         self.plain |= {"a": value}
+
+    @rule(values=st.dictionaries(KEYS, VALUES, max_size=4), key=KEYS)
+    def many_at_once(self, values, key):
+        self.table.update(values)
+        self.plain.update((as_key(key), value) for key, value in values.items())
+        assert self.table[key] == self.plain.get(as_key(key), 0)
 
     @rule()
     def clears(self):
@@ -119,7 +138,8 @@ class Kept(RuleBasedStateMachine):
     def is_the_dict(self):
         assert len(self.table) == len(self.plain)
         assert self.table == self.plain
-        assert sorted(map(repr, self.table)) == sorted(map(repr, self.plain))
+        assert set(self.table) == self.plain.keys()
+        assert {self.lower.keys.group(key) for key in self.table} == {self.lower.keys.group(key) for key in self.plain}
         assert dict(self.table) == {**self.table} == self.plain
         assert all(type(value) is type(self.plain[key]) for key, value in self.table.items())
 
@@ -231,3 +251,41 @@ def test_pieces_are_cut_between_groups(monkeypatch):
     for piece in pieces:
         assert {words.lower.keys.group(key) for key, _ in piece.rows} <= set(piece.groups)
     assert all(len(piece.rows) >= 10 for piece in pieces[:-1])
+
+
+def test_a_nan_is_one_key_also_before_the_next_barrier_and_in_a_tuple():
+    words = table(keys=Keys("count", 0, 1, 720, 2))
+    for _ in range(3):
+        words["a", float("nan")] += 1
+        words[float("nan")] += 1
+    assert (words["a", float("nan")], words[math.nan], len(words)) == (3, 3, 2)
+    words.freeze()
+    words["a", Decimal("nan")] += 1
+    assert words.copy() == {("a", math.nan): 4, math.nan: 3}
+
+
+def test_a_scalar_of_numpy_is_its_number():
+    words = table()
+    words[np.int64(1)] += 1
+    words[1] += 1
+    words.freeze()
+    words[np.int64(1)] += 1
+    assert words.copy() == {1: 3}
+    assert {type(key) for key in words} == {int}
+
+
+def test_a_list_is_the_tuple_of_its_items_everywhere_but_in_brackets():
+    words = table()
+    words[1, 2] = 5
+    assert (words.get([1, 2]), [1, 2] in words, words.pop([1, 2]), words.setdefault([3], 1)) == (5, True, 5, 1)
+    assert words.copy() == {(3,): 1}
+    with pytest.raises(TypeError, match="unhashable"):
+        words[[3]]
+
+
+def test_what_can_be_no_key_is_refused_and_nothing_is_lost():
+    words = table()
+    words.update({"a": 1, float("nan"): 2, np.longdouble(1): 3})
+    with pytest.raises(EncodingError):
+        len(words)
+    assert dict.__len__(words) == 3
