@@ -12,10 +12,12 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from typing import Any, NoReturn
 
+from ardea.backends import batches
 from ardea.backends.values import SCALARS, Packed, Values
 from ardea.errors import EncodingError, UserError
 from ardea.protocol.dict_keys import AS_THEY_ARE, are_keys, as_key, is_key
-from ardea.snapshots.key_groups import Keys
+from ardea.protocol.keys import KeyCache
+from ardea.snapshots.key_groups import Keys, group_of
 from ardea.snapshots.state_file import Kind, Piece, unreadable, unstorable
 
 SLICE = 1000
@@ -45,6 +47,7 @@ class Lower:
         self.base: dict[Any, Any] = {}
         self.layer: Layer | None = None
         self._merging: Iterator[bool] | None = None
+        self._known: KeyCache[int] | None = None
 
     def get(self, key: Any) -> Any:
         """ABSENT: it is not there."""
@@ -70,6 +73,26 @@ class Lower:
         if layer is None:
             return len(base)
         return len(base) + sum(key not in base for key in layer.puts) - sum(key in base for key in layer.gone)
+
+    def check(self, found: list[Any]) -> None:
+        """Whether all these keys, each once, are the task's; those that are known are not hashed again.
+
+        Raises:
+            UserError: one is another task's, or can be nobody's.
+        """
+        keys = self.keys
+        if keys is None:
+            return
+        if keys.fields == 1 or all(type(key) is tuple for key in found):
+            if self._known is None:
+                self._known = KeyCache(lambda hashed: group_of(hashed, keys.groups), single=keys.fields == 1)
+            try:
+                if all(map(keys.owned.__contains__, self._known.find_all(lambda: found))):
+                    return
+            except EncodingError:
+                pass  # named below
+        for key in found:
+            keys.check(self.name, key)
 
     # --- snapshots --------------------------------------------------------------------------------------------
 
@@ -320,6 +343,45 @@ class KeyedTable(dict[Any, Any]):
         value = self[key]
         del self[key]
         return value
+
+    # --- many rows at once ------------------------------------------------------------------------------------
+
+    def get_many(self, keys: Any) -> Any:
+        """The value of each row's key, as by ``[]``: a list, or for Arrow keys an Arrow array.
+
+        Args:
+            keys: one a row: a list; an Arrow array; or, of several fields, a tuple with an Arrow array of each.
+
+        Raises:
+            UserError: a key is another task's; or keys came as Arrow, which has no type for the values.
+        """
+        return batches.get_many(self, keys)
+
+    def put_many(self, keys: Any, values: Any) -> None:
+        """The value of each row for its key; of several rows with one key the last.
+
+        Args:
+            keys: as for :meth:`get_many`.
+            values: one a row, a list or an Arrow array.
+
+        Raises:
+            UserError: a key is another task's, or there are not as many values as keys.
+        """
+        batches.put_many(self, keys, values)
+
+    def fold(self, keys: Any, values: Any, fn: batches.Fold) -> dict[Any, Any]:
+        """Adds rows to what is there; returns the new value of each of their keys, in the order in which these come.
+
+        Args:
+            keys: as for :meth:`get_many`.
+            values: one a row, a list or an Arrow array; None for ``count``: all rows count.
+            fn: ``sum``, ``count``, ``min`` or ``max`` of the values that are not null; or a function, called once for
+                each key with what is there and the values of its rows, which returns what is to be there.
+
+        Raises:
+            UserError: as for :meth:`put_many`, or ``fn`` is none of these.
+        """
+        return batches.fold(self, keys, values, fn)
 
     def clear(self) -> None:
         """As of a dict."""

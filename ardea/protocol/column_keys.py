@@ -45,7 +45,7 @@ class ColumnKeys:
             if hashed is not None:
                 return hashed
         try:
-            distinct, places = _distinct(columns)
+            distinct, places = distinct_rows(columns)
         except (arrow().ArrowInvalid, arrow().ArrowNotImplementedError):  # of a type that Arrow cannot tell apart
             distinct, places = _rows(columns), None
         cache = self._single if len(columns) == 1 else self._several
@@ -99,8 +99,8 @@ def _folded_product(a: U64, b: U64) -> U64:
     return product
 
 
-def _distinct(columns: Sequence[pa.Array]) -> tuple[list[tuple[Any, ...]], NDArray[np.intp] | None]:
-    """Distinct keys, as rows, and which of them each row has; None: all rows, in order."""
+def distinct_rows(columns: Sequence[pa.Array]) -> tuple[list[tuple[Any, ...]], NDArray[np.intp] | None]:
+    """Distinct keys, as rows, and which of them each row of these columns has; None: all rows, in order."""
     library = arrow()
     codes, sizes = [], []
     for column in columns:
