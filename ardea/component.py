@@ -6,19 +6,15 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
+from ardea.collectors import BoltCollector, NotRunning, SpoutCollector, TupIds, Values
 from ardea.context import TopologyContext
 from ardea.errors import UserError
 from ardea.plan import GroupingPlan
 from ardea.tuples import ColumnBatch, Tuple
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
 DEFAULT_STREAM = "default"
-Values: TypeAlias = Sequence[Any]
-TupIds: TypeAlias = "Sequence[Any] | NDArray[Any]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,79 +70,6 @@ class Spec:
 
     # With __getitem__ alone Python would take a spec for an endless sequence.
     __iter__ = None
-
-
-class SpoutCollector(Protocol):
-    """What the engine installs in a spout."""
-
-    def emit(
-        self, values: Values, tup_id: Any, stream: str, direct_task: int | None, need_task_ids: bool
-    ) -> list[int] | None:
-        """See :meth:`Spout.emit`."""
-        ...
-
-    def emit_batch(self, batch: Any, tup_ids: TupIds | None, stream: str) -> None:
-        """See :meth:`Spout.emit_batch`."""
-        ...
-
-    def finish(self) -> None:
-        """See :meth:`Spout.finish`."""
-        ...
-
-
-class BoltCollector(Protocol):
-    """What the engine installs in a bolt."""
-
-    def emit(
-        self,
-        values: Values,
-        stream: str,
-        anchors: Sequence[Tuple] | None,
-        direct_task: int | None,
-        need_task_ids: bool,
-    ) -> list[int] | None:
-        """See :meth:`Bolt.emit`."""
-        ...
-
-    def emit_rows(self, rows: Sequence[Values], stream: str, head: tuple[Any, ...]) -> Mapping[int, int]:
-        """See :meth:`Bolt.emit_rows`."""
-        ...
-
-    def emit_batch(self, batch: Any, stream: str, anchors: Any) -> None:
-        """See :meth:`Bolt.emit_batch`."""
-        ...
-
-    def ack(self, tup: Tuple) -> None:
-        """See :meth:`Bolt.ack`."""
-        ...
-
-    def fail(self, tup: Tuple) -> None:
-        """See :meth:`Bolt.fail`."""
-        ...
-
-    def ack_batch(self, columns: ColumnBatch, rows: Any) -> None:
-        """See :meth:`Bolt.ack_batch`."""
-        ...
-
-    def fail_batch(self, columns: ColumnBatch, rows: Any) -> None:
-        """See :meth:`Bolt.fail_batch`."""
-        ...
-
-    def reset_timeout(self, tup: Tuple) -> None:
-        """See :meth:`Bolt.reset_timeout`."""
-        ...
-
-
-class _NotRunning:
-    """The collector of a component that no engine runs."""
-
-    def __getattr__(self, name: str) -> NoReturn:
-        if name.startswith("_"):  # as help() and others ask of every object
-            raise AttributeError(name)
-        raise UserError(
-            f"{name}() was called on a component that is not running in a topology",
-            hint="Emit, ack, fail and finish work from initialize() on; ardea.testing runs a topology in one process.",
-        )
 
 
 class Component:
@@ -242,17 +165,22 @@ class Component:
 class Spout(Component):
     """Where tuples come from.
 
+    ``replayable = False`` says that it cannot go back, as one that listens on a socket: with ``EFFECTIVELY_ONCE`` it
+    needs no state, and its rows since the last snapshot are lost with a rollback.
+
     **Replaying.**  A row emitted with a ``tup_id`` is the root of a tree.  The executor keeps it until the tree is
     acked, and emits it again, with the same ``tup_id``, when it failed, timed out or was lost, waiting a little longer
     each time (0, 0.1 ... 30 s).  ``topology.max.tuple.replays`` bounds that.  A class that overrides :meth:`fail`
-    decides for itself instead.
+    decides for itself instead.  With ``EFFECTIVELY_ONCE`` a spout goes back by its state (docs/snapshots.md).
 
     **Pausing.**  ``next_tuple`` is not called while ``topology.max.spout.pending`` trees (or
     ``topology.max.spout.pending.bytes``) are open, while readers have no room, or while the topology is inactive;
     ``idle``, ``ack`` and ``fail`` are.
     """
 
-    _collector: SpoutCollector = _NotRunning()
+    replayable: bool = True
+
+    _collector: SpoutCollector = NotRunning()
 
     def next_tuple(self) -> None:
         """Emits the next row, some rows, or none.  Should return soon: acks and fails wait meanwhile."""
@@ -366,7 +294,7 @@ class Bolt(Component):
     auto_ack: bool = True
     auto_fail: bool = True
     column_types: Mapping[str, Any] = MappingProxyType({})
-    _collector: BoltCollector = _NotRunning()
+    _collector: BoltCollector = NotRunning()
 
     def process(self, tup: Tuple) -> None:
         """One tuple."""

@@ -60,7 +60,8 @@ class Settings:
         "mode",
         "topology",
         "ATLEAST_ONCE",
-        "ATLEAST_ONCE tracks tuples emitted with an id; ATMOST_ONCE acks them at the emit and tracks nothing.",
+        "ATLEAST_ONCE tracks tuples emitted with an id; ATMOST_ONCE acks them at the emit and tracks nothing; "
+        "EFFECTIVELY_ONCE takes snapshots of state, and goes back to the last one (docs/snapshots.md).",
     )
     message_timeout: float = _key(
         "topology.message.timeout.secs",
@@ -91,6 +92,21 @@ class Settings:
     )
     snapshot_timeout: float = _key(
         "topology.stateful.checkpoint.timeout.secs", "seconds", "topology", 600.0, "A slower snapshot is abandoned."
+    )
+    snapshot_storage: str | None = _key(
+        "topology.stateful.storage",
+        "text",
+        "topology",
+        None,
+        "Where snapshots are kept: a folder, or an address of pyarrow.fs such as s3://bucket/folder; "
+        "unset: beside the state, where that is a folder.",
+    )
+    barrier_queue_ms: float = _key(
+        "topology.stateful.queue.millis",
+        "milliseconds",
+        "topology",
+        500.0,
+        "How much work may wait for a task, and for a snapshot's barrier with it.",
     )
     key_groups: int = _key(
         "topology.key.groups", "count", "topology", 720, "Into which keys of state are divided in snapshots."
@@ -372,6 +388,11 @@ class Settings:
     def remembers(self) -> bool:
         """Whether snapshots are taken, and rolled back to."""
         return self.reliability_mode == "EFFECTIVELY_ONCE"
+
+    @property
+    def horizon(self) -> float:
+        """Seconds of its work that may wait for a task, and a barrier with it: nothing else bounds what is queued."""
+        return self.barrier_queue_ms / 1000 if self.remembers else self.message_timeout / 6
 
     @property
     def emptying_secs(self) -> float:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ardea import units
 
 Scope = Literal["topology", "component", "both", "system"]
-RELIABILITY_MODES = ("ATLEAST_ONCE", "ATMOST_ONCE")
+RELIABILITY_MODES = ("ATLEAST_ONCE", "ATMOST_ONCE", "EFFECTIVELY_ONCE")
 
 
 ADVANCED = frozenset(
@@ -20,7 +20,7 @@ ADVANCED = frozenset(
         "topology.spout.wait.ms",
         "topology.executor.batch.rows",
         "topology.executor.slice.ms",
-        "topology.stateful.checkpoint.timeout.secs",
+        "topology.stateful.queue.millis",
         "topology.key.groups",
         "topology.packing.ffd.sorting.strategy",
         "topology.container.max.cpu.hint",
@@ -91,14 +91,6 @@ ALIASES = {
 """Other names that are accepted, among them Storm's and Heron's."""
 
 
-def _mode(value: Any) -> str:
-    if value == "EFFECTIVELY_ONCE":
-        raise ValueError(
-            "ATLEAST_ONCE or ATMOST_ONCE; for results that count each tuple exactly once use ardea.trident"
-        )
-    return units.choice(*RELIABILITY_MODES)(value)
-
-
 # type in the table -> (unit, what checks and normalises a value)
 TYPES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "bool": ("", units.boolean),
@@ -116,7 +108,7 @@ TYPES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "padding": ("cores", units.number),
     "percent": ("%", units.number),
     "slots": ("", units.slots),
-    "mode": ("", _mode),
+    "mode": ("", units.choice(*RELIABILITY_MODES)),
     "format": ("", units.choice("text", "json")),
     "sorting": ("", units.choice("RAM_FIRST", "CPU_FIRST")),
     "status": ("", units.choice("ACTIVE", "INACTIVE")),

@@ -74,6 +74,8 @@ def problems_of(plan: LogicalPlan) -> list[str]:
         found += _inputs(component, declared)
         found += _columns(component, declared)
         found += _types_of_states(component)
+    if Settings.of(plan.config).remembers:
+        found += [problem for component in plan for problem in _goes_back(component)]
     return [*found, *_shape(plan), *_cycles(plan), *problems_of_numbers(plan)]
 
 
@@ -229,6 +231,17 @@ def _keyed_state(component: ComponentPlan) -> Iterator[str]:
     sizes = sorted({len(entry.grouping.fields) for entry in grouped})
     if len(sizes) > 1:
         yield f"{where}, and its inputs are grouped by {' and '.join(map(str, sizes))} fields: their keys never meet"
+
+
+def _goes_back(component: ComponentPlan) -> Iterator[str]:
+    """In a mode that takes snapshots: whether the component can go back to one."""
+    cls, where = component.cls, f"Component: [{component.name}]"
+    if issubclass(cls, Spout) and cls.replayable and not states_of(cls):
+        yield (
+            f"{where}: {cls.__qualname__} has no state, so that it could not go back to what it had emitted, with"
+            " topology.reliability.mode EFFECTIVELY_ONCE; keep its position in a TaskState or ListState, or say"
+            " replayable = False: rows since the last snapshot are then lost with each rollback"
+        )
 
 
 def _grouping(where: str, entry: InputPlan, stream: StreamPlan) -> Iterator[str]:

@@ -8,7 +8,7 @@ former version could misread a message, or what is stored, raises the number.
 from __future__ import annotations
 
 __version__ = "0.2.0.dev0"
-PROTOCOL = 6
+PROTOCOL = 7
 FORMAT = 3
 UNNUMBERED = 1
 """The number of whatever carries none: versions that had one number only did not write it everywhere."""

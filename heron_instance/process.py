@@ -25,7 +25,7 @@ from ardea.heron_instance.meters import Meters
 from ardea.heron_instance.queues import BoundedQueue
 from ardea.heron_instance.shell import QUEUE_MESSAGES, Shell, nothing
 from ardea.heron_instance.snapshots import RollingBack
-from ardea.heron_instance.storage import FolderStorage
+from ardea.heron_instance.storage import Storage
 from ardea.heron_instance.wires import Addresses, Wires
 from ardea.plan.definition import Definition
 from ardea.plan.logical import LogicalPlan
@@ -34,7 +34,7 @@ from ardea.plan.wire import packing_from_bytes
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import Header, Plan
-from ardea.snapshots.folder import Folder
+from ardea.snapshots.place import files_at
 
 
 class InstanceProcess:
@@ -61,7 +61,8 @@ class InstanceProcess:
         self._stopping = False
         self._exit_code = ExitCode.TEMPORARY  # why it ends: nothing but the end of the topology is OK
         self._executor = ExecutorThread(self._shell, instance.name, self._wires.wake)
-        self._storage = FolderStorage(Folder.beside(definition.state, definition.topology))
+        storage = self._shell.settings.snapshot_storage
+        self._storage = Storage(lambda: files_at(storage, definition.state, definition.topology))
         self._meters = Meters(self._shell, self._outbox, lambda: self.held_bytes)
         self._current_tuple = _current_tuple(self._shell, plan)
 

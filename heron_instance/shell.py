@@ -30,7 +30,7 @@ from ardea.plan.logical import LogicalPlan
 from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.plan.wire import plan_from_message
 from ardea.protocol.checked import MalformedError, checked
-from ardea.protocol.flow import Window, horizon
+from ardea.protocol.flow import Window
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import EXIT, ORDER, SNAPSHOTS, Header, Hello, Order, Plan
@@ -73,7 +73,7 @@ class Shell:
         self.instruments = Instruments(self.registry)
         self.config = {**logical.config, **self.component.config}
         self.settings = settings = Settings.of(logical.config, self.component.config)
-        self.window = Window(settings.queue_bytes, horizon(settings.reliability_mode, settings.message_timeout))
+        self.window = Window(settings.queue_bytes, settings.horizon)
         self.inbox: BoundedQueue[Item] = BoundedQueue("data_in", QUEUE_MESSAGES, settings.queue_bytes, arrived)
         self.executor: Executor | None = None
         self._outside = outside

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from threading import get_ident
 from typing import Any
 
-from ardea.component import TupIds
+from ardea.collectors import TupIds
 from ardea.errors import UserError
 from ardea.heron_instance.asking import Asking
 from ardea.heron_instance.buffers import StreamBuffer

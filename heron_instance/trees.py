@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ardea.component import TupIds
+from ardea.collectors import TupIds
 from ardea.errors import UserError
 from ardea.heron_instance.input_batch import Inputs, Int
 from ardea.protocol.arrow import rows_of

@@ -23,6 +23,7 @@ from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_from_bytes, packing_to_bytes
 from ardea.scheduler.packing import packing_for
+from ardea.snapshots.place import check_named
 from ardea.state import paths
 from ardea.state.records import TopologyRecord
 from ardea.versions import FORMAT
@@ -56,7 +57,10 @@ class Submission:
         """
         topology = loader.load(target)
         plan = topology.plan(overrides)
-        check_sinks(Settings.of(plan.config).metrics_sinks or {})
+        settings = Settings.of(plan.config)
+        check_sinks(settings.metrics_sinks or {})
+        if settings.remembers:
+            check_named(settings.snapshot_storage, state_url)
         packing = packing_for(plan.config).pack(plan)
         code = loader.kept(target)
         definition = Definition(
@@ -66,7 +70,7 @@ class Submission:
             config=dict(overrides),
             shape=shape_of(plan),
             packing=packing_to_bytes(packing),
-            active=Settings.of(plan.config).initial_status == "ACTIVE",
+            active=settings.initial_status == "ACTIVE",
             code=code.digest,
             format=FORMAT,
         )

@@ -201,6 +201,7 @@ def _check_fixed(present: Definition, plan: LogicalPlan) -> None:
     for key, was, becomes in (
         ("topology.reliability.mode", before.reliability_mode, after.reliability_mode),
         ("topology.key.groups", before.key_groups, after.key_groups),
+        ("topology.stateful.storage", before.snapshot_storage, after.snapshot_storage),
     ):
         if was != becomes and (before.remembers or after.remembers):
             raise UserError(

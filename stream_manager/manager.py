@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 
 from ardea.config import Settings
 from ardea.protocol.checked import DATA
-from ardea.protocol.flow import horizon
 from ardea.protocol.ids import column
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link, Port
@@ -115,10 +114,9 @@ class StreamManager:
             self.inputs.container_left(number)
         self.rows.planned(former, rebuilt=rebuilt, now=self._now)
         settings, chosen = FlowSettings.of(plan.logical.config), Settings.of(plan.logical.config)
-        seconds = horizon(chosen.reliability_mode, chosen.message_timeout)
         for task_plan in plan.tasks_in(members.container):
             self.verdicts.local(plan, task_plan, members.instance(task_plan))
-            self.outputs.planned(task_plan.task, settings.queue_bytes, seconds)
+            self.outputs.planned(task_plan.task, settings.queue_bytes, chosen.horizon)
             self.inputs.planned(task_plan.task, settings.high_bytes, settings.low_bytes)
 
     def _left(self, task: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
 
 from ardea.config import Settings
 from ardea.plan.physical import PhysicalPlan
@@ -20,6 +21,16 @@ LOOKS_EVERY = 0.02
 """Seconds between two looks at whether a list is stored, while one is being stored."""
 
 
+class Topology(Protocol):
+    """The master, as far as snapshots concern it."""
+
+    def undeclared(self) -> None:
+        """See :meth:`ardea.topology_master.snapshots.Outside.undeclared`."""
+
+    def fail(self, reason: str, culprit: str = "") -> None:
+        """Ends the topology as FAILED."""
+
+
 class Coordination:
     """Of one master, in a topology whose mode takes snapshots."""
 
@@ -29,18 +40,22 @@ class Coordination:
         plan: PhysicalPlan,
         orders: Orders,
         store: Store,
-        undeclared: Callable[[], None],
+        topology: Topology,
         tell: Callable[[str], None],
     ) -> None:
-        """``undeclared``: see :meth:`ardea.topology_master.snapshots.Outside.undeclared`; ``tell``: for a story."""
-        self._orders, self._store, self.undeclared = orders, store, undeclared
-        self._stored: deque[tuple[int, str]] = deque()  # from another thread
+        """``tell``: for a story."""
+        self._orders, self._store, self._topology = orders, store, topology
+        self._stored: deque[tuple[int, str]] = deque()  # from another thread, as the next
+        self._unusable: deque[str] = deque(maxlen=1)
         self._manifest: Manifest | None = None  # the last that was written
         self._plan = plan
         self._settings = settings = Settings.of(plan.logical.config)
         self.figures = SnapshotFigures(lambda task: self._plan.tasks[task].name, tell)
         pace = Pace(settings.snapshot_interval, settings.snapshot_timeout)
-        self.snapshots = Snapshots(term, _places(plan), pace, self, store.timeline())
+        record = store.timeline()
+        self.snapshots = Snapshots(term, _places(plan), pace, self, record)
+        if record is None:
+            store.check_files(self._unusable.append)
 
     # --- what comes in ----------------------------------------------------------------------------------------
 
@@ -79,6 +94,8 @@ class Coordination:
 
     def tick(self, now: float) -> float:
         """Does what is due; returns when to be called again."""
+        if self._unusable:
+            self._topology.fail(self._unusable.pop())
         while self._stored:
             number, error = self._stored.popleft()
             self.snapshots.stored(number, now, error)
@@ -121,6 +138,10 @@ class Coordination:
         self._manifest = manifest
         name = manifest_name(number)
         self._store.write_file(name, encode_manifest(manifest), lambda error: self._stored.append((number, error)))
+
+    def undeclared(self) -> None:
+        """See :class:`Topology`."""
+        self._topology.undeclared()
 
     def committed(self) -> None:
         """By another thread, too."""

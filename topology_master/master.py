@@ -71,7 +71,7 @@ class Master:
         self.coordination: Coordination | None = None
         if remembers:
             tell = partial(self.stories.tell, SNAPSHOTS)
-            self.coordination = Coordination(term, self.admissions.plan, self.orders, store, self._undeclared, tell)
+            self.coordination = Coordination(term, self.admissions.plan, self.orders, store, self, tell)
         self.updates = Updates(self.orders, self, self.coordination, definition, former, found.switch, now)
         self.departures = Departures(self.orders, self.coordination)
         self._drain_until = math.inf
@@ -255,8 +255,8 @@ class Master:
         else:
             self.coordination.snapshots.end(now)
 
-    def _undeclared(self) -> None:
-        """Somebody has died before the last snapshot counted."""
+    def undeclared(self) -> None:
+        """See :class:`ardea.topology_master.coordination.Topology`: somebody has died before the last one counted."""
         if self.ending.phase is Phase.ENDING:
             self.ending.undeclared()
             self.execution.write(self.ending, RunState.RUNNING)

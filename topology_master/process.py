@@ -13,13 +13,14 @@ from pathlib import Path
 import msgspec
 
 from ardea import parent_link
+from ardea.config import Settings
 from ardea.errors import ExitCode
 from ardea.metrics import Identity, Overview
 from ardea.plan.definition import Definition
 from ardea.plan.names import TOPOLOGY_MASTER
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.wire_pb2 import ANSWER, ASK, REFUSED, SUMMARY, Ask, Header, Refusal
-from ardea.snapshots.folder import Folder
+from ardea.snapshots.place import Files, files_at
 from ardea.state import Fenced, Lease, Term, Unavailable, open_state, paths, records
 from ardea.state.records import MasterLocation, RunState
 from ardea.topology_master.forgotten import ForgottenError, Memory
@@ -110,7 +111,7 @@ class MasterProcess:
         term = self._take_term()
         path = paths.master(topology)
         self._state.set(path, records.encode(self._location(term.number)), self._state.get(path).version)
-        store = StateStore(self._state, topology, term, Folder.beside(definition.state, topology))
+        store = StateStore(self._state, topology, term, self._files)
         present, former = store.plans(definition)
         return Master(
             present,
@@ -122,12 +123,17 @@ class MasterProcess:
             now=time.monotonic(),
         )
 
+    @property
+    def _files(self) -> Files:
+        """The store of snapshots."""
+        settings = Settings.of(self.definition.shape.config)
+        return files_at(settings.snapshot_storage, self.definition.state, self.definition.topology)
+
     def _give_way(self, memory: Memory) -> None:
         """Writes down what a manager remembers, and ends: the next life acts in a term above all others."""
         log.error("the state manager has lost what it held; the next master goes on from what managers remember")
         parent_link.report("the state manager has lost what it held: the next master knows it from the managers")
-        files = Folder.beside(self.definition.state, self.definition.topology)
-        store = StateStore(self._state, self.definition.topology, self._take_term(memory.above), files)
+        store = StateStore(self._state, self.definition.topology, self._take_term(memory.above), self._files)
         found = store.found()
         corrected = memory.correct(found, self._master.admissions.definition)
         if corrected != found:

@@ -6,11 +6,11 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 
-from ardea.errors import NotFound
+from ardea.errors import NotFound, UserError
 from ardea.plan.definition import Definition
 from ardea.plan.names import TOPOLOGY_MASTER
-from ardea.snapshots.folder import Folder
 from ardea.snapshots.manifest import Manifest
+from ardea.snapshots.place import Files, check
 from ardea.snapshots.retention import superfluous
 from ardea.state import Create, Delete, Set, StateManager, Term, Write, paths, records
 from ardea.state.records import Admission, ExecutionState, Incarnations, TimelineRecord, TopologyRecord
@@ -22,9 +22,9 @@ log = logging.getLogger(TOPOLOGY_MASTER)
 class StateStore:
     """The master's writes, under its term."""
 
-    def __init__(self, state: StateManager, topology: str, term: Term, files: Folder) -> None:
+    def __init__(self, state: StateManager, topology: str, term: Term, files: Files) -> None:
         """``files`` is the store of snapshots."""
-        self._state, self._topology, self._term, self._folder = state, topology, term, files
+        self._state, self._topology, self._term, self._files = state, topology, term, files
 
     def holders(self) -> dict[int, str]:
         """See :class:`ardea.topology_master.store.Store`."""
@@ -80,12 +80,23 @@ class StateStore:
         path, data = paths.timeline(self._topology), records.encode(record)
         return Set(path, data, self._state.get(path).version) if self._state.exists(path) else Create(path, data)
 
+    def check_files(self, unusable: Callable[[str], None]) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+
+        def try_it() -> None:
+            try:
+                check(self._files)
+            except UserError as error:
+                unusable(error.message)
+
+        threading.Thread(target=try_it, name="check", daemon=True).start()
+
     def write_file(self, name: str, content: bytes, done: Callable[[str], None]) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
 
         def write() -> None:
             try:
-                self._folder.write(name, [content])
+                self._files.write(name, [content])
             except OSError as error:
                 done(f"{name} cannot be stored: {error}")
             else:
@@ -98,7 +109,7 @@ class StateStore:
 
         def delete() -> None:
             try:
-                self._folder.delete(superfluous(self._folder.names(), committed))
+                self._files.delete(superfluous(self._files.names(), committed))
             except OSError as error:
                 log.warning("files that no snapshot needs cannot be deleted yet: %s", error)
 

@@ -60,6 +60,9 @@ class Store(Protocol):
     def begin_timeline(self, record: TimelineRecord) -> None:
         """In its place: a timeline begins, or a snapshot counts."""
 
+    def check_files(self, unusable: Callable[[str], None]) -> None:
+        """Begins to try the store of snapshots; ``unusable`` hears why it cannot be used, if so."""
+
     def write_file(self, name: str, content: bytes, done: Callable[[str], None]) -> None:
         """Begins to write a file into the store of snapshots; ``done`` hears of an error, or an empty text."""
 

@@ -15,15 +15,7 @@ START_ROWS = 16
 START_BYTES = 4096
 SMOOTHING = 0.3
 
-BEHIND_A_BARRIER = 0.5
-"""Seconds of a task's work that may wait for it in a mode that takes snapshots: nothing else bounds what is queued."""
-
 T = TypeVar("T")
-
-
-def horizon(mode: str, message_timeout: float) -> float:
-    """Seconds of a task's work that may wait for it, in that ``topology.reliability.mode``."""
-    return BEHIND_A_BARRIER if mode == "EFFECTIVELY_ONCE" else message_timeout / 6
 
 
 @dataclass(slots=True)

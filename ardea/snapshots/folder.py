@@ -17,10 +17,18 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self._path = path
 
+    def __str__(self) -> str:
+        return str(self._path)
+
     @classmethod
     def beside(cls, state: str, topology: str) -> Self:
         """The topology's, beside what a local state manager keeps at that address."""
         return cls(Path(state.removeprefix("file://")).expanduser() / "snapshots" / topology)
+
+    @classmethod
+    def under(cls, folder: str, topology: str) -> Self:
+        """The topology's, in that folder of many; the path may be written as ``file://``."""
+        return cls(Path(folder.removeprefix("file://")).expanduser().absolute() / topology)
 
     def write(self, name: str, content: Iterable[bytes]) -> None:
         """Durable when it returns.

@@ -98,6 +98,9 @@ class MemoryStore:
         """See :class:`ardea.topology_master.store.Store`."""
         self.records.append(record)
 
+    def check_files(self, unusable: Callable[[str], None]) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+
     def write_file(self, name: str, content: bytes, done: Callable[[str], None]) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
         if self.full:

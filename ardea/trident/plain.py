@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ardea.component import DEFAULT_STREAM, Spout, Stream, TupIds, install, overrides
+from ardea.collectors import TupIds
+from ardea.component import DEFAULT_STREAM, Spout, Stream, install, overrides
 from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.errors import TopologyError, UserError

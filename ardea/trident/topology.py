@@ -240,7 +240,16 @@ class _Compiled(Topology):
 
     @classmethod
     def plan(cls, overrides: Mapping[str, Any] = NOTHING) -> LogicalPlan:
-        """As for any topology."""
+        """As for any topology.
+
+        Raises:
+            TopologyError: also where the mode takes snapshots.
+        """
+        if {**cls.config, **overrides}.get("topology.reliability.mode") == "EFFECTIVELY_ONCE":
+            raise TopologyError(
+                [f"topology {cls.__name__!r} is Trident's, which lives on acks, and EFFECTIVELY_ONCE has none"],
+                hint="leave topology.reliability.mode out: Trident commits each batch exactly once by itself",
+            )
         return super().plan({**overrides, **TRACKED})
 
 

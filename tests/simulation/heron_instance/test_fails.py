@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from ardea import Bolt, FailedException, Spout, Topology, TopologyError
-from ardea.testing import Cluster, CollectBolt, RowsSpout, run
+from ardea import Bolt, FailedException, Spout, Topology
+from ardea.testing import Cluster, RowsSpout, run
 
 BACKOFF = [0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 30]
 
@@ -181,19 +181,6 @@ def test_any_number_of_ackers_tracks(number):
     topology = failing(RowsSpout.of(["n"], [[n] for n in range(10)]), below=10, times=1)
     result = run(topology, config={"topology.acker.executors": number})
     assert (len(result.failed["spout"]), sorted(result.acked["spout"])) == (10, list(range(10)))
-
-
-def test_effectively_once_is_refused():
-    """It points to what does it."""
-
-    class Exactly(Topology):
-        spout = RowsSpout.of(["n"], [[1]]).spec()
-        sink = CollectBolt.spec(inputs=[spout])
-        config = {"topology.reliability.mode": "EFFECTIVELY_ONCE"}
-
-    with pytest.raises(TopologyError, match=r"EFFECTIVELY_ONCE|trident") as caught:
-        run(Exactly)
-    assert "ardea.trident" in caught.value.message
 
 
 def test_a_spout_may_finish_again_where_it_hears_of_a_fail():

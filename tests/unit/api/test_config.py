@@ -127,9 +127,17 @@ def test_ill_typed_value_is_an_error(name, value):
         validate({name: value}, "t")
 
 
-def test_effectively_once_points_to_trident():
-    with pytest.raises(ConfigError, match="trident"):
-        validate({"topology.reliability.mode": "EFFECTIVELY_ONCE"}, "t")
+@pytest.mark.parametrize(
+    ("mode", "config", "seconds"),
+    [
+        ("ATLEAST_ONCE", {"topology.message.timeout.secs": 60.0}, 10.0),
+        ("EFFECTIVELY_ONCE", {}, 0.5),
+        ("EFFECTIVELY_ONCE", {"topology.stateful.queue.millis": 20}, 0.02),
+    ],
+)
+def test_where_snapshots_are_taken_less_work_may_wait_for_a_task(mode, config, seconds):
+    settings = Settings.of(validate({"topology.reliability.mode": mode, **config}, "t"))
+    assert (settings.remembers, settings.horizon) == (mode == "EFFECTIVELY_ONCE", seconds)
 
 
 def test_all_problems_are_reported_at_once():

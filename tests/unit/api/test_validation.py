@@ -6,6 +6,7 @@ import pytest
 
 from ardea import Bolt, Grouping, Spout, Stream, Topology, TopologyBuilder, TopologyError
 from ardea.keyed import KeyedState, TaskState
+from ardea.trident import TridentTopology
 
 
 class Lines(Spout):
@@ -369,3 +370,40 @@ def test_a_type_that_has_no_fields_is_no_type_of_a_state():
     says = r"Component: \[s\] has a state: \[counts\] whose type=.* cannot be the type .* declared at test_validation"
     with pytest.raises(TopologyError, match=says):
         builder.plan()
+
+
+ONCE = {"topology.reliability.mode": "EFFECTIVELY_ONCE"}
+
+
+class Placed(Lines):
+    place = TaskState(default=0)
+
+
+class Heard(Lines):
+    replayable = False
+
+
+@pytest.mark.parametrize("spout", [Placed, Heard])
+def test_a_spout_has_state_or_says_that_it_cannot_go_back(spout):
+    builder = TopologyBuilder("t")
+    builder.add_bolt("b", Count, inputs=[builder.add_spout("s", spout)])
+    assert builder.plan(ONCE)["s"].tasks == 1
+
+
+def test_a_spout_without_state_could_not_go_back():
+    builder = TopologyBuilder("t")
+    builder.add_bolt("b", Count, inputs=[builder.add_spout("s", Lines)])
+    with pytest.raises(TopologyError) as caught:
+        builder.plan(ONCE)
+    (problem,) = caught.value.problems
+    assert problem.startswith("Component: [s]: Lines has no state, so that it could not go back to what it had emitted")
+
+
+@pytest.mark.parametrize("by", ["set_config", "the command line"])
+def test_trident_and_drpc_are_refused_where_snapshots_are_taken(by):
+    topology = TridentTopology("t")
+    topology.new_drpc_stream("upper").map(str.upper, "text")
+    if by == "set_config":
+        topology.set_config(ONCE)
+    with pytest.raises(TopologyError, match="Trident's, which lives on acks"):
+        topology.plan({} if by == "set_config" else ONCE)

@@ -147,7 +147,7 @@ WRONG: dict[str, list[Any]] = {
     "padding": [-1, "some"],
     "percent": [-1, "10%"],
     "slots": [[], ["6700"], 0],
-    "mode": ["EFFECTIVELY_ONCE", "at least once"],
+    "mode": ["EXACTLY_ONCE", "at least once"],
     "sorting": ["DISK_FIRST", 1],
     "status": ["PAUSED", True],
     "cores by component": [{"split": "2"}, 3],

@@ -14,7 +14,7 @@ from xxhash import xxh3_64_intdigest
 
 from ardea.backends.values import Packed
 from ardea.errors import StateError, UserError
-from ardea.heron_instance.storage import FolderStorage
+from ardea.heron_instance.storage import Storage
 from ardea.snapshots.folder import Folder
 from ardea.snapshots.manifest import (
     FORMAT,
@@ -155,7 +155,7 @@ def test_a_folder_that_is_not_there_holds_nothing_and_one_that_is_none_cannot_be
 
 def test_a_task_hears_from_the_writing_thread_what_became_of_its_file(tmp_path):
     said = queue.SimpleQueue()
-    storage = FolderStorage(Folder(tmp_path))
+    storage = Storage(lambda: Folder(tmp_path))
     (tmp_path / "t2").write_text("a file where a folder would be")
 
     def refused():

@@ -1,0 +1,94 @@
+"""A store of snapshots in a file system of pyarrow: S3, Google Cloud Storage, Azure, HDFS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ardea.errors import UserError
+
+BUCKETS = ("s3", "gcs", "abfs")
+"""Kinds that have no folders: a name with slashes is all there is."""
+
+
+class Objects:
+    """All names are relative to the folder that ``uri`` names, as ``s3://bucket/folder?region=eu-west-1`` does.
+
+    A file is there when its stream was closed.  One whose writer has died may be cut; nothing names it then, and it is
+    deleted with the others that no snapshot needs.
+    """
+
+    def __init__(self, uri: str, topology: str) -> None:
+        """Reaches for nothing yet.
+
+        Raises:
+            UserError: it is none of pyarrow's, or pyarrow is not installed.
+        """
+        try:
+            from pyarrow import fs
+        except ModuleNotFoundError as error:
+            raise UserError(
+                f"topology.stateful.storage = {uri!r} needs pyarrow, which is not installed",
+                hint="pip install 'ardea[arrow]', and add the extra to the image",
+            ) from error
+        try:
+            system, path = fs.FileSystem.from_uri(uri)
+        except (ValueError, OSError) as error:
+            raise UserError(
+                f"topology.stateful.storage = {uri!r} cannot be used: {error}",
+                hint="give a folder, or an address that pyarrow.fs.FileSystem.from_uri takes",
+            ) from error
+        self._system: Any = system
+        self._root = f"{path.rstrip('/')}/{topology}"
+
+    def __str__(self) -> str:
+        return f"{self._system.type_name}://{self._root}"
+
+    def write(self, name: str, content: Iterable[bytes]) -> None:
+        """See :meth:`ardea.snapshots.place.Files.write`."""
+        path = f"{self._root}/{name}"
+        if self._system.type_name not in BUCKETS:
+            self._system.create_dir(path.rpartition("/")[0], recursive=True)
+        with self._system.open_output_stream(path) as stream:
+            for part in content:
+                stream.write(part)
+
+    def names(self) -> list[str]:
+        """See :meth:`ardea.snapshots.place.Files.names`."""
+        from pyarrow import fs
+
+        selector = fs.FileSelector(self._root, allow_not_found=True, recursive=True)
+        known = self._system.get_file_info(selector)
+        return [each.path[len(self._root) + 1 :] for each in known if each.type is fs.FileType.File]
+
+    def delete(self, names: Iterable[str]) -> None:
+        """See :meth:`ardea.snapshots.place.Files.delete`."""
+        from pyarrow import fs
+
+        folders = set()
+        for name in names:
+            path = f"{self._root}/{name}"
+            if self._system.get_file_info(path).type is fs.FileType.File:
+                self._system.delete_file(path)
+            folders.add(path.rpartition("/")[0])
+        for folder in sorted(folders - {self._root}):
+            if not self._system.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
+                self._delete_folder(folder)
+
+    def _delete_folder(self, folder: str) -> None:
+        """Some systems leave an object in the place of a folder; what is gone is as good as deleted."""
+        try:
+            self._system.delete_dir(folder)
+        except FileNotFoundError:
+            return
+
+    def read(self, name: str) -> bytes:
+        """See :meth:`ardea.snapshots.place.Files.read`."""
+        from pyarrow import fs
+
+        path = f"{self._root}/{name}"
+        if self._system.get_file_info(path).type is fs.FileType.NotFound:
+            raise FileNotFoundError(f"there is no {path}")
+        with self._system.open_input_file(path) as file:
+            content: bytes = file.read()
+        return content

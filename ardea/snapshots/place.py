@@ -1,0 +1,101 @@
+"""Where a topology keeps its snapshots, and whether that place can be used."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable
+from typing import Protocol
+
+from ardea.errors import UserError
+from ardea.snapshots.folder import Folder
+from ardea.snapshots.objects import Objects
+
+
+class Files(Protocol):
+    """A store; all its methods wait."""
+
+    def write(self, name: str, content: Iterable[bytes]) -> None:
+        """Durable when it returns.
+
+        Raises:
+            OSError: it was not written; as for whatever reading the content raises.
+        """
+
+    def names(self) -> list[str]:
+        """Of all files, and of what was begun and is not finished.
+
+        Raises:
+            OSError: they cannot be listed.
+        """
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Those that are there, and folders that hold nothing any more.
+
+        Raises:
+            OSError: one could not be deleted.
+        """
+
+    def read(self, name: str) -> bytes:
+        """All of it.
+
+        Raises:
+            FileNotFoundError: there is none.
+            OSError: it cannot be read.
+        """
+
+
+def files_at(storage: str | None, state: str, topology: str) -> Files:
+    """Of that topology, by ``topology.stateful.storage`` and the address of the state manager.
+
+    Raises:
+        UserError: it names a place that cannot be used.
+    """
+    check_named(storage, state)
+    if storage is None:
+        return Folder.beside(state, topology)
+    return Folder.under(storage, topology) if _is_folder(storage) else Objects(storage, topology)
+
+
+def check_named(storage: str | None, state: str) -> None:
+    """Whether there is a place at all; it is not looked at.
+
+    Raises:
+        UserError: there is none.
+    """
+    if storage is None and not _is_folder(state):
+        raise UserError(
+            f"topology.stateful.storage is not set, and the state lies at {state}, which does not keep snapshots",
+            hint="name a place that all processes reach: s3://bucket/folder, or a folder of a volume of all pods",
+        )
+
+
+def _is_folder(address: str) -> bool:
+    return "://" not in address or address.startswith("file://")
+
+
+def check(files: Files) -> None:
+    """Writes, reads, lists and deletes a file there.
+
+    Raises:
+        UserError: one of them fails.
+    """
+    name = f"check-{secrets.token_hex(4)}"
+    step = "written"
+    try:
+        files.write(name, [name.encode()])
+        step = "read"
+        same = files.read(name) == name.encode()
+        step = "listed"
+        listed = name in files.names()
+        step = "deleted"
+        files.delete([name])
+    except OSError as error:
+        raise UserError(
+            f"snapshots cannot be kept at {files}: a file could not be {step}: {error}",
+            hint="topology.stateful.storage names the place; whoever runs the topology must be able to write there",
+        ) from error
+    if not (same and listed):
+        raise UserError(
+            f"snapshots cannot be kept at {files}: a file written there is not {'listed' if same else 'the same'}",
+            hint="topology.stateful.storage must name a place whose files are seen as soon as they are written",
+        )

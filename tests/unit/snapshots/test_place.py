@@ -1,0 +1,90 @@
+"""Where snapshots are kept: a folder, or a file system of pyarrow; what cannot be used is said in one sentence."""
+
+import sys
+
+import pytest
+
+from ardea.errors import UserError
+from ardea.snapshots.folder import Folder
+from ardea.snapshots.objects import Objects
+from ardea.snapshots.place import check, check_named, files_at
+
+
+@pytest.fixture(params=["folder", "file system of pyarrow"])
+def files(request, tmp_path):
+    return (
+        Folder.under(str(tmp_path), "words-1")
+        if request.param == "folder"
+        else Objects(f"file://{tmp_path}", "words-1")
+    )
+
+
+def test_what_was_written_is_listed_read_and_deleted(files, tmp_path):
+    """Two topologies in one place do not see one another."""
+    Folder.under(str(tmp_path), "words-2").write("0.1.manifest", [b"another's"])
+    assert files.names() == []
+    for name in ("t1/0.1/1-1.base", "t1/0.2/1-1.delta", "0.1.manifest"):
+        files.write(name, [b"con", b"tent"])
+    assert sorted(files.names()) == ["0.1.manifest", "t1/0.1/1-1.base", "t1/0.2/1-1.delta"]
+    assert files.read("t1/0.1/1-1.base") == b"content"
+    files.delete(["t1/0.1/1-1.base", "0.1.manifest", "t9/none"])
+    assert files.names() == ["t1/0.2/1-1.delta"]
+    assert not (tmp_path / "words-1" / "t1" / "0.1").exists()
+    with pytest.raises(FileNotFoundError):
+        files.read("t1/0.1/1-1.base")
+
+
+def test_a_place_that_works_is_left_as_it_was(files):
+    check(files)
+    assert files.names() == []
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "words-1").write_text("a file where a folder would be")
+    with pytest.raises(
+        UserError, match=rf"snapshots cannot be kept at {tmp_path}/words-1: a file could not be written"
+    ):
+        check(Folder.under(str(tmp_path), "words-1"))
+
+
+class Forgetful(Folder):
+    def names(self):
+        return []
+
+
+def test_a_place_that_does_not_show_what_was_written_cannot_be_used(tmp_path):
+    with pytest.raises(UserError, match="is not listed"):
+        check(Forgetful(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("storage", "state", "is_folder"),
+    [
+        (None, "file:///state", True),
+        ("/snapshots", "zookeeper://zk:2181", True),
+        ("file:///snapshots", "file:///state", True),
+        ("mock://snapshots", "zookeeper://zk:2181", False),
+    ],
+)
+def test_by_default_snapshots_lie_beside_a_state_in_a_folder(storage, state, is_folder):
+    assert isinstance(files_at(storage, state, "words-1"), Folder) == is_folder
+
+
+def test_a_state_manager_that_keeps_no_files_needs_a_place_by_name():
+    with pytest.raises(
+        UserError, match=r"topology\.stateful\.storage is not set, and the state lies at zookeeper://zk"
+    ):
+        check_named(None, "zookeeper://zk:2181")
+
+
+@pytest.mark.parametrize("address", ["nonsense://there", "://"])
+def test_an_address_of_no_file_system_is_refused(address):
+    with pytest.raises(UserError, match=r"topology\.stateful\.storage = .* cannot be used"):
+        files_at(address, "file:///state", "words-1")
+
+
+def test_without_pyarrow_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UserError, match="needs pyarrow") as caught:
+        files_at("s3://bucket/folder", "file:///state", "words-1")
+    assert "ardea[arrow]" in caught.value.hint
