@@ -108,6 +108,13 @@ class Settings:
         500.0,
         "How much work may wait for a task, and for a snapshot's barrier with it.",
     )
+    max_rollbacks: int = _key(
+        "topology.stateful.max.rollbacks.per.row",
+        "count",
+        "topology",
+        3,
+        "A row that raised or killed this often is skipped: it goes to the bolt's stream __dead_letter.",
+    )
     key_groups: int = _key(
         "topology.key.groups", "count", "topology", 720, "Into which keys of state are divided in snapshots."
     )

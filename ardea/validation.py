@@ -31,7 +31,7 @@ SYSTEM_STREAM = StreamPlan("__system", ("event",))
 DEAD_LETTER_STREAM = StreamPlan("__dead_letter", ("tup_id", "stream", "values"))
 IMPLICIT_STREAMS: Mapping[ComponentKind, tuple[StreamPlan, ...]] = {
     "spout": (SYSTEM_STREAM, DEAD_LETTER_STREAM),
-    "bolt": (SYSTEM_STREAM,),
+    "bolt": (SYSTEM_STREAM, DEAD_LETTER_STREAM),
 }
 """Streams that a component has without declaring them; a plan holds them where somebody reads them."""
 

@@ -24,12 +24,16 @@ Acks = tuple[list[tuple[InputBatch, Int | None]], list[tuple[InputBatch, int | I
 
 
 class Acking:
-    """Of one bolt task.  ``hooks`` are told of each tuple."""
+    """Of one bolt task.
+
+    ``hooks`` are told of each tuple.  ``dead_letter`` takes those that fail where nothing is sent again.
+    """
 
     def __init__(self, instruments: Instruments, check_thread: Callable[[], None]) -> None:
         self._instruments = instruments
         self._check_thread = check_thread
         self.hooks: Hooks | None = None
+        self.dead_letter: Callable[[InputBatch, int], None] | None = None
         self._acked: list[tuple[InputBatch, Int | None]] = []
         self._explicit: list[tuple[InputBatch, int | Int]] = []
         self._failed: dict[tuple[InputBatch, int], None] = {}  # in order, each once
@@ -113,6 +117,11 @@ class Acking:
 
     def fail_row(self, batch: InputBatch, index: int) -> None:
         """A row that is not settled."""
+        if self.dead_letter is not None:
+            self.dead_letter(batch, index)
+        self._fail_row(batch, index)
+
+    def _fail_row(self, batch: InputBatch, index: int) -> None:
         batch.settled.add(index)
         self._failed[batch, index] = None
         self._instruments.failed.value += 1
@@ -123,7 +132,7 @@ class Acking:
         """A row that may be acked, and that more may still be anchored to: it fails all the same."""
         batch.refused.add(index)
         if (batch, index) not in self._failed:
-            self.fail_row(batch, index)
+            self._fail_row(batch, index)
 
     def fail_rest(self, batch: InputBatch, start: int, end: int) -> None:
         """All of these rows that are not settled."""
@@ -160,6 +169,9 @@ class Acking:
     def _note_failed(self, batch: InputBatch, numbers: Int) -> None:
         if not len(numbers):
             return
+        if self.dead_letter is not None:
+            for index in numbers.tolist():
+                self.dead_letter(batch, index)
         self._failed_rows.append((batch, numbers))
         self._instruments.failed.value += len(numbers)
         if self.hooks is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self, cast
 
 from ardea.component import Bolt, install, overrides
-from ardea.errors import FailedException, printable
+from ardea.errors import FailedException
 from ardea.heron_instance.alignment import Aligned
 from ardea.heron_instance.arrivals import Arrivals, Arrived
 from ardea.heron_instance.batch_reader import BatchReader
@@ -17,10 +17,10 @@ from ardea.heron_instance.column_bolt import ColumnCalls, reads_columns
 from ardea.heron_instance.flushing import AFTER
 from ardea.heron_instance.hooks import Hooks
 from ardea.heron_instance.input_batch import InputBatch
+from ardea.heron_instance.poison import Poison
 from ardea.heron_instance.raised_errors import RaisedErrors
 from ardea.heron_instance.row_calls import BatchCalls, Calls, RowCalls
 from ardea.heron_instance.runner import Parts
-from ardea.heron_instance.snapshots import RollingBack
 from ardea.protocol.checked import MARKERS
 from ardea.protocol.wire_pb2 import MARKER, ROWS, Header, Order
 from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, ColumnBatch, Tuple
@@ -83,8 +83,8 @@ class BoltRunner:
         self._arrivals = Arrivals(parts.env, parts.reporter.markers.upstream)
         self._next_row = 0
         self._per_row = 1e-3
-        self._done_rows = 0
         self._errors = RaisedErrors(parts)
+        self._poison = None if parts.env.snapshots is None else Poison(parts, parts.env.snapshots, self.emitted)
         self._ticks = Ticks(parts.env.settings.tick)
         self._ends_turn = False  # with the present call
         parts.env.instruments.spent.under_way = self._under_way
@@ -118,6 +118,8 @@ class BoltRunner:
         if self._env.context.hooks:
             hooks = Hooks(self._env.context.hooks, self._env.task.task, self._env.clock)
             self.emitted.hooks = self.emitted.acking.hooks = hooks
+        if self._poison is not None:
+            self._poison.look()
         self._calls.begun(hooks)
         self._begun = True
         self._arrivals.go_on()
@@ -185,6 +187,8 @@ class BoltRunner:
             return
         batch.arrived = began
         self._next_row = 0
+        if self._poison is not None:
+            self._poison.take_out(batch)
         self.emitted.begin(batch)
         if self._env.current_tuple is not None:
             self._env.current_tuple.begin(batch)
@@ -198,6 +202,8 @@ class BoltRunner:
         self._ticks.begin(now)
         if env.snapshots is not None:
             self._arrivals.look(env.snapshots)
+            if self._poison is not None and self._begun and self._poison.look():
+                self._calls.begun(emitted.hooks)
             if markers.closed:
                 self._parts.take_again(emitted)
         if env.output.held:
@@ -269,7 +275,7 @@ class BoltRunner:
             emitted.acking.ack_processed(batch, start, end)
         self._next_row = end
         emitted.processed += count
-        self._done_rows += count
+        self._errors.processed += count
         if end == len(batch.rows):
             emitted.batch = None
             busy = self._env.clock() - batch.arrived
@@ -277,11 +283,10 @@ class BoltRunner:
             self._env.window.consumed(len(batch.rows), batch.size, busy)
 
     def _raised(self, batch: InputBatch, rows: range, error: Exception) -> None:
-        """An exception of ``process``: fails its tuples, or ends the process, as ``auto_fail`` says."""
-        self._errors.note(batch, rows, error, self._done_rows + rows.start - self._next_row)
-        if self._env.snapshots is not None:
-            self._env.snapshots.broke(f"{self._env.task.name} raised {type(error).__name__}: {printable(error)}")
-            raise RollingBack
+        """An exception of ``process``: all goes back, or it fails its tuples, or ends the process (``auto_fail``)."""
+        said = self._errors.note(batch, rows, error, rows.start - self._next_row)
+        if self._poison is not None and not isinstance(error, FailedException):
+            self._poison.blame(batch, rows, said)
         if not self._bolt.auto_fail and not isinstance(error, FailedException):
             raise error
         self.emitted.acking.fail_rest(batch, rows.start, rows.stop)

@@ -1,7 +1,8 @@
 """Which tuple a bolt was processing when its process died: kept in a file, read by the task's next life.
 
-Only where ``topology.max.tuple.replays`` is set: the next life names the roots of that tuple in its hello, so that a
-row which kills its process counts as failed, not as lost, and becomes a dead letter in the end.
+Where ``topology.max.tuple.replays`` is set, the next life names the roots of that tuple in its hello, so that a row
+which kills its process counts as failed, not as lost, and becomes a dead letter in the end.  Where all goes back to a
+snapshot instead, it is the hash of the row that is reported, and only a task that is told to notes it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ardea.heron_instance.input_batch import InputBatch
 from ardea.protocol.ids import NO_IDS, U64
@@ -21,20 +23,33 @@ _POSITION = struct.Struct("=II")  # place in the batch + 1 (0: in none), rows
 FIRST_BYTES = 64 * 1024
 
 
-class CurrentTuple:
-    """One task's file: position, number of rows, an offset into the roots for each row and the end, the roots.
+U32 = NDArray[np.uint32]
 
-    The pages are shared with the kernel, which keeps them when the process is killed.
+
+def roots_of(batch: InputBatch) -> tuple[U64, U32]:
+    """The roots of the trees that each row is in."""
+    rows = len(batch.rows) if batch.tracked else 0
+    known = batch.trees.counts
+    counts = np.ones(rows, dtype=np.uint32) if known is None else known.astype(np.uint32)
+    return batch.trees.roots, counts[:rows]
+
+
+class CurrentTuple:
+    """One task's file: position, number of rows, an offset into the ids for each row and the end, the ids.
+
+    The pages are shared with the kernel, which keeps them when the process is killed.  ``armed``: tuples are noted.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, ids: Callable[[InputBatch], tuple[U64, U32]] = roots_of) -> None:
+        """``ids``: what each row of a batch is called, flat, and how many names it has; none: nothing is noted."""
+        self._path, self._ids = path, ids
+        self.armed = True
         self._map = self._open(FIRST_BYTES)
         self._rows = 0
 
     @staticmethod
     def left(path: Path) -> U64:
-        """The roots of the tuple inside ``process`` when the former life ended; empty if there was none."""
+        """The ids of the tuple inside ``process`` when the former life ended; empty if there was none."""
         try:
             content = path.read_bytes()
             place, rows = _POSITION.unpack_from(content)
@@ -42,19 +57,20 @@ class CurrentTuple:
                 return NO_IDS
             offsets = np.frombuffer(content, "=u4", rows + 1, _POSITION.size)
             first = _POSITION.size + offsets.nbytes
-            roots = np.frombuffer(content, "=u8", int(offsets[-1]), first)
-            return roots[offsets[place - 1] : offsets[place]]
+            ids = np.frombuffer(content, "=u8", int(offsets[-1]), first)
+            return ids[offsets[place - 1] : offsets[place]]
         except (OSError, ValueError, IndexError, struct.error):
             return NO_IDS  # none, or it died while it wrote this
 
     def begin(self, batch: InputBatch) -> None:
         """The next tuples are of this batch."""
         self.clear()
-        rows = len(batch.rows) if batch.tracked else 0
-        known = batch.trees.counts
-        counts = np.ones(rows, dtype=np.uint32) if known is None else known.astype(np.uint32)
-        offsets = np.concatenate((np.zeros(1, dtype=np.uint32), np.cumsum(counts[:rows], dtype=np.uint32)))
-        content = offsets.tobytes() + batch.trees.roots.tobytes()
+        if not self.armed:
+            return
+        ids, counts = self._ids(batch)
+        rows = len(counts)
+        offsets = np.concatenate((np.zeros(1, dtype=np.uint32), np.cumsum(counts, dtype=np.uint32)))
+        content = offsets.tobytes() + ids.tobytes()
         end = _POSITION.size + len(content)
         if end > len(self._map):
             self._map.close()

@@ -8,9 +8,11 @@ of the input queue, :meth:`Executor.advance` does what is due and says when it w
 from __future__ import annotations
 
 import math
+import traceback
 from collections.abc import Callable, Generator, Mapping
 from typing import Self
 
+from ardea.errors import ArdeaError, FailedException, printable
 from ardea.heron_instance.bolt import BoltRunner
 from ardea.heron_instance.buffers import StreamBuffer
 from ardea.heron_instance.debug import EmitLog
@@ -24,6 +26,7 @@ from ardea.heron_instance.runner import Parts, Runner
 from ardea.heron_instance.sending import Sending
 from ardea.heron_instance.snapshots import RollingBack, TaskSnapshots
 from ardea.heron_instance.spout import SpoutRunner
+from ardea.loader import place_of
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.wire_pb2 import (
     ACTIVATE,
@@ -140,9 +143,38 @@ class Executor:
 
     def advance(self, now: float) -> float:
         """Does what is due; returns when there is more to do (``now``: at once)."""
-        if self.env.snapshots is not None and not self._in_timeline(self.env.snapshots, now):
-            return self._again if self._again > now else now + 1.0
-        return self.runner.advance(now) if self.lifecycle.initialized else now + 1.0
+        snapshots = self.env.snapshots
+        if snapshots is None:
+            return self.runner.advance(now) if self.lifecycle.initialized else now + 1.0
+        try:
+            if not self._in_timeline(snapshots, now):
+                return self._again if self._again > now else now + 1.0
+            return self.runner.advance(now) if self.lifecycle.initialized else now + 1.0
+        except Exception as error:
+            if not self._goes_back(snapshots, error):
+                raise
+        raise RollingBack
+
+    def _goes_back(self, snapshots: TaskSnapshots, error: Exception) -> bool:
+        """Whether the author's code may pass where it has raised, once all is as it was at the last snapshot.
+
+        Not what an author must mend first, nor the first ``initialize`` of a process.
+        """
+        if not self.lifecycle.came_up or (isinstance(error, ArdeaError) and not isinstance(error, FailedException)):
+            return False
+        task, place = self.env.task.name, place_of(error)
+        said = f"{task} raised {type(error).__name__}: {printable(error)}" + (f" at {place}" if place else "")
+        text = printable("".join(traceback.format_exception(error)).rstrip(), most=20_000)
+        self.env.instruments.exception(error)
+        self.env.component.logger.error(
+            "%s raised an exception; the topology goes back to its last snapshot, and fails after %d times:\n%s",
+            task,
+            self.env.settings.max_rollbacks,
+            text,
+        )
+        self.reporter.error = said
+        snapshots.broke(said)
+        return True
 
     def _in_timeline(self, snapshots: TaskSnapshots, now: float) -> bool:
         """Whether the task takes part in the present timeline, and has its state."""
@@ -179,6 +211,19 @@ class Executor:
 
     def handle(self, item: Item) -> None:
         """One item of the input queue."""
+        snapshots = self.env.snapshots
+        if snapshots is None:
+            self._handle(item)
+            return
+        try:
+            self._handle(item)
+            return
+        except Exception as error:
+            if not self._goes_back(snapshots, error):
+                raise
+        raise RollingBack
+
+    def _handle(self, item: Item) -> None:
         if callable(item):
             item()
             return
@@ -260,5 +305,10 @@ class Executor:
                 function()
 
     def close(self) -> None:
-        """Closes the component, once."""
-        self.lifecycle.close()
+        """Closes the component, once; what it raises ends the process, unless another object goes on."""
+        try:
+            self.lifecycle.close()
+        except Exception:
+            if not self.rolled_back:
+                raise
+            self.env.component.logger.exception("%s: close() raised, as all goes back", self.env.task.name)

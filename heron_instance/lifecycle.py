@@ -11,12 +11,14 @@ from ardea.loader import place_of
 class Lifecycle:
     """Of one task.
 
-    ``hold`` is the number of the order to hold, while it holds.
+    ``came_up``: in this process ``initialize`` has succeeded, if not for the present object.  ``hold`` is the number of
+    the order to hold, while it holds.
     """
 
     def __init__(self, env: Environment) -> None:
         self._env = env
         self.initialized = False
+        self.came_up = False
         self.closed = False
         self.active = False
         self.ending = False
@@ -26,6 +28,7 @@ class Lifecycle:
     def take_over(self, former: Lifecycle) -> None:
         """What the master wants of the task still holds."""
         self.active, self.draining, self.hold = former.active, former.draining, former.hold
+        self.came_up = former.came_up
 
     @property
     def running(self) -> bool:
@@ -38,6 +41,7 @@ class Lifecycle:
         for name in env.settings.task_hooks:
             env.context.add_task_hook(hook_class(name)())
         env.component.initialize(dict(env.config), env.context)
+        self.came_up = True
 
     def close(self) -> None:
         """Closes the component, once."""

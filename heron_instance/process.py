@@ -22,6 +22,7 @@ from ardea.heron_instance.executor_thread import ExecutorThread
 from ardea.heron_instance.gateway import HEARTBEAT_EVERY, SpaceSignal
 from ardea.heron_instance.messages import OutMessage
 from ardea.heron_instance.meters import Meters
+from ardea.heron_instance.poison import RowHashes
 from ardea.heron_instance.queues import BoundedQueue
 from ardea.heron_instance.shell import QUEUE_MESSAGES, Shell, nothing
 from ardea.heron_instance.snapshots import RollingBack
@@ -209,10 +210,15 @@ class InstanceProcess:
 
 def _current_tuple(shell: Shell, logical: LogicalPlan) -> CurrentTuple | None:
     """Only for a bolt in a topology that puts poison aside, under a supervisor that starts it again."""
-    spouts = (Settings.of(logical.config, c.config) for c in logical if c.kind == "spout")
     folder = os.environ.get("ARDEA_FOLDER")
-    if folder is None or shell.component.kind == "spout" or all(s.max_tuple_replays is None for s in spouts):
+    if folder is None or shell.component.kind == "spout":
         return None
     path = Path(folder) / f"task-{shell.task}.current"
+    if shell.snapshots is not None:
+        shell.snapshots.report.died_on = int(next(iter(CurrentTuple.left(path)), 0))
+        return CurrentTuple(path, RowHashes(pickle=shell.settings.pickle).ids)
+    spouts = (Settings.of(logical.config, c.config) for c in logical if c.kind == "spout")
+    if all(s.max_tuple_replays is None for s in spouts):
+        return None
     shell.gateway.blame(CurrentTuple.left(path))
     return CurrentTuple(path)

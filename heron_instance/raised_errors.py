@@ -13,30 +13,33 @@ from ardea.loader import place_of
 
 
 class RaisedErrors:
-    """Of one task."""
+    """Of one task.  ``processed`` counts rows, with an exception or without."""
 
     def __init__(self, parts: Parts) -> None:
         self._env, self._reporter = parts.env, parts.reporter
+        self.processed = 0
         self._failed = 0  # rows, of this life
 
-    def note(self, batch: InputBatch, rows: range, error: Exception, processed: int) -> None:
-        """``process`` has raised it for these rows, after so many had been processed, with an exception or without.
+    def note(self, batch: InputBatch, rows: range, error: Exception, ahead: int) -> str:
+        """``process`` has raised it for these rows, ``ahead`` after those processed; returns what the master hears.
 
         A mistake that every tuple would meet is raised, unless one has passed; dead letters are for some of many.
         """
-        passed = processed > self._failed or self._env.settings.max_tuple_replays is not None
+        passed = self.processed + ahead > self._failed or self._env.settings.max_tuple_replays is not None
         if isinstance(error, UserError) and error.certain and not passed:
             raise error
         self._failed += len(rows)
         if isinstance(error, FailedException):
-            return
+            return ""
         task, tree, origin = self._env.task.name, batch.root_of(rows.start), _origin(batch, rows)
         self._env.instruments.exception(error)
         text = printable("".join(traceback.format_exception(error)).rstrip(), most=20_000)
         self._env.component.logger.error("%s failed on %s:\n%s", task, origin, text)
         what = f"{type(error).__name__}: {printable(error)} at {place_of(error)}"
-        self._reporter.raised(f"{task} raised {what} ({origin})", tree)
+        said = f"{task} raised {what} ({origin})"
+        self._reporter.raised(said, tree)
         self._env.observer.raised(error, batch, rows)
+        return said
 
 
 def _origin(batch: InputBatch, rows: range) -> str:

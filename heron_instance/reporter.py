@@ -112,6 +112,7 @@ class Reporter:
         self.markers.lives = former.markers.lives
         self.markers.round = former.markers.round
         self._version, self.given_up = former._version, former.given_up
+        self._error, self._error_tree, self._raised = former._error, former._error_tree, former._raised
 
     def manager_reborn(self) -> None:
         """The stream manager has a new life: what it knew of this task is said again."""

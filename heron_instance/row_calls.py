@@ -133,7 +133,7 @@ class RowCalls:
             self._none_is_plain()
 
     def _around(self, process: Callable[[Tuple], None], hooks: Hooks | None) -> Callable[[Tuple], None]:
-        if self._env.current_tuple is not None:
+        if self._env.current_tuple is not None and self._env.current_tuple.armed:
             process = self._env.current_tuple.recording(process)
         return process if hooks is None else hooks.process(process)
 

@@ -117,10 +117,10 @@ class TaskSnapshots:
         """The task has done something that no row has told it to."""
         self.report.moved = self.timeline.taken
 
-    def broke(self, why: str) -> None:
-        """The author's code has raised: nothing leaves the task before it is rolled back."""
+    def broke(self, why: str, row: int = 0) -> None:
+        """The author's code has raised, at the row of that hash: nothing leaves the task before it is rolled back."""
         self.timeline.ended()
-        self.report.broken = printable(why, most=2000)
+        self.report.broken, self.report.blamed = printable(why, most=2000), row
 
     def lost(self) -> None:
         """A batch of the timeline could not be used: all of it has to come again."""

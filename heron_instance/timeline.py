@@ -6,8 +6,9 @@ Pure.  The order is a state, not an event: the newest says all, and nothing depe
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 
-from ardea.protocol.wire_pb2 import SnapshotOrder
+from ardea.protocol.wire_pb2 import Blamed, SnapshotOrder
 
 
 class Fate(enum.Enum):
@@ -91,6 +92,11 @@ class Timeline:
     def committed(self) -> int:
         """The last snapshot that counts, as far as the task's own timeline has heard; 0: none."""
         return self._order.committed if self.works else 0
+
+    @property
+    def blamed(self) -> Sequence[Blamed]:
+        """Who has ended timelines since the last commit; the same object until another order comes."""
+        return self._order.blamed
 
     @property
     def abandoned(self) -> int:

@@ -57,6 +57,7 @@ def own(order: Order, task: int, life: int) -> Order:
     mine.snapshots.timeline, mine.snapshots.restore = said.timeline, said.restore
     mine.snapshots.begun, mine.snapshots.committed = said.begun, said.committed
     mine.snapshots.abandoned, mine.snapshots.final = said.abandoned, said.final
+    mine.snapshots.blamed.extend(said.blamed)
     if said.lives.get(task) == life:
         mine.snapshots.lives[task] = life_of(life)
     return mine

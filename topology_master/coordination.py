@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Protocol
 
 from ardea.config import Settings
@@ -12,10 +13,12 @@ from ardea.protocol.wire_pb2 import SnapshotOrder, SnapshotReport, TaskReport
 from ardea.snapshots.manifest import File, Manifest, Part, encode_manifest, manifest_name, text_of
 from ardea.snapshots.status import SnapshotStatus, UnderWay
 from ardea.state.records import TimelineRecord
+from ardea.topology_master.blame import Accused, Blame
 from ardea.topology_master.orders import Orders
 from ardea.topology_master.snapshot_figures import SnapshotFigures
 from ardea.topology_master.snapshots import Pace, Phase, Snapshots
 from ardea.topology_master.store import Store
+from ardea.topology_master.stories import SNAPSHOTS
 
 LOOKS_EVERY = 0.02
 """Seconds between two looks at whether a list is stored, while one is being stored."""
@@ -30,30 +33,25 @@ class Topology(Protocol):
     def fail(self, reason: str, culprit: str = "") -> None:
         """Ends the topology as FAILED."""
 
+    def tell(self, name: str, what: str) -> None:
+        """A story goes on: that of a task, by its name, or of snapshots."""
+
 
 class Coordination:
     """Of one master, in a topology whose mode takes snapshots."""
 
-    def __init__(
-        self,
-        term: int,
-        plan: PhysicalPlan,
-        orders: Orders,
-        store: Store,
-        topology: Topology,
-        tell: Callable[[str], None],
-    ) -> None:
-        """``tell``: for a story."""
+    def __init__(self, term: int, plan: PhysicalPlan, orders: Orders, store: Store, topology: Topology) -> None:
         self._orders, self._store, self._topology = orders, store, topology
         self._stored: deque[tuple[int, str]] = deque()  # from another thread, as the next
         self._unusable: deque[str] = deque(maxlen=1)
         self._manifest: Manifest | None = None  # the last that was written
         self._plan = plan
         self._settings = settings = Settings.of(plan.logical.config)
-        self.figures = SnapshotFigures(lambda task: self._plan.tasks[task].name, tell)
+        self.figures = SnapshotFigures(lambda task: self._plan.tasks[task].name, partial(topology.tell, SNAPSHOTS))
         pace = Pace(settings.snapshot_interval, settings.snapshot_timeout)
         record = store.timeline()
-        self.snapshots = Snapshots(term, _places(plan), pace, self, record)
+        blame = Blame(_accused(plan), settings.max_rollbacks, None if record is None else record.blame)
+        self.snapshots = Snapshots(term, _places(plan), pace, self, record, blame)
         if record is None:
             store.check_files(self._unusable.append)
 
@@ -77,6 +75,7 @@ class Coordination:
         """Another plan is stored, with that record."""
         self._plan = plan
         self.figures.reading.clear()
+        self.snapshots.blame.replanned(_accused(plan))
         self.snapshots.replanned(_places(plan), record, now)
 
     @property
@@ -139,14 +138,22 @@ class Coordination:
         name = manifest_name(number)
         self._store.write_file(name, encode_manifest(manifest), lambda error: self._stored.append((number, error)))
 
-    def undeclared(self) -> None:
-        """See :class:`Topology`."""
-        self._topology.undeclared()
-
     def committed(self) -> None:
         """By another thread, too."""
         assert self._manifest is not None
         self._store.retain(self._manifest)
+
+    def undeclared(self) -> None:
+        """See :class:`Topology`, as for the next two."""
+        self._topology.undeclared()
+
+    def fail(self, reason: str, culprit: str) -> None:
+        """It is written down."""
+        self._topology.fail(reason, culprit)
+
+    def tell(self, task: str, what: str) -> None:
+        """For whoever asks how the topology is."""
+        self._topology.tell(task, what)
 
     def order(self, order: SnapshotOrder) -> None:
         """To all tasks."""
@@ -160,3 +167,8 @@ class Coordination:
 
 def _places(plan: PhysicalPlan) -> dict[int, int]:
     return {task: place.container for task, place in plan.tasks.items()}
+
+
+def _accused(plan: PhysicalPlan) -> dict[int, Accused]:
+    ways = {name: len(plan.upstream(name)) * len(tasks) for name, tasks in plan.component_tasks.items()}
+    return {task: Accused(place.name, place.component, ways[place.component]) for task, place in plan.tasks.items()}

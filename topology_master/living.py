@@ -41,6 +41,15 @@ class Living:
             self.tasks.update((task, 0) for task, place in self._places.items() if place == container)
         return known
 
+    def risen_alone(self, tasks: Mapping[int, int], managers: Mapping[int, int]) -> list[int]:
+        """Of these lives of tasks, those that are over though that of their manager among these is not."""
+        return [
+            task
+            for task, life in tasks.items()
+            if self.tasks.get(task, life) != life
+            and managers.get(self._places[task]) == self.managers.get(self._places[task])
+        ]
+
     @property
     def silent(self) -> list[int]:
         """The tasks that have no life yet."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from functools import partial
 
 from ardea.config import Settings
 from ardea.plan.change import UpdateRequest
@@ -39,7 +38,7 @@ from ardea.topology_master.ending import Ending, Phase
 from ardea.topology_master.execution import Execution
 from ardea.topology_master.orders import Orders
 from ardea.topology_master.store import Store
-from ardea.topology_master.stories import SNAPSHOTS, UPDATE, Stories
+from ardea.topology_master.stories import UPDATE, Stories
 from ardea.topology_master.updates import Updates, plan_of
 
 HEARTBEAT_EVERY = 1.0
@@ -70,8 +69,7 @@ class Master:
         self.ending = Ending(self.admissions.plan, found.end, goes_back=remembers)
         self.coordination: Coordination | None = None
         if remembers:
-            tell = partial(self.stories.tell, SNAPSHOTS)
-            self.coordination = Coordination(term, self.admissions.plan, self.orders, store, self, tell)
+            self.coordination = Coordination(term, self.admissions.plan, self.orders, store, self)
         self.updates = Updates(self.orders, self, self.coordination, definition, former, found.switch, now)
         self.departures = Departures(self.orders, self.coordination)
         self._drain_until = math.inf
@@ -166,6 +164,10 @@ class Master:
     def fail(self, reason: str, culprit: str = "") -> None:
         """Ends the topology as FAILED."""
         self._finish(RunState.FAILED, reason, culprit)
+
+    def tell(self, name: str, what: str) -> None:
+        """See :class:`ardea.topology_master.coordination.Topology`."""
+        self.stories.tell(name, what)
 
     def debug(self, target: str, seconds: int) -> None:
         """Has a component, or one task by its name, log a sample of what it emits, for so long."""

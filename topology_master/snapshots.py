@@ -17,8 +17,9 @@ from typing import Protocol
 import msgspec
 
 from ardea.protocol.wire_pb2 import SnapshotOrder, SnapshotReport
-from ardea.state.records import TimelineRecord
+from ardea.state.records import BlameFacts, TimelineRecord
 from ardea.supervision.supervisor_state import BACKOFF, SETTLED
+from ardea.topology_master.blame import Blame
 from ardea.topology_master.living import Living
 from ardea.topology_master.snapshot_figures import Cause, Reason, SnapshotFigures, Taking
 
@@ -50,6 +51,12 @@ class Outside(Protocol):
     def undeclared(self) -> None:
         """The end that was declared is not to come yet: rows may come again."""
 
+    def fail(self, reason: str, culprit: str) -> None:
+        """The topology cannot go on; the culprit is a task, by name."""
+
+    def tell(self, task: str, what: str) -> None:
+        """What a task, by name, has done to the timeline that is over."""
+
     def order(self, order: SnapshotOrder) -> None:
         """To all tasks, in place of the one before."""
 
@@ -69,12 +76,18 @@ class Snapshots:
     """
 
     def __init__(
-        self, term: int, places: Mapping[int, int], pace: Pace, outside: Outside, record: TimelineRecord | None
+        self,
+        term: int,
+        places: Mapping[int, int],
+        pace: Pace,
+        outside: Outside,
+        record: TimelineRecord | None,
+        blame: Blame,
     ) -> None:
         self.phase = Phase.EMPTY if record is None else Phase.RESTORING if record.tasks else Phase.BROKEN
         self.record = TimelineRecord() if record is None else record
         self.taking: Taking | None = None
-        self.schedule = Schedule(pace)
+        self.schedule, self.blame = Schedule(pace), blame
         self._living = Living(places)
         self._outside, self._figures = outside, outside.figures
         self._counter = term << 32
@@ -112,9 +125,15 @@ class Snapshots:
         """The newest report of that task."""
         self.task_rose(task, life, now)
         record = self.record
-        if self.phase in (Phase.EMPTY, Phase.BROKEN) or record.tasks.get(task) != life:
+        if record.tasks.get(task) != life:
+            if report.died_on and self._living.tasks.get(task) == life:
+                self.blame.died(task, life, report.died_on)
             return
-        if report.timeline != record.timeline:
+        if self.phase is Phase.EMPTY or report.timeline != record.timeline:
+            return
+        if report.broken:
+            self.blame.raised(task, report.blamed, report.broken)
+        if self.phase is Phase.BROKEN:
             return
         self._reports[task] = report
         if report.broken:
@@ -155,10 +174,11 @@ class Snapshots:
         if error:
             self._abandon(Reason.STORE, now, error)
             return
-        record = msgspec.structs.replace(self.record, committed=number, final=self.schedule.ends)
+        record = msgspec.structs.replace(self.record, committed=number, final=self.schedule.ends, blame=BlameFacts())
         self._outside.record(record)  # this is the commit
         self._figures.committed(taking, self.record.committed, now)
         self.record = record
+        self.blame.committed()
         self.schedule.committed()
         self._outside.committed()
         self._concluded(taking, now)
@@ -241,7 +261,15 @@ class Snapshots:
         self._order()
 
     def _roll_back(self) -> None:
-        record, living = self.record, self._living
+        record, living, blame = self.record, self._living, self.blame
+        blame.ended(living.risen_alone(record.tasks, record.managers))
+        for name, what in blame.stories:
+            self._outside.tell(name, what)
+        if blame.failure is not None:
+            self._outside.fail(*blame.failure)
+            return
+        if blame.progress:
+            self._rollbacks.progress()
         record = TimelineRecord(
             timeline=record.timeline + 1,
             restore=record.committed,
@@ -249,6 +277,7 @@ class Snapshots:
             tasks=dict(living.tasks),
             managers=dict(living.managers),
             final=record.final,
+            blame=blame.facts,
         )
         self._outside.record(record)
         self.record, self.phase = record, Phase.RESTORING
@@ -269,6 +298,7 @@ class Snapshots:
                 abandoned=self._given_up,
                 managers=record.managers,
                 final=record.committed if record.final else begun if self.schedule.ends else 0,
+                blamed=self.blame.said,
             )
         )
 
@@ -361,6 +391,10 @@ class Rollbacks:
             self._in_a_row = 0
         self.due = now + BACKOFF[min(self._in_a_row, len(BACKOFF) - 1)]
         self._in_a_row += 1
+
+    def progress(self) -> None:
+        """What has ended timelines will not do so again: no wait after the next one to end."""
+        self._in_a_row = 0
 
     def over(self, now: float) -> None:
         """The next timeline has all its state."""

@@ -426,7 +426,7 @@ class TaskReport(_message.Message):
     def __init__(self, task: _Optional[int] = ..., life: _Optional[int] = ..., state: _Optional[_Union[TaskState, str]] = ..., round: _Optional[int] = ..., seen: _Optional[int] = ..., given_up: _Optional[int] = ..., version: _Optional[int] = ..., failure: _Optional[str] = ..., error: _Optional[str] = ..., open: _Optional[int] = ..., waiting: _Optional[int] = ..., epoch: _Optional[int] = ..., hold: _Optional[int] = ..., error_tree: _Optional[int] = ..., broken: _Optional[_Mapping[int, str]] = ..., snapshots: _Optional[_Union[SnapshotReport, _Mapping]] = ...) -> None: ...
 
 class SnapshotReport(_message.Message):
-    __slots__ = ("timeline", "moved", "number", "files", "aligned", "aside", "broken", "lost", "gives_up", "why", "bound", "waits", "too_much")
+    __slots__ = ("timeline", "moved", "number", "files", "aligned", "aside", "broken", "lost", "gives_up", "why", "bound", "blamed", "died_on", "waits", "too_much")
     TIMELINE_FIELD_NUMBER: _ClassVar[int]
     MOVED_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
@@ -438,6 +438,8 @@ class SnapshotReport(_message.Message):
     GIVES_UP_FIELD_NUMBER: _ClassVar[int]
     WHY_FIELD_NUMBER: _ClassVar[int]
     BOUND_FIELD_NUMBER: _ClassVar[int]
+    BLAMED_FIELD_NUMBER: _ClassVar[int]
+    DIED_ON_FIELD_NUMBER: _ClassVar[int]
     WAITS_FIELD_NUMBER: _ClassVar[int]
     TOO_MUCH_FIELD_NUMBER: _ClassVar[int]
     timeline: int
@@ -451,9 +453,21 @@ class SnapshotReport(_message.Message):
     gives_up: int
     why: str
     bound: bool
+    blamed: int
+    died_on: int
     waits: str
     too_much: bool
-    def __init__(self, timeline: _Optional[int] = ..., moved: _Optional[int] = ..., number: _Optional[int] = ..., files: _Optional[_Iterable[_Union[StateFile, _Mapping]]] = ..., aligned: _Optional[float] = ..., aside: _Optional[int] = ..., broken: _Optional[str] = ..., lost: bool = ..., gives_up: _Optional[int] = ..., why: _Optional[str] = ..., bound: bool = ..., waits: _Optional[str] = ..., too_much: bool = ...) -> None: ...
+    def __init__(self, timeline: _Optional[int] = ..., moved: _Optional[int] = ..., number: _Optional[int] = ..., files: _Optional[_Iterable[_Union[StateFile, _Mapping]]] = ..., aligned: _Optional[float] = ..., aside: _Optional[int] = ..., broken: _Optional[str] = ..., lost: bool = ..., gives_up: _Optional[int] = ..., why: _Optional[str] = ..., bound: bool = ..., blamed: _Optional[int] = ..., died_on: _Optional[int] = ..., waits: _Optional[str] = ..., too_much: bool = ...) -> None: ...
+
+class Blamed(_message.Message):
+    __slots__ = ("component", "row", "times")
+    COMPONENT_FIELD_NUMBER: _ClassVar[int]
+    ROW_FIELD_NUMBER: _ClassVar[int]
+    TIMES_FIELD_NUMBER: _ClassVar[int]
+    component: str
+    row: int
+    times: int
+    def __init__(self, component: _Optional[str] = ..., row: _Optional[int] = ..., times: _Optional[int] = ...) -> None: ...
 
 class StateFile(_message.Message):
     __slots__ = ("name", "checksum", "bytes")
@@ -490,7 +504,7 @@ class Order(_message.Message):
     def __init__(self, kind: _Optional[_Union[OrderKind, str]] = ..., term: _Optional[int] = ..., version: _Optional[int] = ..., target: _Optional[str] = ..., seconds: _Optional[int] = ..., components: _Optional[_Iterable[str]] = ..., leaving: _Optional[_Iterable[int]] = ..., settle: bool = ..., containers: _Optional[_Iterable[int]] = ..., snapshots: _Optional[_Union[SnapshotOrder, _Mapping]] = ...) -> None: ...
 
 class SnapshotOrder(_message.Message):
-    __slots__ = ("timeline", "restore", "lives", "begun", "committed", "abandoned", "managers", "final")
+    __slots__ = ("timeline", "restore", "lives", "begun", "committed", "abandoned", "managers", "final", "blamed")
     class LivesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -513,6 +527,7 @@ class SnapshotOrder(_message.Message):
     ABANDONED_FIELD_NUMBER: _ClassVar[int]
     MANAGERS_FIELD_NUMBER: _ClassVar[int]
     FINAL_FIELD_NUMBER: _ClassVar[int]
+    BLAMED_FIELD_NUMBER: _ClassVar[int]
     timeline: int
     restore: int
     lives: _containers.ScalarMap[int, int]
@@ -521,7 +536,8 @@ class SnapshotOrder(_message.Message):
     abandoned: int
     managers: _containers.ScalarMap[int, int]
     final: int
-    def __init__(self, timeline: _Optional[int] = ..., restore: _Optional[int] = ..., lives: _Optional[_Mapping[int, int]] = ..., begun: _Optional[int] = ..., committed: _Optional[int] = ..., abandoned: _Optional[int] = ..., managers: _Optional[_Mapping[int, int]] = ..., final: _Optional[int] = ...) -> None: ...
+    blamed: _containers.RepeatedCompositeFieldContainer[Blamed]
+    def __init__(self, timeline: _Optional[int] = ..., restore: _Optional[int] = ..., lives: _Optional[_Mapping[int, int]] = ..., begun: _Optional[int] = ..., committed: _Optional[int] = ..., abandoned: _Optional[int] = ..., managers: _Optional[_Mapping[int, int]] = ..., final: _Optional[int] = ..., blamed: _Optional[_Iterable[_Union[Blamed, _Mapping]]] = ...) -> None: ...
 
 class Registration(_message.Message):
     __slots__ = ("topology", "digest", "container", "holder", "address", "tasks")

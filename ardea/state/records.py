@@ -124,12 +124,32 @@ class ExecutionState(msgspec.Struct, frozen=True):
         return cls(RunState.RUNNING if active else RunState.PAUSED)
 
 
+class BlamedRow(msgspec.Struct, frozen=True, array_like=True):
+    """How often a row has ended a timeline, by its hash, in a bolt of that name."""
+
+    component: str
+    row: int
+    times: int
+
+
+class BlameFacts(msgspec.Struct, frozen=True):
+    """Who has ended timelines since the last commit (docs/snapshots.md, poison).
+
+    By component: ``strikes`` counts rollbacks that name no row, or one for the first time; ``deaths`` are those of
+    processes by themselves.
+    """
+
+    rows: tuple[BlamedRow, ...] = ()
+    strikes: dict[str, int] = {}
+    deaths: dict[str, int] = {}
+
+
 class TimelineRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What the topology goes back to, and who works in it (docs/snapshots.md).
 
     ``timeline`` began from the snapshot ``restore`` (0: with nothing) and has these incarnations of tasks, and of
     stream managers by container; ``committed`` is the last snapshot that counts, 0: none does; ``final``: with it the
-    topology ends.
+    topology ends.  ``blame`` is of the timelines that have ended since then.
     """
 
     timeline: int = 0
@@ -138,6 +158,7 @@ class TimelineRecord(msgspec.Struct, frozen=True, kw_only=True):
     tasks: dict[int, int] = {}
     managers: dict[int, int] = {}
     final: bool = False
+    blame: BlameFacts = BlameFacts()
 
 
 class SchedulerLocation(msgspec.Struct, frozen=True, kw_only=True):

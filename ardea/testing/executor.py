@@ -85,6 +85,7 @@ class SimulatedExecutor:
         """As the real thread does."""
         former = self._shell.executor
         assert former is not None
+        former.rolled_back = True
         former.close()
         env = self._shell.renewed(former.env)
         self._meter(env.component)

@@ -15,6 +15,7 @@ from ardea.heron_instance.timeline import Fate, Timeline
 from ardea.protocol.wire_pb2 import SnapshotOrder, SnapshotReport
 from ardea.state import Fenced
 from ardea.state.records import TimelineRecord
+from ardea.topology_master.blame import Accused, Blame
 from ardea.topology_master.snapshot_figures import SnapshotFigures
 from ardea.topology_master.snapshots import Pace, Snapshots
 
@@ -221,7 +222,8 @@ class Master:
         self.met: dict[int, int] = {}
         world.store.term = term
         self.figures = SnapshotFigures(str, lambda _: None)
-        self.snapshots = Snapshots(term, world.graph.container, PACE, self, world.store.record)
+        blame = Blame(dict.fromkeys(world.graph.container, Accused("task", "component")), 1000)
+        self.snapshots = Snapshots(term, world.graph.container, PACE, self, world.store.record, blame)
         for task in world.tasks.values():
             world.says(task)
 
@@ -247,11 +249,10 @@ class Master:
         if crash < 0.1:
             raise CrashError
 
-    def committed(self) -> None:
-        """The model keeps all files."""
+    def committed(self, *_: str) -> None:
+        """The model keeps all files, never ends, and tells nobody."""
 
-    def undeclared(self) -> None:
-        """The model never ends."""
+    undeclared = fail = tell = committed
 
     def manifest(self, number: int, files) -> None:
         self.manifests.append((number, files))
@@ -292,7 +293,6 @@ class World:
         self.orders = {task: deque() for task in self.graph.container}
         self.reports: dict[int, deque] = {task: deque() for task in self.graph.container}
         self.managers = dict.fromkeys(set(self.graph.container.values()), 1)
-        self.tasks: dict[int, Task] = {}
         self.zombies: list[Task] = []
         self.tasks = {task: Task(self, task, 1) for task in self.graph.container}
         self.master = Master(self, 1)

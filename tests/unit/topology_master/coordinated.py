@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from ardea.protocol.wire_pb2 import SnapshotReport, StateFile
+from ardea.topology_master.blame import Accused, Blame
 from ardea.topology_master.snapshot_figures import SnapshotFigures
 from ardea.topology_master.snapshots import Pace, Snapshots
 
 PLACES = {1: 1, 2: 1, 3: 2}
+ACCUSED = {1: Accused("words-0", "words"), 2: Accused("count-0", "count"), 3: Accused("count-1", "count")}
 
 
 class Recorded:
@@ -31,6 +33,12 @@ class Recorded:
     def undeclared(self):
         self.events.append("undeclared")
 
+    def fail(self, reason, culprit):
+        self.events.append(("fail", reason, culprit))
+
+    def tell(self, task, what):
+        self.events.append(("tell", task, what))
+
     def order(self, order):
         self.orders.append(order)
         self.events.append("order")
@@ -41,7 +49,8 @@ class Topology:
 
     def __init__(self, term=1, record=None, *, managers=True):
         self.out, self.now = Recorded(), 0.0
-        self.snapshots = Snapshots(term, PLACES, Pace(interval=10.0, timeout=60.0), self.out, record)
+        blame = Blame(ACCUSED, 3, None if record is None else record.blame)
+        self.snapshots = Snapshots(term, PLACES, Pace(interval=10.0, timeout=60.0), self.out, record, blame)
         self.lives = dict.fromkeys(PLACES, 1)
         if managers:
             self.managers(1, 1)

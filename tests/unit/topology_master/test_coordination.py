@@ -44,8 +44,11 @@ class Heard:
         self.plan, self.orders = plan_of(definition), Orders()
         self.store = MemoryStore(RunState.RUNNING, definition)
         self.told = []
-        self.coordination = Coordination(1, self.plan, self.orders, self.store, lambda: None, self.told.append)
+        self.coordination = Coordination(1, self.plan, self.orders, self.store, self)
         self.coordination.manager_rose(1, 1, 0.0)
+
+    def tell(self, name, what):
+        self.told.append(what)
 
     def report(self, epoch=1, **said):
         for task in self.plan.tasks:

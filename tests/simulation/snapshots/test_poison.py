@@ -1,0 +1,116 @@
+"""Rows that raise: skipped once they have ended enough timelines, each a dead letter once, and all others counted."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from ardea import Bolt, FailedException, Grouping, Topology
+from ardea.keyed import KeyedState, TaskState
+from ardea.testing import Cluster
+from ardea.testing.inside import Inside
+from tests.simulation.snapshots.counted import EffectivelyOnce, Rows, tables_of
+
+MOST = 120
+"""Rows of each spout."""
+NAMES = ("rows-0", "rows-1", "count-0", "count-1", "letters-0", "manager-1", "manager-2", "master")
+
+
+class Numbers(Rows):
+    def next_tuple(self):
+        if self.position < MOST:
+            self.emit((self._me, self.position))
+            self.position += 1
+
+
+def poison(row):
+    return row[1] % 40 == 17
+
+
+def refused(row):
+    return row[1] % 30 == 5
+
+
+class Count(Bolt):
+    seen = KeyedState(default=0)
+
+    def process(self, tup):
+        row = tup[0], tup[1]
+        if refused(row):
+            raise FailedException("not this one")
+        self.seen[row] += 1
+        if poison(row):
+            raise ValueError(f"cannot pass {row}")
+
+
+class Letters(Bolt):
+    letters = TaskState(default=())
+
+    def process(self, tup):
+        assert (tup["tup_id"], tup["stream"]) == (None, "rows:default")
+        self.letters = [*self.letters, list(tup["values"])]
+
+
+class Poisoned(Topology):
+    rows = Numbers.spec(par=2)
+    count = Count.spec(par=2, inputs={rows: Grouping.fields("spout", "place")})
+    letters = Letters.spec(inputs={count["__dead_letter"]: Grouping.GLOBAL})
+
+
+CONFIG = {"topology.stateful.checkpoint.interval.secs": 1.0}
+
+
+def cluster(topology, seed, **options):
+    options.setdefault("config", CONFIG)
+    return Cluster(EffectivelyOnce(topology), containers=2, seed=seed, cost={"rows": 0.02}, **options)
+
+
+def exact(store, number):
+    """Checks one snapshot; returns the positions of its spouts."""
+    positions, seen, letters = [], Counter(), Counter()
+    for tables in tables_of(store, number):
+        if "position" in tables:
+            positions.append(tables["position"])
+        elif "letters" in tables:
+            letters.update(tuple(row) for row in tables["letters"])
+        else:
+            seen.update(tables.get("seen", {}))
+    rows = [(spout, place) for spout, most in enumerate(positions) for place in range(most)]
+    assert seen == Counter(row for row in rows if not poison(row) and not refused(row))
+    assert letters == Counter(row for row in rows if poison(row) or refused(row))
+    return positions
+
+
+def passed(cluster, within=400.0):
+    """Until all rows are in a snapshot that counts, and each one before it is exact."""
+    store, looked, positions, deadline = Inside(cluster).store, 0, [], cluster.time + within
+    while positions != [MOST, MOST]:
+        assert cluster.time < deadline, cluster.describe()
+        assert not cluster.over, cluster.reason
+        cluster.advance(1.0)
+        for record in store.records[looked:]:
+            positions = exact(store, record.committed) if record.committed else positions
+        looked = len(store.records)
+
+
+def test_each_row_that_raises_is_a_dead_letter_once_and_all_others_are_counted():
+    with cluster(Poisoned, 1) as topology:
+        passed(topology)
+        timelines = Inside(topology).store.records[-1].timeline
+        assert {topology.life(name) for name in topology.names} == {1}
+        assert timelines - 1 >= 3, "each of six rows ends three timelines, some of them the same ones"
+        assert timelines - 1 <= 6 * 3 + 3
+
+
+@pytest.mark.parametrize("first", range(0, 12, 6))
+def test_schedules(first):
+    """Kills of whoever there is, at any time: counts of blame are in the record, so a new master goes on with them."""
+    for seed in range(first, first + 6):
+        rng = random.Random(seed)
+        with cluster(Poisoned, seed) as topology:
+            for _ in range(rng.randint(2, 6)):
+                name, at = rng.choice((*NAMES, "master", "master")), rng.uniform(0.0, 9.0)
+                topology.at(at, lambda it, name=name: name in it.running and it.kill(name))
+            passed(topology)

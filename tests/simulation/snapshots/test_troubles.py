@@ -1,0 +1,306 @@
+"""Errors of what the engine calls beside ``process``: all go back in place, and the end after too many in a row."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from ardea import Bolt, FailedException, Grouping, Topology
+from ardea.keyed import KeyedState, TaskState
+from ardea.testing import Cluster
+from ardea.testing.inside import Inside
+from tests.simulation.snapshots.counted import EffectivelyOnce, Words, tables_of, word
+
+MOST = 60
+"""Words of each spout."""
+CONFIG = {"topology.stateful.checkpoint.interval.secs": 1.0, "topology.tick.tuple.freq.secs": 0.5}
+
+
+class Trouble:
+    """Where it raises, and how often yet; ``after`` so many calls there."""
+
+    where, left, after = "", 0, 0
+
+    @classmethod
+    def at(cls, where):
+        if where == cls.where and cls.left:
+            cls.after -= 1
+            if cls.after < 0:
+                cls.left -= 1
+                raise OSError(f"{where} is out of order")
+
+
+class Spouting(Words):
+    most = MOST
+
+    def initialize(self, config, context):
+        super().initialize(config, context)
+        Trouble.at("spout initialize")
+
+    def next_tuple(self):
+        super().next_tuple()
+        Trouble.at("next_tuple")
+        if self.position == self.most:
+            self.finish()
+
+    def restored(self, number):
+        Trouble.at("spout restored")
+
+    def snapshot(self, number):
+        Trouble.at("spout snapshot")
+
+    def close(self):
+        Trouble.at("spout close")
+
+
+class Counting(Bolt):
+    counts = KeyedState(default=0)
+
+    def process(self, tup):
+        self.counts[tup["word"]] += 1
+
+    def process_tick(self, tup):
+        Trouble.at("tick")
+
+    def flush(self):
+        Trouble.at("flush")
+
+    def snapshot(self, number):
+        Trouble.at("snapshot")
+
+    def committed(self, number):
+        Trouble.at("committed")
+
+    def restored(self, number):
+        Trouble.at("restored")
+
+    def end_of_input(self):
+        Trouble.at("end_of_input")
+
+    def close(self):
+        Trouble.at("close")
+
+
+class Troubled(Topology):
+    words = Spouting.spec(par=2)
+    count = Counting.spec(par=2, inputs={words: Grouping.fields("word")})
+
+
+@pytest.fixture
+def trouble(monkeypatch):
+    def begin(where, left, after=0):
+        for name, value in (("where", where), ("left", left), ("after", after)):
+            monkeypatch.setattr(Trouble, name, value)
+
+    return begin
+
+
+def cluster(topology, seed=1, **options):
+    return Cluster(EffectivelyOnce(topology), containers=2, seed=seed, config=CONFIG, cost={"words": 0.02}, **options)
+
+
+def ended(topology, within=120.0):
+    topology.run_until(lambda: topology.over, timeout=within)
+    return Inside(topology).store
+
+
+EVERYWHERE = {
+    "next_tuple": "words",
+    "spout snapshot": "words",
+    "tick": "count",
+    "flush": "count",
+    "snapshot": "count",
+    "committed": "count",
+    "end_of_input": "count",
+}
+
+
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_all_go_back_in_place_and_every_word_is_counted(where, trouble):
+    trouble(where, 2, 3 if where != "end_of_input" else 0)
+    with cluster(Troubled) as topology:
+        store = ended(topology)
+        assert (topology.state, topology.reason) == ("SUCCEEDED", "")
+        assert {topology.life(name) for name in topology.names} == {1}, "no process has ended"
+        assert Trouble.left == 0
+        counts = Counter()
+        for tables in tables_of(store, store.records[-1].committed):
+            counts.update(tables.get("counts", {}))
+        assert counts == Counter(word(spout, place) for spout in range(2) for place in range(MOST))
+
+
+@pytest.mark.parametrize("where", ["spout initialize", "spout restored", "restored", "close", "spout close"])
+def test_what_raises_while_all_go_back_ends_no_process_but_the_one_that_is_new(where, trouble):
+    trouble("", 0)
+    with cluster(Troubled) as topology:
+        topology.advance(1.0)
+        trouble(where, 2, 1 if where == "spout initialize" else 0)
+        topology.kill("words-1" if where != "spout restored" else "count-1")
+        ended(topology)
+        assert topology.state == "SUCCEEDED", topology.reason
+        assert Trouble.left == 0
+        assert {topology.life(name) for name in ("words-0", "count-0")} == {1}
+
+
+@pytest.mark.parametrize("where", EVERYWHERE)
+def test_errors_without_an_end_are_the_end_and_name_component_error_and_line(where, trouble):
+    trouble(where, 1000)
+    with cluster(Troubled) as topology:
+        ended(topology)
+        component = EVERYWHERE[where]
+        assert topology.state == "FAILED"
+        assert topology.reason.startswith(
+            f"{component} has ended 4 timelines without a snapshot that counts in between"
+        )
+        assert f"raised OSError: {where} is out of order at test_troubles.py:" in topology.reason
+        assert Inside(topology).store.held.culprit.startswith(component)
+        assert {topology.life(name) for name in topology.names} == {1}
+
+
+class First(Words):
+    def initialize(self, config, context):
+        raise OSError("no broker")
+
+
+class Refused(Topology):
+    words = First.spec()
+    count = Counting.spec(inputs={words: Grouping.fields("word")})
+
+
+def test_the_first_initialize_of_a_process_ends_it_as_in_other_modes():
+    with cluster(Refused) as topology:
+        topology.advance(5.0)
+        assert topology.life("words-0") > 1
+
+
+# --- rows that fail, and columns ------------------------------------------------------------------------------
+
+
+class Fails(Bolt):
+    seen = TaskState(default=0)
+
+    def process(self, tup):
+        if tup["word"] == "w3":
+            self.fail(tup)
+        else:
+            self.seen += 1
+
+
+class FailsBatch(Bolt):
+    seen = TaskState(default=0)
+
+    def process_batch(self, rows):
+        if any(tup["word"] == "w3" for tup in rows):
+            raise FailedException
+        self.seen += len(rows)
+
+
+class FailsColumns(Bolt):
+    seen = TaskState(default=0)
+
+    def process_columns(self, columns):
+        words = columns["word"].to_pylist()
+        bad = [place for place, each in enumerate(words) if each == "w3"]
+        self.fail_batch(columns, bad)
+        self.seen += len(words) - len(bad)
+
+
+class RaisesColumns(Bolt):
+    seen = TaskState(default=0)
+
+    def process_columns(self, columns):
+        if "w3" in columns["word"].to_pylist():
+            raise FailedException
+        self.seen += len(columns["word"])
+
+
+class Letters(Bolt):
+    letters = TaskState(default=())
+
+    def process(self, tup):
+        assert (tup["tup_id"], tup["stream"]) == (None, "words:default")
+        self.letters = [*self.letters, tup["values"][0]]
+
+
+@pytest.mark.parametrize("bolt", [Fails, FailsBatch, FailsColumns, RaisesColumns])
+def test_rows_that_fail_are_dead_letters_and_nothing_goes_back(bolt, trouble):
+    trouble("", 0)
+
+    class Failing(Topology):
+        words = Spouting.spec(par=2)
+        count = bolt.spec(inputs=[words])
+        letters = Letters.spec(inputs=[count["__dead_letter"]])
+
+    with cluster(Failing) as topology:
+        store = ended(topology)
+        assert topology.state == "SUCCEEDED", topology.reason
+        assert store.records[-1].timeline == 1
+        seen, letters = 0, []
+        for tables in tables_of(store, store.records[-1].committed):
+            seen, letters = seen + tables.get("seen", 0), letters + list(tables.get("letters", ()))
+        assert seen + len(letters) == 2 * MOST
+        bad = sum(word(spout, place) == "w3" for spout in range(2) for place in range(MOST))
+        assert letters.count("w3") == bad
+        assert bolt not in (Fails, FailsColumns) or len(letters) == bad
+
+
+def test_without_a_reader_a_row_that_fails_is_given_up_and_the_topology_says_so_in_the_end(trouble):
+    trouble("", 0)
+
+    class Unread(Topology):
+        words = Spouting.spec()
+        count = Fails.spec(inputs=[words])
+
+    with cluster(Unread) as topology:
+        ended(topology)
+        assert topology.state == "FAILED"
+        assert "nobody reads __dead_letter" in topology.reason
+
+
+class Columns(Bolt):
+    def process_columns(self, columns):
+        raise KeyError("never")
+
+
+def test_columns_that_raise_are_the_end_after_three_rollbacks(trouble):
+    trouble("", 0)
+
+    class Failing(Topology):
+        words = Spouting.spec(par=2)
+        count = Columns.spec(inputs=[words], par=2)
+
+    with cluster(Failing) as topology:
+        ended(topology)
+        assert "count has ended 4 timelines" in topology.reason
+        assert "no single row can be blamed" in topology.reason
+
+
+class Anew(Bolt):
+    """Makes another row of each, as one with a random number or a time in it does."""
+
+    outputs = ("made",)
+    made = 0
+
+    def process(self, tup):
+        Anew.made += 1
+        self.emit((Anew.made,))
+
+
+class Never(Bolt):
+    def process(self, tup):
+        raise ValueError("never")
+
+
+def test_rows_that_differ_at_each_replay_are_the_end(trouble):
+    trouble("", 0)
+
+    class Failing(Topology):
+        words = Spouting.spec()
+        anew = Anew.spec(inputs=[words])
+        count = Never.spec(inputs=[anew])
+
+    with cluster(Failing) as topology:
+        ended(topology)
+        assert topology.reason.startswith("count has ended 4 timelines")
+        assert "each time with another row" in topology.reason
