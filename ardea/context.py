@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
 from ardea.config import Settings
 from ardea.errors import UserError
+from ardea.keyed import KeyedState
 from ardea.metrics.user import UserMetric
 from ardea.plan import GroupingPlan, PhysicalPlan, Resource
 from ardea.tuples import Tuple
@@ -122,6 +123,10 @@ def _no_executor(_: Callable[[], object]) -> None:
     raise UserError("submit() was called outside of a running topology", hint="Call it from initialize() or later.")
 
 
+def _no_states(state: KeyedState) -> NoReturn:
+    raise UserError(f"keyed_state({state.name!r}) was called outside of a running topology")
+
+
 class TopologyContext:
     """A task's view of its topology.
 
@@ -171,6 +176,7 @@ class TopologyContext:
         self.state_address = state_address
         self.state_credential = state_credential
         self.task_data: dict[str, Any] = {}
+        self.add_state: Callable[[KeyedState], MutableMapping[Any, Any]] = _no_states
 
     def replanned(self, plan: PhysicalPlan) -> None:
         """The engine's to call: the topology has changed."""
@@ -295,6 +301,24 @@ class TopologyContext:
         """For another object of the component, in the same process: hooks and metrics are its own; task data stays."""
         self._hooks.clear()
         self._metrics.clear()
+
+    def keyed_state(self, name: str, *, default: Any = None, type: Any = None) -> Any:  # noqa: A002
+        """A keyed state whose name is known at run time only; to be called in ``initialize``, in every life.
+
+        Args:
+            name: of this component's only.
+            default: see :class:`ardea.KeyedState`.
+            type: see there.
+
+        Returns:
+            the mapping, which an attribute may keep.
+
+        Raises:
+            UserError: another state has the name; the component can have no keyed state; or ``initialize`` is over.
+        """
+        state = KeyedState(default=default, type=type)
+        state.name = name
+        return self.add_state(state)
 
     def register_metric(self, name: str, metric: M, bucket_secs: float | None = None) -> M:  # noqa: ARG002
         """Exports a metric of the author's under this name, and returns it.

@@ -60,18 +60,27 @@ class KeyedState(State):
     place within the call that has read them: ``self.seen[user].append(page)``.
     """
 
-    def __init__(self, *, default: Any = None, type: Any = None) -> None:  # noqa: A002 -- what authors call it
+    def __init__(
+        self,
+        *,
+        default: Any = None,
+        type: Any = None,  # noqa: A002 -- what authors call it
+        by: int | None = None,
+    ) -> None:
         """Declares it.
 
         Args:
             default: what a missing key reads as: a value, or a function without parameters that makes one.
             type: of the values: a ``msgspec.Struct``, a dataclass, a TypedDict, a plain type, or a union of such; None:
                 any value of docs/keys.md.  A field that is new, and has a default, reads what was stored without it.
+            by: rows are grouped by so many first fields of each fields grouping; inputs may name different numbers of
+                fields.  Keys are the values of those, or tuples that begin with them.
 
         Raises:
             UserError: all keys would share the default.
         """
         super().__init__(default, type)
+        self.by = by
 
     def __get__(self, component: object, owner: type | None = None) -> Any:
         """The component's own table hides this, once there is one."""
@@ -127,6 +136,16 @@ class ListState(State):
     def attach(self, component: object) -> None:
         """Gives the component an empty list."""
         vars(component)[self.name] = []
+
+
+def keyed_of(cls: type) -> list[KeyedState]:
+    """Those of the states that have keys."""
+    return [state for state in states_of(cls) if isinstance(state, KeyedState)]
+
+
+def prefix_of(cls: type) -> int | None:
+    """How many first fields of a grouping its keys go by; None: all of them."""
+    return next((state.by for state in keyed_of(cls) if state.by is not None), None)
 
 
 def states_of(cls: type) -> list[State]:

@@ -17,6 +17,7 @@ from ardea.config_check import check
 from ardea.context import hook_class
 from ardea.errors import TopologyError, UserError
 from ardea.grouping import Grouping
+from ardea.keyed import prefix_of
 from ardea.plan import ComponentPlan, GroupingPlan, InputPlan, LogicalPlan, Resource, StreamPlan
 from ardea.validation import problems_of, stream_of
 
@@ -171,7 +172,7 @@ class _Draft:
         self.problems += problems_of(plan)
         if self.problems:
             raise TopologyError(self.problems, hint=_HINT)
-        return _with_implicit_streams(plan)
+        return _with_implicit_streams(_grouped_by_prefix(plan))
 
     def _component(self, name: str, spec: Spec, topology: Mapping[str, Any]) -> ComponentPlan:
         where = f"Component: [{name}]"
@@ -302,6 +303,24 @@ class _Draft:
 def _count(value: Any) -> int | None:
     """The value if it is a whole number from 1, else None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 1 else None
+
+
+def _grouped_by_prefix(plan: LogicalPlan) -> LogicalPlan:
+    """Rows go by the fields that keyed state goes by."""
+
+    def grouped(entry: InputPlan, most: int | None) -> InputPlan:
+        grouping = entry.grouping
+        if grouping.kind != "fields":
+            return entry
+        return dataclasses.replace(entry, grouping=dataclasses.replace(grouping, fields=grouping.fields[:most]))
+
+    return dataclasses.replace(
+        plan,
+        components=tuple(
+            dataclasses.replace(each, inputs=tuple(grouped(entry, prefix_of(each.cls)) for entry in each.inputs))
+            for each in plan
+        ),
+    )
 
 
 def _with_implicit_streams(plan: LogicalPlan) -> LogicalPlan:

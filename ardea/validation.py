@@ -10,7 +10,7 @@ import difflib
 import inspect
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ from ardea.component import Bolt, Spout, overrides
 from ardea.config import Settings
 from ardea.errors import UserError
 from ardea.grouping import CustomStreamGrouping
-from ardea.keyed import KeyedState, states_of
+from ardea.keyed import keyed_of, prefix_of, states_of
 from ardea.plan import ComponentPlan, InputPlan, LogicalPlan, StreamPlan
 from ardea.plan.logical import ComponentKind
 
@@ -212,25 +212,42 @@ def _types_of_states(component: ComponentPlan) -> Iterator[str]:
 
 
 def _keyed_state(component: ComponentPlan) -> Iterator[str]:
-    """A key has one task, which is the one that gets its rows."""
-    names = [state.name for state in states_of(component.cls) if isinstance(state, KeyedState)]
-    if not names:
+    states = keyed_of(component.cls)
+    if not states:
         return
+    yield from problems_of_keys(component, [state.name for state in states])
+    prefixes = {state.by for state in states}
+    if len(prefixes) > 1:
+        written = " and ".join(sorted(f"by={prefix}" for prefix in prefixes))
+        yield f"Component: [{component.name}] has keyed states with {written}: a key of one would be another task's"
+    elif (prefix := prefixes.pop()) is not None:
+        fewest = min((len(fields) for fields in _grouped(component)), default=prefix)
+        if not 1 <= prefix <= fewest:
+            yield f"Component: [{component.name}] has keyed states with by={prefix}, and an input by {fewest} fields"
+
+
+def problems_of_keys(component: ComponentPlan, names: Sequence[str]) -> Iterator[str]:
+    """Why a component cannot have keyed states of these names: a key has one task, the one that gets its rows."""
     where = f"Component: [{component.name}] has keyed state: [{', '.join(names)}]"
     if component.kind == "spout":
         yield f"{where}, and a spout has no keys: a TaskState is one value of each task"
     if component.kind == "spout" or component.tasks == 1:
         return
-    grouped = [entry for entry in component.inputs if entry.grouping.kind == "fields"]
+    grouped = _grouped(component)
     if not grouped:
         yield f"{where}, in {component.tasks} tasks, and no input is grouped by fields: nothing says whose a key is"
     for entry in component.inputs:
         if entry.grouping.kind in ("partial_key", "direct", "custom"):
             source = f"[{entry.component}]"
             yield f"{where}, and gets rows of {source} by {entry.grouping.kind}: two tasks could own one key"
-    sizes = sorted({len(entry.grouping.fields) for entry in grouped})
-    if len(sizes) > 1:
-        yield f"{where}, and its inputs are grouped by {' and '.join(map(str, sizes))} fields: their keys never meet"
+    sizes = sorted({len(fields) for fields in grouped})
+    if len(sizes) > 1 and prefix_of(component.cls) is None:
+        counts = " and ".join(map(str, sizes))
+        yield f"{where}, and its inputs are grouped by {counts} fields: their keys never meet; by= names how many do"
+
+
+def _grouped(component: ComponentPlan) -> list[tuple[str, ...]]:
+    return [entry.grouping.fields for entry in component.inputs if entry.grouping.kind == "fields"]
 
 
 def _goes_back(component: ComponentPlan) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ import numpy as np
 from ardea.component import Bolt, Spout
 from ardea.config import Settings
 from ardea.context import TopologyContext
+from ardea.errors import UserError
 from ardea.heron_instance.current_tuple import CurrentTuple
 from ardea.heron_instance.instruments import Instruments
 from ardea.heron_instance.messages import OutMessage
@@ -18,10 +19,12 @@ from ardea.heron_instance.observer import Observer
 from ardea.heron_instance.queues import BoundedQueue
 from ardea.heron_instance.snapshots import TaskSnapshots
 from ardea.heron_instance.states import States
+from ardea.keyed import KeyedState, prefix_of
 from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.protocol.flow import Window
 from ardea.protocol.wire_pb2 import Header
 from ardea.snapshots.key_groups import Keys
+from ardea.validation import problems_of_keys
 
 Item = tuple[Header, Sequence[bytes]] | Callable[[], None]
 
@@ -78,6 +81,14 @@ class Environment:
 
     def __post_init__(self) -> None:
         self.states = States(self.component, self._keys if self.settings.remembers else None)
+        self.context.add_state = self._add_state
+
+    def _add_state(self, state: KeyedState) -> MutableMapping[Any, Any]:
+        """One that the author asks for in ``initialize``; UserError: it cannot be."""
+        if problems := list(problems_of_keys(self.plan.logical[self.task.component], [state.name])):
+            raise UserError("; ".join(problems))
+        state.check()
+        return self.states.add(state)
 
     @property
     def _keys(self) -> Keys:
@@ -85,7 +96,8 @@ class Environment:
         component, tasks = self.plan.logical[self.task.component], self.plan.component_tasks[self.task.component]
         grouped = (len(entry.grouping.fields) for entry in component.inputs if entry.grouping.kind == "fields")
         index, fields = tasks.index(self.task.task), next(grouped, 1)
-        return Keys(component.name, index, len(tasks), self.settings.key_groups, fields)
+        prefix = prefix_of(component.cls) is not None
+        return Keys(component.name, index, len(tasks), self.settings.key_groups, fields, prefix)
 
     @property
     def timeline(self) -> int:

@@ -42,6 +42,7 @@ class Lifecycle:
             env.context.add_task_hook(hook_class(name)())
         env.component.initialize(dict(env.config), env.context)
         self.came_up = True
+        env.states.complete()
 
     def close(self) -> None:
         """Closes the component, once."""

@@ -8,11 +8,13 @@ from typing import Any
 from ardea.backends.memory import KeyedTable, Lower
 from ardea.backends.values import Values, values_of
 from ardea.component import Component
-from ardea.errors import EncodingError
+from ardea.errors import EncodingError, UserError
 from ardea.keyed import KeyedState, ListState, TaskState, states_of
 from ardea.protocol.scalars import type_name
 from ardea.snapshots.key_groups import Keys, owned_by
 from ardea.snapshots.state_file import HEAD, Kind, Piece, decode_state, encode_piece, unreadable, unstorable
+
+_TOO_LATE = "Call context.keyed_state() in initialize(), in every life of the task."
 
 
 class States:
@@ -26,19 +28,43 @@ class States:
         self._former: dict[str, dict[int, list[Any]]] = {}  # lists of former tasks, by their index
         self._values: dict[str, Values] = {}
         self._frozen: list[bytes] = []  # those without keys, as they were at the last barrier
+        self._unknown: dict[str, list[Piece]] | None = {}  # until initialize() has said which states there are
         for state in states_of(type(component)):
             self._values[state.name] = values_of(state.type, state.place)
             if isinstance(state, KeyedState):
-                lower = Lower(state.name, keys, self._values[state.name])
-                table = KeyedTable(state.make, lower)
-                state.attach(component, table)
-                self._tables[state.name] = table, lower
+                state.attach(component, self._table(state))
             elif isinstance(state, TaskState):
                 state.attach(component)
                 self._single[state.name] = state
             elif isinstance(state, ListState):
                 state.attach(component)
                 self._lists[state.name] = state
+
+    def _table(self, state: KeyedState) -> KeyedTable:
+        lower = Lower(state.name, self._keys, self._values[state.name])
+        table = KeyedTable(state.make, lower)
+        self._tables[state.name] = table, lower
+        return table
+
+    def add(self, state: KeyedState) -> KeyedTable:
+        """A keyed state that the class does not declare, with what the snapshot holds of it.
+
+        Raises:
+            UserError: there is one of that name; or ``initialize`` has returned.
+        """
+        if self._unknown is None:
+            raise UserError(f"keyed_state({state.name!r}) was called too late: the component runs", hint=_TOO_LATE)
+        if state.name in self._values:
+            raise UserError(f"the component has two states named {state.name!r}", hint="Give each a name of its own.")
+        self._values[state.name] = values_of(state.type, state.place)
+        table = self._table(state)
+        for piece in self._unknown.pop(state.name, ()):
+            table.lower.load(piece)
+        return table
+
+    def complete(self) -> None:
+        """``initialize`` has returned: what nobody has asked for is dropped."""
+        self._unknown = None
 
     def freeze(self) -> None:
         """What there is belongs to a snapshot, what comes from now on to the next.
@@ -96,7 +122,7 @@ class States:
         return theirs.start < keys.owned.stop and keys.owned.start < theirs.stop
 
     def load(self, content: bytes, file: str, index: int = 0, *, own: bool = True) -> None:
-        """A base or a delta, in their order; states that the component does not know are passed over.
+        """A base or a delta, in their order; states that the component does not know wait for :meth:`add`.
 
         The task that wrote it was ``index``; ``own``: as this one is.  At last comes :meth:`loaded`.
 
@@ -111,6 +137,8 @@ class States:
                 setattr(self._component, piece.state, *self._read(piece))
             elif piece.state in self._lists:
                 self._former.setdefault(piece.state, {})[index] = self._read(piece)
+            elif self._unknown is not None and piece.groups and piece.state not in self._values:
+                self._unknown.setdefault(piece.state, []).append(piece)
 
     def loaded(self, tasks: int) -> None:
         """All files that are needed of so many former tasks: items of lists are shared out."""

@@ -103,7 +103,7 @@ def _distinct(keys: Any) -> Distinct:
 def _aggregated(found: Distinct, values: Any, fn: str) -> Iterable[Any]:
     """Of the values of each key; None: it has none but nulls."""
     if values is None:
-        return np.bincount(found.places, minlength=len(found.keys)).tolist()
+        return list(np.bincount(found.places, minlength=len(found.keys)).tolist())
     if not _is_arrow(values):
         parts = ([value for value in part if value is not None] for part in _parts(found, values))
         return [_OF_LISTS[fn](part) if part else None for part in parts]

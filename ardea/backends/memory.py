@@ -83,7 +83,7 @@ class Lower:
         keys = self.keys
         if keys is None:
             return
-        if keys.fields == 1 or all(type(key) is tuple for key in found):
+        if not keys.prefix and (keys.fields == 1 or all(type(key) is tuple for key in found)):
             if self._known is None:
                 self._known = KeyCache(lambda hashed: group_of(hashed, keys.groups), single=keys.fields == 1)
             try:

@@ -31,7 +31,8 @@ def owners(tasks: int, groups: int) -> list[int]:
 class Keys:
     """Those of one task.
 
-    ``fields``: how many the component's grouping has; a key of two or more is a tuple of their values.
+    ``fields``: how many the component's grouping has; a key of two or more is a tuple of their values.  ``prefix``: a
+    key is one or several of such values, or a tuple that begins with them.
     """
 
     component: str
@@ -39,6 +40,7 @@ class Keys:
     tasks: int
     groups: int
     fields: int
+    prefix: bool = False
 
     @property
     def owned(self) -> range:
@@ -51,8 +53,11 @@ class Keys:
         Raises:
             EncodingError: it can be nobody's.
         """
-        several = self.fields > 1 and isinstance(key, tuple)
-        return group_of(key_hash(key if several else (key,)), self.groups)
+        if self.prefix:
+            parts = key[: self.fields] if isinstance(key, tuple) else (key,)
+        else:
+            parts = key if self.fields > 1 and isinstance(key, tuple) else (key,)
+        return group_of(key_hash(parts), self.groups)
 
     def check(self, state: str, key: Any) -> int:
         """The group of a key of this task.

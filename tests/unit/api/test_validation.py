@@ -339,7 +339,10 @@ class Measured(Lines):
             [WORD, Grouping.partial_key("word")],
             f"{HAS}and gets rows of [s1] by partial_key: two tasks could own one key",
         ),
-        ([WORD, TWO], f"{HAS}and its inputs are grouped by 1 and 2 fields: their keys never meet"),
+        (
+            [WORD, TWO],
+            f"{HAS}and its inputs are grouped by 1 and 2 fields: their keys never meet; by= names how many do",
+        ),
     ],
 )
 def test_a_key_has_one_task(groupings, says):
@@ -407,3 +410,32 @@ def test_trident_and_drpc_are_refused_where_snapshots_are_taken(by):
         topology.set_config(ONCE)
     with pytest.raises(TopologyError, match="Trident's, which lives on acks"):
         topology.plan({} if by == "set_config" else ONCE)
+
+
+def by(*numbers):
+    return type("ByPrefix", (Count,), {f"state_{place}": KeyedState(by=number) for place, number in enumerate(numbers)})
+
+
+def prefixed(cls, *groupings):
+    builder = TopologyBuilder("t")
+    spouts = [builder.add_spout(f"s{number}", Measured) for number in range(len(groupings))]
+    builder.add_bolt("b", cls, 2, dict(zip(spouts, groupings, strict=True)))
+    return builder.plan()
+
+
+def test_with_by_rows_of_all_inputs_go_by_the_first_fields():
+    plan = prefixed(by(1, 1), WORD, TWO)
+    assert [entry.grouping.fields for entry in plan["b"].inputs] == [("word",), ("word",)]
+
+
+@pytest.mark.parametrize(
+    ("cls", "says"),
+    [
+        (by(1, None), r"has keyed states with by=1 and by=None: a key of one would be another task's"),
+        (by(2), r"has keyed states with by=2, and an input by 1 fields"),
+        (by(0), r"has keyed states with by=0"),
+    ],
+)
+def test_by_is_one_number_that_all_inputs_have(cls, says):
+    with pytest.raises(TopologyError, match=says):
+        prefixed(cls, WORD, TWO)

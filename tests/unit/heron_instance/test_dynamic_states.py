@@ -1,0 +1,85 @@
+"""States that a component asks for in `initialize`, and keys that begin with those of a grouping."""
+
+from __future__ import annotations
+
+import pytest
+
+from ardea import Bolt, KeyedState, UserError
+from ardea.heron_instance.states import States
+from ardea.keyed import prefix_of
+from ardea.snapshots.key_groups import Keys, owned_by
+
+ALL = Keys("count", 0, 1, 720, 1)
+
+
+class Count(Bolt):
+    counts = KeyedState(default=0)
+
+
+def named(name, default=0):
+    state = KeyedState(default=default)
+    state.name = name
+    return state
+
+
+def file(states):
+    states.freeze()
+    return b"".join(states.pieces(full=True))
+
+
+def test_what_a_snapshot_holds_of_a_state_is_there_when_it_is_asked_for():
+    states = States(Count(), ALL)
+    table = states.add(named("errors"))
+    states.complete()
+    table.update({"a": 1, "b": 2, "c": [3]})
+    base = file(states)
+    states.stored()
+    del table["b"]
+    table["c"].append(4)
+    states.freeze()
+    delta = b"".join(states.pieces(full=False))
+    again = States(Count(), ALL)
+    for content in (base, delta):
+        again.load(content, "f")
+    again.loaded(1)
+    found = again.add(named("errors"))
+    assert found == {"a": 1, "c": [3, 4]}
+    assert file(again) == file(states)
+
+
+def test_what_nobody_asks_for_is_dropped():
+    states = States(Count(), ALL)
+    states.add(named("errors"))["a"] = 1
+    again = States(Count(), ALL)
+    again.load(file(states), "f")
+    again.complete()
+    with pytest.raises(UserError, match=r"keyed_state\('errors'\) was called too late"):
+        again.add(named("errors"))
+
+
+def test_a_name_is_that_of_one_state():
+    states = States(Count(), ALL)
+    with pytest.raises(UserError, match="two states named 'counts'"):
+        states.add(named("counts"))
+
+
+class ByUser(Bolt):
+    users = KeyedState(default=0, by=1)
+    pages = KeyedState(default=0, by=1)
+
+
+def test_with_by_the_first_fields_say_whose_a_key_is():
+    assert (prefix_of(ByUser), prefix_of(Count)) == (1, None)
+    one, two = (Keys("count", 0, 1, 720, fields, prefix=True) for fields in (1, 2))
+    assert one.group("ann") == one.group(("ann", "home")) == one.group(("ann",)) == ALL.group("ann")
+    assert two.group(("ann", 1, "x")) == two.group(("ann", 1)) == Keys("count", 0, 1, 720, 2).group(("ann", 1))
+
+
+def test_with_by_many_rows_at_once_are_checked_too():
+    keys = Keys("count", 0, 2, 720, 1, prefix=True)
+    bolt = ByUser()
+    States(bolt, keys)
+    users = {keys.group(user) in owned_by(0, 2, 720): user for user in "abcdefgh"}
+    bolt.pages.put_many([(users[True], "home")], [1])
+    with pytest.raises(UserError, match="is one of count-1"):
+        bolt.pages.put_many([(users[False], "home")], [1])
