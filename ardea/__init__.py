@@ -45,6 +45,11 @@ if TYPE_CHECKING:
     from ardea.metrics.user import ReducedMetric as ReducedMetric
     from ardea.script import RunResult as RunResult
     from ardea.script import run as run
+    from ardea.sources import END as END
+    from ardea.sources import PartitionReader as PartitionReader
+    from ardea.sources import PositionLost as PositionLost
+    from ardea.sources import Source as Source
+    from ardea.sources import SourceSpout as SourceSpout
     from ardea.topology import Topology as Topology
     from ardea.topology import TopologyBuilder as TopologyBuilder
     from ardea.tuples import ColumnBatch as ColumnBatch
@@ -76,6 +81,7 @@ _NAMES = {
     "ardea.grouping": ("CustomStreamGrouping", "Grouping"),
     "ardea.keyed": ("KeyedState", "ListState", "TaskState"),
     "ardea.metrics.user": ("AssignableMetric", "CountMetric", "MeanReducer", "MultiCountMetric", "ReducedMetric"),
+    "ardea.sources": ("END", "PartitionReader", "PositionLost", "Source", "SourceSpout"),
     "ardea.topology": ("Topology", "TopologyBuilder"),
     "ardea.tuples": ("ColumnBatch", "Tuple", "is_tick"),
 }

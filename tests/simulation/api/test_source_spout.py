@@ -1,0 +1,264 @@
+"""What a spout does with its source, in the modes without snapshots, and with sources that misbehave."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+
+from ardea import END, Bolt, FailedException, PositionLost, Source, SourceSpout, Topology
+from ardea.errors import ConfigError, TopologyError
+from ardea.sources import owner
+from ardea.testing import Cluster, CollectBolt, run
+
+
+class Numbers(Source):
+    """Partitions of numbers, 0 to ``rows``; ``log`` is what the spouts have asked of it."""
+
+    outputs = ("partition", "n")
+    rows = 25
+
+    def __init__(self, *names: str, **more) -> None:
+        self.names = list(names)
+        self.log: list[tuple] = []
+        self.told: list[dict] = []
+        vars(self).update(more)
+
+    def list_partitions(self):
+        self.log.append(("list",))
+        return self.names
+
+    def open(self, partition, position):
+        self.log.append(("open", partition, position))
+        return NumbersReader(self, partition, position or 0)
+
+    def committed(self, positions):
+        self.told.append(dict(positions))
+
+    def opened(self):
+        return [entry[1] for entry in self.log if entry[0] == "open"]
+
+    def rows_of(self, *names):
+        return Counter((name, n) for name in names or self.names for n in range(self.rows))
+
+
+class NumbersReader:
+    def __init__(self, source: Numbers, partition: str, at: int) -> None:
+        self.source, self.partition, self.at = source, partition, at
+
+    def read(self, most):
+        rows = [(self.partition, n) for n in range(self.at, min(self.source.rows, self.at + most))]
+        self.at += len(rows)
+        return self.source.made(self, rows) if hasattr(self.source, "made") else rows or END
+
+    def position(self):
+        return self.at
+
+    def close(self):
+        self.source.log.append(("close", self.partition))
+
+
+def topology_of(source, *, par=1, bolt=CollectBolt, **config):
+    spout = SourceSpout(source).spec("numbers", par=par)
+    body = {
+        "numbers": spout,
+        "out": bolt.spec(inputs=[spout]),
+        "config": {"topology.executor.batch.rows": 10, **config},
+    }
+    return type("Made", (Topology,), body)
+
+
+def finished(source, **options):
+    result = run(topology_of(source, **options))
+    assert (result.state, result.reason) == ("SUCCEEDED", "")
+    return Counter(result.inputs("out"))
+
+
+def ends_with(source, expected: str, error=None) -> None:
+    result = run(topology_of(source))
+    assert result.state == "FAILED"
+    assert expected in result.reason, result.reason
+
+
+@pytest.mark.parametrize("mode", ["ATLEAST_ONCE", "ATMOST_ONCE"])
+@pytest.mark.parametrize("par", [1, 3])
+def test_all_partitions_are_read_and_then_it_finishes(mode, par):
+    source = Numbers("p0", "p1", "p2", "p3", "p4")
+    read = finished(source, par=par, **{"topology.reliability.mode": mode})
+    assert read == source.rows_of()
+    assert sorted(source.opened()) == source.names, "each is opened once"
+    assert dict(at for told in source.told for at in told.items()) == dict.fromkeys(source.names, 25)
+
+
+def test_partitions_of_one_name_and_a_number_go_to_the_tasks_in_turn():
+    for names in ([f"part-{n:05}.json" for n in range(12)], [f"topic/{n}" for n in range(12)]):
+        assert set(Counter(owner(name, 4) for name in names).values()) == {3}
+    assert owner("9" * 10_000, 7) in range(7)
+
+
+class FailsOnce(Bolt):
+    """The first time, each seventh row."""
+
+    def initialize(self, config, context):
+        self.seen = set()
+
+    def process(self, tup):
+        if tup["n"] % 7 == 3 and tuple(tup.values) not in self.seen:
+            self.seen.add(tuple(tup.values))
+            raise FailedException
+
+
+def test_a_source_is_told_what_is_acked_and_no_more():
+    """The bolt holds row 13 back: until it acks, nothing from the batch of that row on is done."""
+
+    class Holds(Bolt):
+        auto_ack = False
+        held: list = []
+
+        def process(self, tup):
+            if tup["n"] == 13:
+                self.held.append(tup)
+            else:
+                self.ack(tup)
+
+        def process_tick(self, tup):
+            pass
+
+    source = Numbers("p0", rows=1000)
+    Holds.held = []
+    with Cluster(topology_of(source, bolt=Holds, **{"topology.max.spout.pending": 100})) as cluster:
+        cluster.advance(5)
+        assert source.told[-1] == {"p0": 10}, "the batch before"
+        assert len(Holds.held) == 1
+        bolt = cluster.task("out-0", Holds)
+        cluster.task("out-0", Holds).ack(bolt.held[0])
+        cluster.run_until(lambda: cluster.over, 60)
+        assert source.told[-1] == {"p0": 1000}
+        assert [told["p0"] for told in source.told] == sorted(told["p0"] for told in source.told)
+
+
+def test_rows_that_fail_come_again_and_are_awaited():
+    source = Numbers("p0", "p1")
+    result = run(topology_of(source, bolt=FailsOnce))
+    assert (result.state, set(result.inputs("out"))) == ("SUCCEEDED", set(source.rows_of()))
+    assert dict(at for told in source.told for at in told.items()) == {"p0": 25, "p1": 25}
+
+
+def test_columns_are_emitted_as_they_are_and_tracked():
+    names = ["partition", "n"]
+    source = Numbers("p0", "p1", made=lambda _, rows: pa.table(
+        {name: [row[place] for row in rows] for place, name in enumerate(names)}).combine_chunks().to_batches()[0]
+        if rows else END)  # fmt: skip
+    assert finished(source, bolt=CollectBolt) == source.rows_of()
+    assert dict(at for told in source.told for at in told.items()) == {"p0": 25, "p1": 25}
+
+
+def test_a_reader_that_raises_is_opened_again_where_it_was_and_later_each_time():
+    failures = [OSError("away")] * 5
+
+    def made(reader, rows):
+        if reader.at == 20 and failures:
+            raise failures.pop()
+        return rows or END
+
+    source = Numbers("p0", made=made)
+    result = run(topology_of(source))
+    assert (result.state, Counter(result.inputs("out"))) == ("SUCCEEDED", source.rows_of())
+    assert [at for what, *at in source.log if what == "open"] == [["p0", None]] + [["p0", 10]] * 5
+    assert result.time > 0.1 + 0.2 + 0.4 + 0.8 + 1.6
+    assert source.log.count(("close", "p0")) == 6
+
+
+def test_partitions_that_cannot_be_listed_are_listed_again():
+    source = Numbers("p0")
+    failures = [OSError("away")] * 3
+    listed = source.list_partitions
+    source.list_partitions = lambda: listed() if not failures else (_ for _ in ()).throw(failures.pop())
+    assert finished(source) == source.rows_of()
+
+
+def test_partitions_that_appear_are_read_from_their_beginning_and_those_that_are_gone_are_forgotten():
+    source = Numbers("p0", every=1.0)
+    with Cluster(topology_of(source, par=2)) as cluster:
+        cluster.advance(3)
+        source.names = ["p0", "p1", "p2"]
+        cluster.advance(3)
+        assert Counter(cluster.record.inputs("out")) == source.rows_of()
+        assert sorted(source.opened()) == source.names
+        source.names = []
+        cluster.advance(5)
+        source.names = ["p1"]
+        cluster.advance(3)
+        assert source.opened().count("p1") == 2, "it was forgotten: a new one of the same name"
+        assert not cluster.over
+
+
+def test_where_each_ends_a_task_reads_some_at_a_time():
+    most = open_now = 0
+
+    class Few(Numbers):
+        at_once = 2
+
+        def open(self, partition, position):
+            nonlocal most, open_now
+            open_now += 1
+            most = max(most, open_now)
+            return super().open(partition, position)
+
+    def made(reader, rows):
+        nonlocal open_now
+        open_now -= not rows
+        return rows or END
+
+    source = Few(*(f"p{n}" for n in range(10, 20)), made=made)
+    assert finished(source) == source.rows_of()
+    assert (most, source.opened()) == (2, source.names)
+
+
+def lost(*_):
+    raise PositionLost("only 7 rows are left")
+
+
+def refused(*_):
+    raise ConfigError("no such user")
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"made": lost}, "position None of partition p0 is not there any more: only 7 rows are left; rows that were"),
+        ({"made": refused}, "no such user"),
+        ({"made": lambda *_: None}, "partition p0: read() returned NoneType"),
+        ({"made": lambda *_: "rows"}, "partition p0: read() returned str"),
+        ({"made": lambda _, rows: rows * 2}, "partition p0: read(10) returned 20 rows"),
+        ({"list_partitions": lambda: "p0"}, "Numbers.list_partitions() returned 'p0': it returns a list of texts"),
+        ({"list_partitions": lambda: ["p0", 1]}, "Numbers.list_partitions() returned ['p0', 1]"),
+        ({"list_partitions": lambda: ["p0", "p0"]}, "Numbers.list_partitions() has a name twice: ['p0', 'p0']"),
+    ],
+)
+def test_a_source_that_misbehaves_ends_the_topology_in_one_sentence(more, expected):
+    ends_with(Numbers("p0", **more), expected)
+
+
+def test_what_is_said_in_vain_is_said_again():
+    source = Numbers("p0", every=60.0)
+    failures = [OSError("no broker")] * 2
+    told = source.committed
+    source.committed = lambda positions: told(positions) if not failures else (_ for _ in ()).throw(failures.pop())
+    with Cluster(topology_of(source)) as cluster:
+        cluster.advance(10)
+    assert (failures, source.told) == ([], [{"p0": 25}])
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("orders", "it reads an object of a class derived from ardea.Source, not 'orders'"),
+        (Numbers(every=0), "Numbers.every is a number of seconds, or None, not 0"),
+        (Numbers(at_once=0), "Numbers.at_once is a number from 1, or None, not 0"),
+    ],
+)
+def test_a_spout_refuses_what_is_no_source(source, expected):
+    with pytest.raises(TopologyError, match=expected):
+        SourceSpout(source)
