@@ -184,7 +184,7 @@ class SnapshotFigures:
             seconds = self.rollback.restored = now - self._broke
             self.down += seconds
             self._broke = None
-            after = f", {seconds:.1f} s after the break"
+            after = f", {seconds:.2f} s after the break"
         self._say(f"timeline {record.timeline} goes on from {since}{after}")
 
     # --- what is asked of it ----------------------------------------------------------------------------------

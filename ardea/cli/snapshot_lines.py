@@ -51,5 +51,5 @@ def _under_way(status: SnapshotStatus) -> str:
 def _rollbacks(count: int, last: LastRollback | None) -> str:
     if last is None:
         return "0"
-    restored = "" if last.restored is None else f", all restored after {last.restored:.1f} s"
+    restored = "" if last.restored is None else f", all restored after {last.restored:.2f} s"
     return f"{count}; the last one {duration(last.ago)} ago: {last.cause}{restored}"

@@ -14,7 +14,11 @@ ROOT = Path(__file__).parents[3]
 DASHBOARDS = ROOT / "helm" / "files" / "dashboards"
 RULES = ROOT / "helm" / "files" / "rules"
 OBSERVED = ROOT / "tests" / "process" / "scheduler" / "kubernetes" / "topologies" / "observed.py"
-"""A topology in which each of their series gets a value."""
+"""A topology in which each of their series gets a value, but for those of snapshots."""
+REMEMBERING = ROOT / "tests" / "process" / "snapshots" / "topologies" / "effectively.py"
+"""One in which these do."""
+OF_SNAPSHOTS = re.compile(r"ardea_tm_(?:snapshot|rollback)|ardea_instance_(?:snapshot|state_)")
+"""Series that only the mode with snapshots has."""
 
 SELECTOR = re.compile(r"\bardea_\w+(?:\{[^}]*\})?")
 
@@ -46,19 +50,24 @@ def dashboards(namespace: str) -> list[Query]:
     ]
 
 
-def answers_everything(prometheus: Prometheus, namespace: str, meanwhile: Callable[[], object] = bool) -> None:
+def answers_everything(
+    prometheus: Prometheus, namespace: str, meanwhile: Callable[[], object] = bool, *, remembers: bool = False
+) -> None:
     """Waits until each selector of dashboards and alerts finds series, and each panel has something to show.
 
-    ``meanwhile`` is called before each look.
+    ``meanwhile`` is called before each look; ``remembers``: there is a topology that takes snapshots.
     """
 
     def something(answer: dict) -> bool:
         meanwhile()
         return bool(answer)
 
-    panels = dashboards(namespace)
+    def asked(text: str) -> bool:
+        return remembers or not OF_SNAPSHOTS.search(text)
+
+    panels = [query for query in dashboards(namespace) if asked(query.text)]
     texts = [*(query.text for query in panels), rules(namespace)]
-    for selector in sorted({found for text in texts for found in SELECTOR.findall(text)}):
+    for selector in sorted({found for text in texts for found in SELECTOR.findall(text) if asked(found)}):
         prometheus.wait(selector, something)
     for query in panels:
         if not re.search(" > [01]$", query.text):  # shows only what is out of the ordinary

@@ -85,6 +85,11 @@ ACKED = f"ardea_instance_tuples_acked_total{{{TASK}}}"
 PENDING = f"ardea_spout_pending_tuples{{{SPOUT}}}"
 COMPLETED = f"ardea_spout_complete_latency_seconds_count{{{SPOUT}}}"
 GIVEN_UP = f"ardea_instance_tuples_given_up_total{{{TASK}}}"
+EMITTED = f'ardea_instance_tuples_emitted_total{{{SPOUT}, stream="default"}}'
+SNAPSHOT_AGE = f'ardea_tm_snapshot_age_seconds{{{TOPOLOGY}, container="0"}}'
+SNAPSHOT_EVERY = f'ardea_tm_snapshot_interval_seconds{{{TOPOLOGY}, container="0"}}'
+ROLLBACKS = f'ardea_tm_rollbacks_total{{{TOPOLOGY}, container="0", cause="task"}}'
+RESTORING = f'ardea_tm_snapshot_state{{{TOPOLOGY}, container="0", state="RESTORING"}}'
 BEATS = f'ardea_tm_heartbeat_age_seconds{{{TOPOLOGY}, container="0", peer="manager-2"}}'
 SILENCE = f'ardea_state_silence_seconds{{{TOPOLOGY}, container="1"}}'
 LAG = "ardea_process_loop_lag_seconds_bucket"
@@ -205,6 +210,30 @@ CASES: dict[str, tuple[list[Played], list[Played]]] = {
     "ArdeaTuplesGivenUp": (
         [{GIVEN_UP: "0x25 1x5"}],
         [{GIVEN_UP: "1x30"}],
+    ),
+    "ArdeaNoSnapshot": (
+        [
+            {SNAPSHOT_AGE: "0+60x30", SNAPSHOT_EVERY: "10x30", EMITTED: "0+100x30"},
+            {SNAPSHOT_AGE: "0+120x30", SNAPSHOT_EVERY: "600x30", EMITTED: "0+100x30"},
+        ],
+        [
+            {SNAPSHOT_AGE: "5x30", SNAPSHOT_EVERY: "10x30", EMITTED: "0+100x30"},
+            {SNAPSHOT_AGE: "110x30", SNAPSHOT_EVERY: "10x30", EMITTED: "0+100x30"},
+            {SNAPSHOT_AGE: "0+60x30", SNAPSHOT_EVERY: "600x30", EMITTED: "0+100x30"},
+            {SNAPSHOT_AGE: "0+60x30", SNAPSHOT_EVERY: "10x30", EMITTED: "100x30"},  # it is idle
+        ],
+    ),
+    "ArdeaSnapshotsAbandoned": (
+        [{f'ardea_tm_snapshots_abandoned_in_a_row{{{TOPOLOGY}, container="0"}}': "3x30"}],
+        [{f'ardea_tm_snapshots_abandoned_in_a_row{{{TOPOLOGY}, container="0"}}': "2x30"}],
+    ),
+    "ArdeaRollbacks": (
+        [{ROLLBACKS: "0+1x30"}, {ROLLBACKS: "0x28 2x2", ROLLBACKS.replace("task", "error"): "0x26 3x4"}],
+        [{ROLLBACKS: "0x28 3x2"}, {ROLLBACKS.replace("task", "update"): "0+1x30"}],
+    ),
+    "ArdeaStateNotRestored": (
+        [{RESTORING: "1x30"}, {RESTORING.replace("RESTORING", "BROKEN"): "1x30"}],
+        [{RESTORING: "0x28 1x2"}, {RESTORING.replace("RESTORING", "TAKING"): "1x30"}],
     ),
     "ArdeaUserExceptions": (
         [{f'ardea_user_exceptions_total{{{TASK}, exception="ValueError"}}': "0+3x30"}],

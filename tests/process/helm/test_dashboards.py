@@ -8,16 +8,24 @@ from pathlib import Path
 import pytest
 
 from tests.process.engine.running import Running
-from tests.process.helm.monitoring import OBSERVED, answers_everything, rules
+from tests.process.helm.monitoring import OBSERVED, REMEMBERING, answers_everything, rules
 from tests.process.metrics_manager.prometheus import Prometheus, local
 
 pytestmark = [pytest.mark.cluster, pytest.mark.prometheus, pytest.mark.timeout(240)]
 
 
 def test_a_real_prometheus_has_an_answer_for_every_panel_and_alert(prometheus_binary: Path, tmp_path: Path):
-    with Running(str(OBSERVED), tmp_path) as topology:
-        topology.running()
-        ports = [topology.port(number) for number in (0, 1, 2)]
+    folders = [tmp_path / "observed", tmp_path / "remembering"]
+    for folder in folders:
+        folder.mkdir()
+    words = {"test.words": 1_000_000, "test.ends": False}
+    with Running(str(OBSERVED), folders[0]) as observed, Running(str(REMEMBERING), folders[1], words) as remembering:
+        topologies = (observed, remembering)
+        for topology in topologies:
+            topology.running()
+        ports = [topology.port(number) for topology in topologies for number in (0, 1, 2)]
         prometheus = Prometheus(prometheus_binary, tmp_path, local(*ports, namespace="here"), rules("here"))
         with contextlib.closing(prometheus):
-            answers_everything(prometheus, "here", topology.run.step)
+            answers_everything(
+                prometheus, "here", lambda: [topology.run.step() for topology in topologies], remembers=True
+            )

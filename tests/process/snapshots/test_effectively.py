@@ -68,6 +68,12 @@ class Counted(Running):
         assert counts == Counter(word(spout, p) for spout, most in enumerate(positions) for p in range(most))
         return positions
 
+    def went_back(self) -> str:
+        """The kind of the last rollback that is over, as the master says."""
+        said = self.run.status.snapshots if self.run.status is not None else None
+        over = said is not None and said.rollback is not None and said.rollback.restored is not None
+        return said.rollback.kind if over else ""
+
     def superfluous(self) -> list[str]:
         """Files that nobody needs since the last commit."""
         number = self.record().committed
@@ -98,11 +104,13 @@ def topology(tmp_path):
 
 
 def test_whoever_is_killed_all_is_counted_once(topology):
-    for name in ("count-1", "words-0", "container-1/stream-manager", "topology-master"):
+    causes = {"count-1": "task", "words-0": "task", "container-1/stream-manager": "manager", "topology-master": ""}
+    for name, cause in causes.items():
         lives, timeline = topology.lives(), topology.record().timeline
         topology.returned(name, topology.kill(name))
-        if name != "topology-master":
+        if cause:
             topology.until(lambda last=timeline: topology.record().timeline > last, f"a rollback after {name} died")
+            topology.until(lambda cause=cause: topology.went_back() == cause, "the master says so, and that it is over")
         topology.goes_on()
         now = topology.lives()
         assert {each for each in lives if now[each] != lives[each]} == {name}

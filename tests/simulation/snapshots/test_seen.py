@@ -5,15 +5,19 @@ from __future__ import annotations
 import msgspec
 
 from ardea.health import HealthState
-from ardea.metrics import Identity
+from ardea.metrics import Identity, Overview
 from ardea.metrics.registry import Snapshot
+from ardea.protocol.wire_pb2 import Ask
+from ardea.scheduler.control import Status, status_in
 from ardea.snapshots.manifest import decode_manifest, manifest_name, text_of
 from ardea.testing import Cluster
 from ardea.testing.inside import Inside
 from ardea.topology_master.gauges import Gauges
-from ardea.topology_master.health import HealthWatch, Seen
+from ardea.topology_master.health import HealthWatch
 from ardea.topology_master.snapshot_figures import Cause, Reason
 from ardea.topology_master.snapshots import Phase
+from ardea.topology_master.verbs import Verbs
+from ardea.versions import PROTOCOL
 from tests.simulation.snapshots.counted import Counted, EffectivelyOnce, Many
 
 
@@ -27,9 +31,15 @@ class Seeing:
     def figures(self):
         return self.inside.master.coordination.figures
 
+    def answer(self) -> Status:
+        """To who asks the master, as ``describe`` does."""
+        verbs = Verbs(self.inside.master, Overview(), HealthWatch(), "token", "master", lambda: 1000.0)
+        said = verbs.answer(Ask(verb="status", token="token", arguments={"stories": "1"}), PROTOCOL, self.topology.time)
+        return status_in(said, PROTOCOL, "counted")
+
     @property
     def status(self):
-        return self.inside.master.coordination.status(self.topology.time)
+        return self.answer().snapshots
 
     @property
     def committed(self) -> int:
@@ -39,13 +49,10 @@ class Seeing:
         return self.inside.master.coordination.snapshots.phase
 
     def health(self):
-        master = self.inside.master
-        others = list(master.coordination.figures.troubles(self.topology.time, 0.0))
-        seen = Seen(master.admissions.plan, (), (), updating=False, came_up=True, others=others)
-        return HealthWatch().look(seen, [], 0.0, 0.0)
+        return self.answer().health
 
     def story(self) -> list[str]:
-        return [what for _, what, _ in self.inside.master.stories.events(self.topology.time)["snapshots"]]
+        return [event.what for event in self.answer().stories["snapshots"]]
 
     def gauges(self) -> dict[str, float]:
         gauges = Gauges(Identity("counted", 0, "topology-master", life=1))

@@ -182,7 +182,7 @@ def test_what_is_wrong_with_snapshots_is_told_with_the_story(printed):
         "Last snapshot   1.5, committed by a former master",
         "Under way       2.8, for 3.2 s, waits for count-0",
         "Abandoned       2 in a row, the last one because of count-1: no space left",
-        "Rollbacks       1; the last one 4 s ago: count-0 has a new life, all restored after 1.4 s",
+        "Rollbacks       1; the last one 4 s ago: count-0 has a new life, all restored after 1.40 s",
         "story of snapshots:",
     ]
 

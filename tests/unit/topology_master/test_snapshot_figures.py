@@ -144,7 +144,7 @@ def test_a_rollback_says_its_cause_and_how_long_it_took(running, cause, says):
     timeline = 3 if cause is Cause.UPDATE else 2
     assert running.out.told == [
         f"rolls back: {says}",
-        f"timeline {timeline} goes on from snapshot 1.1, 2.0 s after the break",
+        f"timeline {timeline} goes on from snapshot 1.1, 2.00 s after the break",
     ]
 
 
