@@ -17,6 +17,7 @@ import typer
 from rich.console import Console
 
 from benchmarks import cases, kafka, pairs, pressure
+from benchmarks import state as state_cases
 from benchmarks.baseline import rounds_against
 from benchmarks.measure import run
 from benchmarks.report import Report, machine, print_json, print_tables, title
@@ -41,6 +42,8 @@ class What(enum.StrEnum):
     SPARK = "spark"
     PRESSURE = "pressure"
     SLOW_SPOUT = "slow-spout"
+    STATE = "state"
+    LARGE_STATE = "large-state"
     SCALE = "scale"
     SCALE_PROCESSES = "scale-processes"
     ALL = "all"
@@ -49,6 +52,7 @@ class What(enum.StrEnum):
 class Mode(enum.StrEnum):
     ATLEAST = "atleast"
     ATMOST = "atmost"
+    EFFECTIVELY = "effectively"
 
 
 class Output(enum.StrEnum):
@@ -64,7 +68,7 @@ def main(
     counters: Annotated[int, typer.Option(min=1, help="Tasks of the counting bolt.")] = 1,
     seconds: Annotated[float, typer.Option(min=1, help="Length of the measuring window.")] = 5.0,
     warmup: Annotated[float, typer.Option(min=0, help="Seconds before the window.")] = 2.0,
-    mode: Annotated[Mode, typer.Option(help="At least or at most once.")] = Mode.ATLEAST,
+    mode: Annotated[Mode, typer.Option(help="At least, at most or effectively once.")] = Mode.ATLEAST,
     rate: Annotated[float | None, typer.Option(min=1, help="Words a second that the spouts are held to.")] = None,
     pending: Annotated[int, typer.Option(min=10, help="Open words a spout task.")] = cases.PENDING.default,
     batch: Annotated[int, typer.Option(min=10, help="The largest batch, in words.")] = cases.BATCH.default,
@@ -72,7 +76,7 @@ def main(
         Path | None, typer.Option(exists=True, dir_okay=False, help="A program to alternate with.")
     ] = None,
     rounds: Annotated[
-        int, typer.Option(min=1, help="Rounds against the baseline, of start, spark, kafka and pressure.")
+        int, typer.Option(min=1, help="Rounds against the baseline, of start, spark, kafka, pressure, state.")
     ] = 3,
     rows: Annotated[int, typer.Option(min=1, help="Rows of columns and spark.")] = 10_000_000,
     state: Annotated[
@@ -109,6 +113,9 @@ def main(
     if what is What.SLOW_SPOUT:
         _slow_spout(seconds, output)
         return
+    if what is What.LARGE_STATE:
+        _print(lambda: state_cases.large(seconds, rounds), state_cases.says_large, output)
+        return
     case = Case(
         workload="sentences" if what is What.SENTENCES else "words",
         mode=mode.value,
@@ -122,6 +129,9 @@ def main(
         seconds=seconds,
         warmup=warmup,
     )
+    if what is What.STATE:
+        _print(lambda: state_cases.modes(case, rounds, _run), state_cases.says_modes, output)
+        return
     if what is What.TRIDENT:
         _trident(case, state, baseline, output)
         return

@@ -27,12 +27,13 @@ ENDS_WITHIN = 60.0
 class Running:
     """A topology that was started; ``components`` says whose each task is, ``notes`` where its tasks write.
 
-    ``state`` is its state manager's address.
+    ``state`` is its state manager's address, ``name`` what it is called there.
     """
 
     def __init__(self, run: LocalRun, notes: Path, state: str) -> None:
         self._run = run
         self.notes, self.state = notes, state
+        self.name = run.submission.definition.topology
         self.components = {task.task: task.component for task in run.submission.packing.instances}
 
     def wait_for(self, condition: Callable[[], T | None], what: str, seconds: float) -> T:

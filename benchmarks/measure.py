@@ -27,7 +27,7 @@ from benchmarks.results import (
 from benchmarks.topologies import FOLDER, RATE, WARMUP, Line
 
 STARTS_WITHIN = 60.0
-MODES = {"atleast": "ATLEAST_ONCE", "atmost": "ATMOST_ONCE"}
+MODES = {"atleast": "ATLEAST_ONCE", "atmost": "ATMOST_ONCE", "effectively": "EFFECTIVELY_ONCE"}
 Lines = dict[str, list[Line]]
 
 

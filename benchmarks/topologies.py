@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from ardea import Bolt, Grouping, Spout, Topology, TopologyBuilder, TopologyContext
+from ardea import Bolt, Grouping, KeyedState, Spout, TaskState, Topology, TopologyBuilder, TopologyContext
+from ardea.config import Settings
 
 Workload = Literal["words", "sentences", "paced"]
 
@@ -81,14 +82,25 @@ def word_list() -> list[str]:
 
 
 class Words(Spout):
+    """In a mode that takes snapshots nothing is acked: what was emitted counts, and is its position."""
+
     outputs = ("word",)
+    position = TaskState(default=0)
 
     def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
         self.rows = self.make_rows()
-        self.i = 0
+        self.i = self.position
         self.acked = 0
         self.notebook = Notebook(config, context)
-        self.notebook.sample(lambda: self.acked)
+        self.remembers = Settings.of(config).remembers
+        self.notebook.sample(lambda: self.done)
+
+    @property
+    def done(self) -> int:
+        return self.i if self.remembers else self.acked
+
+    def snapshot(self, number: int) -> None:  # noqa: ARG002
+        self.position = self.i
 
     def make_rows(self) -> list[str]:
         return word_list()
@@ -101,7 +113,7 @@ class Words(Spout):
         self.acked += 1
 
     def close(self) -> None:
-        self.notebook.close(self.acked)
+        self.notebook.close(self.done)
 
 
 class Sentences(Words):
@@ -160,6 +172,16 @@ class Count(Bolt):
         self.notebook.close(sum(self.counts.values()))
 
 
+class Remember(Count):
+    counts = KeyedState(default=0)
+
+    def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
+        self.notebook = Notebook(config, context)
+
+    def process(self, tup: Any) -> None:
+        self.counts[tup.values[0]] += 1
+
+
 def build(
     workload: Workload, spouts: int, counters: int, batch: int, pending: int, config: Mapping[str, Any]
 ) -> type[Topology]:
@@ -182,7 +204,8 @@ def build(
         words = builder.add_bolt("split", Split, par=spouts, inputs=[source], config=of_words)
     else:
         words = builder.add_spout("words", Paced if workload == "paced" else Words, par=spouts)
-    builder.add_bolt("count", Count, par=counters, inputs={words: Grouping.fields("word")}, config=of_words)
+    count = Remember if config.get("topology.reliability.mode") == "EFFECTIVELY_ONCE" else Count
+    builder.add_bolt("count", count, par=counters, inputs={words: Grouping.fields("word")}, config=of_words)
     builder.set_config(
         {
             "topology.executor.batch.rows": max(1, batch // trees),
