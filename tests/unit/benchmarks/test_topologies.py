@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ardea.heron_instance.states import States
 from benchmarks.topologies import FOLDER, LIST, PACED_BURST, RATE, WARMUP, Count, Line, Paced, Split, build, word_list
 
 
@@ -31,6 +32,7 @@ class Context(SimpleNamespace):
 def started(cls, folder: Path, *, tasks: tuple[int, ...] = (1,), rate: float = 100.0, warmup: float = 0.0):
     component = cls()
     component._collector = Collector()
+    States(component)
     context = Context(this_component_id="words", this_task_id=1, tasks=tasks)
     component.initialize({FOLDER: str(folder), RATE: rate, WARMUP: warmup}, context)
     return component
