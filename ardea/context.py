@@ -302,13 +302,21 @@ class TopologyContext:
         self._hooks.clear()
         self._metrics.clear()
 
-    def keyed_state(self, name: str, *, default: Any = None, type: Any = None) -> Any:  # noqa: A002
+    def keyed_state(
+        self,
+        name: str,
+        *,
+        default: Any = None,
+        type: Any = None,  # noqa: A002
+        ttl: float | str | None = None,
+    ) -> Any:
         """A keyed state whose name is known at run time only; to be called in ``initialize``, in every life.
 
         Args:
             name: of this component's only.
             default: see :class:`ardea.KeyedState`.
             type: see there.
+            ttl: see there.
 
         Returns:
             the mapping, which an attribute may keep.
@@ -316,7 +324,7 @@ class TopologyContext:
         Raises:
             UserError: another state has the name; the component can have no keyed state; or ``initialize`` is over.
         """
-        state = KeyedState(default=default, type=type)
+        state = KeyedState(default=default, type=type, ttl=ttl)
         state.name = name
         return self.add_state(state)
 

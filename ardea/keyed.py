@@ -12,6 +12,7 @@ import msgspec
 
 from ardea.backends.types import kind_of
 from ardea.errors import UserError
+from ardea.units import duration
 
 _CELLS = "_task_states"
 
@@ -65,6 +66,7 @@ class KeyedState(State):
         *,
         default: Any = None,
         type: Any = None,  # noqa: A002 -- what authors call it
+        ttl: float | str | None = None,
         by: int | None = None,
     ) -> None:
         """Declares it.
@@ -73,14 +75,20 @@ class KeyedState(State):
             default: what a missing key reads as: a value, or a function without parameters that makes one.
             type: of the values: a ``msgspec.Struct``, a dataclass, a TypedDict, a plain type, or a union of such; None:
                 any value of docs/keys.md.  A field that is new, and has a default, reads what was stored without it.
+            ttl: seconds after which a value that was not written again is gone, or a text such as ``1 h``.  They count
+                from the snapshot after the write, by the machine's clock, and a value may stay for an eighth longer.
             by: rows are grouped by so many first fields of each fields grouping; inputs may name different numbers of
                 fields.  Keys are the values of those, or tuples that begin with them.
 
         Raises:
-            UserError: all keys would share the default.
+            UserError: all keys would share the default, or ``ttl`` is no time.
         """
         super().__init__(default, type)
         self.by = by
+        try:
+            self.ttl = None if ttl is None else duration(ttl)
+        except ValueError as error:
+            raise UserError(f"KeyedState(ttl={ttl!r}): ttl takes {error}") from None
 
     def __get__(self, component: object, owner: type | None = None) -> Any:
         """The component's own table hides this, once there is one."""

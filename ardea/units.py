@@ -16,6 +16,8 @@ N = TypeVar("N", int, float)
 
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B\s*", re.IGNORECASE)
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)\s*", re.IGNORECASE)
+_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 _MOST = (1 << 63) - 1
@@ -62,6 +64,17 @@ def positive(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
         raise ValueError("a number above 0")
     return float(_bounded(value))
+
+
+def duration(value: Any) -> float:
+    """Seconds above zero: a number, or a text with a unit: ms, s, min, h, d."""
+    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if match is not None:
+        value = float(match[1]) * _SECONDS[match[2].lower()]
+    try:
+        return positive(value)
+    except ValueError:
+        raise ValueError("a number of seconds above 0, or a text like '30 s', '15 min', '1 h' or '7 d'") from None
 
 
 def seconds_or_never(value: Any) -> float | None:

@@ -80,7 +80,7 @@ class Environment:
     states: States = field(init=False)
 
     def __post_init__(self) -> None:
-        self.states = States(self.component, self._keys if self.settings.remembers else None)
+        self.states = States(self.component, self._keys if self.settings.remembers else None, self.context.now)
         self.context.add_state = self._add_state
 
     def _add_state(self, state: KeyedState) -> MutableMapping[Any, Any]:

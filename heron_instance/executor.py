@@ -145,6 +145,7 @@ class Executor:
         """Does what is due; returns when there is more to do (``now``: at once)."""
         snapshots = self.env.snapshots
         if snapshots is None:
+            self.env.states.age()
             return self.runner.advance(now) if self.lifecycle.initialized else now + 1.0
         try:
             if not self._in_timeline(snapshots, now):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
+from ardea.backends.bases import PARTS, AgingBase
 from ardea.backends.memory import KeyedTable, Lower
 from ardea.backends.values import Values, values_of
 from ardea.component import Component
@@ -17,11 +20,24 @@ from ardea.snapshots.state_file import HEAD, Kind, Piece, decode_state, encode_p
 _TOO_LATE = "Call context.keyed_state() in initialize(), in every life of the task."
 
 
-class States:
-    """Of one object, whose task has these keys; None: there are no snapshots, and nobody asks."""
+@dataclass(slots=True)
+class _Aging:
+    """A table whose values grow older each so many seconds, the next time at ``next``."""
 
-    def __init__(self, component: Component, keys: Keys | None = None) -> None:
-        self._component, self._keys = component, keys
+    table: KeyedTable
+    every: float
+    next: float
+
+
+class States:
+    """Of one object, whose task has these keys; None: there are no snapshots, and nobody asks.
+
+    ``now``: seconds since 1970.
+    """
+
+    def __init__(self, component: Component, keys: Keys | None = None, now: Callable[[], float] = time.time) -> None:
+        self._component, self._keys, self._now = component, keys, now
+        self._aging: list[_Aging] = []
         self._tables: dict[str, tuple[KeyedTable, Lower]] = {}
         self._single: dict[str, TaskState] = {}
         self._lists: dict[str, ListState] = {}
@@ -41,8 +57,12 @@ class States:
                 self._lists[state.name] = state
 
     def _table(self, state: KeyedState) -> KeyedTable:
-        lower = Lower(state.name, self._keys, self._values[state.name])
+        ttl, now = state.ttl, self._now
+        base, clock = (None, None) if ttl is None else (AgingBase(ttl, now), now)
+        lower = Lower(state.name, self._keys, self._values[state.name], base, clock)
         table = KeyedTable(state.make, lower)
+        if ttl is not None and self._keys is None:
+            self._aging.append(_Aging(table, ttl / PARTS, now() + ttl / PARTS))
         self._tables[state.name] = table, lower
         return table
 
@@ -99,6 +119,14 @@ class States:
         """A little of the work that storing has left."""
         for _, lower in self._tables.values():
             lower.settle()
+
+    def age(self) -> None:
+        """Where there are no snapshots: values grow older, by which they are gone in time."""
+        for aging in self._aging:
+            if (now := self._now()) >= aging.next:
+                aging.next = now + aging.every
+                aging.table.age()
+            aging.table.lower.settle()
 
     @property
     def bound(self) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from typing import Any, NoReturn
 
 from ardea.backends import batches
+from ardea.backends.bases import Base
 from ardea.backends.values import SCALARS, Packed, Values
 from ardea.errors import EncodingError, UserError
 from ardea.protocol.dict_keys import AS_THEY_ARE, are_keys, as_key, is_key
@@ -28,23 +29,34 @@ Rows = list[tuple[Any, ...]]
 
 
 class Layer:
-    """Changes: values by key, and keys that are gone."""
+    """Changes: values by key, and keys that are gone; ``written``: by then, in seconds since 1970."""
 
-    def __init__(self, puts: dict[Any, Any], gone: set[Any]) -> None:
-        self.puts, self.gone = puts, gone
+    def __init__(self, puts: dict[Any, Any], gone: set[Any], written: float = 0.0) -> None:
+        self.puts, self.gone, self.written = puts, gone, written
 
     def over(self, older: Layer) -> Layer:
         """Both, this one later."""
         puts = {key: value for key, value in older.puts.items() if key not in self.gone}
-        return Layer({**puts, **self.puts}, (older.gone - self.puts.keys()) | self.gone)
+        return Layer({**puts, **self.puts}, (older.gone - self.puts.keys()) | self.gone, self.written)
 
 
 class Lower:
-    """What lies below an author's table; ``keys``: whose they are, None: nobody asks, and there are no snapshots."""
+    """What lies below an author's table; ``keys``: whose they are, None: nobody asks, and there are no snapshots.
 
-    def __init__(self, name: str, keys: Keys | None, values: Values | None = None) -> None:
+    ``clock``: seconds since 1970, of a state whose values have a time to live.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        keys: Keys | None,
+        values: Values | None = None,
+        base: Base | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
         self.name, self.keys, self.values = name, keys, values or Values()
-        self.base: dict[Any, Any] = {}
+        self.base = Base() if base is None else base
+        self.now: Callable[[], float] = clock or (lambda: 0.0)
         self.layer: Layer | None = None
         self._merging: Iterator[bool] | None = None
         self._known: KeyCache[int] | None = None
@@ -55,22 +67,22 @@ class Lower:
         if layer is not None:
             found = layer.puts.get(key, ABSENT)
             if found is not ABSENT or key in layer.gone:
-                return found
+                return ABSENT if self.base.expired(layer.written) else found
         return self.base.get(key, ABSENT)
 
     def __iter__(self) -> Iterator[Any]:
-        return self.keys_of(self.layer) if self.layer is not None else iter(self.base)
-
-    def keys_of(self, layer: Layer) -> Iterator[Any]:
-        """Of that layer over the base, each once."""
+        layer, base = self.layer, self.base
+        if layer is None or base.expired(layer.written):  # with it all that is older
+            yield from base
+            return
         yield from layer.puts
-        for key in self.base:
+        for key in base:
             if key not in layer.puts and key not in layer.gone:
                 yield key
 
     def __len__(self) -> int:
         layer, base = self.layer, self.base
-        if layer is None:
+        if layer is None or base.expired(layer.written):
             return len(base)
         return len(base) + sum(key not in base for key in layer.puts) - sum(key in base for key in layer.gone)
 
@@ -101,7 +113,9 @@ class Lower:
         if self._merging is not None:
             while not self.settle():
                 pass
-        self.layer = fresh if self.layer is None else fresh.over(self.layer)
+        if self.layer is not None and not self.base.expired(self.layer.written):
+            fresh = fresh.over(self.layer)
+        self.layer = fresh
 
     def pieces(self, *, full: bool) -> Iterator[Piece]:
         """The layer, or with ``full`` everything, by key group; to be read before :meth:`stored`.
@@ -110,12 +124,16 @@ class Lower:
             UserError: a key is another task's.
         """
         layer = self.layer or Layer({}, set())
-        yield from self._by_group(self.keys_of(layer) if full else layer.puts, self._puts)
+        yield from self._by_group(layer.puts, self._puts, layer.written)
         if not full:
-            yield from self._by_group(layer.gone, lambda gone: [(Kind.GONE, [(key,) for key in gone])])
+            yield from self._by_group(layer.gone, lambda gone: [(Kind.GONE, [(key,) for key in gone])], layer.written)
+            return
+        for written, values in self.base.parts():
+            keys = (key for key in values if key not in layer.puts and key not in layer.gone)
+            yield from self._by_group(keys, self._puts, written)
 
     def _by_group(
-        self, keys: Iterable[Any], made_of: Callable[[list[Any]], Iterable[tuple[Kind, Rows]]]
+        self, keys: Iterable[Any], made_of: Callable[[list[Any]], Iterable[tuple[Kind, Rows]]], written: float
     ) -> Iterator[Piece]:
         assert self.keys is not None
         owned = self.keys.owned
@@ -127,11 +145,11 @@ class Lower:
             piece += found
             if piece and (len(piece) >= SLICE or group == owned[-1]):
                 for kind, rows in made_of(piece):
-                    yield Piece(self.name, kind, range(first, group + 1), rows)
+                    yield Piece(self.name, kind, range(first, group + 1), rows, written)
                 piece, first = [], group + 1
 
     def _puts(self, keys: list[Any]) -> Iterator[tuple[Kind, Rows]]:
-        rows = [(key, self.get(key)) for key in keys]
+        rows = [row for row in ((key, self.get(key)) for key in keys) if row[1] is not ABSENT]  # just expired
         packed = [row for row in rows if type(row[1]) is Packed]
         if len(packed) < len(rows):
             yield Kind.PUT, [row for row in rows if type(row[1]) is not Packed]
@@ -150,8 +168,9 @@ class Lower:
         return self._merging is None
 
     def _merge(self, layer: Layer) -> Iterator[bool]:
+        self.base.prune()
         for piece in _pieces(layer.puts.items()):
-            self.base.update(piece)
+            self.base.add(piece, layer.written)
             yield True
         for gone in _pieces(layer.gone):
             for key in gone:
@@ -171,14 +190,14 @@ class Lower:
             rows = ((as_key(row[0]), *row[1:]) for row in rows)
         if piece.groups.start < owned.start or piece.groups.stop > owned.stop:
             rows = (row for row in rows if self.keys.group(row[0]) in owned)
-        match piece.kind:
-            case Kind.PUT:
-                self.base.update((key, self._loaded(key, value)) for key, value in rows)
-            case Kind.PACKED:
-                self.base.update((key, self._loaded(key, Packed(value))) for key, value in rows)
-            case Kind.GONE:
-                for (key,) in rows:
-                    self.base.pop(key, None)
+        written = piece.written or self.now()
+        if piece.kind is Kind.GONE or self.base.expired(written):
+            for key, *_ in rows:
+                self.base.pop(key, None)
+        elif piece.kind is Kind.PACKED:
+            self.base.add(((key, self._loaded(key, Packed(value))) for key, value in rows), written)
+        else:
+            self.base.add(((key, self._loaded(key, value)) for key, value in rows), written)
 
     def _loaded(self, key: Any, kept: Any) -> Any:
         try:
@@ -216,7 +235,16 @@ class KeyedTable(dict[Any, Any]):
             puts = {key: value if type(value) in scalars else kept(value) for key, value in changed}
         except EncodingError as error:
             raise self._unstorable(changed) from error
-        self.lower.freeze(Layer(puts, self._gone - puts.keys()))
+        self._lay_down(puts)
+
+    def age(self) -> None:
+        """Where there are no snapshots: what was written until now has an age from now on."""
+        self._put_right()
+        self._lay_down(dict(dict.items(self)))
+        self.lower.stored()
+
+    def _lay_down(self, puts: dict[Any, Any]) -> None:
+        self.lower.freeze(Layer(puts, self._gone - puts.keys(), self.lower.now()))
         dict.clear(self)
         self._looked, self._gone = 0, set()
 
@@ -260,8 +288,10 @@ class KeyedTable(dict[Any, Any]):
                 return value
         elif type(found) is Packed:
             value = self.lower.values.value(found)
-        else:
+        elif type(found) in SCALARS:
             return found
+        else:
+            value = found
         self[key] = value
         return value
 
@@ -291,7 +321,8 @@ class KeyedTable(dict[Any, Any]):
         self._put_right()
         lower = self.lower
         fresh = sum(lower.get(key) is ABSENT for key in dict.keys(self))
-        return len(lower) + fresh - sum(not dict.__contains__(self, key) for key in self._gone)
+        gone = sum(not dict.__contains__(self, key) and lower.get(key) is not ABSENT for key in self._gone)
+        return len(lower) + fresh - gone
 
     def __eq__(self, other: object) -> bool:
         return dict(self.items()) == (dict(other.items()) if isinstance(other, Mapping) else other)
