@@ -22,6 +22,7 @@ from ardea.plan.resource import Resource
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.wire_pb2 import ANSWER, ASK, REOPENED, Answer, Ask, Header, TaskState
 from ardea.scheduler.keys import keys_of
+from ardea.snapshots.savepoint import SavepointProgress
 from ardea.snapshots.status import SnapshotStatus
 from ardea.state import MasterWatch, StateManager
 from ardea.state.records import RunState
@@ -83,6 +84,7 @@ class Status(msgspec.Struct, frozen=True):
     health: Health | None = None
     supervised: list[ProcessRow] = []
     snapshots: SnapshotStatus | None = None
+    savepoint: SavepointProgress | None = None
 
     @property
     def complete(self) -> bool:

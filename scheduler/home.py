@@ -9,13 +9,17 @@ With the state in ZooKeeper, DIR is ~/.ardea and has no state in it.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
 import shutil
 from pathlib import Path
 
-from ardea.errors import ClusterError, NotFound, StateError, UserError
+from ardea.config import Settings
+from ardea.errors import ArdeaError, ClusterError, NotFound, StateError, UserError
+from ardea.plan.definition import Definition
+from ardea.snapshots.place import Files, files_at
 from ardea.state import StateManager, open_state, paths, topologies
 from ardea.state.address import SCHEME
 from ardea.state.disk import Disk, explain
@@ -139,10 +143,36 @@ class Home:
         """What a failed write below the directory means."""
         return explain(error, "write the topology's files", self.root, "nothing was started")
 
+    def forget(self, state: StateManager, topology_id: str, *, snapshots: bool = True) -> None:
+        """Removes a topology that is gone from the state, and ``snapshots`` with it; savepoints and logs stay.
+
+        Raises:
+            Conflict, NotFound: as for :func:`ardea.state.topologies.remove`; nothing was changed.
+        """
+        topologies.remove(state, topology_id)
+        if snapshots:
+            self._remove_snapshots(topology_id)
+
+    def snapshots(self, topology_id: str) -> Files:
+        """The store of a topology whose folder is here.
+
+        Raises:
+            UserError, StateError: it cannot be found or used.
+        """
+        definition = Definition.read(self.folder(topology_id) / "definition")
+        storage = Settings.of(definition.shape.config).snapshot_storage
+        return files_at(storage, definition.state, topology_id)
+
+    def _remove_snapshots(self, topology_id: str) -> None:
+        """As far as it can be: what is left takes room, and nothing else."""
+        with contextlib.suppress(OSError, ArdeaError):
+            self.snapshots(topology_id).remove()
+
     def prune(self, keep: int = KEPT_RUNS) -> list[Path]:
-        """Removes the folders of all finished runs but the newest; returns them."""
+        """Removes the folders of all finished runs but the newest, and what snapshots they left; returns them."""
         finished = [folder for folder in self.folders() if not is_held(folder)]
         for folder in finished[keep:]:
+            self._remove_snapshots(folder.name)
             shutil.rmtree(folder, ignore_errors=True)
         return finished[keep:]
 

@@ -18,7 +18,7 @@ from ardea.state import StateManager, paths, records
 from ardea.state.files import is_locked
 from ardea.state.manager import Unavailable
 from ardea.state.records import SchedulerLocation
-from ardea.state.topologies import TopologyStatus, remove, status
+from ardea.state.topologies import TopologyStatus, status
 from ardea.supervision import kernel
 
 ENDS_WITHIN = 20.0
@@ -43,7 +43,7 @@ class Killing:
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         """``say`` takes a sentence for people."""
-        self._state, self._say = state, say
+        self._state, self._home, self._say = state, home, say
         self._id, self._folder = topology.id, home.folder(topology.id)
         self._clock = clock
         self._patience = Patience(LOOK_EVERY, clock, pause)
@@ -167,4 +167,4 @@ class Killing:
             stop=tenacity.stop_after_attempt(10),
             reraise=True,
         )
-        again(remove, self._state, self._id)
+        again(self._home.forget, self._state, self._id)

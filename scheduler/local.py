@@ -8,7 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from ardea.config import Settings
 from ardea.errors import ArdeaError, ClusterError, Conflict, ExitCode, NotFound, TimedOut, Unreachable, UserError
+from ardea.plan.definition import Definition
 from ardea.scheduler.daemon import DAEMON, Launch
 from ardea.scheduler.home import DEFAULT, Home
 from ardea.scheduler.kill import Killing
@@ -16,13 +18,17 @@ from ardea.scheduler.local_checks import checks
 from ardea.scheduler.local_handle import LocalHandle
 from ardea.scheduler.local_health import with_health
 from ardea.scheduler.logs import LocalLogs
-from ardea.scheduler.schedulers import Check, Deployment, Say, Scheduler, Verdict
+from ardea.scheduler.savepoints import savepoints_in
+from ardea.scheduler.schedulers import Check, Deployment, Kept, Say, Scheduler, Verdict
 from ardea.scheduler.submission import Submission
+from ardea.snapshots.place import savepoints_at
 from ardea.state.records import RunState
 from ardea.state.topologies import TopologyStatus, free, listing
 
 ACCEPTED_WITHIN = 30.0
 """Seconds that a daemon has to say whether it keeps the topology."""
+COPIED_A_SECOND = 5_000_000
+"""Bytes of a savepoint, at least."""
 _REFUSALS: Mapping[ExitCode, type[ArdeaError]] = {
     kind.exit_code: kind for kind in (Conflict, NotFound, TimedOut, Unreachable, UserError)
 }
@@ -69,6 +75,18 @@ class Local(Scheduler):
         """See :class:`Scheduler`; those of the last twenty that ended stay."""
         return LocalLogs(self._home.find(topology))
 
+    def savepoints(self, topology: str) -> list[Kept]:
+        """See :class:`Scheduler`; what cannot be read is passed over."""
+        try:
+            definition = Definition.read(self._home.find(topology) / "definition")
+            storage = Settings.of(definition.shape.config).snapshot_storage
+        except ArdeaError:  # it is not known here any more, or not readable
+            storage = None
+        try:
+            return savepoints_in(savepoints_at(storage, self._home.state_url), topology)
+        except UserError:
+            return []
+
     def checks(self, *, prune: bool) -> Iterator[Check]:
         """See :class:`Scheduler`."""
         return checks(self._home, prune=prune)
@@ -106,6 +124,11 @@ class LocalDeployment(Deployment):
         self._launch: Launch | None = None
         self._ran = False
 
+    def begin_from(self, folder: str, *, drop_state: bool) -> str:
+        """See :class:`Deployment`."""
+        self.submission = self.submission.begun_from(folder, drop_state=drop_state)
+        return self.submission.begins_from
+
     def submit(self, say: Say) -> None:  # noqa: ARG002
         """See :class:`Deployment`.
 
@@ -113,10 +136,12 @@ class LocalDeployment(Deployment):
             ArdeaError: what the daemon met with; nothing was started.
         """
         self._launch = launch = Launch(self.submission, self._home, self._daemon)
-        news = launch.news(self._clock() + ACCEPTED_WITHIN)
+        begins = self.submission.begins
+        patience = ACCEPTED_WITHIN + (0 if begins is None else begins.savepoint.manifest.bytes // COPIED_A_SECOND)
+        news = launch.news(self._clock() + patience)
         if news is None:
             raise TimedOut(
-                f"the daemon of {self.id} has said nothing for {ACCEPTED_WITHIN:g} s; it goes on starting",
+                f"the daemon of {self.id} has said nothing for {patience:g} s; it goes on starting",
                 hint=f"`ardea list` shows whether it runs, `ardea kill {self.id}` ends it",
             )
         if news.kind == "refused":

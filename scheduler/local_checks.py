@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ardea.scheduler.capacity import PROCESS_BYTES, Machine
 from ardea.scheduler.home import Home
 from ardea.scheduler.schedulers import Check
-from ardea.state.topologies import damaged_names, listing, orphans, remove
+from ardea.state.topologies import damaged_names, listing, orphans
 
 MIN_FILES = 1024
 
@@ -50,7 +50,7 @@ def _leftovers(home: Home, *, prune: bool) -> Iterator[Check]:
         dead = [t.id for t in listing(manager) if not t.running and not (t.execution and t.execution.state.final)]
         left = sorted({*orphans(manager), *dead})
         for topology_id in left if prune else ():
-            remove(manager, topology_id)
+            home.forget(manager, topology_id)
         unreadable = damaged_names(manager)
     what = "removed" if prune else "(--prune removes what they left in the state)"
     runs = f"{len(home.prune())} removed" if prune else f"{len(home.folders())} kept"

@@ -31,10 +31,11 @@ from ardea.scheduler.hopeless_run import PATIENCE, Cause, DiesInVain, NothingAck
 from ardea.scheduler.keeper_lease import FORGOTTEN, KeeperLease
 from ardea.scheduler.local_processes import LocalProcesses
 from ardea.scheduler.submission import Submission
+from ardea.snapshots.place import files_at
 from ardea.state import StateManager, paths, records
 from ardea.state.files import is_locked
 from ardea.state.records import ExecutionState, RunState
-from ardea.state.topologies import listing, register, remove
+from ardea.state.topologies import listing, register, status
 from ardea.supervision.child import Child
 from ardea.supervision.logfile import LogFile
 from ardea.supervision.records import Exit, take_reason
@@ -138,6 +139,11 @@ class LocalRun:
         with contextlib.ExitStack() as undo:
             self._home.make_folder(self.topology)
             undo.callback(shutil.rmtree, self.folder, ignore_errors=True)
+            if (begins := self.submission.begins) is not None:
+                definition = self.submission.definition
+                store = files_at(self._settings.snapshot_storage, definition.state, self.topology)
+                undo.callback(store.remove)
+                begins.copy(store)
             with contextlib.ExitStack() as keep:
                 try:
                     if self.submission.code is not None:
@@ -158,7 +164,8 @@ class LocalRun:
         self._keeper_lease = KeeperLease(self._state, self.topology)
         undo.callback(self._keeper_lease.release)
         record, active = self.submission.record(), self.submission.definition.active
-        register(self._state, record, active=active)
+        begins = self.submission.begins
+        register(self._state, record, active=active, timeline=None if begins is None else begins.record)
         undo.callback(self._forget)
         self._keeper_lease.begin(
             lambda: register(self._state, record.changed_to(self.submission.definition), active=active)
@@ -372,12 +379,21 @@ class LocalRun:
         for former in listing(self._state, self.submission.plan.name):
             kept = self._state.exists(paths.scheduler(former.id))
             if former.problem is None and not kept:
+                failed = former.execution is not None and former.execution.state is RunState.FAILED
                 with contextlib.suppress(Conflict):  # somebody else removes it at this moment
-                    remove(self._state, former.id)
+                    self._home.forget(self._state, former.id, snapshots=not failed)
 
     def _forget(self) -> None:
         if not (self._keep and self.over):
-            remove(self._state, self.topology)
+            self._home.forget(self._state, self.topology, snapshots=not self._failed)
+
+    @property
+    def _failed(self) -> bool:
+        """Then what it remembers stays, to be looked at."""
+        with contextlib.suppress(StateError):
+            execution = status(self._state, self.topology).execution
+            return execution is not None and execution.state is RunState.FAILED
+        return False
 
     def __enter__(self) -> Self:
         return self

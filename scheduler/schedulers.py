@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
+from ardea.config import Settings
 from ardea.errors import ClusterError, NotFound, OtherVersion, Unreachable, UsageError
 from ardea.health import Health, ProcessRow
 from ardea.plan.definition import Definition
@@ -16,6 +17,7 @@ from ardea.scheduler.control import ControlPort, Status, Unreadable
 from ardea.scheduler.difference import Difference
 from ardea.scheduler.submission import Submission
 from ardea.scheduler.update import Change
+from ardea.snapshots.place import savepoints_at
 from ardea.state.records import RunState, SchedulerLocation
 from ardea.state.topologies import TopologyStatus
 
@@ -128,6 +130,14 @@ class Deployment(Closing, ABC):
         """The topology's."""
         return self.submission.definition.topology
 
+    def begin_from(self, folder: str, *, drop_state: bool) -> str:  # noqa: ARG002
+        """Lets it begin from the savepoint that lies there, once all of that is found right; returns what it is.
+
+        Raises:
+            NotFound, StateError, UserError: it cannot; see :meth:`ardea.scheduler.beginning.Beginning.of`.
+        """
+        raise UsageError(f"--from: {self.place} cannot begin a topology from a savepoint; nothing was started")
+
     @abstractmethod
     def submit(self, say: Say) -> None:
         """Starts it, once; returns when it is accepted: it comes up, and stays, without this process.
@@ -153,6 +163,21 @@ class Deployment(Closing, ABC):
             Conflict: somebody has removed it meanwhile.
             TimedOut: not yet; it goes on.
         """
+
+
+class Kept(NamedTuple):
+    """State that lies somewhere: the snapshot of a topology that counts, or a savepoint; ``at`` in Unix seconds.
+
+    ``number`` and ``timeline`` are those of the snapshot, ``topology`` is the id, ``folder`` empty but for a savepoint.
+    """
+
+    topology: str
+    number: int
+    timeline: int
+    at: float
+    bytes: int
+    files: int
+    folder: str = ""
 
 
 class Update(Closing, ABC):
@@ -243,6 +268,20 @@ class Handle(Closing, ABC):
             UserError: it cannot be.
             Unreachable: it does not run, or nobody says what does.
         """
+
+    def savepoint_folder(self, name: str = "") -> str:
+        """Where a new savepoint of that name lies by default; without a name, all of this topology.
+
+        Raises:
+            UserError: nowhere; the caller has to name a folder.
+        """
+        definition = self.definition()
+        storage = Settings.of(definition.shape.config).snapshot_storage
+        return savepoints_at(storage, definition.state, self.id, name)
+
+    def committed(self) -> Kept | None:
+        """The snapshot that counts; None: there is none, or it cannot be seen from here."""
+        return None
 
     def runs(self) -> bool:
         """Whether it runs now."""
@@ -398,6 +437,10 @@ class Scheduler(Closing, ABC):
             NotFound: there is none.
             TimedOut: something of it still lives; the same again goes on.
         """
+
+    def savepoints(self, topology: str) -> list[Kept]:  # noqa: ARG002
+        """Those of topologies of that name or id, also of such that are gone, beside the state; the newest first."""
+        return []
 
     def checks(self, *, prune: bool) -> Iterator[Check]:
         """Whether all that it needs is in order; by default nothing is looked at.

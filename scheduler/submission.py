@@ -6,7 +6,7 @@ import getpass
 import socket
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from ardea.plan import LogicalPlan, PackingPlan
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_from_bytes, packing_to_bytes
+from ardea.scheduler.beginning import Beginning
 from ardea.scheduler.packing import packing_for
 from ardea.snapshots.place import check_named
 from ardea.state import paths
@@ -34,13 +35,17 @@ MAX_DEFINITION_BYTES = 900 << 10
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A topology that is ready to be started.  ``code``: for a scheduler that keeps it beside the definition."""
+    """A topology that is ready to be started.
+
+    ``code``: for a scheduler that keeps it beside the definition; ``begins``: from a savepoint; None: without state.
+    """
 
     plan: LogicalPlan
     packing: PackingPlan
     definition: Definition
     topology_class: str
     code: Code | None = None
+    begins: Beginning | None = None
 
     @classmethod
     def of(cls, target: str, overrides: Mapping[str, Any], state_url: str) -> Submission:
@@ -81,6 +86,15 @@ class Submission:
     def restored(cls, definition: Definition, topology_class: str, code: Code | None = None) -> Submission:
         """What another process loaded and checked, without loading the author's code."""
         return cls(definition.shape.plan(), packing_from_bytes(definition.packing), definition, topology_class, code)
+
+    def begun_from(self, folder: str, *, drop_state: bool) -> Submission:
+        """The same, with the state of a savepoint; errors are those of :meth:`Beginning.of`."""
+        return replace(self, begins=Beginning.of(folder, self.plan, drop_state=drop_state))
+
+    @property
+    def begins_from(self) -> str:
+        """For people; empty: from nothing."""
+        return "" if self.begins is None else self.begins.says
 
     def record(self, now: datetime | None = None) -> TopologyRecord:
         """What the state keeps of who submitted what."""

@@ -11,6 +11,7 @@ from ardea.config import Settings
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.wire_pb2 import SnapshotOrder, SnapshotReport, TaskReport
 from ardea.snapshots.manifest import File, Manifest, Part, encode_manifest, manifest_name, text_of
+from ardea.snapshots.savepoint import Savepoint
 from ardea.snapshots.status import SnapshotStatus, UnderWay
 from ardea.state.records import TimelineRecord
 from ardea.topology_master.blame import Accused, Blame
@@ -45,6 +46,8 @@ class Coordination:
         self._stored: deque[tuple[int, str]] = deque()  # from another thread, as the next
         self._unusable: deque[str] = deque(maxlen=1)
         self._manifest: Manifest | None = None  # the last that was written
+        self._after: int | None = None  # a snapshot with a higher number is demanded
+        self.demanded: Manifest | None = None  # it counts, and none of its files is deleted
         self._plan = plan
         self._settings = settings = Settings.of(plan.logical.config)
         self.figures = SnapshotFigures(lambda task: self._plan.tasks[task].name, partial(topology.tell, SNAPSHOTS))
@@ -90,6 +93,33 @@ class Coordination:
     def bound(self, tasks: Iterable[int]) -> list[str]:
         """Those of these tasks, by name, whose state no other task can have."""
         return [self._plan.tasks[task].name for task in tasks if self.snapshots.bound(task)]
+
+    @property
+    def groups(self) -> int:
+        """Among which keys are divided."""
+        return self._settings.key_groups
+
+    def save(
+        self,
+        savepoint: Savepoint,
+        place: str,
+        *,
+        anew: bool,
+        wanted: Callable[[], bool],
+        done: Callable[[Savepoint | str], None],
+    ) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+        self._store.save(savepoint, place, anew=anew, wanted=wanted, done=done)
+
+    def demand(self, now: float) -> None:
+        """A snapshot is to be taken at once: it will be :attr:`demanded`, until it is released."""
+        self._after = self.snapshots.demand(now)
+
+    def release(self) -> None:
+        """Nobody needs the one that was demanded any more."""
+        self._after = self.demanded = None
+        self.snapshots.schedule.withdraw()
+        self._retain()
 
     def tick(self, now: float) -> float:
         """Does what is due; returns when to be called again."""
@@ -141,7 +171,14 @@ class Coordination:
     def committed(self) -> None:
         """By another thread, too."""
         assert self._manifest is not None
-        self._store.retain(self._manifest)
+        if self._after is not None and self._manifest.number > self._after:
+            self.demanded, self._after = self._manifest, None
+        self._retain()
+
+    def _retain(self) -> None:
+        committed = self._manifest
+        if self.demanded is None and committed is not None and committed.number == self.snapshots.record.committed:
+            self._store.retain(committed)
 
     def undeclared(self) -> None:
         """See :class:`Topology`, as for the next two."""

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 
 from ardea.config import Settings
+from ardea.errors import ProtocolError
 from ardea.plan.change import UpdateRequest
 from ardea.plan.definition import Definition
 from ardea.plan.names import container_name
@@ -37,6 +38,7 @@ from ardea.topology_master.departures import Departures
 from ardea.topology_master.ending import Ending, Phase
 from ardea.topology_master.execution import Execution
 from ardea.topology_master.orders import Orders
+from ardea.topology_master.savepoints import SavepointRequest, Savepoints
 from ardea.topology_master.store import Store
 from ardea.topology_master.stories import UPDATE, Stories
 from ardea.topology_master.updates import Updates, plan_of
@@ -72,6 +74,7 @@ class Master:
             self.coordination = Coordination(term, self.admissions.plan, self.orders, store, self)
         self.updates = Updates(self.orders, self, self.coordination, definition, former, found.switch, now)
         self.departures = Departures(self.orders, self.coordination)
+        self.savepoints = Savepoints(self.orders, self.coordination, definition.topology)
         self._drain_until = math.inf
         self._next_heartbeat = 0.0
         self._news = False  # managers or tasks have said something since the last look at all of them
@@ -131,7 +134,7 @@ class Master:
     def _leaving(self, container: int, now: float) -> None:
         """An update's own pods go at once; where the topology ends, they all go with it."""
         self.stories.tell(container_name(container), "wants to leave")
-        if self.updates.running:
+        if self.updates.running or self.savepoints.ends:
             self.orders.leave([container])
         elif self.execution.drain is None and self.ending.phase is Phase.RUNNING:
             self.departures.asked(container, self.admissions.plan, self.ending, now)
@@ -155,6 +158,7 @@ class Master:
             return
         self.execution.write(self.ending, self.execution.state, drain=wait)
         self._drain_until = now + wait
+        self.savepoints.ended("the topology is being killed")
         if self.departures.running:
             self.departures.forgotten()
             self.orders.resume()
@@ -182,13 +186,31 @@ class Master:
             ProtocolError: it is refused; nothing was changed.
         """
         self.stories.now = now
-        ends = ""
-        if self.ending.phase is not Phase.RUNNING or self.execution.drain is not None:
-            drained = ", and is drained" if self.execution.drain is not None and not self.over else ""
-            ends = f"the topology is ending: it is {self.execution.state}{drained}"
-        self.updates.requested(request, self.ending, now, ends=ends)
+        if self.savepoints.running:
+            raise ProtocolError("SAVEPOINT_RUNS", "a savepoint is under way; wait until it is done")
+        self.updates.requested(request, self.ending, now, ends=self._ends)
         self._tell_of_update()
         if self.updates.running:
+            self.departures.cancelled()
+
+    @property
+    def _ends(self) -> str:
+        """Why nothing is begun any more; empty: the topology goes on."""
+        if self.ending.phase is Phase.RUNNING and self.execution.drain is None:
+            return ""
+        drained = ", and is drained" if self.execution.drain is not None and not self.over else ""
+        return f"the topology is ending: it is {self.execution.state}{drained}"
+
+    def save(self, request: SavepointRequest, now: float) -> None:
+        """Begins or joins a savepoint; :attr:`savepoints` knows how far it is.
+
+        Raises:
+            ProtocolError: it is refused; nothing was changed.
+        """
+        self.stories.now = now
+        ends = self._ends or ("an update is under way; wait until it is done" if self.updates.running else "")
+        self.savepoints.requested(request, self.admissions.plan, now, ends=ends)
+        if self.savepoints.ends:
             self.departures.cancelled()
 
     def switch(self, wanted: Definition, former: Definition | None, switch: Switch) -> None:
@@ -237,6 +259,7 @@ class Master:
             # Written down before the first end marker: a new master continues from it.
             self.execution.write(ending, RunState.ENDING)
             self.updates.ended("the topology has ended")
+            self.savepoints.ended("the topology has ended")
             self._declare(now)
         else:
             if ending.unsaved:
@@ -244,6 +267,14 @@ class Master:
             self.updates.look(ending, now)
             self._tell_of_update()
             self.departures.look(ending, self.admissions.plan, now)
+            self._save(now)
+
+    def _save(self, now: float) -> None:
+        ends = self.savepoints.ends
+        self.savepoints.look(self.ending, now)
+        done = self.savepoints.progress()
+        if ends and done is not None and done.step == "done":
+            self._finish(RunState.KILLED, f"its savepoint is {done.folder}")
 
     @property
     def _quiet(self) -> bool:
@@ -273,7 +304,7 @@ class Master:
     @property
     def _waits(self) -> bool:
         """Whether somebody's new life is to come, which would have to hear of the end."""
-        return self.updates.switching or self.departures.running
+        return self.updates.switching or self.departures.running or self.savepoints.ends
 
     @property
     def _begun(self) -> bool:
@@ -313,7 +344,11 @@ class Master:
     def _due(self) -> float:
         """When all tasks are to be looked at."""
         return min(
-            self._next_look if self._news else math.inf, self._drain_until, self.updates.due, self.departures.due
+            self._next_look if self._news else math.inf,
+            self._drain_until,
+            self.updates.due,
+            self.departures.due,
+            self.savepoints.due,
         )
 
     @property

@@ -179,7 +179,7 @@ class Snapshots:
         self._figures.committed(taking, self.record.committed, now)
         self.record = record
         self.blame.committed()
-        self.schedule.committed()
+        self.schedule.committed(number)
         self._outside.committed()
         self._concluded(taking, now)
 
@@ -211,6 +211,11 @@ class Snapshots:
         awaited = self.record.tasks if self.taking is not None or self.phase is Phase.RESTORING else {}
         return [task for task in awaited if task not in (self._reports if self.taking is None else self.taking.files)]
 
+    def demand(self, now: float) -> int:
+        """One is to be taken at once, whether anything has moved or not: that has a higher number than the returned."""
+        self.schedule.demand(now, self._counter)
+        return self._counter
+
     def bound(self, task: int) -> bool:
         """Whether the task has a value that no other one can have, as it said last."""
         return task in self._reports and self._reports[task].bound
@@ -225,7 +230,7 @@ class Snapshots:
 
     def _concluded(self, taking: Taking, now: float) -> None:
         self.phase, self.taking = Phase.RUNNING, None
-        self.schedule.concluded(taking.began, now, first=not self.record.committed)
+        self.schedule.concluded(taking, now, first=not self.record.committed)
         self._order()
 
     @property
@@ -340,6 +345,7 @@ class Schedule:
         self.ends = False
         self._pace = pace
         self._quiet = self._asked = False
+        self._demanded: int | None = None  # a snapshot after that one
 
     def hold(self, *, quiet: bool) -> None:
         """Whether spouts are held: then there is none but the one that is asked for."""
@@ -351,26 +357,41 @@ class Schedule:
         if not self._asked:
             self._asked, self.next = True, now
 
+    def demand(self, now: float, after: int) -> None:
+        """One after that number, as soon as there can be one; unless it is withdrawn, until it counts."""
+        self._demanded, self.next = after, now
+
+    def withdraw(self) -> None:
+        """Nobody wants that one any more."""
+        self._demanded = None
+
     def end(self, now: float) -> None:
         """The last one, at once."""
         self.ends, self.next = True, now
 
     def wants(self, *, worth_it: bool, first: bool) -> bool:
         """Whether one is to begin, when it is time."""
+        if self._demanded is not None and not self._quiet:
+            return True
         return self.ends or (worth_it and (self._asked or first or not self._quiet))
 
     def restored(self, now: float, *, first: bool) -> None:
         """All tasks have their state."""
-        self.next = now if first or self.ends else now + self._pace.interval / 2
+        at_once = first or self.ends or self._demanded is not None
+        self.next = now if at_once else now + self._pace.interval / 2
 
-    def committed(self) -> None:
+    def committed(self, number: int) -> None:
         """What was asked for is there."""
         self._asked = False
+        if self._demanded is not None and number > self._demanded:
+            self._demanded = None
 
-    def concluded(self, began: float, now: float, *, first: bool) -> None:
-        """One is over that began then; ``first``: none counts yet, and no spout emits before one does."""
+    def concluded(self, taken: Taking, now: float, *, first: bool) -> None:
+        """That one is over; ``first``: none counts yet, and no spout emits before one does."""
         interval = self._pace.interval
-        self.next = now + interval / 10 if first else max(began + interval, now + interval / 2)
+        self.next = now + interval / 10 if first else max(taken.began + interval, now + interval / 2)
+        if self._demanded is not None and taken.number <= self._demanded:
+            self.next = now
 
     def over(self, began: float) -> float:
         """When one that began then has taken too long."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 
-from ardea.errors import NotFound, UserError
+import msgspec
+
+from ardea.errors import ArdeaError, NotFound, UserError
 from ardea.plan.definition import Definition
 from ardea.plan.names import TOPOLOGY_MASTER
 from ardea.snapshots.manifest import Manifest
-from ardea.snapshots.place import Files, check
+from ardea.snapshots.place import Files, check, place_at
 from ardea.snapshots.retention import superfluous
+from ardea.snapshots.savepoint import Savepoint, save
 from ardea.state import Create, Delete, Set, StateManager, Term, Write, paths, records
 from ardea.state.records import Admission, ExecutionState, Incarnations, TimelineRecord, TopologyRecord
 from ardea.topology_master.store import Place
@@ -114,6 +118,26 @@ class StateStore:
                 log.warning("files that no snapshot needs cannot be deleted yet: %s", error)
 
         threading.Thread(target=delete, name="retention", daemon=True).start()
+
+    def save(
+        self,
+        savepoint: Savepoint,
+        place: str,
+        *,
+        anew: bool,
+        wanted: Callable[[], bool],
+        done: Callable[[Savepoint | str], None],
+    ) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+        stamped = msgspec.structs.replace(savepoint, at=time.time())
+
+        def copy() -> None:
+            try:
+                done(save(self._files, place_at(place), stamped, anew=anew, wanted=wanted))
+            except (OSError, ArdeaError) as error:
+                done(str(error))
+
+        threading.Thread(target=copy, name="savepoint", daemon=True).start()
 
     def plans(self, submitted: Definition) -> tuple[Definition, Definition | None]:
         """The plan in force and the one that an update may go back to; the first master writes what was submitted."""

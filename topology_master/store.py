@@ -8,6 +8,7 @@ from typing import Protocol
 
 from ardea.plan.definition import Definition
 from ardea.snapshots.manifest import Manifest
+from ardea.snapshots.savepoint import Savepoint
 from ardea.state.records import ExecutionState, TimelineRecord
 
 
@@ -68,6 +69,20 @@ class Store(Protocol):
 
     def retain(self, committed: Manifest) -> None:
         """Begins to delete what nobody needs any more once that snapshot counts; what is left is deleted later."""
+
+    def save(
+        self,
+        savepoint: Savepoint,
+        place: str,
+        *,
+        anew: bool,
+        wanted: Callable[[], bool],
+        done: Callable[[Savepoint | str], None],
+    ) -> None:
+        """Begins to copy a snapshot's files to ``place``; ``done`` hears what lies there then, or an error.
+
+        See :func:`ardea.snapshots.savepoint.save`.
+        """
 
     def settled(self, execution: ExecutionState) -> None:
         """The state; there is nothing to go back to any more."""

@@ -179,12 +179,12 @@ class Updates:
         if advice is Advice.SETTLE:
             self._hold(settle=True)
         elif advice is Advice.REFUSE:
-            self._refuse(f"{_few(self._late)} after two message timeouts")
+            self._refuse(f"{few(self._late)} after two message timeouts")
         elif advice is Advice.GO_ON and not self._remembered(now):
             if self._draining is not None and now >= self._draining.refused_at:
                 self._refuse("its last snapshot is not stored after two message timeouts")
         elif advice is Advice.GO_ON and (bound := self._bound()):
-            self._refuse(f"{_few(bound)} would end, with a TaskState that no other task can take over")
+            self._refuse(f"{few(bound)} would end, with a TaskState that no other task can take over")
         elif advice is Advice.GO_ON:
             self._begin_switch(request.wanted, self._definition, Switch(request.id, patience=request.patience), now)
 
@@ -223,7 +223,7 @@ class Updates:
             former, present = self._former, self._definition
             build = former.build if former.build == present.build else present.epoch + 1
             back = msgspec.structs.replace(former, build=build, highest=present.highest)
-            why = f"after {switch.patience:g} s, {_few(self._late)}"
+            why = f"after {switch.patience:g} s, {few(self._late)}"
             self._begin_switch(back, None, Switch(switch.id, put_back=why), 0.0)
 
     def _refuse(self, reason: str) -> None:
@@ -249,5 +249,6 @@ def plan_of(definition: Definition) -> PhysicalPlan:
     return PhysicalPlan.build(definition.shape.plan(), packing_from_bytes(definition.packing), definition.epoch)
 
 
-def _few(late: Sequence[str]) -> str:
+def few(late: Sequence[str]) -> str:
+    """The first of those for whom one waits."""
     return ", ".join(late[:3]) + (f" and {len(late) - 3} more" if len(late) > 3 else "")

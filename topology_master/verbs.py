@@ -20,6 +20,7 @@ from ardea.state import Fenced
 from ardea.topology_master.ending import LastReport
 from ardea.topology_master.health import HealthWatch, Seen
 from ardea.topology_master.master import Master
+from ardea.topology_master.savepoints import SavepointRequest
 from ardea.versions import protocol_differs
 
 AS_OLD = "the verb has to be of the topology's version"
@@ -78,6 +79,8 @@ class Verbs:
             master.fail(_given(ask, "reason"), ask.arguments.get("culprit", ""))
         elif ask.verb == "update":
             master.update(_request(ask), now)
+        elif ask.verb == "savepoint":
+            master.save(_savepoint(ask), now)
         elif ask.verb != "status":
             return False
         return True
@@ -98,6 +101,7 @@ class Verbs:
             "given_up": master.ending.given_up,
             "errors": list(errors.values()),
             "erring": list(errors),
+            "savepoint": msgspec.to_builtins(master.savepoints.progress()),
             "update": msgspec.to_builtins(master.updates.progress()),
             "tasks": {plan.tasks[t].name: self._task(t, last) for t, last in master.ending.tasks.items()},
             "components": {name: msgspec.to_builtins(t) for name, t in self._overview.components().items()},
@@ -146,6 +150,12 @@ def _request(ask: Ask) -> UpdateRequest:
     except StateError as error:
         raise ValueError(error.message) from error
     return UpdateRequest(_given(ask, "id"), wanted, int(_given(ask, "base")), _seconds(_given(ask, "wait")))
+
+
+def _savepoint(ask: Ask) -> SavepointRequest:
+    """ValueError if it is none."""
+    wait = _seconds(_given(ask, "wait"))
+    return SavepointRequest(_given(ask, "id"), _given(ask, "folder"), wait, ends="kill" in ask.arguments)
 
 
 def _seconds(text: str) -> float:

@@ -29,6 +29,15 @@ Settings = Annotated[
         "--set", metavar="KEY=VALUE", help="Set a configuration key; repeatable.  `ardea config` lists the keys."
     ),
 ]
+From = Annotated[
+    str | None,
+    typer.Option(
+        "--from", metavar="FOLDER", help="Begin from the savepoint in this folder; `ardea savepoint` makes one."
+    ),
+]
+DropState = Annotated[
+    bool, typer.Option("--drop-state", help="With --from: leave behind state that the topology does not have.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the packing plan; start nothing.")]
 
 
@@ -36,6 +45,12 @@ def load(target: str, home: Home, given: dict[str, Any]) -> Submission:
     """Loads, checks and packs; ``given``: :func:`overrides`."""
     with authors_prints():
         return Submission.of(target, given, home.state_url)
+
+
+def check_from(begins: str | None, *, drop_state: bool) -> None:
+    """UsageError for one without the other."""
+    if drop_state and begins is None:
+        raise UsageError("--drop-state is about a savepoint, and --from is not given")
 
 
 def overrides(

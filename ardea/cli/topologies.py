@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import logging
 import re
@@ -11,7 +12,8 @@ import typer
 
 from ardea.cli import completion, console
 from ardea.cli.console import Name
-from ardea.errors import UsageError
+from ardea.cli.savepoint import SAVED_WITHIN, To, saved
+from ardea.errors import NotFound, UsageError
 from ardea.logs import level_of
 from ardea.scheduler.schedulers import LogLine, Scheduler
 
@@ -105,14 +107,29 @@ def kill(
     scheduler: Scheduler,
     name: Name,
     wait_secs: Annotated[
-        float, typer.Option("--wait-secs", min=0, help="How long open tuples may take to finish.")
-    ] = DRAIN_SECS,
+        float | None,
+        typer.Option(
+            "--wait-secs", min=0, help="How long open tuples may take to finish, 10; with --savepoint, that one, 60."
+        ),
+    ] = None,
+    with_savepoint: Annotated[
+        bool, typer.Option("--savepoint", help="Copy all its state into a folder first; if that fails, it goes on.")
+    ] = False,
+    to: To = None,
 ) -> None:
-    """End a topology and forget it; its logs stay.
+    """End a topology and forget it; its logs and savepoints stay.
 
     Its spouts stop, open tuples may finish, then its processes end.  Can be repeated.
     """
-    scheduler.kill(name, wait_secs, console.say)
+    if not with_savepoint:
+        if to is not None:
+            raise UsageError("--to says where a savepoint lies, and --savepoint is not given")
+        scheduler.kill(name, DRAIN_SECS if wait_secs is None else wait_secs, console.say)
+        return
+    with scheduler.find(name) as found:
+        saved(found, to, SAVED_WITHIN if wait_secs is None else wait_secs, ends=True)
+    with contextlib.suppress(NotFound):  # its terminal has forgotten it already
+        scheduler.kill(found.id, DRAIN_SECS, console.say)
 
 
 def restart(

@@ -10,7 +10,21 @@ import typer
 from typer.core import TyperGroup
 
 from ardea import __version__
-from ardea.cli import console, debug, describe, doctor, init, listing, reference, run, submit, top, topologies, update
+from ardea.cli import (
+    console,
+    debug,
+    describe,
+    doctor,
+    init,
+    listing,
+    reference,
+    run,
+    savepoint,
+    submit,
+    top,
+    topologies,
+    update,
+)
 from ardea.cli.console import Output, OutputOption
 from ardea.cli.where import on_topologies
 
@@ -24,6 +38,8 @@ _ON_TOPOLOGIES: dict[str, Callable[..., None]] = {
     "deactivate": topologies.deactivate,
     "update": update.update,
     "restart": topologies.restart,
+    "savepoint": savepoint.savepoint,
+    "snapshots": savepoint.snapshots,
     "kill": topologies.kill,
     "doctor": doctor.doctor,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
@@ -23,12 +24,17 @@ class Folder:
     @classmethod
     def beside(cls, state: str, topology: str) -> Self:
         """The topology's, beside what a local state manager keeps at that address."""
-        return cls(Path(state.removeprefix("file://")).expanduser() / "snapshots" / topology)
+        return cls(_path(state) / "snapshots" / topology)
+
+    @classmethod
+    def at(cls, place: str) -> Self:
+        """A folder that a person names."""
+        return cls(_path(place).absolute())
 
     @classmethod
     def under(cls, folder: str, topology: str) -> Self:
         """The topology's, in that folder of many; the path may be written as ``file://``."""
-        return cls(Path(folder.removeprefix("file://")).expanduser().absolute() / topology)
+        return cls(_path(folder).absolute() / topology)
 
     def write(self, name: str, content: Iterable[bytes]) -> None:
         """Durable when it returns.
@@ -83,6 +89,19 @@ class Folder:
             OSError: it cannot be read.
         """
         return (self._path / name).read_bytes()
+
+    def written(self, name: str) -> float:
+        """See :meth:`ardea.snapshots.place.Files.written`."""
+        return (self._path / name).stat().st_mtime
+
+    def remove(self) -> None:
+        """See :meth:`ardea.snapshots.place.Files.remove`."""
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self._path)
+
+
+def _path(address: str) -> Path:
+    return Path(address.removeprefix("file://")).expanduser()
 
 
 def _sync(folder: Path) -> None:

@@ -15,6 +15,10 @@ FORMATS = range(1, FORMAT + 1)
 _STATE = re.compile(r"t\d+/(\d+)\.(\d+)/")
 
 
+STATE_FILES = (".base", ".delta")
+"""What the names of those end with that hold a task's state; others may hold what a sink has not written yet."""
+
+
 class File(msgspec.Struct, frozen=True):
     """One in the store; ``checksum`` is xxh3 of its ``bytes`` bytes."""
 
@@ -43,6 +47,11 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     def names(self) -> frozenset[str]:
         """Of all files that the snapshot needs."""
         return frozenset(file.name for part in self.parts.values() for file in part.files)
+
+    @property
+    def bytes(self) -> int:
+        """Of all these files."""
+        return sum(file.bytes for part in self.parts.values() for file in part.files)
 
     def of(self, component: str) -> tuple[Part, ...]:
         """The parts of that component, by index."""

@@ -18,8 +18,8 @@ class Objects:
     deleted with the others that no snapshot needs.
     """
 
-    def __init__(self, uri: str, topology: str) -> None:
-        """Reaches for nothing yet.
+    def __init__(self, uri: str, topology: str = "") -> None:
+        """Reaches for nothing yet.  ``topology``: its own part of the folder; empty: all of it.
 
         Raises:
             UserError: it is none of pyarrow's, or pyarrow is not installed.
@@ -39,7 +39,7 @@ class Objects:
                 hint="give a folder, or an address that pyarrow.fs.FileSystem.from_uri takes",
             ) from error
         self._system: Any = system
-        self._root = f"{path.rstrip('/')}/{topology}"
+        self._root = f"{path.rstrip('/')}/{topology}".rstrip("/")
 
     def __str__(self) -> str:
         return f"{self._system.type_name}://{self._root}"
@@ -74,6 +74,15 @@ class Objects:
         for folder in sorted(folders - {self._root}):
             if not self._system.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
                 self._delete_folder(folder)
+
+    def remove(self) -> None:
+        """See :meth:`ardea.snapshots.place.Files.remove`."""
+        self._delete_folder(self._root)
+
+    def written(self, name: str) -> float:
+        """See :meth:`ardea.snapshots.place.Files.written`."""
+        known: float = self._system.get_file_info(f"{self._root}/{name}").mtime.timestamp()
+        return known
 
     def _delete_folder(self, folder: str) -> None:
         """Some systems leave an object in the place of a folder; what is gone is as good as deleted."""

@@ -43,6 +43,20 @@ class Files(Protocol):
             OSError: it cannot be read.
         """
 
+    def written(self, name: str) -> float:
+        """When that file was, in Unix seconds.
+
+        Raises:
+            OSError: that cannot be found out.
+        """
+
+    def remove(self) -> None:
+        """All of the store.
+
+        Raises:
+            OSError: something of it is left.
+        """
+
 
 def files_at(storage: str | None, state: str, topology: str) -> Files:
     """Of that topology, by ``topology.stateful.storage`` and the address of the state manager.
@@ -54,6 +68,31 @@ def files_at(storage: str | None, state: str, topology: str) -> Files:
     if storage is None:
         return Folder.beside(state, topology)
     return Folder.under(storage, topology) if _is_folder(storage) else Objects(storage, topology)
+
+
+def place_at(address: str) -> Files:
+    """A folder that a person names, by its path or its address.
+
+    Raises:
+        UserError: it cannot be used.
+    """
+    return Folder.at(address) if _is_folder(address) else Objects(address)
+
+
+def savepoints_at(storage: str | None, state: str, topology: str = "", name: str = "") -> str:
+    """The address of where savepoints lie by default; of a topology, or of one of its own, if these are given.
+
+    Raises:
+        UserError: there is no such place.
+    """
+    check_named(storage, state)
+    return within(state if storage is None else storage, "/".join(filter(None, ("savepoints", topology, name))))
+
+
+def within(address: str, name: str) -> str:
+    """The address of what is called so in that folder."""
+    path, mark, query = address.partition("?")
+    return f"{path.rstrip('/')}/{name}{mark}{query}"
 
 
 def check_named(storage: str | None, state: str) -> None:

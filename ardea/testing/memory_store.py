@@ -5,14 +5,16 @@ On the network it is called ``state``: ``network.cut("master", "state")``, ``net
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
+from ardea.errors import ArdeaError
 from ardea.plan.definition import Definition
 from ardea.snapshots.manifest import Manifest, manifest_name
 from ardea.snapshots.retention import superfluous
+from ardea.snapshots.savepoint import Savepoint, save
 from ardea.state import Fenced, Unavailable
 from ardea.state.records import ExecutionState, MasterLocation, RunState, TimelineRecord
 from ardea.testing.audit import InvariantError
@@ -23,6 +25,41 @@ from ardea.topology_master.store import Place
 STATE = "state"
 LEASE = 6.0
 """Seconds without an answer after which a master's lease may be another's."""
+
+
+class Held:
+    """Files that are in memory, by name; see :class:`ardea.snapshots.place.Files`."""
+
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self._files = files
+
+    def read(self, name: str) -> bytes:
+        """All of it."""
+        try:
+            return self._files[name]
+        except KeyError:
+            raise FileNotFoundError(name) from None
+
+    def write(self, name: str, content: Iterable[bytes]) -> None:
+        """In place of what is there."""
+        self._files[name] = b"".join(content)
+
+    def names(self) -> list[str]:
+        """Of all."""
+        return list(self._files)
+
+    def written(self, name: str) -> float:  # noqa: ARG002
+        """At the beginning of time."""
+        return 0.0
+
+    def remove(self) -> None:
+        """All."""
+        self._files.clear()
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Those that are there."""
+        for name in names:
+            self._files.pop(name, None)
 
 
 class MemoryStore:
@@ -39,8 +76,10 @@ class MemoryStore:
         self.deleted: dict[str, bytes] = {}  # what has been among them
         self.full = False  # none can be written
         self.unreadable = False  # nor read
+        self.savepoints: dict[str, dict[str, bytes]] = {}  # their files, by place
         self.records: list[TimelineRecord] = []  # each that was stored, oldest first
         self.switched: Callable[[], None] = _nothing  # a scheduler's watch
+        self.copies: Callable[[Callable[[], None]], None] = _at_once  # a thread of the master's
         self._admitted: dict[int, list[tuple[str, int]]] = {}  # holders and their admissions, oldest first
 
     def holders(self) -> dict[int, str]:
@@ -119,6 +158,29 @@ class MemoryStore:
         if missing := committed.names - self.files.keys():
             raise InvariantError(f"snapshot {manifest_name(committed.number)} lacks {', '.join(sorted(missing))}")
 
+    def save(
+        self,
+        savepoint: Savepoint,
+        place: str,
+        *,
+        anew: bool,
+        wanted: Callable[[], bool],
+        done: Callable[[Savepoint | str], None],
+    ) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+
+        def copy() -> None:
+            if self.full:
+                done("no space left on device")
+                return
+            target = Held(self.savepoints.setdefault(place, {}))
+            try:
+                done(save(Held(self.files), target, savepoint, anew=anew, wanted=wanted))
+            except ArdeaError as error:
+                done(error.message)
+
+        self.copies(copy)
+
     def lost(self, definition: Definition) -> None:
         """All of it, and masters that begin anew write down what they were started with."""
         self.held = ExecutionState.first(active=definition.active)
@@ -148,13 +210,13 @@ class UnderTerm:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         call = getattr(self._store, name)
 
-        def called(*args: Any) -> Any:
+        def called(*args: Any, **options: Any) -> Any:
             self.reach()
             if self._store.term != self.term:
                 raise Fenced(f"term {self.term} is over: the term is {self._store.term}")
             if delay := self._network.delay_of(self._holder, STATE):
                 self._wait(2 * delay)
-            return call(*args)
+            return call(*args, **options)
 
         return called
 
@@ -193,6 +255,10 @@ class Watch:
     def _learn(self, news: Known) -> None:
         if news.time >= self._known.time:
             self._known = news
+
+
+def _at_once(action: Callable[[], None]) -> None:
+    action()
 
 
 def _nothing() -> None:

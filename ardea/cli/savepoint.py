@@ -1,0 +1,121 @@
+"""``ardea savepoint`` and ``ardea snapshots``: state that stays when the topology goes, and what there is of it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ardea.cli import console
+from ardea.cli.console import Name, Output, OutputOption
+from ardea.cli.tables import fitted
+from ardea.errors import NotFound
+from ardea.scheduler.packing.amounts import format_bytes
+from ardea.scheduler.savepoint import Saving, Wanted, new_id
+from ardea.scheduler.schedulers import Handle, Kept, Scheduler
+from ardea.snapshots.manifest import text_of
+from ardea.snapshots.savepoint import SavepointProgress
+
+SAVED_WITHIN = 60.0
+To = Annotated[
+    str | None,
+    typer.Option("--to", metavar="FOLDER", help="Where the savepoint lies; default: a new folder beside the state."),
+]
+
+
+def savepoint(
+    scheduler: Scheduler,
+    name: Name,
+    to: To = None,
+    wait_secs: Annotated[
+        float, typer.Option("--wait-secs", min=1, help="How long the snapshot, and its copy, may take.")
+    ] = SAVED_WITHIN,
+    output: OutputOption = Output.TABLE,
+) -> None:
+    """Copy all state of a running topology into a folder that stays, from which `ardea submit --from` begins.
+
+    Rows keep flowing.  Only topologies in the mode EFFECTIVELY_ONCE have state.
+    """
+    with scheduler.find(name) as found:
+        done = saved(found, to, wait_secs, ends=False)
+        if output is Output.JSON:
+            console.print_json({"topology": found.id, **_document(done)})
+    console.say(f"the topology goes on; `ardea submit local FILE --from {done.folder}` begins another one from there")
+
+
+def saved(found: Handle, to: str | None, wait_secs: float, *, ends: bool) -> SavepointProgress:
+    """Takes one, with which the topology ``ends``, or goes on; says what it is."""
+    asked = new_id()
+    folder = found.savepoint_folder(asked) if to is None else to if "://" in to else str(Path(to).absolute())
+    with found.control() as control:
+        done = Saving(control, Wanted(found.id, asked, folder, wait_secs, ends), console.say).save()
+    console.say(
+        f"{found.id}: savepoint of snapshot {text_of(done.number)}, {done.bytes:,} bytes in {done.files:,} files, "
+        f"in {done.folder}"
+    )
+    return done
+
+
+def snapshots(scheduler: Scheduler, name: Name, output: OutputOption = Output.TABLE) -> None:
+    """List the snapshot of a topology that counts, and the savepoints beside its state, also of one that is gone."""
+    try:
+        with scheduler.find(name) as found:
+            topology, committed = found.id, found.committed()
+    except NotFound:
+        topology, committed = name, None
+        if not (kept := scheduler.savepoints(name)):
+            raise
+    else:
+        kept = scheduler.savepoints(name)
+    if output is Output.JSON:
+        console.print_json(
+            {
+                "topology": topology,
+                "committed": None if committed is None else _row(committed),
+                "savepoints": [_row(each) for each in kept],
+            }
+        )
+        return
+    rows = [
+        *((each, "snapshot") for each in ([committed] if committed else [])),
+        *((each, "savepoint") for each in kept),
+    ]
+    if not rows:
+        console.say(f"{topology}: no snapshot counts yet, and there are no savepoints")
+        return
+    now, out = time.time(), console.out()
+    columns = ("", "Number", "Timeline", "Age", "Size", "Files", "Topology", "Folder")
+    cells = [(what, *_cells(each, now)) for each, what in rows]
+    out.print(fitted(columns, cells, out.width, least=("Timeline", "Files")), crop=False)
+
+
+def _cells(kept: Kept, now: float) -> tuple[str, ...]:
+    age = f"{max(0.0, now - kept.at):,.0f} s"
+    where = kept.folder or "-"
+    return (
+        text_of(kept.number),
+        str(kept.timeline),
+        age,
+        format_bytes(kept.bytes),
+        f"{kept.files:,}",
+        kept.topology,
+        where,
+    )
+
+
+def _row(kept: Kept) -> dict[str, Any]:
+    return {
+        "number": text_of(kept.number),
+        "timeline": kept.timeline,
+        "at": kept.at,
+        "bytes": kept.bytes,
+        "files": kept.files,
+        "topology": kept.topology,
+        "folder": kept.folder or None,
+    }
+
+
+def _document(done: SavepointProgress) -> dict[str, Any]:
+    return {"folder": done.folder, "number": text_of(done.number), "bytes": done.bytes, "files": done.files}

@@ -1,0 +1,218 @@
+"""A savepoint: a snapshot's files in a folder of their own, which nothing deletes, and what they are of.
+
+In it the snapshot has the number 0.1, below all that a master gives: a topology can begin from it as from its own.
+``savepoint.json`` is written last; without it there is no savepoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import msgspec
+from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest
+
+from ardea.errors import Conflict, NotFound, StateError
+from ardea.snapshots.manifest import File, Manifest, Part, decode_manifest, encode_manifest, manifest_name, state_name
+from ardea.snapshots.place import Files
+
+DESCRIPTION = "savepoint.json"
+FORMAT = 1
+"""Of the description."""
+NUMBER = 1
+"""0.1, of a term that no master has."""
+_PREFIX = state_name(0, NUMBER, "")
+STEPS = ("resting", "taking", "copying", "done", "refused")
+
+
+class Savepoint(msgspec.Struct, frozen=True, kw_only=True):
+    """What a savepoint is of.
+
+    ``request`` is the caller's own id, ``topology`` the id; ``at`` in Unix seconds; ``groups`` are its key groups;
+    ``number`` and ``timeline`` are those of the snapshot where it was taken, ``manifest`` names the files as they are
+    called here.
+    """
+
+    request: str
+    topology: str
+    ardea: str
+    groups: int
+    number: int
+    timeline: int
+    manifest: Manifest
+    at: float = 0.0
+    format: int = FORMAT
+
+    @property
+    def components(self) -> dict[str, int]:
+        """How many tasks each had."""
+        parts = self.manifest.parts.values()
+        return {name: len(self.manifest.of(name)) for name in sorted({part.component for part in parts})}
+
+    @property
+    def bytes(self) -> int:
+        """Of all files."""
+        return self.manifest.bytes
+
+    def without(self, components: Iterable[str]) -> Savepoint:
+        """The same, less what these had."""
+        left = set(components)
+        parts = {task: part for task, part in self.manifest.parts.items() if part.component not in left}
+        return msgspec.structs.replace(self, manifest=msgspec.structs.replace(self.manifest, parts=parts))
+
+
+class SavepointProgress(msgspec.Struct, frozen=True, kw_only=True):
+    """How far a savepoint is: ``step`` is one of STEPS, ``late`` for whom it waits, ``reason`` why it was refused.
+
+    ``number``, ``bytes`` and ``files`` are known when it is done.
+    """
+
+    id: str
+    step: str
+    folder: str
+    late: tuple[str, ...] = ()
+    reason: str = ""
+    number: int = 0
+    bytes: int = 0
+    files: int = 0
+
+    @property
+    def running(self) -> bool:
+        """Whether it is under way."""
+        return self.step in STEPS[:3]
+
+
+class _Stored(msgspec.Struct):
+    """What a description must have before more is read of it."""
+
+    manifest: msgspec.Raw
+    format: int
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def save(source: Files, target: Files, savepoint: Savepoint, *, anew: bool, wanted: Callable[[], bool]) -> Savepoint:
+    """Copies what the manifest of ``savepoint`` names in ``source``; returns what lies in ``target`` then.
+
+    Args:
+        source: the store.
+        target: where to.
+        savepoint: its manifest is the snapshot's own.
+        anew: whether what the same request has left in ``target`` is replaced, as rows have flowed since.
+        wanted: asked before each file; False: nobody waits for it any more.
+
+    Raises:
+        Conflict: ``target`` has a savepoint already, or other files.
+        StateError: a file is damaged, or nobody waits any more; what was copied is deleted.
+        OSError: a file cannot be read or written; likewise.
+    """
+    there = target.names()
+    if DESCRIPTION in there:
+        former = read(target)
+        if former.request != savepoint.request:
+            raise Conflict("a savepoint lies there already, which is never overwritten")
+        if not anew:
+            return former
+    elif any(not name.startswith(_PREFIX) for name in there):
+        raise Conflict("other files lie there, and a savepoint has a folder of its own")
+    names = {name: f"{_PREFIX}{name.replace('/', '-')}" for name in savepoint.manifest.names}
+    try:
+        for file in _files(savepoint.manifest):
+            if not wanted():
+                raise StateError("it took too long to copy")
+            target.write(names[file.name], [_content(source, file)])
+        stored = msgspec.structs.replace(savepoint, manifest=_renamed(savepoint.manifest, names))
+        target.write(DESCRIPTION, [encode(stored)])
+    except BaseException:
+        if DESCRIPTION not in there:
+            target.delete(names.values())
+        raise
+    return stored
+
+
+def _renamed(manifest: Manifest, names: dict[str, str]) -> Manifest:
+    parts = {
+        task: msgspec.structs.replace(
+            part, files=tuple(msgspec.structs.replace(file, name=names[file.name]) for file in part.files)
+        )
+        for task, part in manifest.parts.items()
+    }
+    return msgspec.structs.replace(manifest, number=NUMBER, timeline=0, parts=parts)
+
+
+def encode(savepoint: Savepoint) -> bytes:
+    """JSON in a line, and its checksum in another."""
+    line = msgspec.json.encode(savepoint)
+    return b"%s\n%s\n" % (line, xxh3_64_hexdigest(line).encode())
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def read(files: Files) -> Savepoint:
+    """What lies there.
+
+    Raises:
+        NotFound: no savepoint.
+        StateError: it is cut, damaged, or of another format.
+        OSError: it cannot be read.
+    """
+    try:
+        content = files.read(DESCRIPTION)
+    except FileNotFoundError:
+        begun = any(name.startswith(_PREFIX) for name in files.names())
+        why = "it was begun, and never finished" if begun else f"it has no {DESCRIPTION}"
+        raise NotFound(f"no savepoint lies there: {why}") from None
+    except NotADirectoryError:
+        raise NotFound("no savepoint lies there: it is a file") from None
+    line, _, rest = content.partition(b"\n")
+    if rest.strip() != xxh3_64_hexdigest(line).encode():
+        raise StateError(f"its {DESCRIPTION} is cut or damaged: the checksum is another one")
+    try:
+        stored = msgspec.json.decode(line, type=_Stored)
+        if stored.format != FORMAT:
+            raise StateError(f"its {DESCRIPTION} is of format {stored.format}, and this Ardea reads format {FORMAT}")
+        decode_manifest(bytes(stored.manifest), NUMBER)
+        return msgspec.json.decode(line, type=Savepoint)
+    except msgspec.DecodeError as error:
+        raise StateError(f"its {DESCRIPTION} cannot be read: {error}") from error
+
+
+def contents(files: Files, savepoint: Savepoint) -> Iterator[tuple[Part, File, bytes]]:
+    """Each file of it, and whose it is, once its size and checksum are found right.
+
+    Raises:
+        StateError: one is missing or damaged.
+        OSError: one cannot be read.
+    """
+    for _, part in sorted(savepoint.manifest.parts.items()):
+        for file in part.files:
+            yield part, file, _content(files, file)
+
+
+def begin(files: Files, store: Files, savepoint: Savepoint) -> None:
+    """Copies it into the empty store of a topology that begins from it; the list of its files comes last.
+
+    Raises:
+        StateError, OSError: as for :func:`contents`; the store is left as it is then.
+    """
+    for file in _files(savepoint.manifest):
+        store.write(file.name, [_content(files, file)])
+    store.write(manifest_name(NUMBER), [encode_manifest(savepoint.manifest)])
+
+
+def _files(manifest: Manifest) -> list[File]:
+    return [file for part in manifest.parts.values() for file in part.files]
+
+
+def _content(files: Files, file: File) -> bytes:
+    try:
+        content = files.read(file.name)
+    except FileNotFoundError:
+        raise StateError(f"its file {file.name} is missing") from None
+    if len(content) != file.bytes or xxh3_64_intdigest(content) != file.checksum:
+        raise StateError(
+            f"its file {file.name} is damaged: it holds {len(content):,} bytes with another checksum than was written, "
+            f"of {file.bytes:,} bytes"
+        )
+    return content

@@ -1,0 +1,141 @@
+"""Asks a master for a savepoint until it is done, or refused; whichever master that is (docs/snapshots.md)."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from ardea.errors import ArdeaError, TimedOut, Unreachable
+from ardea.scheduler.control import ControlPort, Status
+from ardea.scheduler.update import ASK_PATIENCE, LOOK_EVERY, Refused
+from ardea.snapshots.place import place_at
+from ardea.snapshots.savepoint import SavepointProgress, read
+from ardea.state.records import RunState
+
+MARGIN = 15.0
+"""Seconds beyond its patience in which a master says how it went."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A savepoint of a topology: ``id`` is the caller's own; ``ends``: the topology is killed with it."""
+
+    topology: str
+    id: str
+    folder: str
+    patience: float
+    ends: bool = False
+
+
+def new_id() -> str:
+    """When it is asked for, and who asks."""
+    return f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+class Saving:
+    """One request."""
+
+    def __init__(
+        self,
+        control: ControlPort,
+        wanted: Wanted,
+        say: Callable[[str], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Asks nobody yet.
+
+        Args:
+            control: the way to the master.
+            wanted: what it is asked for.
+            say: hears how far it is.
+            clock: seconds, steady.
+            pause: waits so many seconds.
+        """
+        self._control, self._wanted, self._say = control, wanted, say
+        self._clock, self._pause = clock, pause
+        self._said = ""
+
+    def save(self) -> SavepointProgress:
+        """Returns when all of it is there; with ``ends``, when the topology has also ended.
+
+        Raises:
+            Refused: there is none, and the topology goes on; or it has ended meanwhile.
+            TimedOut: nobody has said how it went.
+        """
+        wanted = self._wanted
+        deadline = self._clock() + wanted.patience + MARGIN
+        while self._clock() < deadline:
+            try:
+                status = self._ask()
+            except Unreachable:
+                if (done := self._left()) is not None:
+                    return done
+                self._tell("waiting for the topology master")
+            else:
+                if (done := self._over(status)) is not None:
+                    return done
+            self._pause(LOOK_EVERY)
+        raise TimedOut(
+            f"{wanted.topology}: no master has said within {wanted.patience + MARGIN:g} s how the savepoint went",
+            hint=f"it is whole if {wanted.folder}/savepoint.json is there"
+            + ("; `ardea list` shows whether the topology goes on" if wanted.ends else ""),
+        )
+
+    def _ask(self) -> Status:
+        wanted = self._wanted
+        arguments = {"id": wanted.id, "folder": wanted.folder, "wait": str(wanted.patience)}
+        if wanted.ends:
+            arguments["kill"] = "yes"
+        try:
+            return self._control.ask("savepoint", patience=ASK_PATIENCE, body=b"", **arguments)
+        except Unreachable:
+            raise
+        except ArdeaError as error:
+            raise Refused(error.message, hint=self._goes_on) from error
+
+    def _over(self, status: Status) -> SavepointProgress | None:
+        progress, state = status.savepoint, RunState(status.state)
+        if progress is not None and progress.id == self._wanted.id:
+            if progress.step == "refused":
+                raise Refused(f"there is no savepoint of {status.topology}: {progress.reason}", hint=self._goes_on)
+            if progress.step == "done":
+                return progress
+            late = f": {', '.join(progress.late[:4])}" if progress.late else ""
+            self._tell(f"{progress.step}{late}")
+        elif state.final:
+            raise Refused(f"{status.topology} is {state}; there is no savepoint of it")
+        return None
+
+    def _left(self) -> SavepointProgress | None:
+        """What lies there, where a master has ended the topology before it could say so."""
+        if not self._wanted.ends:
+            return None
+        try:
+            found = read(place_at(self._wanted.folder))
+        except (OSError, ArdeaError):
+            return None
+        if found.request != self._wanted.id:
+            return None
+        manifest = found.manifest
+        return SavepointProgress(
+            id=found.request,
+            step="done",
+            folder=self._wanted.folder,
+            number=found.number,
+            bytes=manifest.bytes,
+            files=len(manifest.names),
+        )
+
+    @property
+    def _goes_on(self) -> str:
+        return "nothing was killed; the topology goes on" if self._wanted.ends else "the topology goes on"
+
+    def _tell(self, what: str) -> None:
+        if what != self._said:
+            self._said = what
+            self._say(what)

@@ -1,0 +1,235 @@
+"""Savepoints while rows flow, and topologies that begin from them: nothing is counted twice or lost."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from ardea import Grouping, Topology
+from ardea.errors import ProtocolError
+from ardea.snapshots.manifest import decode_manifest, manifest_name
+from ardea.snapshots.retention import superfluous
+from ardea.snapshots.savepoint import NUMBER, begin, read
+from ardea.state import Unavailable
+from ardea.state.records import TimelineRecord
+from ardea.testing import Cluster
+from ardea.testing.inside import Inside
+from ardea.testing.memory_store import Held
+from ardea.topology_master.savepoints import SavepointRequest
+from tests.simulation.snapshots.counted import MOST, Count, Counted, EffectivelyOnce, Words, check, folded, states, word
+from tests.simulation.snapshots.test_updates import CONFIG, all_counted
+from tests.sizes import size
+
+
+@pytest.fixture
+def cluster():
+    with Cluster(EffectivelyOnce(Counted), containers=2, config=CONFIG, cost={"words": 0.02}) as topology:
+        copying(topology)
+        yield topology
+
+
+def copying(cluster, least=0.1, most=0.6):
+    """A copy takes so many seconds."""
+    timeline, dice = cluster._world.timeline, random.Random(1)
+    Inside(cluster).store.copies = lambda action: timeline.at(timeline.now + dice.uniform(least, most), action)
+
+
+def asked(cluster, request):
+    """How far it is; None: no master answers."""
+    if "master" not in cluster.running:
+        return None
+    master = Inside(cluster).master
+    try:
+        master.save(request, cluster.time)
+    except Unavailable:
+        return None
+    return master.savepoints.progress()
+
+
+def saved(cluster, request, timeout=120.0):
+    """Asks again and again, as the verb does."""
+    end = cluster.time + timeout
+    while (progress := asked(cluster, request)) is None or progress.running:
+        assert cluster.time < end, (progress, cluster.describe())
+        cluster.advance(0.1)
+    return progress
+
+
+def content(files):
+    """Positions and counts in a savepoint, once each of its counts is found to be of exactly the words before them."""
+    savepoint = read(Held(files))
+    positions, counts = {}, Counter()
+    for part in savepoint.manifest.parts.values():
+        tables = folded((files[file.name], file.name) for file in part.files)
+        if part.component == "words":
+            positions[part.index] = tables["position"]
+        else:
+            counts.update(tables.get("counts", {}))
+    assert counts == Counter(word(spout, p) for spout, most in positions.items() for p in range(most))
+    return [position for _, position in sorted(positions.items())]
+
+
+def begun(topology, files, **options):
+    """A cluster whose first master finds what ``submit --from`` leaves."""
+    cluster = Cluster(EffectivelyOnce(topology), config=CONFIG, cost={"words": 0.02}, **options)
+    store = Inside(cluster).store
+    begin(Held(files), Held(store.files), read(Held(files)))
+    store.records.append(TimelineRecord(restore=NUMBER, committed=NUMBER))
+    cluster.kill("master")
+    return cluster
+
+
+def request(name="one", patience=30.0, *, ends=False):
+    return SavepointRequest(name, f"/{name}", patience, ends=ends)
+
+
+def test_a_savepoint_holds_all_before_it_and_stays(cluster):
+    cluster.advance(3.0)
+    emitted = [cluster.task(f"words-{index}", object).position for index in range(2)]
+    done = saved(cluster, request())
+    store = Inside(cluster).store
+    files = store.savepoints["/one"]
+    savepoint = read(Held(files))
+    assert (done.step, done.bytes, done.files) == ("done", savepoint.manifest.bytes, len(savepoint.manifest.names))
+    assert (savepoint.number, savepoint.manifest.number) == (done.number, NUMBER)
+    assert savepoint.components == {"count": 2, "words": 2}
+    assert all(there >= before for there, before in zip(content(files), emitted, strict=True)), "it was taken at once"
+    before = dict(files)
+    all_counted(cluster)
+    assert files == before
+
+
+def test_none_of_its_files_is_deleted_while_it_is_copied(cluster):
+    copying(cluster, 9.0, 9.0)
+    cluster.advance(3.0)
+    store = Inside(cluster).store
+    commits = len(store.records)
+    assert saved(cluster, request()).step == "done"
+    assert len(store.records) >= commits + 3, "snapshots went on meanwhile"
+    content(store.savepoints["/one"])
+    number = store.records[-1].committed
+    assert superfluous(store.files, decode_manifest(store.files[manifest_name(number)], number)) == []
+    all_counted(cluster)
+
+
+@pytest.mark.parametrize("tasks", [1, 3, 5])
+def test_another_topology_goes_on_with_other_parallelism(cluster, tasks):
+    cluster.advance(3.0)
+    saved(cluster, request())
+    files = Inside(cluster).store.savepoints["/one"]
+    positions = content(files)
+
+    with begun(scaled(tasks), files, containers=2) as other:
+        other.run_until(lambda: Inside(other).store.records[-1].timeline == 1, 30)
+        assert Inside(other).store.records[-1].restore == NUMBER
+        other.run_until(lambda: Inside(other).store.records[-1].committed > NUMBER, 30)
+        first = states(Inside(other).store, Inside(other).store.records[-1].committed)[0]
+        assert all(there >= before for there, before in zip(first, positions, strict=True))
+        all_counted(other)
+        assert not any(name.startswith("t0/") for name in Inside(other).store.files), "what it began from is over"
+
+
+def scaled(tasks):
+    class Scaled(Topology):
+        words = Words.spec(par=2)
+        count = Count.spec(par=tasks, inputs={words: Grouping.fields("word")})
+
+    return Scaled
+
+
+def test_while_paused_too(cluster):
+    cluster.advance(3.0)
+    cluster.deactivate()
+    cluster.advance(5.0)
+    positions = [cluster.task(f"words-{index}", object).position for index in range(2)]
+    assert saved(cluster, request()).step == "done"
+    assert content(Inside(cluster).store.savepoints["/one"]) == positions
+
+
+def test_a_topology_ends_with_its_savepoint(cluster):
+    cluster.advance(3.0)
+    ends = request(ends=True)
+    while cluster.state == "RUNNING":
+        asked(cluster, ends)
+        cluster.advance(0.1)
+    assert (cluster.state, cluster.reason) == ("KILLED", "its savepoint is /one")
+    store = Inside(cluster).store
+    files = store.savepoints["/one"]
+    assert content(files) == states(store, store.records[-1].committed)[0]
+    with begun(Counted, files) as other:
+        all_counted(other)
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_store_that_is_full(cluster, ends):
+    cluster.advance(3.0)
+    Inside(cluster).store.full = True
+    done = saved(cluster, request(ends=ends))
+    assert done.step == "refused"
+    assert done.reason.startswith("3 snapshots in a row were abandoned, the last one because of ")
+    assert done.reason.endswith("no space left on device")
+    Inside(cluster).store.full = False
+    all_counted(cluster)
+    assert (cluster.state, Inside(cluster).store.savepoints) == ("RUNNING", {})
+
+
+def test_what_is_not_there_in_time_is_refused(cluster):
+    copying(cluster, 9.0, 9.0)
+    cluster.advance(3.0)
+    done = saved(cluster, request(patience=3.0, ends=True))
+    assert (done.step, done.reason) == ("refused", "the snapshot was not copied to /one within 3 s")
+    all_counted(cluster)
+    assert Inside(cluster).store.savepoints["/one"] == {}, "what was begun is deleted"
+
+
+def test_refused_at_once(cluster):
+    cluster.advance(3.0)
+    saved(cluster, request())
+    done = saved(cluster, SavepointRequest("two", "/one", 30.0))
+    assert done.reason.endswith("a savepoint lies there already, which is never overwritten")
+    asked(cluster, request("three"))
+    with pytest.raises(ProtocolError, match="the savepoint three is under way"):
+        asked(cluster, request("four"))
+    with pytest.raises(ProtocolError, match="a savepoint is under way"):
+        cluster.update(cluster.update_request(parallelism={"count": 3}))
+    with Cluster(Counted) as tracked:
+        tracked.advance(1.0)
+        with pytest.raises(ProtocolError, match="in the mode ATLEAST_ONCE, which keeps no state"):
+            asked(tracked, request())
+
+
+@pytest.mark.parametrize("seed", range(size(6, 1000, whole=40)))
+def test_whoever_dies_meanwhile(seed):
+    """Two savepoints, and six deaths anywhere in their course; then one with which it ends, or does not."""
+    dice = random.Random(seed)
+    options = {"containers": dice.randint(1, 3), "seed": seed, "config": CONFIG, "cost": {"words": 0.02}}
+    with Cluster(EffectivelyOnce(Counted), **options) as cluster:
+        copying(cluster)
+        store = Inside(cluster).store
+        cluster.advance(dice.uniform(0.5, 4.0))
+        for name in ("one", "two"):
+            for _ in range(3):
+                asked(cluster, request(name))
+                cluster.advance(dice.choice([0.05, 0.3, 1.0]) * dice.random())
+                cluster.kill(dice.choice([name for name in cluster.running if name != "report"]))
+            assert saved(cluster, request(name)).step == "done"
+            content(store.savepoints[f"/{name}"])
+        ends = request("last", ends=True)
+        for _ in range(2):
+            asked(cluster, ends)
+            cluster.advance(dice.random())
+            if not cluster.over:
+                cluster.kill(dice.choice(list(cluster.running)))
+        while cluster.state == "RUNNING":
+            asked(cluster, ends)
+            cluster.advance(0.1)
+        last = content(store.savepoints["/last"])
+        assert last == states(store, store.records[-1].committed)[0], "nothing comes after it"
+        check(store)
+    with begun(Counted, store.savepoints["/last"], containers=dice.randint(1, 3), seed=seed) as other:
+        other.advance(dice.uniform(0.0, 2.0))
+        other.kill(dice.choice(list(other.running)))
+        all_counted(other)
+    assert last <= [MOST, MOST]
