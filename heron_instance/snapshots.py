@@ -188,7 +188,8 @@ class TaskSnapshots:
 
     def _load(self, number: int, states: States) -> tuple[StateFile, ...]:
         """Returns the files that deltas may follow: its own, where it needed no others."""
-        parts = decode_manifest(self._read(manifest_name(number)), number).of(self._task.component)
+        manifest = decode_manifest(self._read(manifest_name(number)), number)
+        parts = manifest.of(self._task.component)
         if [part.index for part in parts] != list(range(len(parts))):
             raise StateError(f"snapshot {manifest_name(number)} does not have all tasks of {self._task.component}")
         own = tuple(part for part in parts if part.index == self._task.index)
@@ -196,8 +197,8 @@ class TaskSnapshots:
         for part in (*others, *own):
             self._load_part(number, part, states)
         states.loaded(len(parts))
-        if not own or not states.of_as_many(len(parts)):
-            return ()  # what lies there holds keys of others, or not all of this one's
+        if not own or not states.of_as_many(len(parts)) or not manifest.timeline:
+            return ()  # what lies there holds keys of others, or not all of this one's, or a savepoint's
         return tuple(StateFile(name=file.name, checksum=file.checksum, bytes=file.bytes) for file in own[0].files)
 
     def _load_part(self, number: int, part: Part, states: States) -> None:

@@ -12,8 +12,9 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from ardea.backends.values import values_of
 from ardea.config import Settings
-from ardea.errors import ArdeaError, StateError, UserError
+from ardea.errors import ArdeaError, EncodingError, StateError, UserError
 from ardea.keyed import KeyedState, ListState, State, TaskState, states_of
 from ardea.plan import LogicalPlan
 from ardea.plan.logical import ComponentPlan
@@ -122,7 +123,7 @@ class _Found:
                 if said not in self._others:
                     self._others.append(said)
             elif piece.kind is Kind.ONE and index >= self._components[component].tasks:
-                self._held[component, index, piece.state] = piece.rows[0][0] != state.make()
+                self._held[component, index, piece.state] = _differs(state, piece.rows[0][0])
 
     def check(self, *, drop_state: bool) -> None:
         """Raises UserError."""
@@ -145,6 +146,14 @@ class _Found:
                 f"it has the {', the '.join(lost)}, which {self._name} does not have",
                 hint="--drop-state begins without what that holds; or give back the former name",
             )
+
+
+def _differs(state: State, stored: object) -> bool:
+    """Whether a task has had another value than the default."""
+    try:
+        return bool(values_of(state.type, state.place).of_plain(stored) != state.make())
+    except EncodingError:
+        return True
 
 
 @contextmanager

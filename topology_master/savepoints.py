@@ -127,9 +127,8 @@ class Savepoints:
         elif coordination.demanded is not None:
             self._copy(request, coordination, now)
         elif coordination.figures.abandoned - self._abandoned >= MOST_ABANDONED:
-            self._refuse(
-                f"{MOST_ABANDONED} snapshots in a row were abandoned, the last one because of {coordination.figures.why}"
-            )
+            why = coordination.figures.why
+            self._refuse(f"{MOST_ABANDONED} snapshots in a row were abandoned, the last one because of {why}")
         elif now >= self._until:
             what = coordination.snapshots.phase.value
             self._refuse(f"no snapshot was stored within {request.patience:g} s: {what}")

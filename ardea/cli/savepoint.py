@@ -34,9 +34,9 @@ def savepoint(
     ] = SAVED_WITHIN,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Copy all state of a running topology into a folder that stays, from which `ardea submit --from` begins.
+    """Copy all state of a running topology into a folder that stays.
 
-    Rows keep flowing.  Only topologies in the mode EFFECTIVELY_ONCE have state.
+    Rows keep flowing.  `ardea submit --from` begins from it.  Only the mode EFFECTIVELY_ONCE keeps state.
     """
     with scheduler.find(name) as found:
         done = saved(found, to, wait_secs, ends=False)
@@ -59,7 +59,10 @@ def saved(found: Handle, to: str | None, wait_secs: float, *, ends: bool) -> Sav
 
 
 def snapshots(scheduler: Scheduler, name: Name, output: OutputOption = Output.TABLE) -> None:
-    """List the snapshot of a topology that counts, and the savepoints beside its state, also of one that is gone."""
+    """List the last snapshot of a topology, and its savepoints.
+
+    Savepoints in the default place are listed also of a topology that is gone.
+    """
     try:
         with scheduler.find(name) as found:
             topology, committed = found.id, found.committed()

@@ -32,8 +32,8 @@ def cluster():
 
 def copying(cluster, least=0.1, most=0.6):
     """A copy takes so many seconds."""
-    timeline, dice = cluster._world.timeline, random.Random(1)
-    Inside(cluster).store.copies = lambda action: timeline.at(timeline.now + dice.uniform(least, most), action)
+    dice = random.Random(1)
+    Inside(cluster).store.copies = lambda copy: cluster.at(cluster.time + dice.uniform(least, most), lambda _: copy())
 
 
 def asked(cluster, request):

@@ -13,7 +13,7 @@ from ardea.scheduler import kill as module
 from ardea.scheduler.home import Home, hold
 from ardea.scheduler.kill import Killing
 from ardea.scheduler.local_handle import LocalHandle
-from ardea.state import paths, records
+from ardea.state import paths, records, topologies
 from ardea.state.records import SchedulerLocation, TopologyRecord
 from ardea.state.topologies import find, register
 
@@ -137,14 +137,14 @@ def test_a_keeper_whose_record_is_damaged_may_live(kill, state, home, monkeypatc
 
 def test_somebody_who_removes_it_at_the_same_moment_is_no_error(kill, state, monkeypatch):
     refusals = [Conflict("somebody writes"), Conflict("somebody writes")]
-    remove = module.remove
+    remove = topologies.remove
 
     def removing(*args) -> None:
         if refusals:
             raise refusals.pop()
         remove(*args)
 
-    monkeypatch.setattr(module, "remove", removing)
+    monkeypatch.setattr(topologies, "remove", removing)
     kill(wait_secs=0)
     assert left(state) == []
 

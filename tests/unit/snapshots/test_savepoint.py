@@ -1,0 +1,165 @@
+"""A savepoint in a folder: what is copied, what is never overwritten, and what is not whole."""
+
+from __future__ import annotations
+
+import pytest
+from xxhash import xxh3_64_intdigest
+
+from ardea.errors import Conflict, NotFound, StateError
+from ardea.snapshots.folder import Folder
+from ardea.snapshots.manifest import File, Manifest, Part, decode_manifest, manifest_name
+from ardea.snapshots.place import place_at, savepoints_at
+from ardea.snapshots.savepoint import DESCRIPTION, NUMBER, Savepoint, begin, contents, encode, read, save
+from ardea.testing.memory_store import Held
+
+CONTENT = {"t3/1.5/1-1.base": b"base", "t3/1.6/1-1.delta": b"delta", "t3/1.6/2-1.rows": b"rows of a sink"}
+
+
+def files(*names):
+    return tuple(File(name, xxh3_64_intdigest(CONTENT[name]), len(CONTENT[name])) for name in names)
+
+
+MANIFEST = Manifest(
+    number=1 << 32 | 6,
+    timeline=3,
+    parts={1: Part("count", 0, files(*list(CONTENT)[:2])), 2: Part("sink", 0, files("t3/1.6/2-1.rows"))},
+)
+SAVEPOINT = Savepoint(
+    request="r",
+    topology="words-1",
+    ardea="0",
+    groups=720,
+    number=MANIFEST.number,
+    timeline=3,
+    manifest=MANIFEST,
+    at=7.0,
+)
+
+
+def saved(target, savepoint=SAVEPOINT, source=CONTENT, *, anew=False, wanted=lambda: True):
+    return save(Held(dict(source)), target, savepoint, anew=anew, wanted=wanted)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return Folder(tmp_path / "savepoint")
+
+
+def test_all_files_are_there_under_the_lowest_number(folder):
+    one = saved(folder)
+    assert read(folder) == one
+    assert sorted(folder.names()) == [
+        DESCRIPTION, "t0/0.1/t3-1.5-1-1.base", "t0/0.1/t3-1.6-1-1.delta", "t0/0.1/t3-1.6-2-1.rows",
+    ]  # fmt: skip
+    assert (one.manifest.number, one.manifest.timeline, one.number, one.timeline) == (NUMBER, 0, MANIFEST.number, 3)
+    assert [content for *_, content in contents(folder, one)] == [b"base", b"delta", b"rows of a sink"]
+    store = Held({})
+    begin(folder, store, one.without(["sink"]))
+    assert decode_manifest(store.read(manifest_name(NUMBER)), NUMBER).parts == {1: one.manifest.parts[1]}
+    assert len(store.names()) == 3
+
+
+def test_nothing_is_overwritten(folder):
+    one = saved(folder)
+    assert saved(folder, source={}) == one, "the same request: it is there"
+    other = Savepoint(request="s", topology="w", ardea="0", groups=1, number=1, timeline=1, manifest=MANIFEST)
+    with pytest.raises(Conflict, match="a savepoint lies there already, which is never overwritten"):
+        saved(folder, other)
+    assert read(folder) == one
+
+
+def test_other_files_stay_alone(folder):
+    folder.write("mine.txt", [b"text"])
+    with pytest.raises(Conflict, match="other files lie there"):
+        saved(folder)
+    assert folder.names() == ["mine.txt"]
+
+
+def test_the_same_request_goes_on_where_a_master_died(folder):
+    folder.write("t0/0.1/t3-1.4-1-1.base", [b"of another snapshot"])
+    folder.write("t0/0.1/t3-1.5-1-1.base", [b"ba"])
+    with pytest.raises(NotFound, match="it was begun, and never finished"):
+        read(folder)
+    assert len(list(contents(folder, saved(folder)))) == 3
+
+
+def test_with_an_end_what_the_former_master_saved_is_replaced(folder):
+    saved(folder)
+    source = {**CONTENT, "t4/2.1/1-1.base": b"later"}
+    later = Manifest(number=2, timeline=4, parts={1: Part("count", 0, (File("t4/2.1/1-1.base", *_sum(b"later")),))})
+    one = Savepoint(request="r", topology="words-1", ardea="0", groups=720, number=2, timeline=4, manifest=later)
+    assert saved(folder, one, source, anew=True) == read(folder)
+    assert (read(folder).number, len(read(folder).manifest.names)) == (2, 1)
+
+
+def _sum(content):
+    return xxh3_64_intdigest(content), len(content)
+
+
+@pytest.mark.parametrize("name", list(CONTENT))
+def test_what_is_damaged_or_missing_is_not_copied(folder, name):
+    for source in ({**CONTENT, name: b"other"}, {each: CONTENT[each] for each in CONTENT if each != name}):
+        with pytest.raises(StateError, match=f"its file {name} is (missing|damaged)"):
+            saved(folder, source=source)
+        assert folder.names() == []
+
+
+def test_nobody_waits_any_more(folder):
+    looks = iter([True, True, False])
+    with pytest.raises(StateError, match="it took too long to copy"):
+        saved(folder, wanted=lambda: next(looks))
+    assert folder.names() == []
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100, -1, -20])
+def test_a_description_that_was_cut_is_no_savepoint(folder, cut):
+    saved(folder)
+    content = folder.read(DESCRIPTION)
+    folder.write(DESCRIPTION, [content[:cut] if cut != -1 else content[:-2]])
+    with pytest.raises(StateError, match="is cut or damaged"):
+        read(folder)
+
+
+def test_another_format_is_named(folder):
+    from msgspec.structs import replace
+
+    folder.write(DESCRIPTION, [encode(replace(SAVEPOINT, format=9))])
+    with pytest.raises(StateError, match="is of format 9, and this Ardea reads format 1"):
+        read(folder)
+    folder.write(DESCRIPTION, [encode(replace(SAVEPOINT, manifest=replace(MANIFEST, format=99)))])
+    with pytest.raises(StateError, match="is of format 99"):
+        read(folder)
+    folder.write(DESCRIPTION, [encode(SAVEPOINT)])
+    with pytest.raises(StateError, match="is of another one"):
+        read(folder)
+
+
+def test_what_is_no_folder(tmp_path):
+    (tmp_path / "file").write_text("text")
+    for place in (tmp_path / "none", tmp_path / "file"):
+        with pytest.raises(NotFound, match="no savepoint lies there"):
+            read(Folder(place))
+
+
+@pytest.mark.parametrize(
+    ("storage", "address"),
+    [
+        (None, "/state/savepoints/words-1/now"),
+        ("/store/", "/store/savepoints/words-1/now"),
+        ("s3://bucket/folder?region=x", "s3://bucket/folder/savepoints/words-1/now?region=x"),
+    ],
+)
+def test_where_they_lie(storage, address):
+    assert savepoints_at(storage, "/state", "words-1", "now") == address
+
+
+def test_in_a_file_system_of_pyarrow(tmp_path):
+    pytest.importorskip("pyarrow")
+    from ardea.snapshots.objects import Objects
+
+    objects = Objects(f"file://{tmp_path}/savepoint")
+    one = saved(objects)
+    assert read(place_at(str(tmp_path / "savepoint"))) == one
+    assert objects.written(DESCRIPTION) > 0
+    objects.remove()
+    assert objects.names() == []
