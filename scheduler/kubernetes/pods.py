@@ -55,11 +55,8 @@ def master_job(inputs: ManifestInputs, number: int, owner: Owner) -> Manifest:
     containers = [
         _prepare(inputs, MASTER_CONTAINER),
         _metrics_manager(inputs, MASTER_CONTAINER, metrics),
-        _container(
-            inputs, MASTER_CONTAINER, TOPOLOGY_MASTER, needs,
-            _opening(inputs),
-        ),
-    ]  # fmt: skip
+        _container(inputs, MASTER_CONTAINER, TOPOLOGY_MASTER, needs, _stored(inputs, _opening(inputs))),
+    ]
     pod = _pod(
         inputs,
         names.MASTER,
@@ -197,7 +194,8 @@ def _pod(
             *spec["volumes"],
         ],
     }
-    volumes = [_volume(volume) for volume in _distinct(extras)] if tasks else []
+    mounts = tasks or inputs.settings.remembers
+    volumes = [_volume(volume) for volume in _distinct(extras)] if mounts else []
     added = pod_spec.merged(inputs.pod_spec(tasks.values()), {"volumes": volumes})
     metadata = {"labels": labels | names.labels(inputs.id, component, number), "annotations": annotations}
     return {"metadata": metadata, "spec": pod_spec.applied(whole, added, tasks, _image(inputs))}
@@ -346,6 +344,18 @@ def _opening(inputs: ManifestInputs) -> Manifest:
         "env": [credential, *access.secrets_env(inputs)],
         "volumeMounts": [_home(), *_keys(inputs), *access.secrets_mount(inputs)],
     }
+
+
+def _stored(inputs: ManifestInputs, opening: Manifest) -> Manifest:
+    """Of a master, which reaches the store of snapshots as the topology's tasks do, where there is one."""
+    if not inputs.settings.remembers:
+        return opening
+    extras = inputs.extras()
+    own = {variable["name"] for variable in opening["env"]}
+    given = [{"name": key, "value": value} for key, value in extras.env.items() if key not in own]
+    sources = {"envFrom": [_env_from(source) for source in extras.env_from]} if extras.env_from else {}
+    mounts = [*opening["volumeMounts"], *map(_mount, extras.volumes)]
+    return {"env": [*given, *opening["env"]], "volumeMounts": mounts, **sources}
 
 
 def _secret_file(inputs: ManifestInputs) -> Manifest:

@@ -11,6 +11,7 @@ from ardea import Bolt, Grouping, Spout, Topology
 
 class Numbers(Spout):
     outputs = ["number"]
+    replayable = False
     def next_tuple(self):
         self.finish()
 

@@ -277,6 +277,31 @@ def test_what_the_configuration_adds(prepared):
     assert "envFrom" not in numbers
 
 
+@pytest.mark.parametrize("mode", ["ATLEAST_ONCE", "EFFECTIVELY_ONCE"])
+def test_a_master_reaches_the_store_of_snapshots_as_the_topologys_tasks_do(prepared, mode):
+    """And has nothing of the topology's where there is none; its own variables are not the topology's to set."""
+    volume = {"name": "snapshots", "mountPath": "/snapshots", "persistentVolumeClaim": {"claimName": "s"}}
+    made = prepared(
+        {
+            "topology.reliability.mode": mode,
+            "topology.stateful.storage": "/snapshots",
+            "heron.kubernetes.env": {"AWS_REGION": "eu-west-1", CREDENTIAL: "stolen"},
+            "heron.kubernetes.env.from": ["secret/bucket"],
+            "heron.kubernetes.volumes": [volume],
+        }
+    )
+    master, _, first, _ = pods.jobs(made.inputs, OWNER)
+    acting, remembers = containers(master)["topology-master"], mode == "EFFECTIVELY_ONCE"
+    names = [each["name"] for each in acting["env"]]
+    mount, source = {"name": "snapshots", "mountPath": "/snapshots"}, [{"secretRef": {"name": "bucket"}}]
+    assert [names.count("AWS_REGION"), names.count(CREDENTIAL)] == [remembers, 1]
+    assert "value" not in env(acting)[CREDENTIAL]
+    assert acting.get("envFrom") == (source if remembers else None)
+    assert (mount in acting["volumeMounts"]) == remembers
+    assert any(each["name"] == "snapshots" for each in pod(master)["volumes"]) == remembers
+    assert mount in containers(first)["numbers-0"]["volumeMounts"]
+
+
 def test_all_is_owned_by_the_root(prepared):
     for job in jobs(prepared):
         (owner,) = job["metadata"]["ownerReferences"]
