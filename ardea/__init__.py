@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from ardea.metrics.user import ReducedMetric as ReducedMetric
     from ardea.script import RunResult as RunResult
     from ardea.script import run as run
+    from ardea.sinks import Mark as Mark
+    from ardea.sinks import Sink as Sink
+    from ardea.sinks import TwoPhaseSink as TwoPhaseSink
     from ardea.sources import END as END
     from ardea.sources import PartitionReader as PartitionReader
     from ardea.sources import PositionLost as PositionLost
@@ -81,6 +84,7 @@ _NAMES = {
     "ardea.grouping": ("CustomStreamGrouping", "Grouping"),
     "ardea.keyed": ("KeyedState", "ListState", "TaskState"),
     "ardea.metrics.user": ("AssignableMetric", "CountMetric", "MeanReducer", "MultiCountMetric", "ReducedMetric"),
+    "ardea.sinks": ("Mark", "Sink", "TwoPhaseSink"),
     "ardea.sources": ("END", "PartitionReader", "PositionLost", "Source", "SourceSpout"),
     "ardea.topology": ("Topology", "TopologyBuilder"),
     "ardea.tuples": ("ColumnBatch", "Tuple", "is_tick"),

@@ -155,7 +155,12 @@ class BoltRunner:
     @property
     def busy(self) -> bool:
         """Whether a batch is half done, or a flush is due."""
-        return self.emitted.batch is not None or not self._arrivals.idle
+        return self.emitted.batch is not None or not (self._arrivals.idle or self._waits_outside)
+
+    @property
+    def _waits_outside(self) -> bool:
+        """Whether a sink has too much that is not outside: what comes waits within its credit, and so spouts do."""
+        return self._env.commits is not None and self._env.commits.full
 
     def received(self, header: Header, frames: Sequence[bytes]) -> None:
         """Batches and markers wait in order until the component is initialised."""
@@ -165,7 +170,12 @@ class BoltRunner:
 
     def _take(self) -> None:
         """The next batch, if the former one is done; markers on the way to it."""
-        while self.emitted.batch is None and self._begun and (arrived := self._arrivals.next()) is not None:
+        while (
+            self.emitted.batch is None
+            and self._begun
+            and not self._waits_outside
+            and (arrived := self._arrivals.next()) is not None
+        ):
             if isinstance(arrived, Aligned):
                 self._parts.snapshot(arrived.number, self.emitted)
             elif arrived.header.kind == MARKER:
@@ -294,6 +304,8 @@ class BoltRunner:
     def _quiet(self) -> None:
         """After a marker: flush and rest, or end."""
         parts, markers = self._parts, self._parts.reporter.markers
+        if self._env.snapshots is not None and self._env.snapshots.timeline.over:
+            return  # it was put back to the end, and waits for what a sink has to write outside
         if markers.may_end:
             markers.resting, parts.lifecycle.ending = False, True
             with parts.user_code:

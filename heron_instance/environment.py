@@ -12,6 +12,7 @@ from ardea.component import Bolt, Spout
 from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.errors import UserError
+from ardea.heron_instance.commits import Commits
 from ardea.heron_instance.current_tuple import CurrentTuple
 from ardea.heron_instance.instruments import Instruments
 from ardea.heron_instance.messages import OutMessage
@@ -23,6 +24,7 @@ from ardea.keyed import KeyedState, prefix_of
 from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.protocol.flow import Window
 from ardea.protocol.wire_pb2 import Header
+from ardea.sinks import TwoPhaseSink, keep_rows
 from ardea.snapshots.key_groups import Keys
 from ardea.validation import problems_of_keys
 
@@ -78,10 +80,24 @@ class Environment:
     observer: Observer = field(default_factory=Observer)
     snapshots: TaskSnapshots | None = None
     states: States = field(init=False)
+    commits: Commits | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.states = States(self.component, self._keys if self.settings.remembers else None, self.context.now)
+        snapshots, self.commits = self.snapshots, None
+        if snapshots is not None and isinstance(self.component, TwoPhaseSink):
+            self._keep_rows(self.component, snapshots)
         self.context.add_state = self._add_state
+
+    def _keep_rows(self, sink: TwoPhaseSink, snapshots: TaskSnapshots) -> None:
+        self.commits = snapshots.commits_of(sink, self.context.topology_id)
+        intervals = self.states.intervals = self.commits.intervals
+
+        def keep(rows: Sequence[Sequence[Any]]) -> None:
+            intervals.add(rows)
+            snapshots.moved()  # they are not outside before a snapshot has them
+
+        keep_rows(sink, keep)
 
     def _add_state(self, state: KeyedState) -> MutableMapping[Any, Any]:
         """One that the author asks for in ``initialize``; UserError: it cannot be."""

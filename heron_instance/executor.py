@@ -15,6 +15,7 @@ from typing import Self
 from ardea.errors import ArdeaError, FailedException, printable
 from ardea.heron_instance.bolt import BoltRunner
 from ardea.heron_instance.buffers import StreamBuffer
+from ardea.heron_instance.commits import Commits
 from ardea.heron_instance.debug import EmitLog
 from ardea.heron_instance.dispatch import Dispatch
 from ardea.heron_instance.environment import Environment, Item, Stopping
@@ -72,6 +73,8 @@ class Executor:
         self.rolled_back = False  # its timeline is over: another executor goes on
         self._committed = 0  # the last snapshot that the author has heard of
         self._again = -math.inf  # when the store is asked again for what it could not read
+        self._rows_wait = ""  # why rows of a sink are not outside yet
+        self._commits_due = math.inf
 
     @property
     def error(self) -> str:
@@ -149,8 +152,8 @@ class Executor:
             return self.runner.advance(now) if self.lifecycle.initialized else now + 1.0
         try:
             if not self._in_timeline(snapshots, now):
-                return self._again if self._again > now else now + 1.0
-            return self.runner.advance(now) if self.lifecycle.initialized else now + 1.0
+                return min(self._again if self._again > now else now + 1.0, self._commits_due)
+            return min(self.runner.advance(now), self._commits_due) if self.lifecycle.initialized else now + 1.0
         except Exception as error:
             if not self._goes_back(snapshots, error):
                 raise
@@ -188,11 +191,23 @@ class Executor:
             self._committed = snapshots.timeline.committed
             with self.user_code:
                 self.env.component.committed(self._committed)
-            if snapshots.timeline.over:
-                self.runner.over()
+        outside = self.env.commits is None or self._write_outside(self.env.commits, snapshots.timeline.committed, now)
+        if snapshots.timeline.over and self.lifecycle.running and outside:
+            self.runner.over()
         self.env.states.settle()
         self.reporter.report()
         return snapshots.timeline.works
+
+    def _write_outside(self, commits: Commits, committed: int, now: float) -> bool:
+        """Whether all rows of a sink that count are outside."""
+        if self.lifecycle.running:
+            self._commits_due = commits.advance(now, committed)
+        if commits.error != self._rows_wait:
+            self._rows_wait = commits.error
+            self.reporter.error = f"{self.env.task.name}: {commits.error}" if commits.error else ""
+            if commits.error:
+                self.env.component.logger.error("%s: %s", self.env.task.name, commits.error)
+        return commits.idle
 
     def _put_back(self, snapshots: TaskSnapshots, now: float) -> None:
         """The state first: the author finds it in ``initialize``."""

@@ -49,6 +49,8 @@ class Lifecycle:
         if self.running:
             self.closed = True
             self._env.component.close()
+            if self._env.commits is not None:
+                self._env.commits.close()
             for hook in self._env.context.hooks:
                 hook.cleanup()
 

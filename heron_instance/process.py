@@ -28,6 +28,7 @@ from ardea.heron_instance.shell import QUEUE_MESSAGES, Shell, nothing
 from ardea.heron_instance.snapshots import RollingBack
 from ardea.heron_instance.storage import Storage
 from ardea.heron_instance.wires import Addresses, Wires
+from ardea.heron_instance.worker import Done, Worker
 from ardea.plan.definition import Definition
 from ardea.plan.logical import LogicalPlan
 from ardea.plan.physical import PhysicalPlan, TaskPlan
@@ -64,6 +65,7 @@ class InstanceProcess:
         self._executor = ExecutorThread(self._shell, instance.name, self._wires.wake)
         storage = self._shell.settings.snapshot_storage
         self._storage = Storage(lambda: files_at(storage, definition.state, definition.topology))
+        self._aside = Worker("outside")
         self._meters = Meters(self._shell, self._outbox, lambda: self.held_bytes)
         self._current_tuple = _current_tuple(self._shell, plan)
 
@@ -107,13 +109,22 @@ class InstanceProcess:
         if self._shell.gateway.credit_due:
             self._wires.wake()
 
-    def write(self, file: str, content: Iterable[bytes], done: Callable[[Exception | None], None]) -> None:
+    def write(self, file: str, content: Iterable[bytes], done: Done) -> None:
         """From the executor thread."""
-        self._storage.write(file, content, done)
+        self._storage.write(file, content, partial(self._done, done))
 
     def read(self, file: str) -> bytes:
-        """From the executor thread."""
+        """From the executor thread, and from that of :meth:`aside`."""
         return self._storage.read(file)
+
+    def aside(self, function: Callable[[], object], done: Done) -> None:
+        """From the executor thread."""
+        self._aside.call(function, partial(self._done, done))
+
+    def _done(self, done: Done, error: Exception | None) -> None:
+        """From another thread; the executor looks at it."""
+        done(error)
+        self._shell.inbox.put(nothing)
 
     # --- the gateway ------------------------------------------------------------------------------------------
 

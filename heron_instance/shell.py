@@ -21,9 +21,10 @@ from ardea.heron_instance.environment import Environment, Item, Output
 from ardea.heron_instance.executor import Executor
 from ardea.heron_instance.gateway import Gateway
 from ardea.heron_instance.instruments import Instruments
+from ardea.heron_instance.intervals import Storage
 from ardea.heron_instance.observer import Observer
 from ardea.heron_instance.queues import BoundedQueue
-from ardea.heron_instance.snapshots import Storage, TaskSnapshots
+from ardea.heron_instance.snapshots import TaskSnapshots
 from ardea.metrics import Identity, Registry
 from ardea.plan.definition import Definition
 from ardea.plan.logical import LogicalPlan

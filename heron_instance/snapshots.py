@@ -7,36 +7,26 @@ may stand still.  The executor looks at them between two slices of work, and in 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from xxhash import xxh3_64_intdigest
 
 from ardea.errors import StateError, UserError, printable
+from ardea.heron_instance.commits import Commits
+from ardea.heron_instance.intervals import Intervals, Storage, is_rows
 from ardea.heron_instance.snapshot_figures import SnapshotFigures
 from ardea.heron_instance.states import States
 from ardea.heron_instance.timeline import Timeline
 from ardea.plan.physical import TaskPlan
 from ardea.protocol.wire_pb2 import Order, SnapshotOrder, SnapshotReport, StateFile
-from ardea.snapshots.manifest import Part, decode_manifest, manifest_name, state_name
+from ardea.sinks import TwoPhaseSink
+from ardea.snapshots.manifest import File, Part, decode_manifest, manifest_name, state_name
+from ardea.snapshots.marks import Mark
 from ardea.snapshots.state_file import Content
 
 MOST_DELTAS = 50
 """After one base."""
-
-
-class Storage(Protocol):
-    """The store of snapshots."""
-
-    def write(self, file: str, content: Iterable[bytes], done: Callable[[Exception | None], None]) -> None:
-        """Begins to write it; ``done`` is called with an error, or None, from any thread.
-
-        The error is an OSError, or what reading the content has raised.
-        """
-
-    def read(self, file: str) -> bytes:
-        """Waits for it; raises FileNotFoundError, or OSError if it may be there another time."""
 
 
 class RollingBack(BaseException):
@@ -89,7 +79,11 @@ class TaskSnapshots:
         if self._newest is not None:
             self.timeline.ordered(*self._newest)
         while self._done:
-            writing, error = self._done.popleft()
+            writing, error = self._done[0]
+            intervals = writing.states.intervals
+            if intervals is not None and writing is self._writing and intervals.writing(writing.report.number):
+                return
+            self._done.popleft()
             if writing is self._writing:
                 self._writing = None
                 self._written(writing, error)
@@ -103,9 +97,15 @@ class TaskSnapshots:
             return
         writing.states.stored()
         self._files = (*writing.after, StateFile(name=writing.name, checksum=content.checksum, bytes=content.bytes))
+        intervals = writing.states.intervals
+        rows = [] if intervals is None else intervals.files(report.number)
+        if rows is None:
+            assert intervals is not None
+            self.give_up(report.number, intervals.error)
+            return
         said = self.report
         del said.files[:]
-        said.files.extend(self._files)
+        said.files.extend((*self._files, *rows))
         said.number, said.aligned, said.aside, said.bound = report.number, report.aligned, report.aside, report.bound
 
     @property
@@ -152,6 +152,8 @@ class TaskSnapshots:
             return
         began = self.figures.clock()
         states.freeze()
+        if states.intervals is not None:
+            states.intervals.freeze(number)
         self.figures.freeze = self.figures.clock() - began
         after = () if needs_base(self._files) else self._files
         seconds, aside = self._aligned
@@ -171,6 +173,13 @@ class TaskSnapshots:
 
         self._storage.write(writing.name, writing.content, done)
 
+    def commits_of(self, sink: TwoPhaseSink, topology: str) -> Commits:
+        """What an object of a sink needs; the topology's id is part of its marks."""
+        task = self._task
+        owner = Mark(topology, task.component, task.index, 0)
+        intervals = Intervals(owner, f"{task.task}-{self._life}", self._storage)
+        return Commits(sink, intervals, self._storage)
+
     def put_back(self, states: States) -> int:
         """Fills empty states with what the ordered timeline begins from; returns its snapshot, 0: nothing.
 
@@ -183,6 +192,8 @@ class TaskSnapshots:
         self.figures.restore = self.figures.clock() - began
         self._writing = None
         self.timeline.restored()
+        if states.intervals is not None:
+            states.intervals.begin(self.timeline.number, number)
         self.report = SnapshotReport(timeline=self.timeline.number, bound=states.bound)
         return number
 
@@ -196,27 +207,52 @@ class TaskSnapshots:
         others = tuple(part for part in parts if part not in own and states.needs(part.index, len(parts)))
         for part in (*others, *own):
             self._load_part(number, part, states)
+        for part in parts:
+            if states.inherits(part.index):
+                self._load_rows(number, part, states)
         states.loaded(len(parts))
         if not own or not states.of_as_many(len(parts)) or not manifest.timeline:
             return ()  # what lies there holds keys of others, or not all of this one's, or a savepoint's
-        return tuple(StateFile(name=file.name, checksum=file.checksum, bytes=file.bytes) for file in own[0].files)
+        return tuple(_state_file(file) for file in own[0].files if not is_rows(file.name))
 
     def _load_part(self, number: int, part: Part, states: States) -> None:
         for file in part.files:
-            content = self._read(file.name)
-            self.figures.restored += len(content)
-            if xxh3_64_intdigest(content) != file.checksum:
+            if not is_rows(file.name):
+                content = self._checked(number, file)
+                states.load(content, file.name, part.index, own=part.index == self._task.index)
+
+    def _load_rows(self, number: int, part: Part, states: States) -> None:
+        """Of a sink: those that may not be outside."""
+        for file in part.files:
+            if not is_rows(file.name):
+                continue
+            if states.intervals is None:
                 raise StateError(
-                    f"{file.name} of snapshot {manifest_name(number)} is damaged: it holds {len(content):,} bytes with "
-                    f"another checksum than was written, of {file.bytes:,} bytes"
+                    f"snapshot {manifest_name(number)} has rows of {part.component} that are to be written outside, and"
+                    f" {part.component} is no TwoPhaseSink any more",
+                    hint="Start the topology as it was, let it write them, and change it then.",
                 )
-            states.load(content, file.name, part.index, own=part.index == self._task.index)
+            states.intervals.restored(_state_file(file), self._checked(number, file))
+
+    def _checked(self, number: int, file: File) -> bytes:
+        content = self._read(file.name)
+        self.figures.restored += len(content)
+        if xxh3_64_intdigest(content) != file.checksum:
+            raise StateError(
+                f"{file.name} of snapshot {manifest_name(number)} is damaged: it holds {len(content):,} bytes with "
+                f"another checksum than was written, of {file.bytes:,} bytes"
+            )
+        return content
 
     def _read(self, file: str) -> bytes:
         try:
             return self._storage.read(file)
         except FileNotFoundError as error:
             raise StateError(f"{file} is missing in the store of snapshots") from error
+
+
+def _state_file(file: File) -> StateFile:
+    return StateFile(name=file.name, checksum=file.checksum, bytes=file.bytes)
 
 
 def needs_base(files: Sequence[StateFile]) -> bool:

@@ -12,6 +12,7 @@ from ardea.backends.memory import KeyedTable, Lower
 from ardea.backends.values import Values, values_of
 from ardea.component import Component
 from ardea.errors import EncodingError, UserError
+from ardea.heron_instance.intervals import Intervals
 from ardea.keyed import KeyedState, ListState, TaskState, states_of
 from ardea.protocol.scalars import type_name
 from ardea.snapshots.key_groups import Keys, owned_by
@@ -32,10 +33,11 @@ class _Aging:
 class States:
     """Of one object, whose task has these keys; None: there are no snapshots, and nobody asks.
 
-    ``now``: seconds since 1970.
+    ``now``: seconds since 1970.  ``intervals``: the rows that a two-phase sink keeps; None: the object is none.
     """
 
     def __init__(self, component: Component, keys: Keys | None = None, now: Callable[[], float] = time.time) -> None:
+        self.intervals: Intervals | None = None
         self._component, self._keys, self._now = component, keys, now
         self._aging: list[_Aging] = []
         self._tables: dict[str, tuple[KeyedTable, Lower]] = {}
@@ -136,6 +138,10 @@ class States:
     def of_as_many(self, tasks: int) -> bool:
         """Whether so many tasks divide the keys among them now."""
         return self._keys is not None and self._keys.tasks == tasks
+
+    def inherits(self, index: int) -> bool:
+        """Whether rows that the task of that index had kept are this one's to write outside, each being one task's."""
+        return self._keys is not None and index % self._keys.tasks == self._keys.index
 
     def needs(self, index: int, tasks: int) -> bool:
         """Whether the task that was ``index`` of so many may have had keys or items that are this one's."""

@@ -120,7 +120,7 @@ class Connection:
 
     def __init__(self, settings: Mapping[str, Any], logger: logging.Logger, clock: Callable[[], float]) -> None:
         self.settings = dict(settings)
-        self.logger = logger
+        self.logger, self.clock = logger, clock
         self.quiet = Quiet(logger, clock)
         self._lib = kafka()
         self._errors: list[Any] = []

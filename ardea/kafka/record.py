@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -22,6 +22,17 @@ class Record(msgspec.Struct, frozen=True):
     def size(self) -> int:
         """Bytes of key and value."""
         return sum(len(part.encode() if isinstance(part, str) else part) for part in (self.key, self.value) if part)
+
+    @property
+    def row(self) -> tuple[Any, ...]:
+        """Its parts, as a row that travels; ``Record.of`` is the inverse."""
+        return msgspec.structs.astuple(self)
+
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> Self:
+        """See :attr:`row`."""
+        value, key, topic, partition, timestamp_ms, headers = row
+        return cls(value, key, topic, partition, timestamp_ms, [(name, content) for name, content in headers])
 
     def arguments(self, topic: str) -> dict[str, Any]:
         """For ``Producer.produce``; ``topic`` is where it goes if it does not say."""

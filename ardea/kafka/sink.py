@@ -1,4 +1,4 @@
-"""A bolt that writes its tuples to topics, and acks each when the broker has its record."""
+"""A bolt that writes its tuples to topics: exactly once by snapshots, or acking each when the broker has its record."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from ardea.component import Bolt, Inputs, Spec
+from ardea.component import Inputs, Spec
 from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.errors import ArdeaError
 from ardea.kafka.client import PRODUCER, Connection, kafka, properties
 from ardea.kafka.record import Record, fields_of
 from ardea.kafka.source import refuse
+from ardea.kafka.transactions import Transactions
 from ardea.metrics.user import CountMetric
+from ardea.sinks import Mark, Row, TwoPhaseSink
 from ardea.tuples import Tuple
 
 POLL = 0.05
@@ -25,23 +27,31 @@ ROOM = 0.1
 
 
 class KafkaSink:
-    """Writes topics, at least once: ``KafkaSink("counts", lambda tup: Record(tup["word"])).spec(inputs=[count])``.
+    """Writes topics: ``KafkaSink("counts", lambda tup: Record(tup["word"])).spec(inputs=[count])``.
 
     Guarantees and failures: docs/kafka.md.
     """
 
-    def __init__(self, topic: str, record: Callable[[Tuple], Record | None] = fields_of) -> None:
+    def __init__(
+        self, topic: str, record: Callable[[Tuple], Record | None] = fields_of, *, control: str = "ardea-control"
+    ) -> None:
         """Nothing is opened.
 
         Args:
             topic: where records go that do not say otherwise.
             record: what is written for a tuple; None: nothing.
+            control: where snapshots are taken: the compacted topic that remembers what is written; made if it is not
+                there.
 
         Raises:
-            TopologyError: the topic is no name.
+            TopologyError: a topic is no name.
         """
-        refuse("KafkaSink", [] if topic and isinstance(topic, str) else [f"the topic is a name, not {topic!r}"])
-        self._topic, self._record = topic, record
+        given = {"the topic": topic, "control=": control}
+        wrong = [
+            f"{what} is a name, not {name!r}" for what, name in given.items() if not name or not isinstance(name, str)
+        ]
+        refuse("KafkaSink", wrong)
+        self._topic, self._record, self._control = topic, record, control
 
     def spec(
         self,
@@ -56,16 +66,18 @@ class KafkaSink:
         disk: int | str | None = None,
     ) -> Spec:
         """Places it in a topology, as :meth:`ardea.Component.spec` does."""
-        cls: type[Bolt] = type("KafkaSink", (SinkBolt,), {"topic": self._topic, "record": staticmethod(self._record)})
+        given = {"topic": self._topic, "record": staticmethod(self._record), "control": self._control}
+        cls: type[SinkBolt] = type("KafkaSink", (SinkBolt,), given)
         return cls.spec(name, par, inputs, config, tasks=tasks, cpu=cpu, ram=ram, disk=disk)
 
 
-class SinkBolt(Bolt):
-    """Holds tuples until the client has heard from the broker; a thread waits for that."""
+class SinkBolt(TwoPhaseSink):
+    """Without snapshots it holds tuples until the client has heard from the broker; a thread waits for that."""
 
     auto_ack = False
     auto_fail = False
     topic: str
+    control: str
     record: Callable[[Tuple], Record | None]
     clock: Callable[[], float] = staticmethod(time.monotonic)
 
@@ -73,21 +85,42 @@ class SinkBolt(Bolt):
         """Connects."""
         timeout = int(Settings.of(config).message_timeout * 1000)
         self._connection = Connection(properties(config), self.logger, self.clock)
+        self._delivered = context.register_metric("kafka-delivered", CountMetric())
+        if self.two_phase:
+            self.auto_ack = True
+            self._transactions = Transactions(self.topic, self.control, self._connection)
+            return
         self._producer = self._connection.open(
             "Producer", PRODUCER | {"enable.idempotence": True, "delivery.timeout.ms": timeout}
         )
         self._lib = kafka()
         self._context = context
         self._settled: deque[tuple[Tuple, Record, Any]] = deque()  # what the broker has said, error or None
-        self._delivered = context.register_metric("kafka-delivered", CountMetric())
         self._failed = context.register_metric("kafka-failed", CountMetric())
         self._called = False  # whether the executor will settle soon
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._poll, name="kafka-deliveries", daemon=True)
         self._thread.start()
 
+    def row(self, tup: Tuple) -> Row | None:
+        """A record's parts."""
+        record = self.record(tup)
+        return None if record is None else record.row
+
+    def commit(self, mark: Mark | None, rows: Iterable[Row]) -> None:
+        """One transaction."""
+        assert mark is not None
+        self._delivered.value += self._transactions.commit(mark, map(Record.of, rows))
+
+    def disconnect(self) -> None:
+        """Ends the producer."""
+        self._transactions.close()
+
     def process_batch(self, rows: Sequence[Tuple]) -> None:
         """Gives the records to the client; waits while it has no room."""
+        if self.two_phase:
+            super().process_batch(rows)
+            return
         record = self.record
         for tup in rows:
             try:
@@ -107,6 +140,8 @@ class SinkBolt(Bolt):
 
     def flush(self) -> None:
         """Waits until the broker has confirmed or refused everything."""
+        if self.two_phase:
+            return
         while self._producer.flush(ROOM):
             self._connection.check()
             self._settle()
@@ -114,6 +149,8 @@ class SinkBolt(Bolt):
 
     def close(self) -> None:
         """Ends the thread; what is not confirmed is replayed."""
+        if self.two_phase:
+            return
         self._over.set()
         self._thread.join()
         self._producer.purge()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -12,18 +11,14 @@ from typing import Any
 from ardea.config import Settings
 from ardea.errors import FailedException
 from ardea.kafka import control
-from ardea.kafka.client import PRODUCER, Connection, kafka, kafka_admin, properties
-from ardea.kafka.marks import PartitionId
+from ardea.kafka.client import PRODUCER, Connection, kafka, properties
+from ardea.kafka.control_topic import BEGIN, ROUND, ControlTopic, Unread
 from ardea.kafka.record import Record
 from ardea.kafka.source import refuse
 from ardea.kafka.survey import PATIENCE
 from ardea.trident.operations import Collector
 from ardea.trident.state import State, StateFactory, StateUpdater
 from ardea.trident.tuples import TridentTuple
-
-ROUND = 0.1
-BEGIN = 60.0
-"""Seconds that the broker may take to end what a former life has left open."""
 
 
 class KafkaState(StateFactory):
@@ -62,8 +57,8 @@ class TopicState(State):
         self._defaults = PRODUCER | {"transaction.timeout.ms": int(Settings.of(config).message_timeout * 1000)}
         logger = logging.getLogger(f"{name}-{partition}")
         self._connection = Connection(properties(config), logger, self.clock)
-        self._admin = self._connection.open("AdminClient")
-        self._make_control()
+        self._control_topic = ControlTopic(control_topic, name, self._connection)
+        self._control_topic.make()
         self._producer: Any = None
         self._begun = False
         self._written = True  # whether there is nothing to write in this transaction
@@ -138,7 +133,10 @@ class TopicState(State):
         producer = self._connection.open("Producer", self._defaults, fixed)
         try:
             producer.init_transactions(BEGIN)
-            self._last = control.resume(self._name, self._read_control(), self._partition, self._count)
+            found = control.decode(self._name, self._control_topic.read())
+            self._last = control.resume(self._name, found, self._partition, self._count)
+        except Unread as error:
+            raise FailedException(f"state {self._name} {error}") from error
         except self._lib.KafkaException as error:
             self._connection.check()
             self._connection.refuse(error.args[0])
@@ -189,65 +187,6 @@ class TopicState(State):
         except self._lib.KafkaException as error:
             self._connection.logger.warning("transaction %d could not be aborted: %s", self._txid, error.args[0].str())
             self._producer = None  # the next one fences it
-
-    # --- the control topic ------------------------------------------------------------------------------------
-
-    def _make_control(self) -> None:
-        new = kafka_admin().NewTopic(self._control, 1, config={"cleanup.policy": "compact"})
-        for done in self._admin.create_topics([new], request_timeout=PATIENCE).values():
-            try:
-                done.result()
-            except self._lib.KafkaException as error:
-                self._connection.check()
-                if error.args[0].code() != self._lib.KafkaError.TOPIC_ALREADY_EXISTS:
-                    self._connection.refuse(error.args[0])
-                    raise RuntimeError(
-                        f"the control topic {self._control} cannot be made: {error.args[0].str()}"
-                    ) from error
-
-    def _read_control(self) -> dict[int, control.Committed]:
-        """All of it, up to where it ends now, also behind transactions of others that are open: ours may be there."""
-        fixed = {"group.id": self._name, "enable.partition.eof": True, "isolation.level": "read_committed"}
-        consumer = self._connection.open("Consumer", {}, {**fixed, "enable.auto.commit": False})
-        records = []
-        try:
-            listed = consumer.list_topics(self._control, PATIENCE).topics.get(self._control)
-            if listed is None:
-                raise FailedException(f"state {self._name} waits for its control topic {self._control}, just made")
-            left = {number: self._control_end(number) for number in listed.partitions}
-            beginning = self._lib.OFFSET_BEGINNING
-            consumer.assign([self._lib.TopicPartition(self._control, number, beginning) for number in left])
-            deadline = self.clock() + BEGIN
-            while left:
-                if self.clock() > deadline:
-                    ends = ", ".join(
-                        f"offset {end} of {PartitionId(self._control, number)}" for number, end in left.items()
-                    )
-                    raise FailedException(
-                        f"state {self._name} waits to read the control topic up to {ends}: no broker sends it, or"
-                        " another writer's transaction is open before it, which ends after its transaction.timeout.ms"
-                    )
-                for message in consumer.consume(1000, ROUND):
-                    position = message.offset()
-                    if message.error() is None:
-                        records.append((message.key(), message.value()))
-                        position += 1
-                    elif message.error().code() != self._lib.KafkaError._PARTITION_EOF:
-                        continue
-                    if position >= left.get(message.partition(), math.inf):
-                        del left[message.partition()]
-                self._connection.check()
-        finally:
-            consumer.close()
-        return control.decode(self._name, records)
-
-    def _control_end(self, number: int) -> int:
-        """Where a partition of it ends, whatever is open there; what readers see as its end may be before that."""
-        point, latest = self._lib.TopicPartition(self._control, number), kafka_admin().OffsetSpec.latest()
-        asked = self._admin.list_offsets(
-            {point: latest}, isolation_level=self._lib.IsolationLevel.READ_UNCOMMITTED, request_timeout=PATIENCE
-        )
-        return int(asked[point].result().offset)
 
 
 class KafkaWriter(StateUpdater):

@@ -164,6 +164,20 @@ class SimulatedInstance:
         self.world.timeline.at(self.executor.clock() + WRITE, write)
         self.world.timeline.at(self.executor.clock() + WRITE, self.executor.wake)
 
+    def aside(self, function: Callable[[], object], done: Callable[[Exception | None], None]) -> None:
+        """From the executor; what it does is done outside although the process may have died meanwhile."""
+
+        def call() -> None:
+            error: Exception | None = None
+            try:
+                function()
+            except Exception as raised:
+                error = raised
+            self.world.timeline.at(self.world.timeline.now + WRITE, lambda: done(error))
+            self.world.timeline.at(self.world.timeline.now + WRITE, self.executor.wake)
+
+        self.world.timeline.at(self.executor.clock() + WRITE, call)
+
     def read(self, file: str) -> bytes:
         """From the executor."""
         if self.world.store.unreadable:

@@ -6,6 +6,7 @@ import dataclasses
 from collections import Counter
 
 from ardea import Bolt, CountMetric, Grouping, Spout, TaskHook, Topology
+from ardea.heron_instance.intervals import is_rows
 from ardea.keyed import KeyedState, TaskState
 from ardea.snapshots.manifest import decode_manifest, manifest_name
 from ardea.snapshots.state_file import Kind, decode_state
@@ -149,7 +150,7 @@ def tables_of(store, number):
     written = {**store.deleted, **store.files}
     manifest = decode_manifest(written[manifest_name(number)], number)
     for _, part in sorted(manifest.parts.items()):
-        yield folded((written[file.name], file.name) for file in part.files)
+        yield folded((written[file.name], file.name) for file in part.files if not is_rows(file.name))
 
 
 def folded(files):
