@@ -1,4 +1,4 @@
-"""Effectively once on a real cluster, with snapshots on a claim: pods, a process and the master die, and counts are exact."""
+"""Effectively once on a real cluster, with snapshots on a claim: pods, a process and the master die; counts are exact."""
 
 from __future__ import annotations
 
@@ -56,6 +56,10 @@ def goes_on(space, after):
     eventually(lambda: committed(space) > after, 120, lambda: f"a snapshot after {after}: {snapshots(space)}")
 
 
+def ended(space):
+    return described("Remembered", space)["state"] == "SUCCEEDED"
+
+
 def counts(space):
     """What the counters have logged last."""
     total = Counter()
@@ -82,9 +86,7 @@ def test_pods_processes_and_the_master_die_and_the_counts_are_exact(space):
     before = committed(space)
     kubectl("delete", "pod", master, f"--namespace={space}", "--wait=false")
     goes_on(space, before)
-    eventually(
-        lambda: described("Remembered", space)["state"] == "SUCCEEDED", 180, lambda: f"it ends: {snapshots(space)}"
-    )
+    eventually(lambda: ended(space), 180, lambda: f"it ends: {snapshots(space)}")
     assert counts(space) == Counter(word(spout, place) for spout in (0, 1) for place in range(WORDS))
 
 
