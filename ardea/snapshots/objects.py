@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
+from pathlib import PurePosixPath
 from typing import Any
 
 from ardea.errors import UserError
@@ -65,39 +67,45 @@ class Objects:
         """See :meth:`ardea.snapshots.place.Files.delete`."""
         from pyarrow import fs
 
-        folders = set()
+        folders: set[str] = set()
         for name in names:
-            path = f"{self._root}/{name}"
-            if self._system.get_file_info(path).type is fs.FileType.File:
-                self._system.delete_file(path)
-            folders.add(path.rpartition("/")[0])
-        for folder in sorted(folders - {self._root}):
-            if not self._system.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
-                self._delete_folder(folder)
+            if self._system.get_file_info(f"{self._root}/{name}").type is fs.FileType.File:
+                self._system.delete_file(f"{self._root}/{name}")
+            folders.update(str(folder) for folder in PurePosixPath(name).parents[:-1])
+        for folder in sorted(folders, key=len, reverse=True):
+            self._delete_if_empty(f"{self._root}/{folder}")
+
+    def _delete_if_empty(self, folder: str) -> None:
+        """Where there are only objects, one without content may stand for it, and deleting leaves another one above."""
+        from pyarrow import fs
+
+        if not self._system.get_file_info(fs.FileSelector(folder, allow_not_found=True)):
+            self._delete_folder(folder)
 
     def remove(self) -> None:
         """See :meth:`ardea.snapshots.place.Files.remove`."""
         self._delete_folder(self._root)
 
+    def _delete_folder(self, folder: str) -> None:
+        """What is gone is as good as deleted."""
+        with contextlib.suppress(FileNotFoundError):
+            self._system.delete_dir(folder)
+
     def written(self, name: str) -> float:
         """See :meth:`ardea.snapshots.place.Files.written`."""
-        known: float = self._system.get_file_info(f"{self._root}/{name}").mtime.timestamp()
+        known: float = self._known(name).mtime.timestamp()
         return known
-
-    def _delete_folder(self, folder: str) -> None:
-        """Some systems leave an object in the place of a folder; what is gone is as good as deleted."""
-        try:
-            self._system.delete_dir(folder)
-        except FileNotFoundError:
-            return
 
     def read(self, name: str) -> bytes:
         """See :meth:`ardea.snapshots.place.Files.read`."""
-        from pyarrow import fs
-
-        path = f"{self._root}/{name}"
-        if self._system.get_file_info(path).type is fs.FileType.NotFound:
-            raise FileNotFoundError(f"there is no {path}")
-        with self._system.open_input_file(path) as file:
+        with self._system.open_input_file(self._known(name).path) as file:
             content: bytes = file.read()
         return content
+
+    def _known(self, name: str) -> Any:
+        from pyarrow import fs
+
+        known = self._system.get_file_info(f"{self._root}/{name}")
+        if known.type is fs.FileType.NotFound:
+            raise FileNotFoundError(f"there is no {known.path}")
+        return known

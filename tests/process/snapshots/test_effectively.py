@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ardea.errors import NotFound
-from ardea.snapshots.folder import Folder
 from ardea.snapshots.manifest import decode_manifest, manifest_name
+from ardea.snapshots.place import files_at
 from ardea.snapshots.retention import superfluous
 from ardea.state import open_state, paths, records
 from ardea.state.records import TimelineRecord
@@ -29,12 +29,14 @@ WORDS = 16_000
 class Counted(Running):
     """With the store of its snapshots."""
 
-    def __init__(self, root: Path, words: int = WORDS, *, ends: bool = False) -> None:
-        super().__init__(str(TOPOLOGY), root, {"test.words": words, "test.ends": ends})
+    def __init__(self, root: Path, words: int = WORDS, *, ends: bool = False, storage: str | None = None) -> None:
+        """``storage``: ``topology.stateful.storage``."""
+        config = {"test.words": words, "test.ends": ends, "topology.stateful.storage": storage}
+        super().__init__(str(TOPOLOGY), root, config)
         self._root = root / "ardea"
         definition = self.run.submission.definition
         self._id, self._state = definition.topology, open_state(definition.state)
-        self.store = Folder.beside(definition.state, definition.topology)
+        self.store = files_at(storage, definition.state, definition.topology)
 
     def record(self) -> TimelineRecord:
         path = paths.timeline(self._id)

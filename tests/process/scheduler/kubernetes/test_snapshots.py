@@ -1,4 +1,4 @@
-"""Effectively once on a real cluster, snapshots on a claim: pods, a process and the master die, and counts are exact."""
+"""Effectively once on a cluster, snapshots on a claim: pods, a process and the master die, and the counts are exact."""
 
 from __future__ import annotations
 
