@@ -222,7 +222,8 @@ class BoltRunner:
         if emitted.batch is not None:
             self._process(emitted.batch)
             now = env.clock()
-        if now >= self._ticks.next and not markers.resting and not markers.closed:
+        ticks = not (markers.resting or markers.closed)
+        if ticks and now >= self._ticks.next:
             tick = self._ticks.take(now)
             with self._parts.user_code:
                 self._bolt.process_tick(tick)
@@ -239,7 +240,7 @@ class BoltRunner:
         self._parts.reporter.report()
         if self.busy:
             return now
-        return min(due, self._ticks.next if not markers.resting else math.inf, now + 1.0)
+        return min(due, self._ticks.next if ticks else math.inf, now + 1.0)
 
     def waited(self, seconds: float) -> None:
         """Idle."""
