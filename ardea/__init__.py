@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from ardea.keyed import KeyedState as KeyedState
     from ardea.keyed import ListState as ListState
     from ardea.keyed import TaskState as TaskState
+    from ardea.lines import JsonLines as JsonLines
+    from ardea.lines import Lines as Lines
     from ardea.metrics.user import AssignableMetric as AssignableMetric
     from ardea.metrics.user import CountMetric as CountMetric
     from ardea.metrics.user import MeanReducer as MeanReducer
@@ -84,6 +86,7 @@ _NAMES = {
     "ardea.grouping": ("CustomStreamGrouping", "Grouping"),
     "ardea.keyed": ("KeyedState", "ListState", "TaskState"),
     "ardea.metrics.user": ("AssignableMetric", "CountMetric", "MeanReducer", "MultiCountMetric", "ReducedMetric"),
+    "ardea.lines": ("JsonLines", "Lines"),
     "ardea.sinks": ("Mark", "Sink", "TwoPhaseSink"),
     "ardea.sources": ("END", "PartitionReader", "PositionLost", "Source", "SourceSpout"),
     "ardea.topology": ("Topology", "TopologyBuilder"),

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ardea.errors import UserError
 from ardea.kafka import beginning
 from ardea.kafka.marks import Marks, PartitionId
+from ardea.kafka.positions import KeptMarks
 from ardea.kafka.sharing import share
 from ardea.kafka.source import Source, Start
 from ardea.kafka.survey import Span, Survey
@@ -35,9 +36,13 @@ class Assignment:
         index: which one of them this is.
     """
 
-    def __init__(self, source: Source, run: str, index: int, tasks: int) -> None:
+    def __init__(
+        self, source: Source, run: str, index: int, tasks: int, restored: Mapping[PartitionId, int] | None = None
+    ) -> None:
+        """``restored``: where partitions were in a snapshot, which wins over the group; None: there are none."""
         self._source, self._run = source, run
         self.index, self.tasks = index, tasks
+        self._restored = restored
         self.begun = False
         self._bounded: frozenset[PartitionId] | None = None
         self._missed: set[PartitionId] = set()  # of this task's, those that the last survey did not find
@@ -86,8 +91,10 @@ class Assignment:
 
     def _marks(self, place: PartitionId, survey: Survey) -> Marks:
         stored, span = survey.stored.get(place), survey.spans[place]
+        begin = None if self._restored is None else self._restored.get(place)
         try:
-            begin = beginning.resume(stored, span.first, self._run)
+            if begin is None:
+                begin = beginning.resume(stored, span.first, self._run)
         except beginning.Contested as other:
             raise UserError(
                 f"topology {other} commits to the same consumer group as {self._run}; {place} was its last",
@@ -98,7 +105,8 @@ class Assignment:
             last: int | None = end.get(place, 0)
         else:
             last = None if end is None else _offset(end, place, span, survey)
-        return Marks(begin, committed=None if stored is None else stored.offset, end=last)
+        kind = Marks if self._restored is None else KeptMarks
+        return kind(begin, committed=None if stored is None else stored.offset, end=last)
 
     def _check_end(self, survey: Survey) -> None:
         end = self._source.end

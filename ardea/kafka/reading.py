@@ -21,8 +21,10 @@ from ardea.kafka.assignment import Assignment
 from ardea.kafka.beginning import mark_of
 from ardea.kafka.client import CONSUMER, Connection, kafka, properties
 from ardea.kafka.marks import Marks, Offsets, PartitionId, offsets_by_place, row_ids, to_commit
+from ardea.kafka.positions import Positions
 from ardea.kafka.source import UNDECODABLE, Source, check_size, unfit, unfit_row
 from ardea.kafka.survey import PATIENCE, Span, Survey, Surveyor
+from ardea.keyed import ListState
 from ardea.metrics.user import AssignableMetric, CountMetric
 from ardea.protocol.arrow import arrow
 from ardea.state import paths
@@ -44,6 +46,7 @@ class RecordSpout(Spout):
     """
 
     source: Source
+    positions = ListState(share="all")  # [topic, partition, offset], as of the last snapshot
     clock: Callable[[], float] = staticmethod(time.monotonic)
 
     def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
@@ -82,12 +85,31 @@ class RecordSpout(Spout):
         self._next_renewal = self.clock() + RENEW
         self._unconfirmed = 0
         self._finished = False
-        self.update(context)
+        self._positions: Positions | None = None
+        if settings.remembers:
+            tasks = len(context.component_tasks(context.this_component_id))
+            self._positions = Positions(self.positions, context.this_task_index, tasks)
+        self._share(context)
 
     def update(self, context: TopologyContext) -> None:
-        """With another number of tasks, the partitions are shared anew."""
+        """With another number of tasks, the partitions are shared anew; with snapshots, by another object."""
+        if self._positions is None:
+            self._share(context)
+
+    def snapshot(self, number: int) -> None:
+        """Writes down how far it is."""
+        if self._positions is not None:
+            self.positions[:] = self._positions.take(number, self._marks)
+
+    def committed(self, number: int) -> None:
+        """The group hears of it with the next commit."""
+        if self._positions is not None:
+            self._positions.counts(number, self._marks)
+
+    def _share(self, context: TopologyContext) -> None:
         tasks = len(context.component_tasks(context.this_component_id))
-        self._assignment = Assignment(self.source, self._run, context.this_task_index, tasks)
+        restored = None if self._positions is None else self._positions.restored
+        self._assignment = Assignment(self.source, self._run, context.this_task_index, tasks, restored)
         self._next_survey = -math.inf
 
     def next_tuple(self) -> None:
@@ -269,7 +291,7 @@ class RecordSpout(Spout):
         self._skipped.incr(skipped)
         self.logger.error("%s: %d were skipped, and reading goes on at %d", what, skipped, begin)
         self._leave(place)
-        self._begin(place, Marks(begin, end=marks.end))
+        self._begin(place, type(marks)(begin, end=marks.end))
 
     def _vanished(self, place: PartitionId) -> None:
         """It was deleted with its topic."""
@@ -364,6 +386,8 @@ class RecordSpout(Spout):
     def _drop(self, place: PartitionId) -> None:
         """It is another task's, or nobody's."""
         self._leave(place)
+        if self._positions is not None:
+            self._positions.forget(place)
         del self._marks[place], self._spans[place]
         self._lags[place].update(0)
 

@@ -11,6 +11,7 @@ from ardea.testing.components import AckEveryOther, CollectBolt, FeederSpout, Ro
 from ardea.testing.network import Network
 from ardea.testing.record import Emitted, Raised, Received, Record
 from ardea.testing.run import Result, run, run_bolt
+from ardea.testing.sources import check_source
 
 __all__ = [
     "AckEveryOther",
@@ -25,6 +26,7 @@ __all__ = [
     "Record",
     "Result",
     "RowsSpout",
+    "check_source",
     "run",
     "run_bolt",
 ]

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from ardea.component import Bolt, Spout
 from ardea.context import TopologyContext
+from ardea.keyed import ListState
 from ardea.plan.logical import LogicalPlan
 from ardea.tuples import Tuple
 
@@ -23,11 +24,12 @@ class RowsSpout(Spout):
     """Emits fixed rows, then finishes; :meth:`of` makes a class of it.
 
     The tasks share the rows in turn.  Each row's ``tup_id`` is its place among them; a task that is started again
-    begins at its first row again.
+    begins at its first row again, or with snapshots where the last one was taken.
     """
 
     rows: Sequence[Sequence[Any]] = ()
     tracked: bool = True
+    positions = ListState(share="all")  # of each share: [which, of how many, the next place]
 
     @classmethod
     def of(cls, fields: Sequence[str], rows: Sequence[Sequence[Any]], *, tracked: bool = True) -> type[RowsSpout]:
@@ -35,17 +37,20 @@ class RowsSpout(Spout):
         return type("RowsSpout", (cls,), {"outputs": list(fields), "rows": rows, "tracked": tracked})
 
     def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:  # noqa: ARG002
-        """Finds this task's share."""
-        tasks = len(context.component_tasks(context.this_component_id))
-        self._places = iter(range(context.this_task_index, len(self.rows), tasks))
+        """Finds this task's share.  There stay as many shares as there were tasks at first."""
+        index, tasks = context.this_task_index, len(context.component_tasks(context.this_component_id))
+        known = self.positions or [[index, tasks, index]]
+        self.positions[:] = [share for share in known if share[0] % tasks == index]
 
     def next_tuple(self) -> None:
         """The next row."""
-        place = next(self._places, None)
-        if place is None:
-            self.finish()
-        else:
-            self.emit(self.rows[place], tup_id=place if self.tracked else None)
+        for share in self.positions:
+            _, step, place = share
+            if place < len(self.rows):
+                share[2] = place + step
+                self.emit(self.rows[place], tup_id=place if self.tracked else None)
+                return
+        self.finish()
 
 
 class FeederSpout(Spout):

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from ardea import END, Grouping, Source, SourceSpout, Topology
-from ardea.testing import Cluster
+from ardea.testing import Cluster, RowsSpout
 from ardea.testing.inside import Inside
 from tests.simulation.snapshots.counted import Count, EffectivelyOnce, tables_of, word
 from tests.sizes import size
@@ -102,3 +102,41 @@ def test_readers_become_three_and_die(seed):
         told = {at for positions in Shelved.source.told for at in positions.items()}
         assert told <= known, "the source was told what no snapshot has that counts"
         assert dict(sorted(told)) == committed[-1]
+
+
+class Listed(Topology):
+    rows = [(f"w{place % 31}", place) for place in range(600)]
+    reads = RowsSpout.of(["word", "place"], rows).spec(par=2)
+    count = Count.spec(par=2, inputs={reads: Grouping.fields("word")})
+
+
+def exact_places(store, number):
+    """Checks one snapshot; returns how many rows it covers."""
+    covered, counts = [], Counter()
+    for tables in tables_of(store, number):
+        for which, step, place in tables.get("positions", ()):
+            covered += range(which, min(place, len(Listed.rows)), step)
+        counts.update(tables.get("counts", {}))
+    assert len(covered) == len(set(covered)), "a share has two readers"
+    assert counts == Counter(Listed.rows[place][0] for place in covered)
+    return len(covered)
+
+
+@pytest.mark.parametrize("seed", range(size(3, 300, whole=30)))
+def test_fixed_rows_are_shared_out_again(seed):
+    dice = random.Random(seed)
+    options = {"containers": dice.randint(1, 3), "seed": seed, "config": CONFIG, "cost": {"reads": 0.01}}
+    with Cluster(EffectivelyOnce(Listed), **options) as cluster:
+        cluster.advance(dice.uniform(0.5, 2.0))
+        for tasks in (3, 1, dice.randint(2, 4)):
+            request = cluster.update_request(parallelism={"reads": tasks})
+            cluster.update(request)
+            cluster.advance(dice.random())
+            cluster.kill(dice.choice(cluster.running))
+            cluster.updated(request)
+            cluster.advance(dice.uniform(0.0, 1.0))
+        cluster.run_until(lambda: cluster.over, 300)
+        assert (cluster.state, cluster.reason) == ("SUCCEEDED", "")
+        store = Inside(cluster).store
+        covered = [exact_places(store, record.committed) for record in store.records if record.committed]
+        assert covered[-1] == len(Listed.rows) > covered[0]

@@ -1,0 +1,62 @@
+"""Effectively once: where a task's partitions are, in snapshots.  Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ardea.kafka.marks import Marks, Offsets, PartitionId
+from ardea.kafka.sharing import owner
+
+
+class KeptMarks(Marks):
+    """Of a partition whose position is in snapshots: done is what lies before that in the last one that counts."""
+
+    __slots__ = ("_kept",)
+
+    def __init__(self, begin: int, *, committed: int | None = None, end: int | None = None) -> None:
+        super().__init__(begin, committed=committed, end=end)
+        self._kept = begin
+
+    def read(self, offsets: Sequence[int] | Offsets) -> None:
+        """They were emitted, and nobody acks them."""
+        if len(offsets):
+            self.passed(int(offsets[-1]) + 1)
+
+    def keep(self, offset: int) -> None:
+        """A snapshot counts that has this position."""
+        self._kept = max(self._kept, offset)
+
+    @property
+    def low(self) -> int:
+        """Everything below never comes again."""
+        return self._kept
+
+
+class Positions:
+    """Of one task.
+
+    ``restored``: where its partitions were in the snapshot that it began from, until they are read.
+    """
+
+    def __init__(self, items: Iterable[Sequence[Any]], index: int, tasks: int) -> None:
+        """``items``: (topic, partition, offset) of all tasks of the component."""
+        places = {PartitionId(topic, partition): offset for topic, partition, offset in items}
+        self.restored = {place: at for place, at in places.items() if owner(place, tasks) == index}
+        self._taken: dict[int, dict[PartitionId, int]] = {}  # in snapshots that do not count yet
+
+    def take(self, number: int, marks: Mapping[PartitionId, Marks]) -> list[list[Any]]:
+        """The items of a snapshot; partitions that have not been found again stand where they were."""
+        taken = self._taken[number] = self.restored | {place: mark.position for place, mark in marks.items()}
+        return [[*place, offset] for place, offset in sorted(taken.items())]
+
+    def counts(self, number: int, marks: Mapping[PartitionId, Marks]) -> None:
+        """That snapshot counts; those before it never will."""
+        for place, offset in self._taken.pop(number, {}).items():
+            if isinstance(mark := marks.get(place), KeptMarks):
+                mark.keep(offset)
+        self._taken = {later: taken for later, taken in self._taken.items() if later > number}
+
+    def forget(self, place: PartitionId) -> None:
+        """It is not there any more, or goes on elsewhere: a new one of that name begins anew."""
+        self.restored.pop(place, None)

@@ -1,0 +1,100 @@
+"""Effectively once: positions are in snapshots and win over the group, which hears of those that count."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from ardea.kafka.assignment import Assignment
+from ardea.kafka.beginning import Stored, mark_of
+from ardea.kafka.marks import PartitionId
+from ardea.kafka.positions import KeptMarks, Positions
+from ardea.kafka.reading import RecordSpout
+from ardea.kafka.sharing import owner
+from tests.unit.kafka.test_assignment import source, survey
+from tests.unit.kafka.test_reading import Task, records
+
+PLACES = [PartitionId("t", number) for number in range(5)]
+
+
+class Remembers(Task):
+    """A task whose state was restored."""
+
+    restored_items: list = []
+
+    def initialize(self, config, context):
+        self.positions = [*self.restored_items]
+        super().initialize({**config, "topology.reliability.mode": "EFFECTIVELY_ONCE"}, context)
+
+    def counts(self, number):
+        RecordSpout.committed(self, number)
+        return self.committed()
+
+
+def offsets(task):
+    return [tup_id[1] for ids, _ in task.emitted for tup_id in ids]
+
+
+def test_the_group_hears_of_a_position_once_its_snapshot_counts(monkeypatch):
+    waiting = records(10)
+    task = Remembers(waiting[:4], monkeypatch, {0: 10})
+    task.next_tuple()
+    task.snapshot(1)
+    assert task.positions == [["t", 0, 4]]
+    assert task.committed() == {}, "nothing counts yet"
+    task.snapshot(2)
+    assert task.counts(1) == {0: 4}
+
+
+def test_an_abandoned_snapshot_is_never_told(monkeypatch):
+    waiting = records(4)
+    task = Remembers(waiting, monkeypatch, {0: 10})
+    task.next_tuple()
+    task.snapshot(1)
+    waiting += records(8)[4:]
+    task.next_tuple()
+    task.snapshot(2)
+    assert task.counts(2) == {0: 8}
+    assert task.counts(1) == {0: 8}
+    assert offsets(task) == [*range(8)]
+
+
+def test_a_restored_position_wins_over_the_group(monkeypatch):
+    class Restored(Remembers):
+        restored_items = [["t", 0, 6], ["gone", 3, 9]]
+
+    task = Restored(records(10), monkeypatch, {0: 10}, committed=2)
+    task.next_tuple()
+    assert offsets(task) == [6, 7, 8, 9]
+    assert task.committed() == {0: 6}, "the group follows"
+    task.snapshot(3)
+    assert task.positions == [["gone", 3, 9], ["t", 0, 10]], "a topic that is away keeps its place"
+
+
+def test_an_update_is_for_another_object(monkeypatch):
+    task = Remembers(records(4), monkeypatch, {0: 10})
+    task.update(SimpleNamespace(this_component_id="lines", this_task_index=1, component_tasks=lambda _: [1, 2]))
+    task.look(0)
+    task.next_tuple()
+    task.snapshot(1)
+    assert task.positions == [["t", 0, 4]]
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 3, 7])
+def test_each_position_is_one_tasks(tasks):
+    items = [[*place, number] for number, place in enumerate(PLACES)]
+    parts = [Positions(items, index, tasks).restored for index in range(tasks)]
+    assert sorted(place for part in parts for place in part) == PLACES
+    assert all(owner(place, tasks) == index for index, part in enumerate(parts) for place in part)
+
+
+def test_another_runs_marks_do_not_matter_where_there_is_a_position():
+    """A topology that begins from a savepoint has another id."""
+    place = PLACES[0]
+    found = survey({place: (0, 20)}, {place: Stored(9, mark_of("run-1"))})
+    task = Assignment(source(), "run-1", 0, 1, {place: 12})
+    marks = task.decide(found, ()).gained[place]
+    assert (type(marks), marks.position, marks.low, marks.committed) == (KeptMarks, 12, 12, 9)
+    fresh = Assignment(source(), "run-1", 0, 1, {}).decide(found, ()).gained[place]
+    assert (type(fresh), fresh.position) == (KeptMarks, 9)
