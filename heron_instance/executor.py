@@ -8,17 +8,16 @@ of the input queue, :meth:`Executor.advance` does what is due and says when it w
 from __future__ import annotations
 
 import math
-import traceback
 from collections.abc import Callable, Generator, Mapping
 from typing import Self
 
-from ardea.errors import ArdeaError, FailedException, printable
 from ardea.heron_instance.bolt import BoltRunner
 from ardea.heron_instance.buffers import StreamBuffer
 from ardea.heron_instance.commits import Commits
 from ardea.heron_instance.debug import EmitLog
 from ardea.heron_instance.dispatch import Dispatch
 from ardea.heron_instance.environment import Environment, Item, Stopping
+from ardea.heron_instance.faults import Faults
 from ardea.heron_instance.lifecycle import Lifecycle
 from ardea.heron_instance.long_calls import UserCode
 from ardea.heron_instance.output import TaskOutput
@@ -27,7 +26,6 @@ from ardea.heron_instance.runner import Parts, Runner
 from ardea.heron_instance.sending import Sending
 from ardea.heron_instance.snapshots import RollingBack, TaskSnapshots
 from ardea.heron_instance.spout import SpoutRunner
-from ardea.loader import place_of
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.wire_pb2 import (
     ACTIVATE,
@@ -44,8 +42,8 @@ from ardea.protocol.wire_pb2 import (
     Tasks,
 )
 
-READ_AGAIN = 1.0
-"""Seconds after which the store is asked again."""
+AGAIN = 1.0
+"""Seconds after which the store is asked again, and a component that could not begin is made again."""
 
 
 class Executor:
@@ -58,6 +56,7 @@ class Executor:
         self.task_output = TaskOutput(env)
         self.dispatch = Dispatch(env, self.task_output)
         self.reporter = Reporter(env, self.lifecycle)
+        self._faults = Faults(env, self.lifecycle, self.reporter)
         sending = Sending(env, self.task_output, self.dispatch, self.reporter, self.user_code)
         parts = Parts(env, self.lifecycle, self.user_code, self.task_output, self.reporter, sending)
         spout = env.plan.logical[env.task.component].kind == "spout"
@@ -72,7 +71,7 @@ class Executor:
         self.held_back = False
         self.rolled_back = False  # its timeline is over: another executor goes on
         self._committed = 0  # the last snapshot that the author has heard of
-        self._again = -math.inf  # when the store is asked again for what it could not read
+        self._again = -math.inf  # when it tries again to have its state and to begin
         self._rows_wait = ""  # why rows of a sink are not outside yet
         self._commits_due = math.inf
 
@@ -88,6 +87,7 @@ class Executor:
         executor.lifecycle.take_over(former.lifecycle)
         executor.reporter.take_over(former.reporter)
         executor.dispatch.paces.update(former.dispatch.paces)
+        executor._again = former._again
         executor.runner.take_over(former.runner)
         return executor
 
@@ -147,38 +147,16 @@ class Executor:
     def advance(self, now: float) -> float:
         """Does what is due; returns when there is more to do (``now``: at once)."""
         snapshots = self.env.snapshots
-        if snapshots is None:
-            self.env.states.age()
-            return self.runner.advance(now) if self.lifecycle.initialized else now + 1.0
         try:
-            if not self._in_timeline(snapshots, now):
+            if snapshots is None:
+                self.env.states.age()
+            elif not self._in_timeline(snapshots, now):
                 return min(self._again if self._again > now else now + 1.0, self._commits_due)
             return min(self.runner.advance(now), self._commits_due) if self.lifecycle.initialized else now + 1.0
         except Exception as error:
-            if not self._goes_back(snapshots, error):
+            if snapshots is None:
                 raise
-        raise RollingBack
-
-    def _goes_back(self, snapshots: TaskSnapshots, error: Exception) -> bool:
-        """Whether the author's code may pass where it has raised, once all is as it was at the last snapshot.
-
-        Not what an author must mend first, nor the first ``initialize`` of a process.
-        """
-        if not self.lifecycle.came_up or (isinstance(error, ArdeaError) and not isinstance(error, FailedException)):
-            return False
-        task, place = self.env.task.name, place_of(error)
-        said = f"{task} raised {type(error).__name__}: {printable(error)}" + (f" at {place}" if place else "")
-        text = printable("".join(traceback.format_exception(error)).rstrip(), most=20_000)
-        self.env.instruments.exception(error)
-        self.env.component.logger.error(
-            "%s raised an exception; the topology goes back to its last snapshot, and fails after %d times:\n%s",
-            task,
-            self.env.settings.max_rollbacks,
-            text,
-        )
-        self.reporter.error = said
-        snapshots.broke(said)
-        return True
+            self._faults.end_timeline(snapshots, error)
 
     def _in_timeline(self, snapshots: TaskSnapshots, now: float) -> bool:
         """Whether the task takes part in the present timeline, and has its state."""
@@ -214,11 +192,21 @@ class Executor:
         try:
             number = snapshots.put_back(self.env.states)
         except OSError as error:
-            self._again = now + READ_AGAIN
+            self._again = now + AGAIN
             snapshots.cannot_read(str(error))
             self.reporter.error = f"{self.env.task.name} {snapshots.report.waits}"
             return
         self._again = -math.inf
+        try:
+            self._start(number)
+        except Exception as error:
+            if not self._faults.passes(error):
+                raise
+            self._again = now + AGAIN
+            snapshots.cannot_begin(self._faults.note(error, f"another object tries again in {AGAIN:g} s"))
+            raise RollingBack from error
+
+    def _start(self, number: int) -> None:
         self.lifecycle.initialize()
         if number:
             self.env.component.restored(number)
@@ -227,17 +215,12 @@ class Executor:
 
     def handle(self, item: Item) -> None:
         """One item of the input queue."""
-        snapshots = self.env.snapshots
-        if snapshots is None:
-            self._handle(item)
-            return
         try:
             self._handle(item)
-            return
         except Exception as error:
-            if not self._goes_back(snapshots, error):
+            if self.env.snapshots is None:
                 raise
-        raise RollingBack
+            self._faults.end_timeline(self.env.snapshots, error)
 
     def _handle(self, item: Item) -> None:
         if callable(item):

@@ -135,6 +135,11 @@ class TaskSnapshots:
         """The state is not back yet, and will be read again."""
         self.report.waits = printable(f"cannot read its state: {why}; it tries again", most=2000)
 
+    def cannot_begin(self, why: str) -> None:
+        """The component could not begin with the state: another object does, with the state read again."""
+        self.timeline.left()
+        self.report = SnapshotReport(waits=printable(f"cannot begin: it {why}; it tries again", most=2000))
+
     def aligned(self, seconds: float, aside: int) -> None:
         """Barriers were awaited for so long, with so many bytes set aside, for the snapshot that is taken next."""
         self._aligned = seconds, aside

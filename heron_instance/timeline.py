@@ -59,6 +59,10 @@ class Timeline:
         self.number, self._broken = self._order.timeline, False
         self.taken = self._order.restore
 
+    def left(self) -> None:
+        """The state is not there after all."""
+        self.number = self.taken = 0
+
     def ended(self) -> None:
         """An error has ended the task's part in its timeline: nothing leaves it before it is rolled back."""
         self._broken = True

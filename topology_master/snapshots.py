@@ -291,21 +291,12 @@ class Snapshots:
         self._order()
 
     def _order(self) -> None:
-        record, taking = self.record, self.taking
-        begun = 0 if taking is None else taking.number
-        self._outside.order(
-            SnapshotOrder(
-                timeline=record.timeline,
-                restore=record.restore,
-                lives=record.tasks,
-                begun=begun,
-                committed=record.committed,
-                abandoned=self._given_up,
-                managers=record.managers,
-                final=record.committed if record.final else begun if self.schedule.ends else 0,
-                blamed=self.blame.said,
-            )
-        )
+        order = _order_of(self.record)
+        order.begun, order.abandoned = 0 if self.taking is None else self.taking.number, self._given_up
+        if self.schedule.ends and not self.record.final:
+            order.final = order.begun
+        order.blamed.extend(self.blame.said)
+        self._outside.order(order)
 
     # --- time -------------------------------------------------------------------------------------------------
 
@@ -332,6 +323,17 @@ class Snapshots:
         record = self.record
         wanted = self.schedule.wants(worth_it=self._worth_it, first=not record.committed)
         return self.phase is Phase.RUNNING and wanted and not record.final
+
+
+def _order_of(record: TimelineRecord) -> SnapshotOrder:
+    return SnapshotOrder(
+        timeline=record.timeline,
+        restore=record.restore,
+        lives=record.tasks,
+        committed=record.committed,
+        managers=record.managers,
+        final=record.committed if record.final else 0,
+    )
 
 
 class Schedule:

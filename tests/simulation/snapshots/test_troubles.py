@@ -143,6 +143,27 @@ def test_what_raises_while_all_go_back_ends_no_process_but_the_one_that_is_new(w
         assert {topology.life(name) for name in ("words-0", "count-0")} == {1}
 
 
+@pytest.mark.parametrize("where", ["spout initialize", "restored"])
+def test_who_cannot_begin_after_a_rollback_tries_again_and_the_others_wait(where, trouble):
+    """A database that is away for longer than the topology would bear errors of rows."""
+    trouble("", 0)
+    with cluster(Troubled) as topology:
+        inside = Inside(topology)
+        topology.advance(1.0)
+        trouble(where, 1000, 1 if where == "spout initialize" else 0)
+        topology.kill("words-1")
+        topology.advance(20.0)
+        assert (topology.state, inside.store.records[-1].timeline) == ("RUNNING", 2)
+        waits = [*inside.master.coordination.figures.reading.values()]
+        assert waits
+        assert all(why.startswith("cannot begin: it raised OSError") and "test_troubles.py:" in why for why in waits)
+        assert 900 < Trouble.left < 990
+        trouble("", 0)
+        ended(topology)
+        assert topology.state == "SUCCEEDED", topology.reason
+        assert inside.store.records[-1].timeline == 2
+
+
 @pytest.mark.parametrize("where", EVERYWHERE)
 def test_errors_without_an_end_are_the_end_and_name_component_error_and_line(where, trouble):
     trouble(where, 1000)

@@ -1,0 +1,47 @@
+"""What the author's code raises beside ``process``, in a topology that goes back to its last snapshot."""
+
+from __future__ import annotations
+
+import traceback
+from typing import NoReturn
+
+from ardea.errors import ArdeaError, FailedException, printable
+from ardea.heron_instance.environment import Environment
+from ardea.heron_instance.lifecycle import Lifecycle
+from ardea.heron_instance.reporter import Reporter
+from ardea.heron_instance.snapshots import RollingBack, TaskSnapshots
+from ardea.loader import place_of
+
+
+class Faults:
+    """Of one executor."""
+
+    def __init__(self, env: Environment, lifecycle: Lifecycle, reporter: Reporter) -> None:
+        self._env, self._lifecycle, self._reporter = env, lifecycle, reporter
+
+    def passes(self, error: Exception) -> bool:
+        """Whether it may not come again once the state is that of the last snapshot.
+
+        Else it ends the process: what an author must mend first, and the first ``initialize`` of a process.
+        """
+        mended = not isinstance(error, ArdeaError) or isinstance(error, FailedException)
+        return self._lifecycle.came_up and mended
+
+    def end_timeline(self, snapshots: TaskSnapshots, error: Exception) -> NoReturn:
+        """All go back; raises the error where that would not help."""
+        if not self.passes(error):
+            raise error
+        most = self._env.settings.max_rollbacks
+        follows = f"the topology goes back to its last snapshot, and fails after {most} times without another one"
+        snapshots.broke(f"{self._env.task.name} {self.note(error, follows)}")
+        raise RollingBack
+
+    def note(self, error: Exception, follows: str) -> str:
+        """Logs it, with what ``follows``; returns what was raised, and where, in words."""
+        env, place = self._env, place_of(error)
+        said = f"raised {type(error).__name__}: {printable(error)}" + (f" at {place}" if place else "")
+        text = printable("".join(traceback.format_exception(error)).rstrip(), most=20_000)
+        env.instruments.exception(error)
+        env.component.logger.error("%s raised an exception; %s:\n%s", env.task.name, follows, text)
+        self._reporter.error = f"{env.task.name} {said}"
+        return said
