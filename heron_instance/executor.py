@@ -67,8 +67,7 @@ class Executor:
         if env.settings.debug:
             self.dispatch.watcher = self._watch
         self.finished = False
-        self.in_user_code = False  # or close to it: everywhere but in a wait
-        self.held_back = False
+        self.held_back = self.in_user_code = False  # the latter everywhere but in a wait
         self.rolled_back = False  # its timeline is over: another executor goes on
         self._committed = 0  # the last snapshot that the author has heard of
         self._again = -math.inf  # when it tries again to have its state and to begin
