@@ -20,6 +20,7 @@ SOONER = (
     (r"\[(1h|1d)\]", "[120s]"),
     (r"(heartbeat_age_seconds\{[^}]*\}\)) > 30", r"\1 > 3"),
     (r"(silence_seconds\{[^}]*\}) > 60", r"\1 > 4"),
+    (r"(interval_seconds\{[^}]*\}\)), 120", r"\1, 4"),
 )
 """Times and thresholds of the rules, and what stands for them here."""
 

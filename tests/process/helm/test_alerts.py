@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -332,6 +333,9 @@ def firing(played: Played, folder: Path, minutes: Iterable[int] = (MINUTES,)) ->
     )
     told = said.stdout + said.stderr
     assert "got:" in told or said.returncode == 0, told
+    for alert, labels in re.findall(r'alertname="(\w+)"([^}]*)\}', told):
+        if not alert.startswith(("ArdeaZooKeeper", "ArdeaMetricsMissing")):
+            assert re.search('topology=".*topology_id="', labels), f"a message names neither: {alert}{labels}"
     return {alert for alert in ALERTS if f'alertname="{alert}"' in told}
 
 

@@ -9,8 +9,9 @@ import os
 import re
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from ardea.supervision.records import read_status
 from ardea.supervision.spec import ProcessSpec
 from tests.process.engine.running import Running
 from tests.process.helm.alarms import SOONER, Alarms, sooner
-from tests.process.helm.monitoring import OBSERVED, rules
+from tests.process.helm.monitoring import OBSERVED, REMEMBERING, rules
 from tests.process.state.ensemble import Ensemble
 from tests.process.waiting import eventually
 
@@ -44,8 +45,10 @@ def patient(monkeypatch):
 
 
 @contextlib.contextmanager
-def watched(file: Path, prometheus: Path, folder: Path, state: str = "") -> Iterator[tuple[Running, Alarms]]:
-    with Running(str(file), folder, state=state) as topology:
+def watched(
+    file: Path, prometheus: Path, folder: Path, state: str = "", settings: Mapping[str, Any] | None = None
+) -> Iterator[tuple[Running, Alarms]]:
+    with Running(str(file), folder, settings, state=state) as topology:
         topology.running()
         with contextlib.closing(Alarms(prometheus, folder, topology)) as alarms:
             alarms.scrape(0, 1, 2)
@@ -114,6 +117,30 @@ def test_processes_that_stand_still_or_die(prometheus_binary, tmp_path):
             topology.returned("works-0", life)
             alarms.asked(f'max(ardea_process_life{{process="works-0"}}) == {life + 1}')
         alarms.fires("ArdeaCrashLoop")
+
+
+def test_snapshots_that_cannot_be_stored_and_state_that_does_not_come_back(prometheus_binary, tmp_path):
+    settings = {"test.words": 1_000_000_000, "test.ends": False, "topology.stateful.storage": str(tmp_path / "store")}
+    with watched(REMEMBERING, prometheus_binary, tmp_path, settings=settings) as (topology, alarms):
+        store = tmp_path / "store" / topology.folder.name
+        alarms.asked("ardea_tm_snapshots_committed_total > 1")
+        aside = store.rename(store.with_name("aside"))
+        store.touch()  # in the way
+        alarms.fires("ArdeaSnapshotsAbandoned")
+        alarms.fires("ArdeaNoSnapshot")
+        store.unlink()
+        aside.rename(store)
+        alarms.asked("ardea_tm_snapshots_abandoned_in_a_row == 0")
+        for _ in range(5):
+            topology.returned("count-1", topology.kill("count-1"))
+            alarms.asked(
+                'ardea_tm_snapshot_state{state="RUNNING"} + on () ardea_tm_snapshot_state{state="TAKING"} == 1'
+            )
+        alarms.fires("ArdeaRollbacks")
+        with frozen(topology, "count-0"):
+            topology.kill("count-1")
+            alarms.fires("ArdeaStateNotRestored")
+        alarms.asked('absent(ALERTS{alertname="ArdeaStateNotRestored"})')
 
 
 @pytest.mark.usefixtures("last_scrape")
