@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,20 +27,17 @@ ARDEA = sys.executable, "-P", "-m", "ardea.cli"
 WORDS = 16_000
 
 
-class Counted(Running):
-    """With the store of its snapshots."""
+class Kept:
+    """What a topology has in the state and in the store of its snapshots; ``word``: what a spout emits at a place."""
 
-    def __init__(self, root: Path, words: int = WORDS, *, ends: bool = False, storage: str | None = None) -> None:
+    def __init__(self, state: str, topology: str, word: Callable[[int, int], str], storage: str | None = None) -> None:
         """``storage``: ``topology.stateful.storage``."""
-        config = {"test.words": words, "test.ends": ends, "topology.stateful.storage": storage}
-        super().__init__(str(TOPOLOGY), root, config)
-        self._root = root / "ardea"
-        definition = self.run.submission.definition
-        self._id, self._state = definition.topology, open_state(definition.state)
-        self.store = files_at(storage, definition.state, definition.topology)
+        self.topology, self._word = topology, word
+        self._state = open_state(state)
+        self.store = files_at(storage, state, topology)
 
     def record(self) -> TimelineRecord:
-        path = paths.timeline(self._id)
+        path = paths.timeline(self.topology)
         try:
             return records.decode(self._state.get(path).data, TimelineRecord, path)
         except NotFound:
@@ -66,8 +64,7 @@ class Counted(Running):
         except FileNotFoundError:
             assert self.record().committed > number, "files of the last snapshot are gone"
             return self.check()
-        word = self.module.word
-        assert counts == Counter(word(spout, p) for spout, most in enumerate(positions) for p in range(most))
+        assert counts == Counter(self._word(spout, p) for spout, most in enumerate(positions) for p in range(most))
         return positions
 
     def went_back(self) -> str:
@@ -82,6 +79,18 @@ class Counted(Running):
         with contextlib.suppress(FileNotFoundError):
             return superfluous(self.store.names(), decode_manifest(self.store.read(manifest_name(number)), number))
         return ["something is being deleted"]
+
+
+class Counted(Running, Kept):
+    """A topology that the test runs, and what it has stored."""
+
+    def __init__(self, root: Path, words: int = WORDS, *, ends: bool = False, storage: str | None = None) -> None:
+        """``storage``: ``topology.stateful.storage``."""
+        config = {"test.words": words, "test.ends": ends, "topology.stateful.storage": storage}
+        Running.__init__(self, str(TOPOLOGY), root, config)
+        self._root = root / "ardea"
+        definition = self.run.submission.definition
+        Kept.__init__(self, definition.state, definition.topology, self.module.word, storage)
 
     def lives(self) -> dict[str, tuple[int, int]]:
         return {name: (process["life"], process["pid"]) for name, process in self.processes().items()}
