@@ -11,6 +11,7 @@ import typer
 from ardea.cli import console
 from ardea.cli.console import Name, Output, OutputOption
 from ardea.cli.tables import fitted
+from ardea.config import Settings
 from ardea.errors import NotFound
 from ardea.scheduler.packing.amounts import format_bytes
 from ardea.scheduler.savepoint import Saving, Wanted, new_id
@@ -66,8 +67,9 @@ def snapshots(scheduler: Scheduler, name: Name, output: OutputOption = Output.TA
     try:
         with scheduler.find(name) as found:
             topology, committed = found.id, found.committed()
+            settings = Settings.of(found.definition().shape.config)
     except NotFound:
-        topology, committed = name, None
+        topology, committed, settings = name, None, None
         if not (kept := scheduler.savepoints(name)):
             raise
     else:
@@ -86,7 +88,9 @@ def snapshots(scheduler: Scheduler, name: Name, output: OutputOption = Output.TA
         *((each, "savepoint") for each in kept),
     ]
     if not rows:
-        console.say(f"{topology}: no snapshot counts yet, and there are no savepoints")
+        mode = "" if settings is None or settings.remembers else settings.reliability_mode
+        none = f"the mode {mode} takes no snapshots" if mode else "no snapshot counts yet"
+        console.say(f"{topology}: {none}, and there are no savepoints")
         return
     now, out = time.time(), console.out()
     columns = ("", "Number", "Timeline", "Age", "Size", "Files", "Topology", "Folder")
