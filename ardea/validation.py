@@ -76,6 +76,8 @@ def problems_of(plan: LogicalPlan) -> list[str]:
         found += _types_of_states(component)
     if Settings.of(plan.config).remembers:
         found += [problem for component in plan for problem in _goes_back(component)]
+    else:
+        found += [problem for component in plan for problem in _dead_letters(component, declared)]
     return [*found, *_shape(plan), *_cycles(plan), *problems_of_numbers(plan)]
 
 
@@ -186,6 +188,17 @@ def _inputs(component: ComponentPlan, declared: Mapping[str, ComponentPlan]) -> 
             )
         else:
             yield from _grouping(f"{where} subscribes from stream: [{entry.stream}] of component", entry, stream)
+
+
+def _dead_letters(component: ComponentPlan, declared: Mapping[str, ComponentPlan]) -> Iterator[str]:
+    """Where rows are sent again, their spout puts them aside."""
+    for entry in component.inputs:
+        source, stream = declared.get(entry.component), DEAD_LETTER_STREAM.name
+        if source is not None and source.kind == "bolt" and entry.stream == stream:
+            yield (
+                f"Component: [{component.name}] subscribes from stream: [{stream}] of the bolt [{source.name}]: bolts"
+                " have it with topology.reliability.mode = EFFECTIVELY_ONCE only; read that of a spout"
+            )
 
 
 def _columns(component: ComponentPlan, declared: Mapping[str, ComponentPlan]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from ardea import Bolt, FailedException, Grouping, Topology
 from ardea.keyed import KeyedState, TaskState
 from ardea.testing import Cluster
 from ardea.testing.inside import Inside
-from tests.simulation.snapshots.counted import EffectivelyOnce, Rows, tables_of
+from tests.simulation.snapshots.counted import Rows, tables_of
 
 MOST = 120
 """Rows of each spout."""
@@ -59,12 +59,12 @@ class Poisoned(Topology):
     letters = Letters.spec(inputs={count["__dead_letter"]: Grouping.GLOBAL})
 
 
-CONFIG = {"topology.stateful.checkpoint.interval.secs": 1.0}
+CONFIG = {"topology.stateful.checkpoint.interval.secs": 1.0, "topology.reliability.mode": "EFFECTIVELY_ONCE"}
 
 
 def cluster(topology, seed, **options):
     options.setdefault("config", CONFIG)
-    return Cluster(EffectivelyOnce(topology), containers=2, seed=seed, cost={"rows": 0.02}, **options)
+    return Cluster(topology, containers=2, seed=seed, cost={"rows": 0.02}, **options)
 
 
 def exact(store, number):

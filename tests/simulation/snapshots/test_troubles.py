@@ -10,11 +10,15 @@ from ardea import Bolt, FailedException, Grouping, Topology
 from ardea.keyed import KeyedState, TaskState
 from ardea.testing import Cluster
 from ardea.testing.inside import Inside
-from tests.simulation.snapshots.counted import EffectivelyOnce, Words, tables_of, word
+from tests.simulation.snapshots.counted import Words, tables_of, word
 
 MOST = 60
 """Words of each spout."""
-CONFIG = {"topology.stateful.checkpoint.interval.secs": 1.0, "topology.tick.tuple.freq.secs": 0.5}
+CONFIG = {
+    "topology.reliability.mode": "EFFECTIVELY_ONCE",
+    "topology.stateful.checkpoint.interval.secs": 1.0,
+    "topology.tick.tuple.freq.secs": 0.5,
+}
 
 
 class Trouble:
@@ -97,7 +101,7 @@ def trouble(monkeypatch):
 
 
 def cluster(topology, seed=1, **options):
-    return Cluster(EffectivelyOnce(topology), containers=2, seed=seed, config=CONFIG, cost={"words": 0.02}, **options)
+    return Cluster(topology, containers=2, seed=seed, config=CONFIG, cost={"words": 0.02}, **options)
 
 
 def ended(topology, within=120.0):

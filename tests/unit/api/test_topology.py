@@ -282,6 +282,17 @@ def test_optional_outputs_add_streams():
     assert builder.plan()["lines"].streams == (StreamPlan("default", ("line", "number")), StreamPlan("late", ("e",)))
 
 
+def test_dead_letters_of_a_bolt_are_there_where_all_goes_back_only():
+    builder = TopologyBuilder("t")
+    lines = builder.add_spout("lines", Lines)
+    count = builder.add_bolt("count", Count, inputs=[lines])
+    builder.add_bolt("dead", Count, inputs=[count["__dead_letter"]])
+    with pytest.raises(
+        TopologyError, match=r"\[__dead_letter\] of the bolt \[count\]: bolts have it with .*EFFECTIVELY"
+    ):
+        builder.plan()
+
+
 def test_implicit_streams_are_in_the_plan_where_they_are_read():
     builder = TopologyBuilder("t")
     lines = builder.add_spout("lines", Lines)

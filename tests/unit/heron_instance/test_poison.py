@@ -29,6 +29,7 @@ class Chain(Topology):
     passes = Pass.spec(inputs=[numbers])
     kept = CollectBolt.spec(inputs=[passes])
     letters = CollectBolt.spec(inputs=[passes["__dead_letter"]])
+    config = {"topology.reliability.mode": "EFFECTIVELY_ONCE"}
 
 
 def batch_of(rows=ROWS, stream="default", source="numbers"):
