@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from ardea.sources import PositionLost as PositionLost
     from ardea.sources import Source as Source
     from ardea.sources import SourceSpout as SourceSpout
+    from ardea.timers import Timers as Timers
     from ardea.topology import Topology as Topology
     from ardea.topology import TopologyBuilder as TopologyBuilder
     from ardea.tuples import ColumnBatch as ColumnBatch
@@ -89,6 +90,7 @@ _NAMES = {
     "ardea.lines": ("JsonLines", "Lines"),
     "ardea.sinks": ("Mark", "Sink", "TwoPhaseSink"),
     "ardea.sources": ("END", "PartitionReader", "PositionLost", "Source", "SourceSpout"),
+    "ardea.timers": ("Timers",),
     "ardea.topology": ("Topology", "TopologyBuilder"),
     "ardea.tuples": ("ColumnBatch", "Tuple", "is_tick"),
 }

@@ -321,6 +321,15 @@ class Bolt(Component):
     def process_tick(self, tup: Tuple) -> None:
         """A tick, each ``topology.tick.tuple.freq.secs`` while the bolt has input to expect."""
 
+    def on_timer(self, name: str, key: Any, at: float) -> None:
+        """A timer is due that the bolt has set; called between rows (:class:`ardea.Timers`).
+
+        Args:
+            name: as it was set.
+            key: likewise.
+            at: when it was to be called, in seconds since 1970.
+        """
+
     def flush(self) -> None:
         """All that feeds this task rests: emit, and ack or fail, what is held.  Called each time that happens."""
 

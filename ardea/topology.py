@@ -310,7 +310,7 @@ def _grouped_by_prefix(plan: LogicalPlan) -> LogicalPlan:
 
     def grouped(entry: InputPlan, most: int | None) -> InputPlan:
         grouping = entry.grouping
-        if grouping.kind != "fields":
+        if most is None or grouping.kind != "fields":
             return entry
         return dataclasses.replace(entry, grouping=dataclasses.replace(grouping, fields=grouping.fields[:most]))
 

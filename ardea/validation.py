@@ -21,6 +21,7 @@ from ardea.grouping import CustomStreamGrouping
 from ardea.keyed import keyed_of, prefix_of, states_of
 from ardea.plan import ComponentPlan, InputPlan, LogicalPlan, StreamPlan
 from ardea.plan.logical import ComponentKind
+from ardea.timers import Timers
 
 T = TypeVar("T")
 
@@ -52,6 +53,7 @@ CALLED: Mapping[ComponentKind, Mapping[str, tuple[str, ...]]] = {
         **_EACH,
         **dict.fromkeys(("process", "process_tick"), ("tup",)),
         **dict.fromkeys(("flush", "end_of_input"), ()),
+        "on_timer": ("name", "key", "at"),
         "process_batch": ("rows",),
         "process_columns": ("columns",),
     },
@@ -226,9 +228,17 @@ def _types_of_states(component: ComponentPlan) -> Iterator[str]:
 
 def _keyed_state(component: ComponentPlan) -> Iterator[str]:
     states = keyed_of(component.cls)
+    timers = [state for state in states_of(component.cls) if isinstance(state, Timers)]
+    names = [state.name for state in (*states, *timers)]
+    if names:
+        yield from problems_of_keys(component, names)
+    if timers and component.kind == "bolt" and not overrides(component.cls, "on_timer"):
+        yield f"Component: [{component.name}] has timers: [{timers[0].name}] and no on_timer(name, key, at)"
+    if len(timers) > 1:
+        declared = ", ".join(state.name for state in timers)
+        yield f"Component: [{component.name}] has several Timers: [{declared}]; one is enough, its timers have names"
     if not states:
         return
-    yield from problems_of_keys(component, [state.name for state in states])
     prefixes = {state.by for state in states}
     if len(prefixes) > 1:
         written = " and ".join(sorted(f"by={prefix}" for prefix in prefixes))

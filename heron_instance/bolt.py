@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, cast
 
 from ardea.component import Bolt, install, overrides
 from ardea.errors import FailedException
+from ardea.heron_instance.alarms import Alarms
 from ardea.heron_instance.alignment import Aligned
 from ardea.heron_instance.arrivals import Arrivals, Arrived
 from ardea.heron_instance.batch_reader import BatchReader
@@ -23,38 +23,7 @@ from ardea.heron_instance.row_calls import BatchCalls, Calls, RowCalls
 from ardea.heron_instance.runner import Parts
 from ardea.protocol.checked import MARKERS
 from ardea.protocol.wire_pb2 import MARKER, ROWS, Header, Order
-from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, ColumnBatch, Tuple
-
-
-class TickBatch:
-    """Where a tick tuple says it comes from."""
-
-    component, stream, task, fields = SYSTEM_COMPONENT, TICK_STREAM, SYSTEM_TASK, TICK_FIELDS
-
-    @staticmethod
-    def id_of(index: int) -> str:
-        """Ticks have a number only."""
-        return f"tick:{index}"
-
-
-class Ticks:
-    """A bolt's tick tuples, so many seconds apart (None: there are none); ``next`` is when one is due."""
-
-    def __init__(self, every: float | None) -> None:
-        self._every = every
-        self._count = 0
-        self.next = math.inf
-
-    def begin(self, now: float) -> None:
-        """The first one comes after as long."""
-        if self._every and self.next is math.inf:
-            self.next = now + self._every
-
-    def take(self, now: float) -> Tuple:
-        """The one that is due."""
-        self.next = now + (self._every or math.inf)
-        self._count += 1
-        return Tuple((self._every,), self._count, TickBatch())
+from ardea.tuples import ColumnBatch, Tuple
 
 
 class BoltRunner:
@@ -85,7 +54,7 @@ class BoltRunner:
         self._per_row = 1e-3
         self._errors = RaisedErrors(parts)
         self._poison = None if parts.env.snapshots is None else Poison(parts, parts.env.snapshots, self.emitted)
-        self._ticks = Ticks(parts.env.settings.tick)
+        self._alarms = Alarms(parts)
         self._ends_turn = False  # with the present call
         parts.env.instruments.spent.under_way = self._under_way
         self._install()
@@ -206,10 +175,10 @@ class BoltRunner:
     # --- the loop ---------------------------------------------------------------------------------------------
 
     def advance(self, now: float) -> float:
-        """A chunk of the current batch, ticks, flushes, markers."""
+        """Timers, a chunk of the current batch, ticks, flushes, markers."""
         env, emitted, sending = self._env, self.emitted, self._parts.sending
         markers = self._parts.reporter.markers
-        self._ticks.begin(now)
+        self._alarms.begin(now)
         if env.snapshots is not None:
             self._arrivals.look(env.snapshots)
             if self._poison is not None and self._begun and self._poison.look():
@@ -218,15 +187,13 @@ class BoltRunner:
                 self._parts.take_again(emitted)
         if env.output.held:
             return min(now + 0.05, sending.flush(emitted, now))
+        if self._alarms.fire():
+            self._quiet()
         self._take()
         if emitted.batch is not None:
             self._process(emitted.batch)
             now = env.clock()
-        ticks = not (markers.resting or markers.closed)
-        if ticks and now >= self._ticks.next:
-            tick = self._ticks.take(now)
-            with self._parts.user_code:
-                self._bolt.process_tick(tick)
+        self._alarms.tick(now)
         # A full batch leaves at once: its reader, or the spouts that wait for these acks, may have nothing else.
         idle = not self.busy and env.inbox.empty
         waiting = self._parts.task_output.waiting
@@ -240,7 +207,7 @@ class BoltRunner:
         self._parts.reporter.report()
         if self.busy:
             return now
-        return min(due, self._ticks.next if ticks else math.inf, now + 1.0)
+        return min(due, self._alarms.next(now), now + 1.0)
 
     def waited(self, seconds: float) -> None:
         """Idle."""

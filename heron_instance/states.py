@@ -9,14 +9,16 @@ from typing import Any
 
 from ardea.backends.bases import PARTS, AgingBase
 from ardea.backends.memory import KeyedTable, Lower
+from ardea.backends.timers import TimerTable
 from ardea.backends.values import Values, values_of
 from ardea.component import Component
 from ardea.errors import EncodingError, UserError
 from ardea.heron_instance.intervals import Intervals
 from ardea.keyed import KeyedState, ListState, TaskState, states_of
 from ardea.protocol.scalars import type_name
-from ardea.snapshots.key_groups import Keys, owned_by
+from ardea.snapshots.key_groups import Keys, TimerKeys, owned_by
 from ardea.snapshots.state_file import HEAD, Kind, Piece, decode_state, encode_piece, unreadable, unstorable
+from ardea.timers import Timers
 
 _TOO_LATE = "Call context.keyed_state() in initialize(), in every life of the task."
 
@@ -33,12 +35,14 @@ class _Aging:
 class States:
     """Of one object, whose task has these keys; None: there are no snapshots, and nobody asks.
 
-    ``now``: seconds since 1970.  ``intervals``: the rows that a two-phase sink keeps; None: the object is none.
+    ``now``: seconds since 1970.  ``timers``: the component's, if it declares some.  ``intervals``: the rows that a
+    two-phase sink keeps; None: the object is none.
     """
 
     def __init__(self, component: Component, keys: Keys | None = None, now: Callable[[], float] = time.time) -> None:
         self.intervals: Intervals | None = None
         self._component, self._keys, self._now = component, keys, now
+        self.timers: TimerTable | None = None
         self._aging: list[_Aging] = []
         self._tables: dict[str, tuple[KeyedTable, Lower]] = {}
         self._single: dict[str, TaskState] = {}
@@ -57,6 +61,11 @@ class States:
             elif isinstance(state, ListState):
                 state.attach(component)
                 self._lists[state.name] = state
+            elif isinstance(state, Timers):
+                lower = Lower(state.name, None if keys is None else TimerKeys.of(keys))
+                self.timers = TimerTable(lower)
+                state.attach(component, self.timers)
+                self._tables[state.name] = self.timers.table, lower
 
     def _table(self, state: KeyedState) -> KeyedTable:
         ttl, now = state.ttl, self._now

@@ -79,6 +79,24 @@ class Keys:
         )
 
 
+class TimerKeys(Keys):
+    """Those of timers, which are (key, name): they belong to their key."""
+
+    @classmethod
+    def of(cls, keys: Keys) -> TimerKeys:
+        """For that task."""
+        return cls(keys.component, keys.index, keys.tasks, keys.groups, keys.fields, keys.prefix)
+
+    def group(self, key: Any) -> int:
+        """As of :class:`Keys`."""
+        return Keys.group(self, key[0])
+
+    def check(self, state: str, key: Any) -> int:
+        """As of :class:`Keys`."""
+        plain = Keys(self.component, self.index, self.tasks, self.groups, self.fields, self.prefix)
+        return plain.check(state, key[0])
+
+
 def _short(key: Any) -> str:
     text = repr(key)
     return text if len(text) <= 100 else f"{text[:100]}…"

@@ -25,9 +25,9 @@ def meter_spout(spout: Any, pay: Callable[[], None]) -> None:
 
 
 def meter_bolt(bolt: Any, pay: Callable[[], None], task: TaskPlan, record: Record, audit: Audit | None) -> None:
-    """``pay`` is called for each tuple, ahead of the call that it is for."""
+    """``pay`` is called for each tuple and timer, ahead of the call that it is for."""
     process, process_batch, tick = bolt.process, bolt.process_batch, bolt.process_tick
-    process_columns = bolt.process_columns
+    process_columns, timer = bolt.process_columns, bolt.on_timer
 
     def seen(tup: Tuple) -> None:
         pay()
@@ -50,11 +50,15 @@ def meter_bolt(bolt: Any, pay: Callable[[], None], task: TaskPlan, record: Recor
             seen(Tuple(values, index, batch))
         process_columns(columns)
 
+    def timed(name: str, key: Any, at: float) -> None:
+        pay()
+        timer(name, key, at)
+
     def ticked(tup: Tuple) -> None:
         record.ticks[task.component] += 1
         tick(tup)
 
-    bolt.process, bolt.process_tick = metered, ticked
+    bolt.process, bolt.process_tick, bolt.on_timer = metered, ticked, timed
     if type(bolt).process_batch is not Bolt.process_batch:
         bolt.process_batch = metered_batch
     if reads_columns(type(bolt)):

@@ -6,6 +6,7 @@ import pytest
 
 from ardea import Bolt, Grouping, Spout, Stream, Topology, TopologyBuilder, TopologyError
 from ardea.keyed import KeyedState, TaskState
+from ardea.timers import Timers
 from ardea.trident import TridentTopology
 
 
@@ -439,3 +440,38 @@ def test_with_by_rows_of_all_inputs_go_by_the_first_fields():
 def test_by_is_one_number_that_all_inputs_have(cls, says):
     with pytest.raises(TopologyError, match=says):
         prefixed(cls, WORD, TWO)
+
+
+class Rings(Count):
+    timers = Timers()
+
+    def on_timer(self, name, key, at): ...
+
+
+class Silent(Count):
+    timers = Timers()
+
+
+class Two(Rings):
+    more = Timers()
+
+
+class Wrong(Count):
+    timers = Timers()
+
+    def on_timer(self, key): ...
+
+
+@pytest.mark.parametrize(
+    ("cls", "grouping", "says"),
+    [
+        (Rings, Grouping.SHUFFLE, r"has keyed state: \[timers\], in 2 tasks, and no input is grouped by fields"),
+        (Silent, WORD, r"has timers: \[timers\] and no on_timer\(name, key, at\)"),
+        (Two, WORD, r"has several Timers: \[more, timers\]; one is enough"),
+        (Wrong, WORD, r"the engine calls on_timer\(name, key, at\), which Wrong.on_timer does not take"),
+    ],
+)
+def test_timers_need_keys_and_somebody_to_call(cls, grouping, says):
+    with pytest.raises(TopologyError, match=says):
+        prefixed(cls, grouping)
+    assert prefixed(Rings, WORD)["b"].tasks == 2

@@ -1,0 +1,36 @@
+"""Timers that a bolt sets for its keys: see docs/state-of-components.md."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from ardea.errors import UserError
+from ardea.keyed import State
+
+
+class Timers(State):
+    """Calls of ``on_timer(name, key, at)`` at a time: ``self.timers.set(user, context.now() + 60)``.
+
+    A timer belongs to its key, as keyed state does, and moves with it.
+    """
+
+    def __init__(self, *, time: Literal["processing"] = "processing") -> None:
+        """``time``: by which clock; ``processing``: the machine's.
+
+        Raises:
+            UserError: there is no such clock.
+        """
+        super().__init__(None)
+        if time != "processing":
+            raise UserError(
+                f"Timers(time={time!r}): there is no such time",
+                hint="time='processing' is the clock of the machine; event time needs watermarks, which are not built.",
+            )
+
+    def __get__(self, component: object, owner: type | None = None) -> Any:
+        """The component's own timers hide this, once there are some."""
+        return self if component is None else self._not_running(component)
+
+    def attach(self, component: object, table: object) -> None:
+        """Gives the component its timers."""
+        vars(component)[self.name] = table
