@@ -44,7 +44,7 @@ class Coordination:
     def __init__(self, term: int, plan: PhysicalPlan, orders: Orders, store: Store, topology: Topology) -> None:
         self._orders, self._store, self._topology = orders, store, topology
         self._stored: deque[tuple[int, str]] = deque()  # from another thread, as the next
-        self._unusable: deque[str] = deque(maxlen=1)
+        self._surveyed: deque[Manifest | str | None] = deque()
         self._manifest: Manifest | None = None  # the last that was written
         self._after: int | None = None  # a snapshot with a higher number is demanded
         self.demanded: Manifest | None = None  # it counts, and none of its files is deleted
@@ -56,7 +56,7 @@ class Coordination:
         blame = Blame(_accused(plan), settings.max_rollbacks, None if record is None else record.blame)
         self.snapshots = Snapshots(term, _places(plan), pace, self, record, blame)
         if record is None:
-            store.check_files(self._unusable.append)
+            store.survey(self._surveyed.append)
 
     # --- what comes in ----------------------------------------------------------------------------------------
 
@@ -123,8 +123,8 @@ class Coordination:
 
     def tick(self, now: float) -> float:
         """Does what is due; returns when to be called again."""
-        if self._unusable:
-            self._topology.fail(self._unusable.pop())
+        while self._surveyed:
+            self._found(self._surveyed.popleft(), now)
         while self._stored:
             number, error = self._stored.popleft()
             self.snapshots.stored(number, now, error)
@@ -153,6 +153,15 @@ class Coordination:
             rollback=figures.last_rollback(now),
             waits=list(figures.waits(snapshots.late)),
         )
+
+    def _found(self, newest: Manifest | str | None, now: float) -> None:
+        """In the store, where there is no record."""
+        if isinstance(newest, str):
+            self._topology.fail(newest)
+        elif newest is None:
+            self.snapshots.surveyed(0, 0, now)
+        else:
+            self.snapshots.surveyed(newest.number, newest.timeline, now)
 
     # --- what goes out: see ardea.topology_master.snapshots.Outside -------------------------------------------
 

@@ -134,6 +134,7 @@ class MasterProcess:
         log.error("the state manager has lost what it held; the next master goes on from what managers remember")
         parent_link.report("the state manager has lost what it held: the next master knows it from the managers")
         store = StateStore(self._state, self.definition.topology, self._take_term(memory.above), self._files)
+        store.forget_timeline()
         found = store.found()
         corrected = memory.correct(found, self._master.admissions.definition)
         if corrected != found:

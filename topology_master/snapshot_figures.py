@@ -33,6 +33,7 @@ class Cause(enum.StrEnum):
     ERROR = "error"
     LOSS = "loss"
     UPDATE = "update"
+    RECORD = "record"
 
 
 class Reason(enum.StrEnum):
@@ -170,6 +171,8 @@ class SnapshotFigures:
                 why = f"rows to {self._name(who)} were lost"
             case Cause.UPDATE:
                 why = "an update"
+            case Cause.RECORD:
+                why = "the state manager has lost what it held; the store of snapshots has the newest"
         self.rollbacks[cause] += 1
         self.rollback = Rollback(cause, why, now)
         self._broke = now if self._broke is None else self._broke

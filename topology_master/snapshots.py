@@ -20,8 +20,12 @@ from ardea.protocol.wire_pb2 import SnapshotOrder, SnapshotReport
 from ardea.state.records import BlameFacts, TimelineRecord
 from ardea.supervision.supervisor_state import BACKOFF, SETTLED
 from ardea.topology_master.blame import Blame
+from ardea.topology_master.forgotten import LOST
 from ardea.topology_master.living import Living
 from ardea.topology_master.snapshot_figures import Cause, Reason, SnapshotFigures, Taking
+
+A_LEAP = 1 << 32
+"""More timelines than can have been between two snapshots."""
 
 
 class Phase(enum.Enum):
@@ -95,8 +99,22 @@ class Snapshots:
         self._reports: dict[int, SnapshotReport] = {}
         self._moved = 0  # the last snapshot since which a task has done something by itself
         self._rollbacks = Rollbacks()
+        self._surveyed = record is not None
         if record is not None:
             self._order()
+
+    def surveyed(self, number: int, timeline: int, now: float) -> None:
+        """There is no record, and that is the newest snapshot in the store, 0: none; of that timeline.
+
+        Where there is one, the record is lost, and with it the number of the timeline that runs: another one begins,
+        far above it.
+        """
+        self._surveyed = True
+        if number and self.phase is Phase.EMPTY:
+            self._figures.broken(Cause.RECORD, 0, "", now)
+            self._counter = self._given_up = max(self._counter, number)
+            timeline += A_LEAP
+            self.record, self.phase = TimelineRecord(timeline=timeline, restore=number, committed=number), Phase.BROKEN
 
     # --- who rises --------------------------------------------------------------------------------------------
 
@@ -125,6 +143,8 @@ class Snapshots:
         """The newest report of that task."""
         self.task_rose(task, life, now)
         record = self.record
+        if self._surveyed and report.timeline > record.timeline:  # none runs before it is stored
+            self._outside.fail(f"{LOST} of snapshots, and the store has none either", "")
         if record.tasks.get(task) != life:
             if report.died_on and self._living.tasks.get(task) == life:
                 self.blame.died(task, life, report.died_on)
@@ -303,13 +323,16 @@ class Snapshots:
     def tick(self, now: float) -> float:
         """Does what is due; returns when to be called again."""
         phase = self.phase
-        if phase in (Phase.EMPTY, Phase.BROKEN) and now >= self._rollbacks.due and self._living.all_heard:
+        if phase in (Phase.EMPTY, Phase.BROKEN) and self._ready(now):
             self._roll_back()
         elif self._may_begin and now >= self.schedule.next:
             self._begin(now)
         elif self.taking is not None and now >= self.schedule.over(self.taking.began):
             self._abandon(Reason.TIMEOUT, now)
         return self._due(now)
+
+    def _ready(self, now: float) -> bool:
+        return now >= self._rollbacks.due and self._surveyed and self._living.all_heard
 
     def _due(self, now: float) -> float:
         if self.phase is Phase.BROKEN:

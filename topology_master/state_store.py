@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from ardea.errors import ArdeaError, NotFound, UserError
+from ardea.errors import ArdeaError, NotFound
 from ardea.plan.definition import Definition
 from ardea.plan.names import TOPOLOGY_MASTER
 from ardea.snapshots.manifest import Manifest
 from ardea.snapshots.place import Files, check, place_at
 from ardea.snapshots.retention import superfluous
 from ardea.snapshots.savepoint import Savepoint, save
+from ardea.snapshots.survey import newest
 from ardea.state import Create, Delete, Set, StateManager, Term, Write, paths, records
 from ardea.state.records import Admission, ExecutionState, Incarnations, TimelineRecord, TopologyRecord
 from ardea.topology_master.store import Place
@@ -84,16 +85,27 @@ class StateStore:
         path, data = paths.timeline(self._topology), records.encode(record)
         return Set(path, data, self._state.get(path).version) if self._state.exists(path) else Create(path, data)
 
-    def check_files(self, unusable: Callable[[str], None]) -> None:
+    def survey(self, done: Callable[[Manifest | str | None], None]) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
 
-        def try_it() -> None:
+        def look() -> None:
             try:
                 check(self._files)
-            except UserError as error:
-                unusable(error.message)
+                found = newest(self._files)
+            except ArdeaError as error:
+                done(error.message)
+            except OSError as error:
+                done(f"{self._files} cannot be read: {error}")
+            else:
+                done(found)
 
-        threading.Thread(target=try_it, name="check", daemon=True).start()
+        threading.Thread(target=look, name="survey", daemon=True).start()
+
+    def forget_timeline(self) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+        path = paths.timeline(self._topology)
+        if self._state.exists(path):
+            self._term.transaction([Delete(path, self._state.get(path).version)])
 
     def write_file(self, name: str, content: bytes, done: Callable[[str], None]) -> None:
         """See :class:`ardea.topology_master.store.Store`."""

@@ -61,8 +61,11 @@ class Store(Protocol):
     def begin_timeline(self, record: TimelineRecord) -> None:
         """In its place: a timeline begins, or a snapshot counts."""
 
-    def check_files(self, unusable: Callable[[str], None]) -> None:
-        """Begins to try the store of snapshots; ``unusable`` hears why it cannot be used, if so."""
+    def survey(self, done: Callable[[Manifest | str | None], None]) -> None:
+        """Begins to try the store of snapshots; ``done`` hears of the newest in it, or why it cannot be used."""
+
+    def forget_timeline(self) -> None:
+        """What is stored of snapshots is not what was: the next master finds out by a survey."""
 
     def write_file(self, name: str, content: bytes, done: Callable[[str], None]) -> None:
         """Begins to write a file into the store of snapshots; ``done`` hears of an error, or an empty text."""

@@ -15,6 +15,7 @@ from ardea.plan.definition import Definition
 from ardea.snapshots.manifest import Manifest, manifest_name
 from ardea.snapshots.retention import superfluous
 from ardea.snapshots.savepoint import Savepoint, save
+from ardea.snapshots.survey import newest
 from ardea.state import Fenced, Unavailable
 from ardea.state.records import ExecutionState, MasterLocation, RunState, TimelineRecord
 from ardea.testing.audit import InvariantError
@@ -78,6 +79,7 @@ class MemoryStore:
         self.unreadable = False  # nor read
         self.savepoints: dict[str, dict[str, bytes]] = {}  # their files, by place
         self.records: list[TimelineRecord] = []  # each that was stored, oldest first
+        self._record: TimelineRecord | None = None  # the present one
         self.switched: Callable[[], None] = _nothing  # a scheduler's watch
         self.copies: Callable[[Callable[[], None]], None] = _at_once  # a thread of the master's
         self._admitted: dict[int, list[tuple[str, int]]] = {}  # holders and their admissions, oldest first
@@ -131,14 +133,20 @@ class MemoryStore:
 
     def timeline(self) -> TimelineRecord | None:
         """See :class:`ardea.topology_master.store.Store`."""
-        return self.records[-1] if self.records else None
+        return self._record
 
     def begin_timeline(self, record: TimelineRecord) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
+        self._record = record
         self.records.append(record)
 
-    def check_files(self, unusable: Callable[[str], None]) -> None:
+    def survey(self, done: Callable[[Manifest | str | None], None]) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
+        done(newest(Held(self.files)))
+
+    def forget_timeline(self) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+        self._record = None
 
     def write_file(self, name: str, content: bytes, done: Callable[[str], None]) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
@@ -186,6 +194,7 @@ class MemoryStore:
         self.held = ExecutionState.first(active=definition.active)
         self.definition, self.former = definition, None
         self.term, self.master = 0, None
+        self._record = None
         self._admitted = {}
 
     @property

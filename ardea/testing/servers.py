@@ -262,6 +262,7 @@ class SimulatedMaster:
             self._store.reach()
             store = UnderTerm(self.world.store, memory.above, MASTER, self.world.network, self._wait)
             corrected = memory.correct(self.world.store.held, self.world.store.definition)
+            store.forget_timeline()
             if corrected != self.world.store.held:
                 store.execution(corrected)
 

@@ -76,7 +76,7 @@ def begun(topology, files, **options):
     cluster = Cluster(EffectivelyOnce(topology), config=CONFIG, cost={"words": 0.02}, **options)
     store = Inside(cluster).store
     begin(Held(files), Held(store.files), read(Held(files)))
-    store.records.append(TimelineRecord(restore=NUMBER, committed=NUMBER))
+    store.begin_timeline(TimelineRecord(restore=NUMBER, committed=NUMBER))
     cluster.kill("master")
     return cluster
 

@@ -47,10 +47,12 @@ class Recorded:
 class Topology:
     """A coordinator with three tasks in two containers, all of life 1."""
 
-    def __init__(self, term=1, record=None, *, managers=True):
+    def __init__(self, term=1, record=None, *, managers=True, surveyed=True):
         self.out, self.now = Recorded(), 0.0
         blame = Blame(ACCUSED, 3, None if record is None else record.blame)
         self.snapshots = Snapshots(term, PLACES, Pace(interval=10.0, timeout=60.0), self.out, record, blame)
+        if surveyed:
+            self.snapshots.surveyed(0, 0, 0.0)
         self.lives = dict.fromkeys(PLACES, 1)
         if managers:
             self.managers(1, 1)

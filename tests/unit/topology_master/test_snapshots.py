@@ -241,3 +241,28 @@ def test_a_new_master_finds_out_who_has_risen_meanwhile(running):
     taken.report()
     taken.tick()
     assert (taken.timeline, taken.snapshots.record.tasks[2]) == (2, 5)
+
+
+def test_without_a_record_the_newest_snapshot_of_the_store_is_gone_on_from():
+    """In a timeline far above the one that runs, whose number nobody has; numbers of snapshots go on above it, too."""
+    topology = Topology(surveyed=False)
+    number = 7 << 32 | 3
+    topology.report(timeline=5)
+    topology.tick()
+    assert topology.out.records == []
+    topology.snapshots.surveyed(number, 4, topology.now)
+    topology.tick(1.0)
+    (record,) = topology.out.records
+    assert (record.restore, record.committed) == (number, number)
+    assert record.timeline > 1 << 32
+    assert topology.order.abandoned == number
+    topology.report()
+    topology.report(moved=number)
+    topology.tick(10.0)
+    assert topology.order.begun == number + 1
+
+
+def test_where_neither_record_nor_store_has_what_tasks_work_in_the_topology_fails(topology):
+    topology.report(1, timeline=5)
+    ((_, reason, _),) = topology.out.events
+    assert "lost" in reason

@@ -1,0 +1,76 @@
+"""The state manager comes back empty: which snapshot counts is found in the store, and no word is counted twice."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from ardea.testing import Cluster
+from ardea.testing.inside import Inside
+from tests.simulation.snapshots.counted import MOST, Counted, EffectivelyOnce, check, states
+from tests.sizes import size
+
+SEEDS = range(size(20, 2_000, whole=100))
+CONFIG = {"topology.stateful.checkpoint.interval.secs": 1.0}
+LOST = "the state manager has lost what it held"
+
+
+def cluster(seed=0, **more):
+    return Cluster(EffectivelyOnce(Counted), containers=2, seed=seed, config=CONFIG, cost={"words": 0.02}, **more)
+
+
+def positions(store):
+    """Of the last snapshot that counts; zeros: none does."""
+    numbers = [record.committed for record in store.records if record.committed]
+    return states(store, numbers[-1])[0] if numbers else [0, 0]
+
+
+def all_counted(store):
+    return positions(store) == [MOST, MOST]
+
+
+def test_it_goes_on_from_the_newest_snapshot():
+    with cluster() as running:
+        store = Inside(running).store
+        running.run_until(lambda: min(positions(store)) > 100, 60)
+        before = store.records[-1]
+        running.lose_state()
+        running.run_until(lambda: store.records[-1].timeline > before.timeline, 60)
+        assert store.records[-1].restore >= before.committed
+        running.run_until(lambda: all_counted(store), 120)
+        assert check(store) == [MOST, MOST]
+
+
+def test_a_store_that_is_lost_with_it_ends_the_topology():
+    """Whatever it would begin from would be a guess."""
+    with cluster() as running:
+        store = Inside(running).store
+        running.run_until(lambda: min(positions(store)) > 100, 60)
+        running.lose_state()
+        store.files.clear()
+        running.run_until(lambda: running.over, 120)
+        assert (running.state, running.reason) == ("FAILED", f"{LOST} of snapshots, and the store has none either")
+
+
+def chaos(seed):
+    """Lost once or twice, with masters, managers and containers that die about then."""
+    dice = random.Random(f"lost record {seed}")
+    victims = ["master", "manager-1", "manager-2", *(f"container-{n}" for n in range(3))]
+    faults = []
+    for _ in range(dice.randint(1, 2)):
+        at = dice.uniform(1.0, 8.0)
+        faults.append((at, lambda running: running.lose_state()))
+        for _ in range(dice.randint(0, 3)):
+            victim = dice.choice(victims)
+            faults.append((max(0.0, at + dice.uniform(-1.0, 2.0)), lambda running, victim=victim: running.kill(victim)))
+    return faults
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_whatever_dies_with_it_each_snapshot_is_exact(seed):
+    with cluster(seed, faults=chaos(seed)) as running:
+        store = Inside(running).store
+        running.run_until(lambda: running.over or all_counted(store), 600)
+        check(store)
+        assert not running.over, running.reason
