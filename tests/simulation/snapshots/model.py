@@ -218,8 +218,7 @@ class Master:
 
     def __init__(self, world: World, term: int) -> None:
         self.world, self.term, self.manifests = world, term, []
-        self.version, self.abandoned = term << 32, 0
-        self.met: dict[int, int] = {}
+        self.version, self.abandoned, self.met = term << 32, 0, dict[int, int]()
         world.store.term = term
         self.figures = SnapshotFigures(str, lambda _: None)
         blame = Blame(dict.fromkeys(world.graph.container, Accused("task", "component")), 1000)
