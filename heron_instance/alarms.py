@@ -57,8 +57,8 @@ class Alarms:
     def fire(self) -> bool:
         """As many timers as are due, and fit into a slice of time; whether the task was at rest and had some."""
         env, markers = self._env, self._parts.reporter.markers
-        timers, now = env.states.timers, env.context.now()
-        if timers is None or markers.closed or timers.next > now:
+        timers = env.states.timers
+        if timers is None or markers.closed or timers.next > (now := env.context.now()):
             return False
         rested, markers.resting = markers.resting, False
         if env.snapshots is not None:

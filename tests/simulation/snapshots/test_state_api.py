@@ -6,6 +6,8 @@ import random
 from collections import Counter
 
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from ardea import Bolt, Grouping, KeyedState, Spout, TaskState, Timers, Topology
@@ -248,3 +250,72 @@ def test_a_bolt_that_rests_is_called_too_and_rests_again(mode, monkeypatch):
         Once.over = True
         cluster.run_until(lambda: cluster.over)
         assert cluster.state == "SUCCEEDED"
+
+
+class Raises(Ring):
+    mistakes = 0
+
+    def on_timer(self, name, key, at):
+        super().on_timer(name, key, at)
+        if Raises.mistakes:
+            Raises.mistakes -= 1
+            raise ValueError("half said")
+
+
+class Flawed(Topology):
+    words = Many.spec(par=2)
+    ring = Raises.spec(par=2, inputs={words: Grouping.fields("word")})
+    total = Sum.spec(par=2, inputs={ring: Grouping.fields("word")})
+
+
+def test_an_exception_of_on_timer_takes_all_back_and_the_timer_is_called_again(monkeypatch):
+    monkeypatch.setattr(Raises, "mistakes", 2)
+    with Cluster(EffectivelyOnce(Flawed), config=CONFIG, cost=COST) as cluster:
+        check_all(cluster)
+        assert Raises.mistakes == 0
+        assert Inside(cluster).store.records[-1].timeline > 1
+        assert {cluster.life(name) for name in cluster.names} == {1}
+
+
+class Columns(Bolt):
+    outputs = ["word", "count"]
+    totals = KeyedState(default=0)
+
+    def process_columns(self, columns):
+        new = self.totals.fold(columns["word"], None, "count")
+        self.emit_batch(pa.record_batch({"word": list(new), "count": list(new.values())}), anchors=())
+
+
+class Latest(Bolt):
+    latest = KeyedState(default=0)
+
+    def process_columns(self, columns):
+        assert pc.all(pc.less(self.latest.get_many(columns["word"]), columns["count"])).as_py()
+        self.latest.put_many(columns["word"], columns["count"])
+
+
+class Batches(Topology):
+    words = Many.spec(par=2)
+    count = Columns.spec(par=2, inputs={words: Grouping.fields("word")})
+    latest = Latest.spec(par=2, inputs={count: Grouping.fields("word")})
+
+
+@pytest.mark.parametrize("seed", range(size(2, 200, whole=10)))
+def test_many_rows_at_once_are_counted_exactly_too(seed):
+    dice = random.Random(seed)
+    options = {"containers": dice.randint(1, 3), "seed": seed, "config": CONFIG, "cost": COST}
+    with Cluster(EffectivelyOnce(Batches), **options) as cluster:
+        store, positions, dies = Inside(cluster).store, [], 4
+        while positions != [Many.most] * 2:
+            assert cluster.time < 200.0, cluster.describe()
+            cluster.advance(dice.uniform(0.3, 3.0))
+            if dies:
+                dies -= 1
+                cluster.kill(dice.choice([name for name in cluster.running if name != "report"]))
+            positions, tables = [], {"totals": Counter(), "latest": Counter()}
+            for found in tables_of(store, store.records[-1].committed) if store.records[-1].committed else ():
+                positions += [found["position"]] if "position" in found else []
+                for name in tables:
+                    tables[name].update(found.get(name, {}))
+            words = Counter(word(spout, p) for spout, most in enumerate(positions) for p in range(most))
+            assert tables == {"totals": words, "latest": words}
