@@ -12,6 +12,8 @@ PARTS = 8
 class Base(dict[Any, Any]):
     """Values as they are kept, by key, for as long as nobody deletes them."""
 
+    __slots__ = ()
+
     def add(self, rows: Iterable[tuple[Any, Any]], written: float) -> None:  # noqa: ARG002
         """Keys and values, which were written by then, in seconds since 1970."""
         self.update(rows)

@@ -275,23 +275,23 @@ class KeyedTable(dict[Any, Any]):
         return ABSENT if key in self._gone else self.lower.get(key)
 
     def __missing__(self, key: Any) -> Any:
-        if self._odd or (type(key) not in AS_THEY_ARE and not is_key(key)):
+        if type(key) not in AS_THEY_ARE and not is_key(key):
             key = self._found_as(key)
             if dict.__contains__(self, key):
                 return dict.__getitem__(self, key)
-        found = self._below(key)
+        lower = self.lower
+        found = ABSENT if key in self._gone else lower.get(key)
+        kind = type(found)
+        if kind in SCALARS:
+            return found
         if found is ABSENT:
-            if self.lower.keys is not None:
-                self.lower.keys.check(self.lower.name, key)
+            if lower.keys is not None:
+                lower.keys.check(lower.name, key)
             value = self._make()
             if type(value) in SCALARS:
                 return value
-        elif type(found) is Packed:
-            value = self.lower.values.value(found)
-        elif type(found) in SCALARS:
-            return found
         else:
-            value = found
+            value = lower.values.value(found) if kind is Packed else found
         self[key] = value
         return value
 
