@@ -133,8 +133,9 @@ class TopologyContext:
     ``this_...`` is about the task itself.  ``state_address`` is that of the topology's state manager (docs/state.md),
     empty in ``ardea.testing``, and ``state_credential`` what opens it, if that is not the environment's; for components
     with ``topology.state.access``.  ``task_data`` is a dict of the author's, empty at first, for what the component and
-    its hooks share.  ``clock()`` gives steady seconds and ``now()`` those since 1970; both are simulated
-    in ``ardea.testing``.
+    its hooks share.  ``rolling_back``: ``close()`` is called because all go back to a snapshot; another object of the
+    class goes on in this process, with the same ``task_data``.  ``clock()`` gives steady seconds and ``now()`` those
+    since 1970; both are simulated in ``ardea.testing``.
     """
 
     def __init__(
@@ -176,6 +177,7 @@ class TopologyContext:
         self.state_address = state_address
         self.state_credential = state_credential
         self.task_data: dict[str, Any] = {}
+        self.rolling_back = False
         self.add_state: Callable[[KeyedState], MutableMapping[Any, Any]] = _no_states
 
     def replanned(self, plan: PhysicalPlan) -> None:
@@ -301,6 +303,7 @@ class TopologyContext:
         """For another object of the component, in the same process: hooks and metrics are its own; task data stays."""
         self._hooks.clear()
         self._metrics.clear()
+        self.rolling_back = False
 
     def keyed_state(
         self,

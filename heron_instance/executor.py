@@ -304,6 +304,7 @@ class Executor:
 
     def close(self) -> None:
         """Closes the component, once; what it raises ends the process, unless another object goes on."""
+        self.env.context.rolling_back = self.rolled_back
         try:
             self.lifecycle.close()
         except Exception:

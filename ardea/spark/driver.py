@@ -67,6 +67,10 @@ class Driver(Bolt):
         """Decides whether there is anything to run, and starts it."""
         if context.this_task_index:
             raise UserError(f"{context.this_component_id} has one task, for there is one index to write")
+        if (former := context.task_data.pop(DRIVER, None)) is not None:
+            vars(self).update({**vars(former), **vars(self)})  # Spark goes on; the engine's own are this object's
+            self._measure()
+            return
         self.spout = context.this_component_id.removesuffix(f"_{DRIVER}")
         self.clock, self._topology, self._context = context.clock, context.topology_id, context
         shared = self.find_folder(config, context)
@@ -117,10 +121,13 @@ class Driver(Bolt):
         scratch.mkdir()
         session.require_java()
         session.require_hadoop(settings)
-        self._tasks = self._context.register_metric(JOB_TASKS, AssignableMetric())
-        self._tasks_done = self._context.register_metric(JOB_TASKS_DONE, AssignableMetric())
+        self._measure()
         self.work = self._begun = work
         work.start()
+
+    def _measure(self) -> None:
+        self._tasks = self._context.register_metric(JOB_TASKS, AssignableMetric())
+        self._tasks_done = self._context.register_metric(JOB_TASKS_DONE, AssignableMetric())
 
     def process(self, tup: Tuple) -> None:
         """A spout task asks where the driver is.  One that does not hear asks again."""
@@ -156,7 +163,10 @@ class Driver(Bolt):
         self.work = None
 
     def close(self) -> None:
-        """Ends Spark and removes what is staged: the topology is over."""
+        """Ends Spark and removes what is staged: the topology is over, unless all go back to a snapshot."""
+        if self._context.rolling_back:
+            self._context.task_data[DRIVER] = self
+            return
         if self._begun is not None:
             self._begun.end()
         self.discard()

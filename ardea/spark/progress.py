@@ -54,15 +54,18 @@ class JobProgress:
 
     def begin(self, partition: Partition) -> Mark:
         """Where it was left, maybe as it came of another run; from now on its mark names this one."""
+        left = read_mark(self._folder, partition.number)
+        self._follow(partition, left)
+        return left
+
+    def _follow(self, partition: Partition, left: Mark) -> None:
         number = partition.number
-        left = read_mark(self._folder, number)
         self._marks.setdefault(number, left.batch)
         self._done.setdefault(number, set())
         self._sources[number] = partition.source
         self._ends[number] = partition.batches
         if partition.source and not left.source:
             self._write(number)  # some of its rows may have been seen before the first batch is acked
-        return left
 
     def stream(self) -> str | None:
         """The stream that its marks are of, as :meth:`of_stream` was told; None: nobody has said."""
@@ -112,10 +115,16 @@ class JobProgress:
         while mark in done:
             done.remove(mark)
             mark += 1
+        self._reach(partition, mark)
+
+    def _reach(self, partition: int, mark: int) -> bool:
+        """Whether that is its end."""
+        ended = mark >= self._ends[partition]
         if mark != self._marks[partition]:
             self._marks[partition] = mark
             self._behind.add(partition)
-            self._keep(partition, at_once=mark >= self._ends[partition])
+            self._keep(partition, at_once=ended)
+        return ended
 
     def keep(self, *, at_once: bool = False) -> None:
         """Writes marks that have gone on, if it is time, or ``at_once``: at the end of a life."""

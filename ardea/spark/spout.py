@@ -14,12 +14,15 @@ import numpy as np
 
 from ardea import units
 from ardea.component import Bolt, Inputs, Outputs, Spec, Spout, Stream
+from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.errors import ClusterError, TopologyError, UserError
 from ardea.grouping import Grouping
+from ardea.keyed import ListState
 from ardea.spark.driver import Driver, SparkDriver
 from ardea.spark.index import IndexReader, Partition
 from ardea.spark.job import DRIVER, PROGRESS, SERVE, SparkJob, Start, own_host
+from ardea.spark.kept import KeptProgress
 from ardea.spark.link import Link
 from ardea.spark.progress import MAX_ROWS, ROW_BITS, JobProgress, ids_of
 from ardea.spark.reading import ATTEMPTS, Batches, FetchedFiles, SharedFiles, batches_of, served_pieces, uri_pieces
@@ -136,6 +139,7 @@ class StagedSpout(Spout):
     """Emits the partitions that are its own; a task that is started again goes on where acks have a gap."""
 
     job: SparkJob
+    positions = ListState(share="all")  # [partition, next batch, source], as of the last snapshot
 
     def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
         """Finds the folder, which the driver may not have made yet, or makes one of its own."""
@@ -161,21 +165,46 @@ class StagedSpout(Spout):
                 uri = self.job.uri(place, context.this_component_id, context)
                 self._files = FetchedFiles(self._folder, uri_pieces(uri), ATTEMPTS, link.settle)
         self._index = IndexReader(self._folder)
-        self._follow(progress, context)
+        self._follow(progress, config, context)
 
-    def _follow(self, progress: Path, context: TopologyContext) -> None:
-        self._progress = JobProgress(progress, context.clock)
+    def _follow(self, progress: Path, config: Mapping[str, Any], context: TopologyContext) -> None:
+        self._kept: KeptProgress | None = None
+        self._share(context)
+        if Settings.of(config).remembers:
+            self._kept = KeptProgress(progress, context.clock, items=self.positions, owns=self._owns)
+        self._progress = self._kept or JobProgress(progress, context.clock)
         self._begun: dict[int, Partition] = {}
         self._dropped: dict[int, int] = {}  # begun, and not readable at the time -> the batch to go on with
         self._batches: Batches | None = None
         self._partition, self._next = -1, 0
-        self.update(context)
+        self._waiting = self._mine()
 
     def update(self, context: TopologyContext) -> None:
-        """With another number of tasks, what this one has not begun is shared anew."""
+        """With other tasks, what this one has not begun is shared anew; with snapshots another object does it."""
+        if self._kept is None:
+            self._share(context)
+            self._waiting = self._mine()
+
+    def _share(self, context: TopologyContext) -> None:
         self._place = context.this_task_index
         self._tasks = len(context.component_tasks(context.this_component_id))
-        self._waiting = self._mine()
+
+    def _owns(self, partition: int) -> bool:
+        return partition % self._tasks == self._place
+
+    def snapshot(self, number: int) -> None:
+        """Writes down how far it is."""
+        if self._kept is not None:
+            self.positions[:] = self._kept.take(number)
+
+    def committed(self, number: int) -> None:
+        """The driver may remove what the snapshot covers."""
+        if self._kept is not None:
+            for partition in self._kept.counts(number):
+                self.read_to_its_end(partition)
+
+    def read_to_its_end(self, partition: int) -> None:
+        """All rows of the partition are done with."""
 
     def next_tuple(self) -> None:
         """A batch, if one is there."""
@@ -292,5 +321,5 @@ class StagedSpout(Spout):
         return deque(
             partition
             for number, partition in self._index.partitions.items()
-            if number in self._dropped or (number % self._tasks == self._place and number not in self._begun)
+            if number in self._dropped or (self._owns(number) and number not in self._begun)
         )

@@ -93,7 +93,11 @@ class StreamedSpout(StagedSpout):
     def acked(self, first_id: int, rows: int) -> None:
         """Counts."""
         if (partition := self._progress.acked(first_id, rows)) is not None:
-            self._tell(self._begun[partition])
+            self.read_to_its_end(partition)
+
+    def read_to_its_end(self, partition: int) -> None:
+        """The driver hears of it."""
+        self._tell(self._begun[partition])
 
     def close(self) -> None:
         """As for a batch job."""

@@ -66,7 +66,7 @@ class TableSpout(StagedSpout):
     columns: tuple[Column, ...]
     follow: bool
 
-    def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:  # noqa: ARG002
+    def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
         """Compares the columns, if anything was written yet."""
         self._folder = Path(self.table)
         if not self.follow or (self._folder / "schema.ddl").exists():
@@ -81,7 +81,7 @@ class TableSpout(StagedSpout):
         self._index = IndexReader(self._folder)
         self._index.poll()
         self._stream: str | None = None
-        self._follow(progress, context)
+        self._follow(progress, config, context)
 
     def next_tuple(self) -> None:
         """A batch, if one is there."""

@@ -130,6 +130,22 @@ def test_without_java_it_says_what_to_install(tmp_path, monkeypatch):
         assert "Spark needs Java 17 or newer, and there is no java" in fails(topology)
 
 
+@pytest.mark.thorough
+def test_effectively_once_spark_goes_on_while_all_go_back(tmp_path):
+    """A reader and a counter are killed in the middle of a job that could not be run again."""
+    gate = tmp_path / "gate"
+    with running("GatedOnce", tmp_path, spark_test_gate=str(gate), test_hold=str(gate), test_slow=0.02) as topology:
+        two_published(topology)
+        topology.until(lambda: topology.total("executed", "counted") > 500, "rows arrive", LONG)
+        driver = topology.pid("rows_driver-0")
+        for name in ("rows-0", "counted-0"):
+            topology.returned(name, topology.kill(name), LONG)
+        assert topology.pid("rows_driver-0") == driver
+        gate.touch()
+        topology.finish(LONG)
+        assert topology.left("counted") == [[6 * 2000, []]]
+
+
 def test_a_killed_spout_task_goes_on_where_acks_have_a_gap(tmp_path):
     with running("Gated", tmp_path, spark_test_gate=str(tmp_path / "gate"), test_slow=0.02) as topology:
         two_published(topology)

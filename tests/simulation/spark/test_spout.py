@@ -286,7 +286,10 @@ def test_what_a_driver_does_about_its_predecessor(stage, monkeypatch, tmp_path, 
     driver = SparkSpout(load, "n bigint", **options).spec("s").companions["driver"].cls()
     with pytest.raises(UserError, match=told):
         driver.initialize(
-            {}, SimpleNamespace(this_task_index=0, this_component_id="s_driver", topology_id="t", clock=float)
+            {},
+            SimpleNamespace(
+                this_task_index=0, this_component_id="s_driver", topology_id="t", clock=float, task_data={}
+            ),
         )
     assert list(stage.folder.parent.iterdir()) == []
 
@@ -296,7 +299,15 @@ def test_a_driver_that_finds_everything_staged_has_nothing_to_do(stage):
     stage.writer.complete("t")
     driver = SparkSpout(load, "n bigint").spec("s").companions["driver"].cls()
     driver.initialize(
-        {}, SimpleNamespace(this_task_index=0, this_component_id="s_driver", topology_id="t", clock=float)
+        {},
+        SimpleNamespace(
+            this_task_index=0,
+            this_component_id="s_driver",
+            topology_id="t",
+            clock=float,
+            task_data={},
+            rolling_back=False,
+        ),
     )
     driver.process_tick(None)
     driver.close()
@@ -305,7 +316,9 @@ def test_a_driver_that_finds_everything_staged_has_nothing_to_do(stage):
 
 def test_a_driver_has_one_task(stage):
     cls = SparkSpout(load, "n bigint").spec("s").companions["driver"].cls
-    context = SimpleNamespace(this_task_index=1, this_component_id="s_driver", topology_id="t", clock=float)
+    context = SimpleNamespace(
+        this_task_index=1, this_component_id="s_driver", topology_id="t", clock=float, task_data={}
+    )
     with pytest.raises(UserError, match="s_driver has one task"):
         cls().initialize({}, context)
 

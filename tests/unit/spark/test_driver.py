@@ -68,6 +68,8 @@ def driver(tmp_path, monkeypatch, spark):
             topology_id="t",
             clock=float,
             register_metric=lambda name, metric: metric,
+            task_data={},
+            rolling_back=False,
         ),
     )
     return task
@@ -135,4 +137,22 @@ def test_an_index_without_room_is_told(driver, spark, tmp_path):
     with pytest.raises(UserError, match=r"the index /dev/full cannot be written: .* No space left on device"):
         completes(driver)
     driver._begun.join(10)
+    assert list((tmp_path / "spark").iterdir()) == []
+
+
+def test_spark_goes_on_when_all_go_back_and_ends_with_the_topology(driver, spark, tmp_path):
+    """Another object takes the place of the one that has begun the job."""
+    driver.start()
+    driver._context.rolling_back = True
+    driver.close()
+    again = type(driver)()
+    install(again, "s_driver", object())
+    again.initialize({}, driver._context)
+    assert again.work is driver.work
+    assert again._collector is not driver._collector
+    driver._context.rolling_back = False
+    assert completes(again).complete.rows == 2
+    spark.may_stop.set()
+    again.close()
+    assert spark.ends.count("stopped") == 1
     assert list((tmp_path / "spark").iterdir()) == []

@@ -7,7 +7,7 @@ import os
 import time
 from pathlib import Path
 
-from ardea import Bolt, Grouping, Topology
+from ardea import Bolt, Grouping, KeyedState, Topology
 from ardea.spark import SparkSpout
 
 LEAN = {
@@ -157,6 +157,31 @@ class Gated(Topology):
     rows = SparkSpout(gated, "n bigint", rows=500).spec(par=2)
     arrived = Arrived.spec(inputs={rows: Grouping.GLOBAL})
     config = LEAN | {"topology.max.spout.pending": 1000}
+
+
+class Counted(Arrived):
+    """Leaves the rows that were not counted once."""
+
+    counts = KeyedState(default=0)
+
+    def process(self, tup):
+        super().process(tup)
+        self.counts[tup["n"]] += 1
+
+    def end_of_input(self):
+        wrong = [(n, count) for n, count in self.counts.items() if count != 1]
+        self.file.write_text(json.dumps([len(self.counts), wrong]))
+
+
+class GatedOnce(Topology):
+    """Spark may not be run again: another run may give other rows."""
+
+    rows = SparkSpout(gated, "n bigint", rows=500).spec(par=2)
+    counted = Counted.spec(inputs={rows: Grouping.fields("n")})
+    config = LEAN | {
+        "topology.reliability.mode": "EFFECTIVELY_ONCE",
+        "topology.stateful.checkpoint.interval.secs": 0.5,
+    }
 
 
 class Deterministic(Gated):

@@ -1,0 +1,47 @@
+"""Effectively once: a partition's position is in snapshots, and its mark is that of the last one that counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from ardea.spark.kept import KeptProgress
+from ardea.spark.progress import ids_of, read_mark, write_mark
+from tests.unit.spark.test_progress import partition
+
+
+def kept(folder, *items, tasks=1, index=0):
+    return KeptProgress(folder, lambda: 0.0, items=items, owns=lambda number: number % tasks == index)
+
+
+def test_a_mark_follows_the_snapshot_that_counts(tmp_path):
+    progress = kept(tmp_path)
+    assert progress.begin(partition(2, batches=2)) == (0, "")
+    assert progress.take(1) == [[2, 0, "run-1/2"]]
+    progress.emitted(ids_of(2, 0, 9))
+    progress.acked(ids_of(2, 0, 9)[0], 9)
+    assert progress.take(2) == [[2, 1, "run-1/2"]]
+    progress.emitted(ids_of(2, 1, 9))
+    assert progress.take(3) == [[2, 2, "run-1/2"]]
+    assert (progress.mark(2), read_mark(tmp_path, 2).batch) == (0, 0)
+    assert (progress.counts(1), progress.mark(2)) == ([], 0)
+    assert (progress.counts(3), progress.mark(2)) == ([2], 2)
+    assert read_mark(tmp_path, 2) == (2, "run-1/2")
+    assert progress.counts(2) == [], "it will never count"
+
+
+def test_a_restored_position_wins_over_what_is_written(tmp_path):
+    write_mark(tmp_path, 4, 1, "run-1/4")
+    progress = kept(tmp_path, [4, 3, "run-1/4"], [7, 1, "run-1/7"])
+    assert progress.begin(partition(4, batches=5)) == (3, "run-1/4")
+    assert progress.take(9) == [[4, 3, "run-1/4"], [7, 1, "run-1/7"]], "one that is not published again stays"
+    progress.forget(7)
+    progress.forget(4)
+    assert progress.take(10) == []
+    assert kept(tmp_path).begin(partition(4)) == (0, ""), "and what no snapshot has begins anew"
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 3])
+def test_each_position_is_one_tasks(tmp_path, tasks):
+    items = [[number, number, ""] for number in range(7)]
+    shares = [kept(tmp_path, *items, tasks=tasks, index=index).take(1) for index in range(tasks)]
+    assert sorted(item for share in shares for item in share) == items
