@@ -23,13 +23,15 @@ from ardea.snapshots.place import Files, place_at
 from ardea.snapshots.savepoint import NUMBER, Savepoint, begin, contents, read
 from ardea.snapshots.state_file import Kind, decode_state
 from ardea.state.records import TimelineRecord
+from ardea.timers import Timers
 
-_KINDS: Mapping[Kind, type[State]] = {
-    Kind.ONE: TaskState,
-    Kind.PUT: KeyedState,
-    Kind.PACKED: KeyedState,
-    Kind.GONE: KeyedState,
-    Kind.ITEMS: ListState,
+_KEYED = KeyedState, Timers
+_KINDS: Mapping[Kind, tuple[type[State], ...]] = {
+    Kind.ONE: (TaskState,),
+    Kind.PUT: _KEYED,
+    Kind.PACKED: _KEYED,
+    Kind.GONE: _KEYED,
+    Kind.ITEMS: (ListState,),
 }
 NOTHING_STARTED = "nothing was started"
 
@@ -118,8 +120,8 @@ class _Found:
             state = declared.get(piece.state)
             if state is None:
                 self._lost[component].add(piece.state)
-            elif (kind := _KINDS.get(piece.kind)) is not None and not isinstance(state, kind):
-                said = f"{component}.{piece.state} was a {kind.__name__} and is a {type(state).__name__}"
+            elif not isinstance(state, kinds := _KINDS[piece.kind]):
+                said = f"{component}.{piece.state} was a {kinds[0].__name__} and is a {type(state).__name__}"
                 if said not in self._others:
                     self._others.append(said)
             elif piece.kind is Kind.ONE and index >= self._components[component].tasks:
@@ -144,7 +146,8 @@ class _Found:
         if lost and not drop_state:
             raise UserError(
                 f"it has the {', the '.join(lost)}, which {self._name} does not have",
-                hint="--drop-state begins without what that holds; or give back the former name",
+                hint="--drop-state begins without what that holds; or give back the former name.  A state that "
+                "initialize() makes by context.keyed_state() is not known before: it is taken over even so",
             )
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from xxhash import xxh3_64_intdigest
 
-from ardea import Bolt, Grouping, KeyedState, ListState, Spout, TaskState, Topology
+from ardea import Bolt, Grouping, KeyedState, ListState, Spout, TaskState, Timers, Topology
 from ardea.errors import Conflict, NotFound, StateError, UserError
 from ardea.scheduler.beginning import Beginning
 from ardea.scheduler.home import Home
@@ -52,6 +52,13 @@ class More(Count):
     """A new version, with another state."""
 
     seen = KeyedState(default=0)
+
+
+class Timed(Count):
+    timers = Timers()
+
+    def on_timer(self, name, key, at):
+        pass
 
 
 class Fewer(Bolt):
@@ -146,6 +153,12 @@ def test_a_component_that_is_gone_is_dropped_with_its_files(folder, tmp_path):
     assert one.savepoint.components == {"words": 2}
     one.copy(Folder(tmp_path / "store"))
     assert len(Folder(tmp_path / "store").names()) == 3
+
+
+def test_timers_are_taken_over(tmp_path):
+    due = state(("timers", Kind.PUT, range(720), [("w1", 3)]), ("timers", Kind.GONE, range(720), [("w2",)]))
+    folder = written(tmp_path, {("count", 0): due})
+    assert Beginning.of(folder, plan(count=Timed), drop_state=False).savepoint.components == {"count": 1}
 
 
 def test_another_kind_of_state_is_refused_whatever_is_dropped(folder):
