@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from ardea import END, Grouping, Source, SourceSpout, Topology
+from ardea import END, Grouping, JsonLines, PositionLost, Source, SourceSpout, Topology
 from ardea.testing import Cluster, RowsSpout
 from ardea.testing.inside import Inside
 from tests.simulation.snapshots.counted import Count, EffectivelyOnce, tables_of, word
@@ -140,3 +140,71 @@ def test_fixed_rows_are_shared_out_again(seed):
         store = Inside(cluster).store
         covered = [exact_places(store, record.committed) for record in store.records if record.committed]
         assert covered[-1] == len(Listed.rows) > covered[0]
+
+
+class Burnt(Shelf):
+    """What was read before is lost once somebody goes back."""
+
+    rows = 100_000
+
+    def open(self, partition, position):
+        if position:
+            raise PositionLost("the shelf has burnt")
+        return Words(self, number_of(partition), 0)
+
+
+def test_a_position_that_is_lost_ends_the_topology_and_is_named():
+    reads = SourceSpout(Burnt()).spec("reads")
+    body = {"reads": reads, "count": Count.spec(inputs={reads: Grouping.fields("word")})}
+    config = {**CONFIG, "topology.executor.batch.rows": 8}
+    with Cluster(EffectivelyOnce(type("Burning", (Topology,), body)), config=config, cost={"reads": 0.1}) as cluster:
+        cluster.advance(5)
+        store = Inside(cluster).store
+        assert any(exact(store, store.records[-1].committed).values())
+        cluster.kill("count-0")
+        cluster.run_until(lambda: cluster.over, 60)
+        assert cluster.state == "FAILED"
+        assert "of partition shelf" in cluster.reason
+        assert "is not there any more: the shelf has burnt; rows that were not read yet are gone" in cluster.reason
+
+
+class Knows(Count):
+    said: list = []
+
+    def initialize(self, config, context):
+        self.context = context
+        self.said.append(("begins", context.rolling_back))
+
+    def close(self):
+        self.said.append(("closes", self.context.rolling_back))
+
+
+class Known(Topology):
+    reads = SourceSpout(Shelf()).spec()
+    count = Knows.spec(inputs={reads: Grouping.fields("word")})
+
+
+def test_a_component_knows_in_close_whether_another_object_goes_on():
+    Knows.said.clear()
+    with Cluster(EffectivelyOnce(Known), config=CONFIG, cost={"reads": 0.02}) as cluster:
+        cluster.advance(3)
+        cluster.kill("reads-0")
+        cluster.run_until(lambda: cluster.over, 300)
+        assert cluster.state == "SUCCEEDED"
+    assert Knows.said == [("begins", False), ("closes", True), ("begins", False), ("closes", False)]
+
+
+def test_files_are_read_once(tmp_path):
+    for number in range(5):
+        text = "".join(f'{{"word": "{word(number, place)}"}}\n' for place in range(ROWS))
+        (tmp_path / f"{number}.jsonl").write_text(text)
+    reads = SourceSpout(JsonLines(tmp_path / "*.jsonl", ["word"])).spec("reads", par=2)
+    body = {"reads": reads, "count": Count.spec(inputs={reads: Grouping.fields("word")})}
+    with Cluster(EffectivelyOnce(type("Files", (Topology,), body)), config=CONFIG, cost={"reads": 0.02}) as cluster:
+        cluster.advance(2)
+        cluster.kill("reads-0")
+        cluster.run_until(lambda: cluster.over, 300)
+        assert cluster.state == "SUCCEEDED"
+        store = Inside(cluster).store
+        (counts,) = (tables["counts"] for tables in tables_of(store, store.records[-1].committed) if "counts" in tables)
+    assert counts == Counter(word(number, place) for number in range(5) for place in range(ROWS))
