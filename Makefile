@@ -1,5 +1,5 @@
 # `make run` and `make test` set up what they need: a virtual environment in .venv and, for the tests, Prometheus,
-# ZooKeeper, Java, Redis and Memcached.
+# ZooKeeper, Java, Redis, Memcached and PostgreSQL.
 # Works with GNU make >= 3.81 (macOS) and a POSIX sh.
 
 # Byte code is kept even where the environment says otherwise: the tests start thousands of processes, and without it each

@@ -2,7 +2,7 @@
 
 Keys that begin with ``topology.``, ``heron.`` or ``spark.`` belong to the engine: an unknown one is an error.  All
 others are the author's and pass through as they are, provided that every process builds them equally and, of
-``kafka.*``, that no secret stands in them.
+``kafka.*`` and ``postgres.*``, that no secret stands in them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ from ardea.config_keys import ALIASES, REPLACED
 from ardea.errors import ConfigError
 
 RESERVED = ("topology.", "heron.")
-_SECRET = re.compile(r"kafka\..*(pas+(w|phrase)|secret|key\.pem|oauthbearer\.config|jaas\.config).*")  # misspelt, too
+_SECRET = re.compile(
+    r"(kafka|postgres)\..*(pas+(w|phrase)|secret|key\.pem|oauthbearer\.config|jaas\.config).*"
+)  # misspelt, too
 
 
 def check(config: Any, where: str, *, component: bool = False) -> tuple[dict[str, Any], list[str]]:

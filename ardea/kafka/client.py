@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import importlib
 import logging
-import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from ardea.client_settings import client_settings
 from ardea.errors import ConfigError
 
 PREFIX = "kafka."
@@ -66,35 +65,10 @@ def properties(config: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ConfigError: no broker is named, a property is Ardea's to set, or a secret cannot be read.
     """
-    found: dict[str, Any] = {}
-    for key, value in config.items():
-        if key.startswith(PREFIX):
-            name = key.removeprefix(PREFIX)
-            if name in FIXED:
-                raise ConfigError(f"{key} is set by Ardea: {FIXED[name]}", hint="Remove it from the configuration.")
-            found[name] = _resolved(key, value)
+    found = client_settings(config, PREFIX, FIXED)
     if not found.get(SERVERS):
         raise ConfigError(f"{PREFIX}{SERVERS} is not set", hint=f"For example --set {PREFIX}{SERVERS}=localhost:9092")
     return found
-
-
-def _resolved(key: str, value: Any) -> Any:
-    """``env:NAME`` and ``file:PATH`` stand for what is there; the message never has it."""
-    if isinstance(value, (bool, int, float)):
-        return value
-    if not isinstance(value, str):  # the client would take a list's or a dictionary's text as it prints
-        raise ConfigError(f"{key} is a text, a number or a truth value, not of type {type(value).__name__}")
-    kind, colon, where = value.partition(":")
-    if colon and kind == "env":
-        if where not in os.environ:
-            raise ConfigError(f"{key} is to be read from the variable {where}, which this process does not have")
-        return os.environ[where]
-    if colon and kind == "file":
-        try:
-            return Path(where).read_text().removesuffix("\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{key} is to be read from a file: {error}") from error
-    return value
 
 
 class Quiet:

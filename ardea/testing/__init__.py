@@ -11,6 +11,7 @@ from ardea.testing.components import AckEveryOther, CollectBolt, FeederSpout, Ro
 from ardea.testing.network import Network
 from ardea.testing.record import Emitted, Raised, Received, Record
 from ardea.testing.run import Result, run, run_bolt
+from ardea.testing.sinks import check_sink
 from ardea.testing.sources import check_source
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Record",
     "Result",
     "RowsSpout",
+    "check_sink",
     "check_source",
     "run",
     "run_bolt",

@@ -22,6 +22,7 @@ OFFENCES = {
     "zmq": ("ardea.scheduler", "zmq"),
     "kazoo": ("ardea.transport", "kazoo"),
     "confluent-kafka": ("ardea.trident", "confluent_kafka"),
+    "psycopg": ("ardea.trident", "psycopg"),
     "kubernetes": ("ardea.scheduler", "kubernetes"),
     "pyspark": ("ardea.cli", "pyspark"),
     "payloads": ("ardea.stream_manager", "pyarrow"),

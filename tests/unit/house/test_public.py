@@ -15,6 +15,7 @@ PUBLIC = {
     "ardea.drpc",
     "ardea.errors",
     "ardea.kafka",
+    "ardea.postgres",
     "ardea.spark",
     "ardea.testing",
     "ardea.testing.kit",

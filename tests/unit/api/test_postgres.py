@@ -1,0 +1,52 @@
+"""What is wrong with a sink into PostgreSQL is said before anything is written."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from ardea.config_check import check
+from ardea.errors import ConfigError, TopologyError
+from ardea.postgres import PostgresSink
+from ardea.testing.sinks import _context
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("", ["a"]), "table is a name, not ''"),
+        (("t", "a"), "columns and key= are lists of names"),
+        (("t", []), "there is a column"),
+        (("t", ["a", 3]), "column 1 is a name, not 3"),
+    ],
+)
+def test_what_is_wrong_is_said_when_it_is_made(arguments, said):
+    with pytest.raises(TopologyError, match=said):
+        PostgresSink(*arguments)
+
+
+def test_a_key_is_of_columns():
+    with pytest.raises(TopologyError, match="key= names 'b', which are no columns"):
+        PostgresSink("t", ["a"], key=["b"])
+
+
+def begin(config):
+    PostgresSink("t", ["a"]).spec(inputs=[]).cls().initialize(config, _context({}))
+
+
+def test_without_the_client_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg.sql", None)
+    with pytest.raises(ConfigError, match="psycopg is not installed") as raised:
+        begin({})
+    assert raised.value.hint == "pip install 'ardea[postgres]'"
+
+
+def test_a_connection_string_is_refused():
+    with pytest.raises(ConfigError, match=r"postgres\.conninfo is set by Ardea: write its parts"):
+        begin({"postgres.conninfo": "postgresql://user:secret@host"})
+
+
+def test_passwords_stand_elsewhere():
+    assert "is a secret" in check({"postgres.password": "heron"}, "here")[1][0]
+    assert check({"postgres.password": "env:PGPASSWORD", "postgres.passfile": "/p"}, "here")[1] == []

@@ -1,0 +1,143 @@
+"""`check_sink` passes a sink that writes each interval once, and says of any other what is wrong with it."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from ardea import TwoPhaseSink
+from ardea.testing import check_sink
+
+ROWS = [(f"w{number}", number) for number in range(6)]
+
+
+class Good(TwoPhaseSink):
+    """In memory that outlives it: rows and marks."""
+
+    def __init__(self):
+        super().__init__()
+        self.mine = {}
+
+    def commit(self, mark, rows):
+        if self.known(mark) < mark.number:
+            self.write(list(rows))
+            self.remember(mark)
+
+    def known(self, mark):
+        return OUTSIDE["marks"].get(mark.owner, 0)
+
+    def remember(self, mark):
+        OUTSIDE["marks"][mark.owner] = mark.number
+
+    def write(self, rows):
+        OUTSIDE["rows"] += rows
+
+
+OUTSIDE = {"rows": [], "marks": {}}
+
+
+class Early(Good):
+    def initialize(self, config, context):
+        self.write([("early", 0)])
+
+
+class Twice(Good):
+    def known(self, mark):
+        return 0
+
+
+class Remembers(Good):
+    def known(self, mark):
+        return self.mine.get(mark.owner, 0)
+
+    def remember(self, mark):
+        self.mine[mark.owner] = mark.number
+
+
+class Piecemeal(Good):
+    def commit(self, mark, rows):
+        if self.known(mark) < mark.number:
+            for row in rows:
+                self.write([row])
+            self.remember(mark)
+
+
+class MarksFirst(Good):
+    def commit(self, mark, rows):
+        if self.known(mark) < mark.number:
+            self.remember(mark)
+            self.write(list(rows))
+
+
+class Swallows(Good):
+    def commit(self, mark, rows):
+        with suppress(OSError):
+            super().commit(mark, rows)
+
+
+class Backwards(Good):
+    def write(self, rows):
+        super().write(rows[::-1])
+
+
+class OneNumber(Good):
+    def known(self, mark):
+        return max(OUTSIDE["marks"].values(), default=0)
+
+
+class Forgets(Good):
+    """Compares with the last mark only."""
+
+    def known(self, mark):
+        return mark.number if OUTSIDE["marks"].get(mark.owner) == mark.number else 0
+
+
+@pytest.fixture(autouse=True)
+def empty():
+    OUTSIDE.update(rows=[], marks={})
+
+
+def check(kind):
+    check_sink(kind, lambda: OUTSIDE["rows"], ROWS)
+
+
+def test_a_good_sink_passes():
+    check(Good)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (Early, "nothing may be written before commit"),
+        (Twice, "committed twice is there twice"),
+        (Remembers, "the mark is to be outside, not in memory"),
+        (Piecemeal, "rows and mark are to be one transaction"),
+        (MarksFirst, "was repeated and wrote nothing"),
+        (Swallows, "let what they raise pass"),
+        (Backwards, "whole and in order"),
+        (OneNumber, "for mark.owner only"),
+        (Forgets, "which woke up, wrote an interval that is there"),
+    ],
+)
+def test_each_mistake_is_named(kind, said):
+    with pytest.raises(AssertionError, match=said):
+        check(kind)
+
+
+def test_the_sink_of_the_page_passes(tmp_path):
+    page = (Path(__file__).parents[3] / "docs" / "sinks.md").read_text()
+    made = {}
+    exec(page.split("```python\n")[1].split("```")[0], made)
+    sink = type("Totals", (made["Totals"],), {"path": str(tmp_path / "totals.db")})
+
+    def read():
+        with closing(sqlite3.connect(sink.path)) as database:
+            try:
+                return database.execute("SELECT word, count FROM totals ORDER BY rowid").fetchall()
+            except sqlite3.OperationalError:
+                return []
+
+    check_sink(sink, read, ROWS)
