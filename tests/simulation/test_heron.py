@@ -35,7 +35,7 @@ class Each(RowsSpout):
     rows = AB.rows
 
     def initialize(self, config, context):
-        self._places = iter(range(len(self.rows)))
+        self.positions[:] = [[0, 1, 0]]
 
 
 def fan(*, spouts, tasks, bolts):
