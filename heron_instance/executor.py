@@ -13,7 +13,6 @@ from typing import Self
 
 from ardea.heron_instance.bolt import BoltRunner
 from ardea.heron_instance.buffers import StreamBuffer
-from ardea.heron_instance.commits import Commits
 from ardea.heron_instance.debug import EmitLog
 from ardea.heron_instance.dispatch import Dispatch
 from ardea.heron_instance.environment import Environment, Item, Stopping
@@ -24,8 +23,9 @@ from ardea.heron_instance.output import TaskOutput
 from ardea.heron_instance.reporter import Reporter
 from ardea.heron_instance.runner import Parts, Runner
 from ardea.heron_instance.sending import Sending
-from ardea.heron_instance.snapshots import RollingBack, TaskSnapshots
+from ardea.heron_instance.snapshots import RollingBack
 from ardea.heron_instance.spout import SpoutRunner
+from ardea.heron_instance.taking_part import TakingPart
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.wire_pb2 import (
     ACTIVATE,
@@ -41,9 +41,6 @@ from ardea.protocol.wire_pb2 import (
     Order,
     Tasks,
 )
-
-AGAIN = 1.0
-"""Seconds after which the store is asked again, and a component that could not begin is made again."""
 
 
 class Executor:
@@ -69,10 +66,9 @@ class Executor:
         self.finished = False
         self.held_back = self.in_user_code = False  # the latter everywhere but in a wait
         self.rolled_back = False  # its timeline is over: another executor goes on
-        self._committed = 0  # the last snapshot that the author has heard of
-        self._again = -math.inf  # when it tries again to have its state and to begin
-        self._rows_wait = ""  # why rows of a sink are not outside yet
-        self._commits_due = math.inf
+        self._part: TakingPart | None = None
+        if env.snapshots is not None:
+            self._part = TakingPart(env.snapshots, parts, self.runner, self._faults)
 
     @property
     def error(self) -> str:
@@ -86,7 +82,8 @@ class Executor:
         executor.lifecycle.take_over(former.lifecycle)
         executor.reporter.take_over(former.reporter)
         executor.dispatch.paces.update(former.dispatch.paces)
-        executor._again = former._again
+        if executor._part is not None and former._part is not None:
+            executor._part.again = former._part.again
         executor.runner.take_over(former.runner)
         return executor
 
@@ -145,81 +142,25 @@ class Executor:
 
     def advance(self, now: float) -> float:
         """Does what is due; returns when there is more to do (``now``: at once)."""
-        snapshots = self.env.snapshots
+        part, due = self._part, math.inf
         try:
-            if snapshots is None:
+            if part is None:
                 self.env.states.age()
-            elif not self._in_timeline(snapshots, now):
-                return min(self._again if self._again > now else now + 1.0, self._commits_due)
-            return min(self.runner.advance(now), self._commits_due) if self.lifecycle.initialized else now + 1.0
+            else:
+                works = part.look(now)
+                due = part.due
+                if not works:
+                    return min(part.again if part.again > now else now + 1.0, due)
+            return min(self.runner.advance(now), due) if self.lifecycle.initialized else now + 1.0
         except Exception as error:
-            if snapshots is None:
-                raise
-            self._faults.end_timeline(snapshots, error)
-
-    def _in_timeline(self, snapshots: TaskSnapshots, now: float) -> bool:
-        """Whether the task takes part in the present timeline, and has its state."""
-        snapshots.look()
-        if snapshots.timeline.rolls_back and self.lifecycle.active and now >= self._again:
-            if self.lifecycle.initialized:
-                raise RollingBack
-            self._put_back(snapshots, now)
-        if self.lifecycle.running and snapshots.timeline.committed > self._committed:
-            self._committed = snapshots.timeline.committed
-            with self.user_code:
-                self.env.component.committed(self._committed)
-        outside = self.env.commits is None or self._write_outside(self.env.commits, snapshots.timeline.committed, now)
-        if snapshots.timeline.over and self.lifecycle.running and outside:
-            self.runner.over()
-        self.env.states.settle()
-        self.reporter.report()
-        return snapshots.timeline.works
-
-    def _write_outside(self, commits: Commits, committed: int, now: float) -> bool:
-        """Whether all rows of a sink that count are outside."""
-        if self.lifecycle.running:
-            self._commits_due = commits.advance(now, committed)
-        if commits.error != self._rows_wait:
-            self._rows_wait = commits.error
-            self.reporter.error = f"{self.env.task.name}: {commits.error}" if commits.error else ""
-            if commits.error:
-                self.env.component.logger.error("%s: %s", self.env.task.name, commits.error)
-        return commits.idle
-
-    def _put_back(self, snapshots: TaskSnapshots, now: float) -> None:
-        """The state first: the author finds it in ``initialize``."""
-        try:
-            number = snapshots.put_back(self.env.states)
-        except OSError as error:
-            self._again = now + AGAIN
-            snapshots.cannot_read(str(error))
-            self.reporter.error = f"{self.env.task.name} {snapshots.report.waits}"
-            return
-        self._again = -math.inf
-        try:
-            self._start(number)
-        except Exception as error:
-            if not self._faults.passes(error):
-                raise
-            self._again = now + AGAIN
-            snapshots.cannot_begin(self._faults.note(error, f"another object tries again in {AGAIN:g} s"))
-            raise RollingBack from error
-
-    def _start(self, number: int) -> None:
-        self.lifecycle.initialize()
-        if number:
-            self.env.component.restored(number)
-        self.runner.begun()
-        self.runner.activated(active=True)
+            self._faults.end_timeline(error)
 
     def handle(self, item: Item) -> None:
         """One item of the input queue."""
         try:
             self._handle(item)
         except Exception as error:
-            if self.env.snapshots is None:
-                raise
-            self._faults.end_timeline(self.env.snapshots, error)
+            self._faults.end_timeline(error)
 
     def _handle(self, item: Item) -> None:
         if callable(item):

@@ -9,7 +9,7 @@ from ardea.errors import ArdeaError, FailedException, printable
 from ardea.heron_instance.environment import Environment
 from ardea.heron_instance.lifecycle import Lifecycle
 from ardea.heron_instance.reporter import Reporter
-from ardea.heron_instance.snapshots import RollingBack, TaskSnapshots
+from ardea.heron_instance.snapshots import RollingBack
 from ardea.loader import place_of
 
 
@@ -27,9 +27,10 @@ class Faults:
         mended = not isinstance(error, ArdeaError) or isinstance(error, FailedException)
         return self._lifecycle.came_up and mended
 
-    def end_timeline(self, snapshots: TaskSnapshots, error: Exception) -> NoReturn:
-        """All go back; raises the error where that would not help."""
-        if not self.passes(error):
+    def end_timeline(self, error: Exception) -> NoReturn:
+        """All go back; raises the error where they cannot, or where that would not help."""
+        snapshots = self._env.snapshots
+        if snapshots is None or not self.passes(error):
             raise error
         most = self._env.settings.max_rollbacks
         follows = f"the topology goes back to its last snapshot, and fails after {most} times without another one"
