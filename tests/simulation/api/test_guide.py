@@ -6,13 +6,16 @@ import inspect
 import re
 import sys
 import types
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ardea import Bolt, FailedException, Grouping, Spout, Topology
-from ardea.testing import RowsSpout, run
+from ardea.testing import Cluster, RowsSpout, run
+from ardea.testing.inside import Inside
+from tests.simulation.snapshots.counted import states
 
 ROOT = Path(__file__).parents[3]
 
@@ -44,7 +47,7 @@ def file(monkeypatch):
 
 def test_the_readmes_topology_prints_its_counts(file, capsys):
     """And emits what the first example of docs/testing.md asks for."""
-    (topology,) = blocks("README.md")
+    topology, _ = blocks("README.md")
     (printed,) = re.findall(r"^```\n(count-.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     file("word_count", topology)
     test = next(block for block in blocks("docs/testing.md") if "WordCount" in block)
@@ -52,6 +55,21 @@ def test_the_readmes_topology_prints_its_counts(file, capsys):
     run_block(test)["test_word_count"]()
     expected = [line.partition(": ")[2] for line in printed.splitlines()]
     assert sorted(capsys.readouterr().out.splitlines()) == sorted(expected)
+
+
+def test_the_readmes_second_topology_counts_each_word_once_though_a_task_dies(file):
+    _, topology = blocks("README.md")
+    names = file("remember", topology)
+    with Cluster(names["Remember"], cost={"words": 0.1}) as cluster:
+        store = Inside(cluster).store
+        cluster.advance(30)
+        cluster.kill("count-0")
+        cluster.run_until(lambda: store.records[-1].timeline > 1)
+        before = store.records[-1].committed
+        cluster.run_until(lambda: store.records[-1].committed > before)
+        (position,), counts = states(store, store.records[-1].committed)
+    assert counts == Counter(names["WORDS"][place % len(names["WORDS"])] for place in range(position))
+    assert position > 200
 
 
 def test_tridents_first_topology_counts_where_the_page_reads(file, tmp_path, capsys):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 
 from ardea import Bolt, CountMetric, Grouping, Spout, TaskHook, Topology
@@ -135,14 +134,13 @@ class Diamond(Topology):
 
 
 class EffectivelyOnce:
-    """The topology in a mode that nothing else may choose yet."""
+    """The topology in the mode that takes snapshots."""
 
     def __init__(self, topology):
         self._topology = topology
 
     def plan(self, overrides=None):
-        plan = self._topology.plan(overrides or {})
-        return dataclasses.replace(plan, config={**plan.config, "topology.reliability.mode": "EFFECTIVELY_ONCE"})
+        return self._topology.plan({**(overrides or {}), "topology.reliability.mode": "EFFECTIVELY_ONCE"})
 
 
 def tables_of(store, number):

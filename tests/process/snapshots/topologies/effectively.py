@@ -1,13 +1,11 @@
-"""Words in step with a clock, counted effectively once: a mode that nothing else may choose yet."""
+"""Words in step with a clock, counted effectively once."""
 
-import dataclasses
 import time
 from collections.abc import Mapping
 from typing import Any
 
 from ardea import Bolt, Grouping, Spout, Topology
 from ardea.keyed import KeyedState, TaskState
-from ardea.plan import LogicalPlan
 
 RATE = 2000
 """Words a second, of each spout."""
@@ -45,9 +43,8 @@ class Count(Bolt):
 class Effectively(Topology):
     words = Words.spec(par=2)
     count = Count.spec(par=2, inputs={words: Grouping.fields("word")})
-    config = {"topology.stmgrs": 2, "topology.stateful.checkpoint.interval.secs": 1.0}
-
-    @classmethod
-    def plan(cls, overrides: Mapping[str, Any] = {}) -> LogicalPlan:
-        plan = super().plan(overrides)
-        return dataclasses.replace(plan, config={**plan.config, "topology.reliability.mode": "EFFECTIVELY_ONCE"})
+    config = {
+        "topology.reliability.mode": "EFFECTIVELY_ONCE",
+        "topology.stateful.checkpoint.interval.secs": 1.0,
+        "topology.stmgrs": 2,
+    }
