@@ -17,7 +17,7 @@ from ardea.config_check import check
 from ardea.context import hook_class
 from ardea.errors import TopologyError, UserError
 from ardea.grouping import Grouping
-from ardea.keyed import prefix_of
+from ardea.keyed import prefix_of, states_of
 from ardea.plan import ComponentPlan, GroupingPlan, InputPlan, LogicalPlan, Resource, StreamPlan
 from ardea.validation import problems_of, stream_of
 
@@ -198,6 +198,7 @@ class _Draft:
             inputs=self._inputs(where, spec.inputs),
             config=config,
             resource=self._resource(where, name, spec, Settings.of(topology)),
+            states={state.name: type(state).__name__ for state in states_of(spec.cls)},
         )
 
     def _checked(self, config: Any, where: str, *, component: bool = False) -> dict[str, Any]:

@@ -58,13 +58,15 @@ class Change:
     """What the command line asks for.
 
     ``parallelism``: component -> tasks; ``overrides``: configuration; ``version``: None, if it is the present one;
-    ``moves_keys``: rescale although what tasks keep in memory of a key stays where it is.
+    ``moves_keys``: rescale although what tasks keep in memory of a key stays where it is; ``drop_state``: although
+    state is not declared any more.
     """
 
     parallelism: Mapping[str, int] = field(default_factory=dict)
     overrides: Mapping[str, Any] = field(default_factory=dict)
     version: Version | None = None
     moves_keys: bool = False
+    drop_state: bool = False
 
 
 def plan_of(target: str, overrides: Mapping[str, Any], code: Code | None = None) -> LogicalPlan:
@@ -113,6 +115,8 @@ def next_of(
     check_sinks(settings.metrics_sinks or {})
     if settings.curve != Settings.of(present.shape.config).curve:
         raise UserError("heron.streammgr.curve cannot be changed while the topology runs; nothing was changed")
+    if settings.remembers:
+        check_states(present, plan, drop_state=change.drop_state)
     rebuilt = config != present.config or not same
     next_ = wanted(
         present, plan, parallelism=change.parallelism, location=location, code=code, config=config, rebuilt=rebuilt
@@ -208,6 +212,29 @@ def _check_fixed(present: Definition, plan: LogicalPlan) -> None:
                 f"{key} is {was} and would be {becomes}, which cannot change while it runs; nothing was changed",
                 hint="kill it, and submit it anew",
             )
+
+
+def check_states(present: Definition, plan: LogicalPlan, *, drop_state: bool) -> None:
+    """UserError: what a component remembers would be lost, or could not be read."""
+    after = {component.name: component.states for component in plan}
+    lost = []
+    for component in present.shape.components:
+        for state, kind in sorted(component.states.items()):
+            becomes = after.get(component.name, {}).get(state)
+            if becomes is None:
+                lost.append(f"{component.name}.{state}")
+            elif becomes != kind:
+                raise UserError(
+                    f"{component.name}.{state} is a {kind} and would be a {becomes}: what is stored cannot be read so; "
+                    "nothing was changed",
+                    hint="give the new state another name",
+                )
+    if lost and not drop_state:
+        raise UserError(
+            f"{', '.join(lost)}: the topology would not declare that state any more, and what it holds would be lost; "
+            "nothing was changed",
+            hint="--drop-state does it even so; or give back the former name",
+        )
 
 
 def _check(plan: LogicalPlan, parallelism: Mapping[str, int]) -> None:

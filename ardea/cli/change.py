@@ -15,10 +15,11 @@ _DIGITS = 20
 """Python reads no number of thousands of them."""
 
 
-def asked(parallelism: list[str] | None, settings: list[str] | None, *, moving: bool) -> Change:
+def asked(parallelism: list[str] | None, settings: list[str] | None, *, moving: bool, dropping: bool) -> Change:
     """What the options mean, but for a new version."""
     tasks = dict(map(_count, parallelism or ()))
-    return Change(parallelism=tasks, overrides=submission.checked(submission.parsed(settings)), moves_keys=moving)
+    overrides = submission.checked(submission.parsed(settings))
+    return Change(parallelism=tasks, overrides=overrides, moves_keys=moving, drop_state=dropping)
 
 
 def show(found: Difference, output: Output) -> None:

@@ -34,6 +34,9 @@ def update(
             "--moves-keys", help="Rescale although what tasks keep for their keys does not move with the keys."
         ),
     ] = False,
+    dropping: Annotated[
+        bool, typer.Option("--drop-state", help="Leave behind state that the topology does not declare any more.")
+    ] = False,
     wait_secs: Annotated[
         float | None,
         typer.Option("--wait-secs", min=1, help="How long new processes may take to come up; 60, on Kubernetes 120."),
@@ -46,7 +49,7 @@ def update(
     Its spouts pause, open tuples are processed, then the topology goes on with the new plan.  Can be repeated.
     """
     with scheduler.find(name) as found:
-        asked = change.asked(parallelism, settings, moving=moving)
+        asked = change.asked(parallelism, settings, moving=moving, dropping=dropping)
         with submission.authors_prints():
             made = found.update(asked, file)
         with made:

@@ -68,7 +68,8 @@ class ComponentPlan:
     """A spout or bolt.
 
     ``executors`` is Storm's parallelism hint after normalisation, ``tasks`` the number of processes;
-    ``config`` holds only what the component overrides; ``cls`` is the author's class.
+    ``config`` holds only what the component overrides; ``cls`` is the author's class; ``states`` has the kind of each
+    state that it declares, by name.
     """
 
     name: str
@@ -80,6 +81,7 @@ class ComponentPlan:
     inputs: tuple[InputPlan, ...] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
     resource: Resource = field(default_factory=Resource)
+    states: Mapping[str, str] = field(default_factory=dict)
 
     def stream(self, name: str) -> StreamPlan:
         """The stream of that name; KeyError if the component does not declare it."""

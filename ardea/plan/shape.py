@@ -38,6 +38,7 @@ class ComponentShape(msgspec.Struct, frozen=True):
     inputs: list[tuple[str, str, GroupingKind, tuple[str, ...]]]
     config: dict[str, Any]
     resource: tuple[float, int, int]
+    states: dict[str, str] = {}
 
 
 class Shape(msgspec.Struct, frozen=True):
@@ -62,6 +63,7 @@ class Shape(msgspec.Struct, frozen=True):
                 inputs=tuple(InputPlan(i[0], i[1], GroupingPlan(i[2], i[3])) for i in c.inputs),
                 config=c.config,
                 resource=Resource(*c.resource),
+                states=c.states,
             )
             for c in self.components
         )
@@ -95,6 +97,7 @@ def shape_of(plan: LogicalPlan) -> Shape:
                 [(i.component, i.stream, i.grouping.kind, i.grouping.fields) for i in c.inputs],
                 _engine_keys(c.config),
                 (c.resource.cpu, c.resource.ram, c.resource.disk),
+                dict(c.states),
             )
             for c in plan
         ],

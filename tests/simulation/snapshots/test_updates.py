@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from unittest.mock import Mock
 
 import pytest
 
-from ardea import Grouping, Topology
+from ardea import Bolt, Grouping, KeyedState, TaskState, Topology
 from ardea.errors import UserError
+from ardea.plan.shape import shape_of
+from ardea.scheduler.update import check_states
 from ardea.testing import Cluster
 from ardea.testing.inside import Inside
 from tests.simulation.snapshots.counted import MOST, Count, Counted, EffectivelyOnce, Words, check, states
@@ -157,6 +160,38 @@ def test_what_the_state_relies_on_cannot_change(cluster, change, says):
     with pytest.raises(UserError, match=says) as caught:
         cluster.update_request(**change)
     assert "nothing was changed" in caught.value.message
+
+
+class Renamed(Bolt):
+    numbers = KeyedState(default=0)
+
+
+class OfTask(Bolt):
+    counts = TaskState(default=0)
+
+
+@pytest.mark.parametrize(
+    ("bolt", "says"),
+    [
+        (Renamed, "count.counts: the topology would not declare that state any more"),
+        (OfTask, "count.counts is a KeyedState and would be a TaskState: what is stored cannot be read so"),
+    ],
+)
+def test_state_is_not_lost_by_a_new_version_that_does_not_know_it(bolt, says):
+    """But if that is said."""
+    with_process = type(bolt.__name__, (bolt,), {"process": Count.process})
+
+    class Next(Topology):
+        words = Words.spec(par=2)
+        count = with_process.spec(par=2, inputs={words: Grouping.fields("word")})
+
+    present, plan = (EffectivelyOnce(each).plan() for each in (Counted, Next))
+    definition = Mock(shape=shape_of(present))
+    with pytest.raises(UserError, match=says):
+        check_states(definition, plan, drop_state=False)
+    if bolt is Renamed:
+        check_states(definition, plan, drop_state=True)
+    check_states(definition, present, drop_state=False)
 
 
 def test_keyed_state_does_not_get_a_second_task_that_nobody_sends_its_keys():

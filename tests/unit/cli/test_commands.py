@@ -198,7 +198,7 @@ def test_bad_input_is_refused_with_a_reason_and_a_code(file, tmp_path, text, opt
 @pytest.mark.parametrize("text", ["add", "add:", ":2", "add:two", "add:" + "9" * 5000])
 def test_a_malformed_parallelism_is_a_wrong_command_line(text):
     with pytest.raises(UsageError, match=f"--component-parallelism takes NAME:N, not '{text}'"):
-        asked([text], None, moving=False)
+        asked([text], None, moving=False, dropping=False)
 
 
 def test_errors_begin_with_error_and_end_with_a_hint():
