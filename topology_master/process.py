@@ -123,7 +123,6 @@ class MasterProcess:
             now=time.monotonic(),
         )
 
-    @property
     def _files(self) -> Files:
         """The store of snapshots."""
         settings = Settings.of(self.definition.shape.config)

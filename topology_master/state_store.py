@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import time
@@ -27,9 +28,13 @@ log = logging.getLogger(TOPOLOGY_MASTER)
 class StateStore:
     """The master's writes, under its term."""
 
-    def __init__(self, state: StateManager, topology: str, term: Term, files: Files) -> None:
-        """``files`` is the store of snapshots."""
-        self._state, self._topology, self._term, self._files = state, topology, term, files
+    def __init__(self, state: StateManager, topology: str, term: Term, opened: Callable[[], Files]) -> None:
+        """``opened`` opens the store of snapshots, which a mode without snapshots does not need."""
+        self._state, self._topology, self._term, self._opened = state, topology, term, opened
+
+    @functools.cached_property
+    def _files(self) -> Files:
+        return self._opened()
 
     def holders(self) -> dict[int, str]:
         """See :class:`ardea.topology_master.store.Store`."""

@@ -143,7 +143,7 @@ def test_who_was_replaced_before_the_loss_stays_out():
 @pytest.fixture
 def store(tmp_path):
     with FileState(tmp_path) as state:
-        yield StateStore(state, "words-1", Term.take(state, "words-1", "me"), Folder(tmp_path / "snapshots"))
+        yield StateStore(state, "words-1", Term.take(state, "words-1", "me"), lambda: Folder(tmp_path / "snapshots"))
 
 
 def test_stored_admissions_are_never_below_what_is_remembered(store, tmp_path):

@@ -28,7 +28,7 @@ def state(tmp_path):
 
 @pytest.fixture
 def store(state, tmp_path):
-    return StateStore(state, "words-1", Term.take(state, "words-1", "me"), Folder(tmp_path / "snapshots"))
+    return StateStore(state, "words-1", Term.take(state, "words-1", "me"), lambda: Folder(tmp_path / "snapshots"))
 
 
 def test_the_record_is_what_was_written_last(store):
@@ -53,7 +53,7 @@ def test_a_plan_and_the_timeline_between_are_one_write(store, state):
     with pytest.raises(Fenced):
         store.switch(wanted, DEFINITION, running, RECORD)
     assert store.timeline().timeline == 1, "neither was written"
-    now = StateStore(state, "words-1", former, Folder(state_name(0, 0, "")))
+    now = StateStore(state, "words-1", former, lambda: Folder(state_name(0, 0, "")))
     now.switch(wanted, DEFINITION, running, RECORD)
     assert (now.timeline(), now.plans(DEFINITION)) == (RECORD, (wanted, DEFINITION))
 
