@@ -50,7 +50,7 @@ def test_whoever_starts_servers_has_them_installed_and_the_pages_name_them():
 
 
 def test_the_readmes_topology_builds():
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    example, _ = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     names: dict[str, Any] = {"__name__": "readme"}
     exec(example, names)
     assert [component.name for component in names["WordCount"].plan().components] == ["count", "words"]

@@ -73,7 +73,7 @@ class Master:
         self.now += seconds
 
     def prepares(self, *parallelism, target=None, settings=None, moving=True, **options):
-        change = asked(list(parallelism), settings, moving=moving)
+        change = asked(list(parallelism), settings, moving=moving, dropping=False)
         time = {"clock": lambda: self.now, "pause": self.pause}
         prepare = Preparation(self.cluster, find(self.cluster, "Sums"), self, **time)
         wanted = prepare.wanted(change, None if target is None else str(target), Options(**options))
