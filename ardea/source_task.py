@@ -47,7 +47,7 @@ class Part:
     """One partition of a task.
 
     Attributes:
-        position: behind all that was read.
+        position: after all that was read.
         ended: nothing more comes.
         open: at least once: of each batch with rows that are not acked, by its number: (the position before it, how
             many of its rows are open).
@@ -331,7 +331,7 @@ class PartitionSpout(Spout):
         return count > 0
 
     def _batch(self, part: Part) -> tuple[Any, Any]:
-        """Rows, and the position behind them."""
+        """Rows, and the position after them."""
         try:
             if part.reader is None:
                 part.reader = self.source.open(part.name, part.position)

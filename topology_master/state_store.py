@@ -99,8 +99,8 @@ class StateStore:
                 found = newest(self._files)
             except ArdeaError as error:
                 done(error.message)
-            except OSError as error:
-                done(f"{self._files} cannot be read: {error}")
+            except Exception as error:  # whatever the client of a foreign store raises: nobody else would hear of it
+                done(f"the store of snapshots cannot be read: {type(error).__name__}: {error}")
             else:
                 done(found)
 
@@ -118,7 +118,7 @@ class StateStore:
         def write() -> None:
             try:
                 self._files.write(name, [content])
-            except OSError as error:
+            except Exception as error:  # as in a survey
                 done(f"{name} cannot be stored: {error}")
             else:
                 done("")
@@ -151,7 +151,7 @@ class StateStore:
         def copy() -> None:
             try:
                 done(save(self._files, place_at(place), stamped, anew=anew, wanted=wanted))
-            except (OSError, ArdeaError) as error:
+            except Exception as error:  # as in a survey
                 done(str(error))
 
         threading.Thread(target=copy, name="savepoint", daemon=True).start()

@@ -131,7 +131,7 @@ def check(files: Files) -> None:
     except OSError as error:
         raise UserError(
             f"snapshots cannot be kept at {files}: a file could not be {step}: {error}",
-            hint="topology.stateful.storage names the place; whoever runs the topology must be able to write there",
+            hint="topology.stateful.storage names the place; all processes of the topology must be able to write there",
         ) from error
     if not (same and listed):
         raise UserError(

@@ -71,3 +71,26 @@ def test_files_are_written_and_deleted_by_threads_of_their_own(store, tmp_path):
     assert said.get(timeout=10.0).startswith("9.9.manifest cannot be stored: ")
     store.retain(committed)
     eventually(lambda: sorted(folder.names()) == sorted([manifest_name(5), name]), 10.0, lambda: f"{folder.names()}")
+
+
+class Odd(Folder):
+    """Its client raises what is no OSError."""
+
+    def write(self, name, content):
+        raise ValueError("no such region")
+
+
+def test_whatever_a_foreign_store_raises_is_heard(state, tmp_path):
+    """On a thread of its own nobody else would see it, and all would wait."""
+    store = StateStore(state, "words-1", Term.take(state, "words-1", "me"), lambda: Odd(tmp_path))
+    said = queue.SimpleQueue()
+    store.survey(said.put)
+    assert said.get(timeout=10.0) == "the store of snapshots cannot be read: ValueError: no such region"
+    store.write_file("0.1.manifest", b"", said.put)
+    assert said.get(timeout=10.0) == "0.1.manifest cannot be stored: no such region"
+
+
+def test_a_survey_tells_of_the_newest_list_or_of_none(store):
+    said = queue.SimpleQueue()
+    store.survey(said.put)
+    assert said.get(timeout=10.0) is None
