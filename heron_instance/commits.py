@@ -46,6 +46,21 @@ class Commits:
         return len(self._waiting) >= MOST_WAITING or self.intervals.unstored >= MOST_UNSTORED
 
     @property
+    def waiting(self) -> int:
+        """Intervals that count and are not outside."""
+        return len(self._waiting)
+
+    @property
+    def oldest(self) -> int:
+        """The lowest number of them; 0: there is none."""
+        return min((stretches[0].mark.number for stretches in self._waiting), default=0)
+
+    @property
+    def why(self) -> str:
+        """What has been raised since one was written; empty: nothing."""
+        return self._error
+
+    @property
     def error(self) -> str:
         """Why rows wait; empty: they do not, or nothing has gone wrong."""
         if not self._error:

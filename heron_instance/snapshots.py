@@ -140,6 +140,10 @@ class TaskSnapshots:
         self.timeline.left()
         self.report = SnapshotReport(waits=printable(f"cannot begin: it {why}; it tries again", most=2000))
 
+    def unwritten(self, intervals: int, oldest: int, why: str) -> None:
+        """So many intervals of a sink count and are not outside; ``why``: what has been raised."""
+        self.report.unwritten, self.report.oldest, self.report.kept = intervals, oldest, why
+
     def aligned(self, seconds: float, aside: int) -> None:
         """Barriers were awaited for so long, with so many bytes set aside, for the snapshot that is taken next."""
         self._aligned = seconds, aside

@@ -55,6 +55,7 @@ class TakingPart:
         """Whether all rows of a sink that count are outside."""
         if self._lifecycle.running:
             self.due = commits.advance(now, committed)
+            self._snapshots.unwritten(commits.waiting, commits.oldest, commits.why)
         if commits.error != self._waits:
             self._waits = commits.error
             self._reporter.error = f"{self._env.task.name}: {commits.error}" if commits.error else ""

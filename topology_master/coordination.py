@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Protocol
 
 from ardea.config import Settings
+from ardea.health import Trouble
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.wire_pb2 import SnapshotOrder, SnapshotReport, TaskReport
 from ardea.snapshots.manifest import File, Manifest, Part, encode_manifest, manifest_name, text_of
@@ -16,6 +17,7 @@ from ardea.snapshots.status import SnapshotStatus, UnderWay
 from ardea.state.records import TimelineRecord
 from ardea.topology_master.blame import Accused, Blame
 from ardea.topology_master.orders import Orders
+from ardea.topology_master.sink_figures import SinkFigures
 from ardea.topology_master.snapshot_figures import SnapshotFigures
 from ardea.topology_master.snapshots import Pace, Phase, Snapshots
 from ardea.topology_master.store import Store
@@ -50,7 +52,8 @@ class Coordination:
         self.demanded: Manifest | None = None  # it counts, and none of its files is deleted
         self._plan = plan
         self._settings = settings = Settings.of(plan.logical.config)
-        self.figures = SnapshotFigures(lambda task: self._plan.tasks[task].name, partial(topology.tell, SNAPSHOTS))
+        self.figures = SnapshotFigures(self._name, partial(topology.tell, SNAPSHOTS))
+        self.sinks = SinkFigures()
         pace = Pace(settings.snapshot_interval, settings.snapshot_timeout)
         record = store.timeline()
         blame = Blame(_accused(plan), settings.max_rollbacks, None if record is None else record.blame)
@@ -72,12 +75,14 @@ class Coordination:
         """A task says something; one that does not work by the plan yet has the keys and the readers of another one."""
         if report.epoch == self._plan.epoch:
             self.figures.heard(report.task, report.snapshots)
+            self.sinks.heard(report.task, report.snapshots)
             self.snapshots.reported(report.task, report.life, report.snapshots, now)
 
     def replanned(self, plan: PhysicalPlan, record: TimelineRecord, now: float) -> None:
         """Another plan is stored, with that record."""
         self._plan = plan
         self.figures.reading.clear()
+        self.sinks.replanned(plan.tasks)
         self.snapshots.blame.replanned(_accused(plan))
         self.snapshots.replanned(_places(plan), record, now)
 
@@ -128,6 +133,7 @@ class Coordination:
         while self._stored:
             number, error = self._stored.popleft()
             self.snapshots.stored(number, now, error)
+        self.sinks.committed(self.snapshots.record.committed, now)
         due = self.snapshots.tick(now)
         taking = self.snapshots.taking
         return min(due, now + LOOKS_EVERY) if taking is not None and taking.storing else due
@@ -152,7 +158,20 @@ class Coordination:
             rollbacks=figures.rollbacks.total(),
             rollback=figures.last_rollback(now),
             waits=list(figures.waits(snapshots.late)),
+            sinks=self.sinks.status(self._name, now),
         )
+
+    def troubles(self, now: float, wall: float) -> Iterator[Trouble]:
+        """What the topology's health knows of snapshots and sinks; ``wall``: Unix seconds of ``now``."""
+        yield from self.figures.troubles(now, wall)
+        yield from self.sinks.troubles(self._name, self.interval, now, wall)
+
+    def unwritten(self, now: float) -> dict[str, tuple[int, float]]:
+        """See :meth:`ardea.topology_master.sink_figures.SinkFigures.by_component`."""
+        return self.sinks.by_component({task: place.component for task, place in self._plan.tasks.items()}, now)
+
+    def _name(self, task: int) -> str:
+        return self._plan.tasks[task].name
 
     def _found(self, newest: Manifest | str | None, now: float) -> None:
         """In the store, where there is no record."""

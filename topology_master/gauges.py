@@ -24,6 +24,7 @@ class Gauges:
         self._lag = self._registry.histogram("ardea_process_loop_lag_seconds")
         self._registry.gauge("ardea_tm_leader").value = 0
         self._malformed = 0
+        self._sinks: set[str] = set()  # components of which intervals have waited
 
     def late(self, seconds: float) -> None:
         """How late the loop came to its timer."""
@@ -67,6 +68,12 @@ class Gauges:
             registry.counter("ardea_tm_snapshots_abandoned_total", reason=reason).value = figures.abandonments[reason]
         for cause in Cause:
             registry.counter("ardea_tm_rollbacks_total", cause=cause).value = figures.rollbacks[cause]
+        unwritten = coordination.unwritten(now)
+        self._sinks |= unwritten.keys()
+        for component in self._sinks:
+            count, age = unwritten.get(component, (0, 0.0))
+            registry.gauge("ardea_tm_sink_waiting_intervals", component=component).value = count
+            registry.gauge("ardea_tm_sink_waiting_seconds", component=component).value = age
         if (last := figures.last) is not None:
             registry.gauge("ardea_tm_snapshot_duration_seconds").value = last.seconds
             registry.gauge("ardea_tm_snapshot_bytes").value = last.bytes

@@ -121,7 +121,7 @@ class Verbs:
             silent=master.silent_tasks,
             updating=master.updates.running,
             came_up=master.execution.came_up,
-            others=() if coordination is None else list(coordination.figures.troubles(now, wall)),
+            others=() if coordination is None else list(coordination.troubles(now, wall)),
         )
         return self._health.look(seen, rows, now, wall)
 

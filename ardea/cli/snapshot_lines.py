@@ -8,6 +8,9 @@ from ardea.health.words import duration
 from ardea.scheduler.packing.amounts import format_bytes
 from ardea.snapshots.status import LastRollback, LastSnapshot, SnapshotStatus
 
+SINKS = 4
+"""That are shown of those whose rows wait, the oldest first."""
+
 
 def facts(status: SnapshotStatus) -> Iterator[tuple[str, str]]:
     """Label and value; what has no value is empty."""
@@ -17,6 +20,8 @@ def facts(status: SnapshotStatus) -> Iterator[tuple[str, str]]:
     yield "Abandoned", f"{status.abandoned} in a row, the last one because of {status.why}" if status.abandoned else ""
     yield "Rollbacks", _rollbacks(status.rollbacks, status.rollback)
     yield "Waits", "" if status.taking is not None else "; ".join(status.waits)
+    yield from (("Sink", f"{sink.task}: {sink.words}") for sink in status.sinks[:SINKS])
+    yield "Other sinks", f"{len(status.sinks) - SINKS} more" if len(status.sinks) > SINKS else ""
 
 
 def line(status: SnapshotStatus) -> str:
@@ -28,6 +33,7 @@ def line(status: SnapshotStatus) -> str:
     parts.append(_under_way(status) or ("" if status.state == "RUNNING" else status.state))
     parts.append(f"{status.abandoned} abandoned in a row" if status.abandoned else "")
     parts.append("" if status.taking is not None else "; ".join(status.waits))
+    parts += [f"{sink.task}: {sink.words}" for sink in status.sinks[:1]]
     return " · ".join(filter(None, parts))
 
 

@@ -192,6 +192,18 @@ SERIES: dict[str, Series] = {
         _counter(
             _C, "ardea_tm_rollback_seconds_total", "Time from the end of a timeline until all tasks have their state."
         ),
+        _gauge(
+            _C,
+            "ardea_tm_sink_waiting_intervals",
+            "Intervals of a two-phase sink that count and are not outside.",
+            "component",
+        ),
+        _gauge(
+            _C,
+            "ardea_tm_sink_waiting_seconds",
+            "Since the snapshot of the oldest of them was committed; 0: none waits.",
+            "component",
+        ),
         _histogram(_C, "ardea_metrics_manager_flush_duration_seconds", "Time to collect and hand to all sinks."),
         _counter(_C, "ardea_metrics_manager_snapshots_total", "Snapshots received.", "result"),
         _counter(_C, "ardea_metrics_manager_sink_errors_total", "Failures to open or write a sink.", "sink"),

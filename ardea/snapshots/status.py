@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from ardea.health.words import duration
+
 
 class LastSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     """The snapshot that counts: ``number`` as files have it (``1.5``), ``ago`` and ``seconds`` of its commit.
@@ -42,6 +44,26 @@ class LastRollback(msgspec.Struct, frozen=True):
     restored: float | None = None
 
 
+class WaitingSink(msgspec.Struct, frozen=True):
+    """A task whose rows are not all outside, though they count.
+
+    ``intervals``: how many wait; ``seconds``: since the snapshot of the oldest came to count.  ``why``: what its commit
+    has raised; empty: nothing, it is being written.
+    """
+
+    task: str
+    intervals: int
+    seconds: float
+    why: str = ""
+
+    @property
+    def words(self) -> str:
+        """In a sentence."""
+        wait = "intervals wait" if self.intervals > 1 else "interval waits"
+        why = self.why or "it is being written"
+        return f"{self.intervals} {wait}, the oldest for {duration(self.seconds)}: {why}"
+
+
 class SnapshotStatus(msgspec.Struct, frozen=True, kw_only=True):
     """``state`` is the coordinator's (docs/snapshots.md), ``waits`` what that waits for, a sentence each.
 
@@ -59,3 +81,4 @@ class SnapshotStatus(msgspec.Struct, frozen=True, kw_only=True):
     rollbacks: int = 0
     rollback: LastRollback | None = None
     waits: list[str] = []
+    sinks: list[WaitingSink] = []

@@ -15,9 +15,9 @@ DASHBOARDS = ROOT / "helm" / "files" / "dashboards"
 RULES = ROOT / "helm" / "files" / "rules"
 OBSERVED = ROOT / "tests" / "process" / "scheduler" / "kubernetes" / "topologies" / "observed.py"
 """A topology in which each of their series gets a value, but for those of snapshots."""
-REMEMBERING = ROOT / "tests" / "process" / "snapshots" / "topologies" / "effectively.py"
+REMEMBERING = Path(__file__).parent / "topologies" / "remembering.py"
 """One in which these do."""
-OF_SNAPSHOTS = re.compile(r"ardea_tm_(?:snapshot|rollback)|ardea_instance_(?:snapshot|state_)")
+OF_SNAPSHOTS = re.compile(r"ardea_tm_(?:snapshot|rollback|sink)|ardea_instance_(?:snapshot|state_)")
 """Series that only the mode with snapshots has."""
 
 SELECTOR = re.compile(r"\bardea_\w+(?:\{[^}]*\})?")

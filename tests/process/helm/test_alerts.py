@@ -89,6 +89,7 @@ GIVEN_UP = f"ardea_instance_tuples_given_up_total{{{TASK}}}"
 EMITTED = f'ardea_instance_tuples_emitted_total{{{SPOUT}, stream="default"}}'
 SNAPSHOT_AGE = f'ardea_tm_snapshot_age_seconds{{{TOPOLOGY}, container="0"}}'
 SNAPSHOT_EVERY = f'ardea_tm_snapshot_interval_seconds{{{TOPOLOGY}, container="0"}}'
+SINK_AGE = f'ardea_tm_sink_waiting_seconds{{{TOPOLOGY}, container="0", component="out"}}'
 ROLLBACKS = f'ardea_tm_rollbacks_total{{{TOPOLOGY}, container="0", cause="task"}}'
 RESTORING = f'ardea_tm_snapshot_state{{{TOPOLOGY}, container="0", state="RESTORING"}}'
 BEATS = f'ardea_tm_heartbeat_age_seconds{{{TOPOLOGY}, container="0", peer="manager-2"}}'
@@ -227,6 +228,16 @@ CASES: dict[str, tuple[list[Played], list[Played]]] = {
     "ArdeaSnapshotsAbandoned": (
         [{f'ardea_tm_snapshots_abandoned_in_a_row{{{TOPOLOGY}, container="0"}}': "3x30"}],
         [{f'ardea_tm_snapshots_abandoned_in_a_row{{{TOPOLOGY}, container="0"}}': "2x30"}],
+    ),
+    "ArdeaSinkBehind": (
+        [
+            {SINK_AGE: "0+60x30", SNAPSHOT_EVERY: "10x30"},
+            {SINK_AGE: "0x28 1900x2", SNAPSHOT_EVERY: "600x30"},
+        ],
+        [
+            {SINK_AGE: "0x28 110x2", SNAPSHOT_EVERY: "10x30"},
+            {SINK_AGE: "0+50x30", SNAPSHOT_EVERY: "600x30"},
+        ],
     ),
     "ArdeaRollbacks": (
         [{ROLLBACKS: "0+1x30"}, {ROLLBACKS: "0x28 2x2", ROLLBACKS.replace("task", "error"): "0x26 3x4"}],

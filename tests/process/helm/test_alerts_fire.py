@@ -120,10 +120,15 @@ def test_processes_that_stand_still_or_die(prometheus_binary, tmp_path):
 
 
 def test_snapshots_that_cannot_be_stored_and_state_that_does_not_come_back(prometheus_binary, tmp_path):
-    settings = {"test.words": 1_000_000_000, "test.ends": False, "topology.stateful.storage": str(tmp_path / "store")}
+    down = tmp_path / "down"
+    settings = {"test.down": str(down), "topology.stateful.storage": str(tmp_path / "store")}
     with watched(REMEMBERING, prometheus_binary, tmp_path, settings=settings) as (topology, alarms):
         store = tmp_path / "store" / topology.folder.name
         alarms.asked("ardea_tm_snapshots_committed_total > 1")
+        down.touch()
+        alarms.fires("ArdeaSinkBehind")
+        down.unlink()
+        alarms.asked("max(ardea_tm_sink_waiting_seconds) < 2")
         aside = store.rename(store.with_name("aside"))
         store.touch()  # in the way
         alarms.fires("ArdeaSnapshotsAbandoned")

@@ -18,8 +18,7 @@ def test_a_real_prometheus_has_an_answer_for_every_panel_and_alert(prometheus_bi
     folders = [tmp_path / "observed", tmp_path / "remembering"]
     for folder in folders:
         folder.mkdir()
-    words = {"test.words": 1_000_000, "test.ends": False}
-    with Running(str(OBSERVED), folders[0]) as observed, Running(str(REMEMBERING), folders[1], words) as remembering:
+    with Running(str(OBSERVED), folders[0]) as observed, Running(str(REMEMBERING), folders[1]) as remembering:
         topologies = (observed, remembering)
         for topology in topologies:
             topology.running()

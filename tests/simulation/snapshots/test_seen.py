@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from ardea.health import HealthState
 from ardea.metrics import Identity, Overview
@@ -19,6 +20,7 @@ from ardea.topology_master.snapshots import Phase
 from ardea.topology_master.verbs import Verbs
 from ardea.versions import PROTOCOL
 from tests.simulation.snapshots.counted import Counted, EffectivelyOnce, Many
+from tests.simulation.snapshots.written import Goes, Table, Writes
 
 
 class Seeing:
@@ -61,9 +63,9 @@ class Seeing:
         return {" ".join((name, *labels)): value for name, labels, value in (*read.counters, *read.gauges)}
 
 
-def cluster(seed, topology=Counted):
+def cluster(seed, topology=Counted, spout="words"):
     config = {"topology.stateful.checkpoint.interval.secs": 2.0}
-    return Cluster(EffectivelyOnce(topology), containers=2, seed=seed, config=config, cost={"words": 0.02})
+    return Cluster(EffectivelyOnce(topology), containers=2, seed=seed, config=config, cost={spout: 0.02})
 
 
 def test_numbers_are_right_after_kills():
@@ -133,6 +135,33 @@ def test_a_store_that_fails_three_times_is_told_with_its_error():
         topology.run_until(lambda: it.figures.abandoned == 0)
         assert it.health().state is HealthState.HEALTHY
         assert it.story()[-1].endswith("counts, after 3 that were abandoned")
+
+
+def test_a_sink_that_cannot_write_is_seen_and_the_age_outlives_a_rollback():
+    Writes.table = table = Table()
+    with cluster(6, Goes, "rows") as topology:
+        it = Seeing(topology)
+        topology.run_until(lambda: len(table.rows) > 0, 30)
+        table.down = True
+        topology.advance(9.0)
+        says = "cannot commit: ConnectionError: the database is down"
+        assert {sink.why for sink in it.status.sinks} == {says}
+        assert it.health().state is HealthState.HEALTHY
+        gauges = it.gauges()
+        assert gauges["ardea_tm_sink_waiting_intervals sink"] >= 4
+        assert 8.0 < gauges["ardea_tm_sink_waiting_seconds sink"] < 10.0
+        topology.kill("sink-0")
+        topology.advance(6.0)
+        later = gauges["ardea_tm_sink_waiting_seconds sink"] + 6.0
+        assert it.gauges()["ardea_tm_sink_waiting_seconds sink"] == pytest.approx(later)
+        health = it.health()
+        assert health.state is HealthState.DEGRADED
+        assert {each.who for each in health.troubles} == {"sink-0", "sink-1"}
+        table.down = False
+        topology.run_until(lambda: all(sink.seconds < 3.0 for sink in it.status.sinks), 60)
+        assert it.health().state is HealthState.HEALTHY
+        topology.run_until(lambda: it.gauges()["ardea_tm_sink_waiting_intervals sink"] == 0)
+        assert it.gauges()["ardea_tm_sink_waiting_seconds sink"] == 0.0
 
 
 def test_a_task_that_cannot_read_its_state_says_so_until_it_can():

@@ -20,7 +20,7 @@ from ardea.protocol.incarnations import incarnation
 from ardea.scheduler.control import Status, StoryEvent, TaskStatus
 from ardea.scheduler.processes import metrics_ports
 from ardea.scheduler.schedulers import Description
-from ardea.snapshots.status import LastRollback, LastSnapshot, SnapshotStatus, UnderWay
+from ardea.snapshots.status import LastRollback, LastSnapshot, SnapshotStatus, UnderWay, WaitingSink
 from ardea.state.records import ExecutionState, RunState, TopologyRecord
 from ardea.state.topologies import TopologyStatus
 from ardea.supervision.spec import RESTARTED
@@ -192,6 +192,16 @@ def test_what_a_rollback_waits_for_is_told(printed):
     lines = of_snapshots(printed, state="RESTORING", waits=waits)
     assert "Last snapshot   none yet" in lines
     assert f"Waits           {waits[0]}; for words-0" in lines
+
+
+def test_a_sink_whose_rows_wait_is_told(printed):
+    sinks = [WaitingSink("out-0", 3, 42.5, "cannot commit: ValueError: no"), WaitingSink("out-1", 1, 2.0)]
+    assert of_snapshots(printed, sinks=sinks * 3)[3:6] == [
+        "Sink            out-0: 3 intervals wait, the oldest for 42 s: cannot commit: ValueError: no",
+        "Sink            out-1: 1 interval waits, the oldest for 2 s: it is being written",
+        "Sink            out-0: 3 intervals wait, the oldest for 42 s: cannot commit: ValueError: no",
+    ]
+    assert "Other sinks     2 more" in of_snapshots(printed, sinks=sinks * 3)
 
 
 def test_the_ports_of_metrics_are_read_from_the_containers_folders(tmp_path):
