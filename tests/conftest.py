@@ -84,7 +84,7 @@ def _only_for_all(items: list[pytest.Item]) -> Iterator[pytest.Item]:
 class Deadline:
     """Waits for a condition: ``deadline(lambda: log.exists(), "the log appears")``."""
 
-    def __call__(self, condition: Callable[[], T], what: str, *, seconds: float = 20.0) -> T:
+    def __call__(self, condition: Callable[[], T], what: str, *, seconds: float = 60.0) -> T:
         """Returns the first true value of ``condition``; after ``seconds`` fails, naming ``what`` and the last one.
 
         A condition that takes long, as a command does, is asked half of the time: what it waits for needs the cores.
@@ -210,7 +210,7 @@ def _end(pid: int) -> None:
 
 @pytest.fixture(scope="session")
 def deadline() -> Deadline:
-    """``deadline(condition, what, seconds=20)`` returns the condition's first true value or fails the test."""
+    """``deadline(condition, what, seconds=60)`` returns the condition's first true value or fails the test."""
     return Deadline()
 
 

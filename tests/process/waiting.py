@@ -12,7 +12,7 @@ T = TypeVar("T")
 _NOTHING = threading.Event()
 
 
-def eventually(condition: Callable[[], T], seconds: float = 10.0, what: str | Callable[[], str] = "") -> T:
+def eventually(condition: Callable[[], T], seconds: float = 30.0, what: str | Callable[[], str] = "") -> T:
     """The first truthy result of ``condition``; AssertionError after ``seconds``, saying ``what`` was awaited.
 
     One that takes long, as a command does, is asked half of the time: what is awaited needs the cores, too.

@@ -129,7 +129,7 @@ class LocalTopology:
         if self.machines is not None:
             self.machines.step()
 
-    def until(self, condition: Callable[[], T | None], what: str, seconds: float = 30.0) -> T:
+    def until(self, condition: Callable[[], T | None], what: str, seconds: float = 60.0) -> T:
         """The first true value of ``condition``.
 
         Raises:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 
 import pytest
 
 from tests.process.cli.dap import Debugger
+from tests.process.ports import free_ports
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
 HELD = 13.0
@@ -49,17 +49,12 @@ class Doubles(Topology):
 """
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
 @pytest.mark.thorough
 def test_it_stops_reads_a_variable_and_goes_on(start, ardea, tmp_path):
     file = tmp_path / "doubles.py"
     file.write_text(TOPOLOGY)
     line = TOPOLOGY.splitlines().index("        self.emit([double])  # here") + 1
-    port = free_port()
+    [port] = free_ports(1)
     options = ("--containers", 2, "--attach", "double:1", "--port", port, "-o", "json")
     run = start("run", file, *options)
     with Debugger(port) as debugger:

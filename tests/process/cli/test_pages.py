@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import shutil
-import socket
 
 import pytest
 
 from tests.process.pages import Reader, blocks
+from tests.process.ports import free_ports
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
-
-
-def free_port() -> str:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return str(server.getsockname()[1])
 
 
 def test_the_readme(tmp_path):
@@ -49,7 +44,8 @@ def test_trident(tmp_path):
 @pytest.mark.thorough
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
 def test_drpc(tmp_path, daemons):
-    reader = Reader(tmp_path, {"8800": free_port()})
+    [port] = free_ports(1)
+    reader = Reader(tmp_path, {"8800": str(port)})
     reader.follow("docs/drpc.md")
     assert reader.typed[-2:] == ["ardea kill Asked", "pytest -q -p no:cacheprovider block_4.py"]
 

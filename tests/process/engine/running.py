@@ -57,7 +57,7 @@ class Running:
 
     # --- waiting ----------------------------------------------------------------------------------------------
 
-    def until(self, condition: Callable[[], T], what: str, seconds: float = 30.0) -> T:
+    def until(self, condition: Callable[[], T], what: str, seconds: float = 60.0) -> T:
         """Steps the run until ``condition`` is true; fails with all logs if it ends or takes too long before."""
         deadline = time.monotonic() + seconds
         while not (value := condition()):
@@ -70,7 +70,7 @@ class Running:
 
     def running(self) -> Status:
         """Waits until every task has reported: beside other tests thirty processes need their time."""
-        return self.until(lambda: (s := self.run.status) and s.complete and s, "every task has reported", seconds=60.0)
+        return self.until(lambda: (s := self.run.status) and s.complete and s, "every task has reported")
 
     def finish(self, seconds: float = 60.0, meanwhile: Callable[[], object] = bool) -> Outcome:
         """Steps until nothing of it is left, and calls ``meanwhile`` at each; it has to have succeeded."""
@@ -92,7 +92,7 @@ class Running:
         totals = status.components.get(name) or tasks.get(name)
         return int(getattr(totals, counter)) if totals is not None else 0
 
-    def grows(self, counter: str, name: str, by: int = 1, seconds: float = 20.0) -> None:
+    def grows(self, counter: str, name: str, by: int = 1, seconds: float = 60.0) -> None:
         """Waits until the counter has grown by so much from now on."""
         goal = self.total(counter, name) + by
         self.until(lambda: self.total(counter, name) >= goal, f"{name} {counter} reaches {goal}", seconds)
@@ -129,7 +129,7 @@ class Running:
         os.kill(self.pid(name), number)
         return life
 
-    def returned(self, name: str, life: int, seconds: float = BACKOFF[-1] + 20) -> None:
+    def returned(self, name: str, life: int, seconds: float = BACKOFF[-1] + 60) -> None:
         """Waits until the process has come back in place, in the next life, however often it was killed before."""
         self.until(
             lambda: (p := self.processes().get(name, {})).get("life") == life + 1 and p.get("pid"),

@@ -6,7 +6,7 @@ import pytest
 
 from tests.process.engine.running import Running
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.alone]
 
 
 def test_a_drained_output_queue_wakes_the_executor(tmp_path):

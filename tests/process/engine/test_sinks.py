@@ -16,13 +16,14 @@ ERRORS = "ardea_metrics_manager_sink_errors_total"
 
 
 def test_a_file_gets_what_was_counted_to_the_end_whatever_becomes_of_another_receiver(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        port = gone.getsockname()[1]
+    gone = socket.socket()  # bound, so that nobody else listens there, and not listening
+    gone.bind(("127.0.0.1", 0))
+    port = gone.getsockname()[1]
     sinks = {
         "jsonlines": {"path": f"{tmp_path}/{{topology}}-{{container}}.jsonl"},
         "graphite": {"host": "127.0.0.1", "port": port},
     }
-    with Running("measured.py:WordCount", tmp_path, {"heron.metricsmgr.sinks": sinks}) as topology:
+    with gone, Running("measured.py:WordCount", tmp_path, {"heron.metricsmgr.sinks": sinks}) as topology:
         topology.running()
         topology.grows("executed", "count", 1000)
         for container in (1, 2):

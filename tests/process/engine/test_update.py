@@ -27,7 +27,7 @@ class Updated(Counted):
         command = [*ARDEA, "update", self.name, *args, "--state", self.state]
         return subprocess.Popen([*map(str, command)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
-    def end(self, verb, seconds=90.0):
+    def end(self, verb, seconds=150.0):
         """(exit code, what it said); the topology goes on meanwhile."""
         try:
             self.topology.until(lambda: verb.poll() is not None, "the verb has ended", seconds)

@@ -125,7 +125,7 @@ def scale(topology, component: str) -> None:
     command = [sys.executable, "-P", "-m", "ardea.cli", "update", topology.folder.name, "--state", str(state)]
     verb = subprocess.Popen([*command, "--component-parallelism", component])
     try:
-        topology.until(lambda: verb.poll() is not None, f"{component} is there", 90)
+        topology.until(lambda: verb.poll() is not None, f"{component} is there", 150)
         assert verb.returncode == 0
     finally:
         verb.kill()

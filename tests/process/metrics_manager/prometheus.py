@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import threading
 import time
@@ -13,6 +12,8 @@ from typing import Any
 from urllib.error import URLError
 from urllib.parse import urlencode
 from urllib.request import urlopen
+
+from tests.process.ports import free_ports
 
 Job = dict[str, Any]
 """One entry of ``scrape_configs``."""
@@ -34,8 +35,8 @@ class Prometheus:
             json.dumps({"global": often, "rule_files": ["rules.yml"], "scrape_configs": [{"job_name": "ardea", **job}]})
         )
         (folder / "rules.yml").write_text(rules or "groups: []")
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._address = f"127.0.0.1:{free.getsockname()[1]}"
+        [port] = free_ports(1)
+        self._address = f"127.0.0.1:{port}"
         self._log = folder / "prometheus.log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(

@@ -81,16 +81,15 @@ def prometheus(manager: MetricsManager, prometheus_binary: Path, tmp_path: Path)
 
 
 def test_prometheus_reads_types_rates_quantiles_and_a_new_life(load: Load, prometheus: Prometheus):
-    prometheus.wait("ardea_spout_pending_tuples", lambda answer: list(answer.values()) == [42])
-    labels = [("lines", "1", "1", "words", "words-1")]
-    assert list(prometheus.ask("ardea_spout_pending_tuples")) == labels, "component, container, task, topology, its id"
+    pending = prometheus.wait("ardea_spout_pending_tuples", lambda answer: list(answer.values()) == [42])
+    assert list(pending) == [("lines", "1", "1", "words", "words-1")], "component, container, task, topology, its id"
     metadata = prometheus.get("metadata")
     assert metadata[ACKED.removesuffix("_total")][0]["type"] == "counter"
     assert metadata["ardea_spout_complete_latency_seconds"][0]["type"] == "histogram"
     assert metadata["ardea_spout_pending_tuples"][0]["help"] == "Open trees and rows waiting to be sent again."
 
-    rate = prometheus.wait(f"rate({ACKED}[5s])", lambda answer: any(value > 0 for value in answer.values()))
-    assert 0 < next(iter(rate.values())) <= 11_000, "at most a thousand tuples a tenth of a second"
+    # At most a thousand tuples a tenth of a second; more where one of the first two scrapes was answered late.
+    prometheus.wait(f"rate({ACKED}[5s])", lambda answer: any(0 < value <= 11_000 for value in answer.values()))
 
     def p(quantile: float) -> float:
         query = f"histogram_quantile({quantile}, sum by (le) (rate(ardea_spout_complete_latency_seconds_bucket[1m])))"
@@ -110,4 +109,4 @@ def test_prometheus_reads_types_rates_quantiles_and_a_new_life(load: Load, prome
         'ardea_process_resident_memory_bytes{process="metrics_manager"}', lambda answer: bool(answer)
     )
     assert next(iter(answer.values())) > 1e6
-    assert list(prometheus.ask("up").values()) == [1]
+    prometheus.wait("up", lambda answer: list(answer.values()) == [1])  # a scrape has half a second

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from ardea.testing.kit import LocalTopology
-from tests.process.trident.servers import free_port
+from tests.process.ports import free_ports
 from tests.process.waiting import eventually
 
 
@@ -31,7 +31,7 @@ class Database:
     """Listens on 127.0.0.1, trusts everybody, and keeps what it has in a folder of its own."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.port = folder, free_port()
+        self.folder, [self.port] = folder, free_ports(1)
         self._as = []
         if os.getuid() == 0:  # which PostgreSQL refuses
             shutil.chown(folder, "postgres")

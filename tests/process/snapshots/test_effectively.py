@@ -146,7 +146,7 @@ def test_keys_move_to_more_and_to_fewer_tasks(topology):
     for tasks in (3, 1):
         lives = topology.lives()
         with topology.update(f"count:{tasks}") as verb:
-            topology.until(lambda verb=verb: verb.poll() is not None, "the verb has ended", 60.0)
+            topology.until(lambda verb=verb: verb.poll() is not None, "the verb has ended", 150.0)
             assert verb.returncode == 0, verb.communicate()
         now = topology.lives()
         stay = {name for name in lives if not name.startswith("count-") or int(name[6:]) < tasks}

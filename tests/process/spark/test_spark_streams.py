@@ -42,7 +42,8 @@ class Source:
 
 
 def noted(topology):
-    return [json.loads(line) for file in topology.out.glob("noted-*.jsonl") for line in file.read_text().splitlines()]
+    lines = [line for file in topology.out.glob("noted-*.jsonl") for line in file.read_text().splitlines(keepends=True)]
+    return [json.loads(line) for line in lines if line.endswith("\n")]  # the last one may be under way
 
 
 def driver_log(topology):

@@ -16,6 +16,7 @@ from typing import NamedTuple, Self
 import pytest
 
 from ardea.state.address import Address
+from tests.process.ports import free_ports
 from tests.process.waiting import eventually
 
 JARS = (
@@ -67,13 +68,6 @@ def class_path() -> str:
     if not any("zookeeper" in jar for jar in jars) or shutil.which("java") is None:
         pytest.fail("no ZooKeeper here: run `scripts/zookeeper.sh`")
     return os.pathsep.join(jars)
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 on which nobody listens."""
-    with contextlib.ExitStack() as stack:
-        servers = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [server.getsockname()[1] for server in servers]
 
 
 class Server:

@@ -67,7 +67,7 @@ def test_a_topology_goes_on_when_its_state_is_lost_under_load_and_nothing_is_mis
         ensemble.start()
         topology.until(lambda: topology.run.status.term > before, "a master acts in a higher term", 60.0)
         topology.running()
-        assert status(other, name).running
+        topology.until(lambda: status(other, name).running, "its keeper has made itself known, too")
         assert other.get(paths.name(status(other, name).name)).data.decode() == name
         assert other.get(paths.term(name)).version == topology.run.status.term
         again = {each for each, process in topology.processes().items() if process["life"] != lives[each]}

@@ -14,7 +14,8 @@ from ardea.errors import StateError
 from ardea.state.address import SECRETS, Address
 from ardea.state.manager import Unavailable
 from ardea.state.zookeeper import ZooKeeperState
-from tests.process.state.ensemble import Server, free_ports
+from tests.process.ports import free_ports
+from tests.process.state.ensemble import Server
 from tests.process.state.guarded import CONFIG, USERS, certificates
 from tests.process.waiting import eventually
 

@@ -13,7 +13,7 @@ from ardea.state import paths
 from ardea.state.address import CREDENTIAL
 from tests.process.cli.conftest import ARDEA, ardea, daemons, start
 from tests.process.cli.verbs import acked, describe, listed, topology
-from tests.process.state.ensemble import free_ports
+from tests.process.ports import free_ports
 
 __all__ = ["ardea", "daemons", "start"]
 

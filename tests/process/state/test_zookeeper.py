@@ -19,7 +19,8 @@ from ardea.state import Check, Create, Delete, Set, Term, Unavailable, Versioned
 from ardea.state.address import Address
 from ardea.state.envelope import Node, seal
 from ardea.state.zookeeper import ZooKeeperState
-from tests.process.state.ensemble import Ensemble, free_ports
+from tests.process.ports import free_ports
+from tests.process.state.ensemble import Ensemble
 from tests.process.state.relay import Lose, Relay
 from tests.process.waiting import eventually
 from tests.sizes import size
@@ -129,14 +130,21 @@ def test_one_damaged_node_holds_up_no_other_watch(state, server, root, poll_unti
 
 
 def test_reading_writes_nothing(state, server):
+    """Others may write meanwhile: sessions of earlier tests expire."""
     state.exists(A)  # the session is made
-    before = server.servers[0].zxid
+    session, _ = state.session.client().client_id
+
+    def written():
+        return [each.kind for each in server.servers[0].transactions() if each.session == session]
+
+    before = written()
+    assert len(before) == 1, "the session itself"
     seen = []
     state.watch(A, seen.append)
     eventually(lambda: (state.poll(), seen)[1], what="the watch tells")
     assert not state.exists(A)
     assert state.children("/topologies") == ()
-    assert server.servers[0].zxid == before
+    assert written() == before
 
 
 def test_what_one_transaction_cannot_hold_is_refused_before_it_is_sent(state):
@@ -333,7 +341,7 @@ HOLDER = """
 import sys, threading
 from ardea.state.address import Address
 from ardea.state.zookeeper import ZooKeeperState
-state = ZooKeeperState(Address(sys.argv[1], sys.argv[2]), timeout=1.0)
+state = ZooKeeperState(Address(sys.argv[1], sys.argv[2]), timeout=4.0)
 lease = state.lease("/tmasters/wc-1", b"me")
 print("held", flush=True)
 threading.Event().wait()
@@ -364,25 +372,25 @@ def test_the_timeout_is_the_one_that_the_servers_have_set(connect, server):
 def test_a_lease_of_somebody_cut_off_runs_out_before_it_can_be_anothers(tmp_path, connect):
     with Ensemble(tmp_path / "zk") as ensemble:
         (server,) = ensemble.servers
-        state = connect(ensemble, timeout=6.0)
+        state = connect(ensemble, timeout=9.0)
         lease = state.lease(A, b"")
         for _ in range(3):
-            eventually(lambda: (state.poll(), lease.expires_in > 3.5)[1], what="polling keeps it fresh")
-            eventually(lambda: lease.expires_in <= 3.5, what="it would run out without")
+            eventually(lambda: (state.poll(), lease.expires_in > 5.5)[1], what="polling keeps it fresh")
+            eventually(lambda: lease.expires_in <= 5.5, what="it would run out without")
         server.freeze()
-        eventually(lambda: (state.poll(), lease.expires_in == 0)[1], 5, "it runs out")
+        eventually(lambda: (state.poll(), lease.expires_in == 0)[1], 7, "it runs out")
         server.resume()
         eventually(lambda: (state.poll(), lease.expires_in > 0)[1], what="the session was still there")
         assert lease.held
         server.kill()
-        eventually(lambda: (state.poll(), lease.expires_in == 0)[1], 5, "it runs out again")
+        eventually(lambda: (state.poll(), lease.expires_in == 0)[1], 7, "it runs out again")
         state.close()
 
 
 def test_without_servers_a_call_waits_once_and_the_next_ones_fail_at_once():
     hosts = ",".join(f"127.0.0.1:{port}" for port in free_ports(3))
     now = [0.0]
-    with ZooKeeperState(Address(hosts, "/x"), patience=1.0) as state:
+    with ZooKeeperState(Address(hosts, "/x"), patience=2.0) as state:
         with pytest.raises(Unavailable, match="no ZooKeeper server answers at") as caught:
             state.create(A, b"")
         assert hosts in caught.value.message
@@ -391,7 +399,7 @@ def test_without_servers_a_call_waits_once_and_the_next_ones_fail_at_once():
         began = state.session._clock()
         with pytest.raises(Unavailable):
             state.get(A)
-        assert state.session._clock() - began < 0.9, "it waits once more"
+        assert state.session._clock() - began < 1.9, "it waits once more"
         state.watch(A, now.append)
         state.poll()
         assert now == [0.0]

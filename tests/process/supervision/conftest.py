@@ -80,7 +80,7 @@ class Run:
     def exits(self, name: str) -> list[records.Exit]:
         return records.read_exits(self.folder, name)
 
-    def wait(self, seconds: float = 20.0) -> int:
+    def wait(self, seconds: float = 60.0) -> int:
         return self.popen.wait(seconds)
 
     def stop(self) -> int:
@@ -126,4 +126,4 @@ def supervise(tmp_path: Path) -> Iterator[Callable[..., Run]]:
             os.kill(run.popen.pid, signal.SIGKILL)
             run.popen.wait(10)
     for run in runs:
-        eventually(run.is_over, 10, what=lambda run=run: f"no orphan; left: {sorted(run.pids())}")
+        eventually(run.is_over, what=lambda run=run: f"no orphan; left: {sorted(run.pids())}")

@@ -104,7 +104,7 @@ def test_nothing_outlives_the_supervisor(supervise, stopped):
         os.kill(pids[-1], signal.SIGSTOP)
     run.popen.kill()
     run.wait()
-    eventually(lambda: not any(map(alive, pids)), 5, lambda: f"left: {[p for p in pids if alive(p)]}")
+    eventually(lambda: not any(map(alive, pids)), what=lambda: f"left: {[p for p in pids if alive(p)]}")
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])

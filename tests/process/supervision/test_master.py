@@ -145,7 +145,7 @@ def test_what_anybody_sends_to_its_port_changes_nothing(tmp_path):
                 topology.until(lambda: topology.run.status.state == "PAUSED", "it is deactivated")
                 client.ask("activate")
         topology.grows("acked", "numbers-0", 1000)
-        assert "dropped messages that cannot be read" in topology.logs()
+        assert "dropped messages that cannot be read" in topology.log("topology-master")
 
 
 def test_data_flows_on_while_the_master_is_stopped(tmp_path):

@@ -67,4 +67,4 @@ def test_a_stopped_process_does_not_outlive_a_supervisor_of_its_session(supervis
         os.kill(pid, signal.SIGSTOP)
     run.popen.kill()
     run.wait()
-    eventually(lambda: not any(map(alive, pids)), 5, lambda: f"left: {[p for p in pids if alive(p)]}")
+    eventually(lambda: not any(map(alive, pids)), what=lambda: f"left: {[p for p in pids if alive(p)]}")

@@ -7,12 +7,8 @@ import socket
 import subprocess
 from pathlib import Path
 
+from tests.process.ports import free_ports
 from tests.process.waiting import eventually
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
 
 
 class Server:
@@ -43,13 +39,13 @@ class Server:
 
 def redis_server(folder: Path) -> Server:
     """What it has acknowledged outlives it."""
-    port = free_port()
+    [port] = free_ports(1)
     options = {"port": port, "bind": "127.0.0.1", "dir": folder, "appendonly": "yes", "appendfsync": "always"}
     flags = [str(part) for name, value in (options | {"save": ""}).items() for part in (f"--{name}", value)]
     return Server(["redis-server", *flags], port, b"PING", b"+PONG")
 
 
 def memcached() -> Server:
-    port = free_port()
+    [port] = free_ports(1)
     command = ["memcached", "-l", "127.0.0.1", "-p", str(port), "-U", "0", "-M", "-u", "nobody"]
     return Server(command, port, b"version", b"VERSION")

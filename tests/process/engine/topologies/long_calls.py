@@ -1,22 +1,42 @@
-"""Spouts and a bolt whose calls take long, each in its own way; the sink says how long their rows were on the way."""
+"""Spouts and a bolt whose calls go on until the sink has got the rows that they have emitted, each in its own way."""
 
 from __future__ import annotations
 
 import time
 
-from leaving import LeavingBolt
+from leaving import LeavingBolt, LeavingSpout
 
-from ardea import Bolt, Spout, Topology
+from ardea import Topology
 
-WAIT = 2.4
-"""Seconds of each pause."""
+PATIENCE = 20.0
+"""Seconds; a call that has waited so long for its rows gives up, and says so."""
 CALLS = 2
 
 
-class Rows(Spout):
-    """A row holds when it was emitted."""
+class Emits:
+    """A row holds its number."""
 
-    outputs = ["who", "at"]
+    outputs = ["who", "number"]
+    sent = 0
+
+    def send(self):
+        self.sent += 1
+        self.emit([type(self).__name__, self.sent], tup_id=self.sent)
+
+    def hold(self):
+        """Until the last row has come."""
+        end = time.monotonic() + PATIENCE
+        while not self.flag(f"{type(self).__name__}-{self.sent}"):
+            if time.monotonic() > end:
+                (self.out / f"late-{type(self).__name__}-{self.sent}").touch()
+                return
+            self.work()
+
+    def work(self):
+        time.sleep(0.05)
+
+
+class Rows(Emits, LeavingSpout):
     calls = 0
 
     def next_tuple(self):
@@ -25,17 +45,13 @@ class Rows(Spout):
         if self.calls == CALLS:
             self.finish()
 
-    def send(self):
-        self.sent = getattr(self, "sent", 0) + 1
-        self.emit([type(self).__name__, time.monotonic()], tup_id=self.sent)
-
 
 class Sleeps(Rows):
     """After each row."""
 
     def call(self):
         self.send()
-        time.sleep(WAIT)
+        self.hold()
 
 
 class FastFirst(Rows):
@@ -44,11 +60,11 @@ class FastFirst(Rows):
     def call(self):
         if self.calls > 1:
             self.send()
-            time.sleep(WAIT)
+            self.hold()
             self.send()
 
     def next_tuple(self):
-        if getattr(self, "sent", 0) < 2000:
+        if self.sent < 2000:
             self.send()
         else:
             super().next_tuple()
@@ -60,7 +76,7 @@ class Consumes(Rows):
     def call(self):
         for _ in range(3):
             self.send()
-            time.sleep(WAIT / 3)
+            self.hold()
 
 
 class Computes(Rows):
@@ -68,35 +84,37 @@ class Computes(Rows):
 
     def call(self):
         self.send()
-        end = time.monotonic() + WAIT
+        self.hold()
+
+    def work(self):
+        end = time.monotonic() + 0.5
         while time.monotonic() < end:
             sum(range(100))
 
 
-class Passes(Bolt):
-    """Emits, and only then sleeps."""
-
-    outputs = ["who", "at"]
+class Passes(Emits, LeavingBolt):
+    """Emits, and only then waits."""
 
     def process(self, tup):
-        self.emit(["Passes", time.monotonic()])
+        self.sent += 1
+        self.emit(["Passes", self.sent])
         if tup["who"] == "Sleeps":
-            time.sleep(WAIT)
+            self.hold()
 
 
 class Arrives(LeavingBolt):
-    """The longest way of a row, and how many came, for each sender."""
+    """Says of each row that it has come, and in the end how many there were of each sender."""
 
     def begin(self):
-        self.ways, self.count = {}, {}
+        self.count = {}
 
     def process(self, tup):
-        who, at = tup.values
-        self.ways[who] = max(self.ways.get(who, 0.0), time.monotonic() - at)
+        who, number = tup.values
+        (self.out / f"{who}-{number}").touch()
         self.count[who] = self.count.get(who, 0) + 1
 
     def close(self):
-        self.leave([self.ways, self.count])
+        self.leave(self.count)
 
 
 class LongCalls(Topology):
