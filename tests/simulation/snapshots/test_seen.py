@@ -28,6 +28,7 @@ class Seeing:
 
     def __init__(self, topology: Cluster) -> None:
         self.topology, self.inside = topology, Inside(topology)
+        self._gauges = Gauges(Identity("counted", 0, "topology-master", life=1))
 
     @property
     def figures(self):
@@ -57,9 +58,8 @@ class Seeing:
         return [event.what for event in self.answer().stories["snapshots"]]
 
     def gauges(self) -> dict[str, float]:
-        gauges = Gauges(Identity("counted", 0, "topology-master", life=1))
-        gauges.read(self.inside.master, 0, self.topology.time)
-        read = msgspec.msgpack.decode(gauges.snapshot(), type=Snapshot)
+        self._gauges.read(self.inside.master, 0, self.topology.time)
+        read = msgspec.msgpack.decode(self._gauges.snapshot(), type=Snapshot)
         return {" ".join((name, *labels)): value for name, labels, value in (*read.counters, *read.gauges)}
 
 
