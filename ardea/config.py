@@ -101,6 +101,14 @@ class Settings:
         "Where snapshots are kept: a folder, or an address of pyarrow.fs such as s3://bucket/folder; "
         "unset: beside the state, where that is a folder.",
     )
+    state_backend: str = _key(
+        "topology.stateful.backend",
+        "text",
+        "both",
+        "memory",
+        "Where a task keeps the keys of its state while it runs: memory; rocksdb, a database on its disk "
+        "(the extra rocksdb); or a class, as package.module:Class.",
+    )
     barrier_queue_ms: float = _key(
         "topology.stateful.queue.millis",
         "milliseconds",

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ardea.backends.chosen import Opened
 from ardea.component import Bolt, Spout
 from ardea.config import Settings
 from ardea.context import TopologyContext
@@ -79,11 +80,14 @@ class Environment:
     current_tuple: CurrentTuple | None = None
     observer: Observer = field(default_factory=Observer)
     snapshots: TaskSnapshots | None = None
+    backend: Opened | None = None
     states: States = field(init=False)
     commits: Commits | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self.states = States(self.component, self._keys if self.settings.remembers else None, self.context.now)
+        keys = self._keys if self.settings.remembers else None
+        backend = None if keys is None or self.backend is None else self.backend()
+        self.states = States(self.component, keys, self.context.now, backend)
         snapshots, self.commits = self.snapshots, None
         if snapshots is not None and isinstance(self.component, TwoPhaseSink):
             self._keep_rows(self.component, snapshots)

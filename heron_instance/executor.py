@@ -148,7 +148,7 @@ class Executor:
                 self.env.states.age()
             else:
                 works = part.look(now)
-                due = part.due
+                due = part.due if part.settled else now
                 if not works:
                     return min(part.again if part.again > now else now + 1.0, due)
             return min(self.runner.advance(now), due) if self.lifecycle.initialized else now + 1.0
@@ -252,3 +252,5 @@ class Executor:
             if not self.rolled_back:
                 raise
             self.env.component.logger.exception("%s: close() raised, as all goes back", self.env.task.name)
+        finally:
+            self.env.states.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import traceback
 from typing import NoReturn
 
+from ardea.backends.contract import ScratchError
 from ardea.errors import ArdeaError, FailedException, printable
 from ardea.heron_instance.environment import Environment
 from ardea.heron_instance.lifecycle import Lifecycle
@@ -40,9 +41,14 @@ class Faults:
     def note(self, error: Exception, follows: str) -> str:
         """Logs it, with what ``follows``; returns what was raised, and where, in words."""
         env, place = self._env, place_of(error)
+        env.instruments.exception(error)
+        if isinstance(error, ScratchError):  # none of the author's
+            said = printable(error, most=2000)
+            env.component.logger.error("%s: %s; %s", env.task.name, said, follows)
+            self._reporter.error = f"{env.task.name}: {said}"
+            return said
         said = f"raised {type(error).__name__}: {printable(error)}" + (f" at {place}" if place else "")
         text = printable("".join(traceback.format_exception(error)).rstrip(), most=20_000)
-        env.instruments.exception(error)
         env.component.logger.error("%s raised an exception; %s:\n%s", env.task.name, follows, text)
         self._reporter.error = f"{env.task.name} {said}"
         return said

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from ardea import parent_link
+from ardea.backends.chosen import Opened, Scratch, backend_class
 from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.errors import ArdeaError, ExitCode
@@ -53,7 +55,7 @@ class InstanceProcess:
         self.state_address, self.state_credential = definition.state, ""
         instance = next(i for i in packing_from_bytes(definition.packing).instances if i.task == task)
         place = TaskPlan(task, instance.component, instance.index, container)
-        self._shell = Shell(self, definition, plan, place, parent_link.life())
+        self._shell = Shell(self, definition, plan, place, parent_link.life(), backend=_backend(plan, place))
         self._wires = Wires(task, addresses)
         self._outbox: BoundedQueue[OutMessage] = BoundedQueue(
             "data_out", QUEUE_MESSAGES, self._shell.settings.queue_bytes, self._wires.wake
@@ -217,6 +219,15 @@ class InstanceProcess:
         )
         rng = np.random.default_rng()
         return Executor(shell.environment(plan, topology_context, time.monotonic, rng, self._current_tuple))
+
+
+def _backend(logical: LogicalPlan, task: TaskPlan) -> Opened | None:
+    """In the folder of the process; raises UserError: it cannot be loaded."""
+    settings = Settings.of(logical.config, logical[task.component].config)
+    if not settings.remembers or settings.state_backend == "memory":
+        return None
+    folder = os.environ.get("ARDEA_FOLDER") or tempfile.mkdtemp(prefix="ardea-")
+    return Scratch(backend_class(settings.state_backend), Path(folder) / f"task-{task.task}.state").open
 
 
 def _current_tuple(shell: Shell, logical: LogicalPlan) -> CurrentTuple | None:

@@ -13,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ardea.backends.chosen import Opened
 from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.errors import StateError
@@ -64,8 +65,12 @@ class Shell:
         task: TaskPlan,
         life: int,
         arrived: Callable[[], None] | None = None,
+        backend: Opened | None = None,
     ) -> None:
-        """``arrived``: something is in the queue, for an executor that does not sleep on it."""
+        """``arrived``: something is in the queue, for an executor that does not sleep on it.
+
+        ``backend``: opens one for each object of the component; None: its state is in memory.
+        """
         self.life = life
         self.component = logical[task.component]
         self.registry = Registry(
@@ -79,6 +84,7 @@ class Shell:
         self.executor: Executor | None = None
         self._outside = outside
         self.snapshots = TaskSnapshots(task, life, outside) if settings.remembers else None
+        self._backend = backend
         self._logical, self._epoch = logical, definition.epoch
         self._started = False
         hello = Hello(
@@ -180,6 +186,7 @@ class Shell:
             rng=rng,
             current_tuple=current_tuple,
             observer=observer or Observer(),
+            backend=self._backend,
         )
 
     def renewed(self, env: Environment) -> Environment:

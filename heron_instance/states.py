@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from ardea.backends.bases import PARTS, AgingBase
+from ardea.backends.bases import MemoryBackend, base_in_memory
+from ardea.backends.contract import PARTS, Backend, Base
 from ardea.backends.memory import KeyedTable, Lower
 from ardea.backends.timers import TimerTable
 from ardea.backends.values import Values, values_of
@@ -36,12 +38,19 @@ class States:
     """Of one object, whose task has these keys; None: there are no snapshots, and nobody asks.
 
     ``now``: seconds since 1970.  ``timers``: the component's, if it declares some.  ``intervals``: the rows that a
-    two-phase sink keeps; None: the object is none.
+    two-phase sink keeps; None: the object is none.  ``backend``: None, or nobody has keys: what has keys is in memory.
     """
 
-    def __init__(self, component: Component, keys: Keys | None = None, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        component: Component,
+        keys: Keys | None = None,
+        now: Callable[[], float] = time.time,
+        backend: Backend | None = None,
+    ) -> None:
         self.intervals: Intervals | None = None
         self._component, self._keys, self._now = component, keys, now
+        self._backend = backend or MemoryBackend(Path())
         self.timers: TimerTable | None = None
         self._aging: list[_Aging] = []
         self._tables: dict[str, tuple[KeyedTable, Lower]] = {}
@@ -62,20 +71,26 @@ class States:
                 state.attach(component)
                 self._lists[state.name] = state
             elif isinstance(state, Timers):
-                lower = Lower(state.name, None if keys is None else TimerKeys.of(keys))
+                timer_keys = None if keys is None else TimerKeys.of(keys)
+                lower = Lower(state.name, timer_keys, base=self._base(state.name, timer_keys))
                 self.timers = TimerTable(lower)
                 state.attach(component, self.timers)
                 self._tables[state.name] = self.timers.table, lower
 
     def _table(self, state: KeyedState) -> KeyedTable:
         ttl, now = state.ttl, self._now
-        base, clock = (None, None) if ttl is None else (AgingBase(ttl, now), now)
-        lower = Lower(state.name, self._keys, self._values[state.name], base, clock)
+        base = self._base(state.name, self._keys, ttl)
+        lower = Lower(state.name, self._keys, self._values[state.name], base, None if ttl is None else now)
         table = KeyedTable(state.make, lower)
         if ttl is not None and self._keys is None:
             self._aging.append(_Aging(table, ttl / PARTS, now() + ttl / PARTS))
         self._tables[state.name] = table, lower
         return table
+
+    def _base(self, name: str, keys: Keys | None, ttl: float | None = None) -> Base:
+        if keys is None:
+            return base_in_memory(None, ttl, self._now)
+        return self._backend.base(name, keys, ttl, self._now)
 
     def add(self, state: KeyedState) -> KeyedTable:
         """A keyed state that the class does not declare, with what the snapshot holds of it.
@@ -126,10 +141,13 @@ class States:
         for _, lower in self._tables.values():
             lower.stored()
 
-    def settle(self) -> None:
-        """A little of the work that storing has left."""
-        for _, lower in self._tables.values():
-            lower.settle()
+    def settle(self) -> bool:
+        """A little of the work that storing has left; True: none of it is left."""
+        return all(lower.settle() for _, lower in self._tables.values())
+
+    def close(self) -> None:
+        """Nobody uses them any more."""
+        self._backend.close()
 
     def age(self) -> None:
         """Where there are no snapshots: values grow older, by which they are gone in time."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ardea.backends.contract import ScratchError
 from ardea.heron_instance.commits import Commits
 from ardea.heron_instance.faults import Faults
 from ardea.heron_instance.runner import Parts, Runner
@@ -16,11 +17,13 @@ AGAIN = 1.0
 class TakingPart:
     """Of one executor.
 
-    ``again``: when the task tries again to have its state and to begin; ``due``: when rows of a sink are to be written.
+    ``again``: when the task tries again to have its state and to begin; ``due``: when rows of a sink are to be written;
+    ``settled``: nothing that was stored waits to be merged.
     """
 
     def __init__(self, snapshots: TaskSnapshots, parts: Parts, runner: Runner, faults: Faults) -> None:
         self.again, self.due = -math.inf, math.inf
+        self.settled = True
         self._snapshots, self._runner, self._faults = snapshots, runner, faults
         self._env, self._lifecycle = parts.env, parts.lifecycle
         self._user_code, self._reporter = parts.user_code, parts.reporter
@@ -47,7 +50,7 @@ class TakingPart:
         outside = self._env.commits is None or self._write_outside(self._env.commits, committed, now)
         if snapshots.timeline.over and self._lifecycle.running and outside:
             self._runner.over()
-        self._env.states.settle()
+        self.settled = self._env.states.settle()
         self._reporter.report()
         return snapshots.timeline.works
 
@@ -72,6 +75,8 @@ class TakingPart:
             self.again = now + AGAIN
             snapshots.cannot_read(str(error))
             self._reporter.error = f"{self._env.task.name} {snapshots.report.waits}"
+            if isinstance(error, ScratchError):
+                raise RollingBack from error
             return
         self.again = -math.inf
         try:

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMappin
 from typing import Any, NoReturn
 
 from ardea.backends import batches
-from ardea.backends.bases import Base
+from ardea.backends.bases import PlainBase
+from ardea.backends.contract import Base
 from ardea.backends.values import SCALARS, Packed, Values
 from ardea.errors import EncodingError, UserError
 from ardea.protocol.dict_keys import AS_THEY_ARE, are_keys, as_key, is_key
@@ -22,7 +23,7 @@ from ardea.snapshots.key_groups import Keys, group_of
 from ardea.snapshots.state_file import Kind, Piece, unreadable, unstorable
 
 SLICE = 1000
-"""Keys in a piece of a file, and those that are merged at a time."""
+"""Keys in a piece of a file, at least, and those that are merged at a time, at most."""
 ABSENT: Any = object()
 
 Rows = list[tuple[Any, ...]]
@@ -55,7 +56,7 @@ class Lower:
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.name, self.keys, self.values = name, keys, values or Values()
-        self.base = Base() if base is None else base
+        self.base: Base = PlainBase(keys) if base is None else base
         self.now: Callable[[], float] = clock or (lambda: 0.0)
         self.layer: Layer | None = None
         self._merging: Iterator[bool] | None = None
@@ -124,37 +125,43 @@ class Lower:
             UserError: a key is another task's.
         """
         layer = self.layer or Layer({}, set())
-        yield from self._by_group(layer.puts, self._puts, layer.written)
+        puts, gone, base = layer.puts, layer.gone, self.base
+        if not base.expired(layer.written):
+            yield from self._pieces(self._by_group(puts.items()), _put, layer.written)
         if not full:
-            yield from self._by_group(layer.gone, lambda gone: [(Kind.GONE, [(key,) for key in gone])], layer.written)
+            yield from self._pieces(self._by_group((key,) for key in gone), _gone, layer.written)
             return
-        for written, values in self.base.parts():
-            keys = (key for key in values if key not in layer.puts and key not in layer.gone)
-            yield from self._by_group(keys, self._puts, written)
+        for written, chunks in itertools.groupby(base.chunks(), lambda chunk: chunk.written):
+            below = (
+                (group, [row for row in rows if row[0] not in puts and row[0] not in gone]) for _, group, rows in chunks
+            )
+            yield from self._pieces(below, _put, written)
 
-    def _by_group(
-        self, keys: Iterable[Any], made_of: Callable[[list[Any]], Iterable[tuple[Kind, Rows]]], written: float
-    ) -> Iterator[Piece]:
+    def _by_group(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[int, Rows]]:
         assert self.keys is not None
         owned = self.keys.owned
-        groups: list[list[Any]] = [[] for _ in owned]
-        for key in keys:
-            groups[self.keys.check(self.name, key) - owned.start].append(key)
-        piece, first = [], owned.start
-        for group, found in zip(owned, groups, strict=True):
-            piece += found
-            if piece and (len(piece) >= SLICE or group == owned[-1]):
-                for kind, rows in made_of(piece):
-                    yield Piece(self.name, kind, range(first, group + 1), rows, written)
-                piece, first = [], group + 1
+        groups: list[Rows] = [[] for _ in owned]
+        for row in rows:
+            groups[self.keys.check(self.name, row[0]) - owned.start].append(row)
+        yield from zip(owned, groups, strict=True)
 
-    def _puts(self, keys: list[Any]) -> Iterator[tuple[Kind, Rows]]:
-        rows = [row for row in ((key, self.get(key)) for key in keys) if row[1] is not ABSENT]  # just expired
-        packed = [row for row in rows if type(row[1]) is Packed]
-        if len(packed) < len(rows):
-            yield Kind.PUT, [row for row in rows if type(row[1]) is not Packed]
-        if packed:
-            yield Kind.PACKED, packed
+    def _pieces(
+        self, groups: Iterable[tuple[int, Rows]], made_of: Callable[[Rows], Iterable[tuple[Kind, Rows]]], written: float
+    ) -> Iterator[Piece]:
+        """``groups``: in their order; of one there may be several parts, one after the other."""
+        assert self.keys is not None
+        owned = self.keys.owned
+        rows: Rows = []
+        first = owned.start
+        for group, found in groups:
+            first = min(first, group)
+            rows += found
+            if len(rows) >= SLICE:
+                for kind, some in made_of(rows):
+                    yield Piece(self.name, kind, range(first, group + 1), some, written)
+                rows, first = [], group + 1
+        for kind, some in made_of(rows) if rows else ():
+            yield Piece(self.name, kind, range(first, owned.stop), some, written)
 
     def stored(self) -> None:
         """The layer lies in the store: it may be merged."""
@@ -169,13 +176,17 @@ class Lower:
 
     def _merge(self, layer: Layer) -> Iterator[bool]:
         self.base.prune()
-        for piece in _pieces(layer.puts.items()):
+        for piece in self._slices(layer.puts.items()):
             self.base.add(piece, layer.written)
             yield True
-        for gone in _pieces(layer.gone):
-            for key in gone:
-                self.base.pop(key, None)
+        for gone in self._slices(layer.gone):
+            self.base.remove(gone)
             yield True
+
+    def _slices(self, rows: Iterable[Any]) -> Iterator[list[Any]]:
+        rows, most = iter(rows), min(SLICE, self.base.slice)
+        while some := list(itertools.islice(rows, most)):
+            yield some
 
     def load(self, piece: Piece) -> None:
         """What :meth:`pieces` has given, in that order, of this task or another one: its own keys of that.
@@ -192,8 +203,7 @@ class Lower:
             rows = (row for row in rows if self.keys.group(row[0]) in owned)
         written = piece.written or self.now()
         if piece.kind is Kind.GONE or self.base.expired(written):
-            for key, *_ in rows:
-                self.base.pop(key, None)
+            self.base.remove(row[0] for row in rows)
         elif piece.kind is Kind.PACKED:
             self.base.add(((key, self._loaded(key, Packed(value))) for key, value in rows), written)
         else:
@@ -420,7 +430,13 @@ class KeyedTable(dict[Any, Any]):
             del self[key]
 
 
-def _pieces(rows: Iterable[Any]) -> Iterator[list[Any]]:
-    rows = iter(rows)
-    while piece := list(itertools.islice(rows, SLICE)):
-        yield piece
+def _put(rows: Rows) -> Iterator[tuple[Kind, Rows]]:
+    packed = [row for row in rows if type(row[1]) is Packed]
+    if len(packed) < len(rows):
+        yield Kind.PUT, [row for row in rows if type(row[1]) is not Packed]
+    if packed:
+        yield Kind.PACKED, packed
+
+
+def _gone(rows: Rows) -> Iterator[tuple[Kind, Rows]]:
+    yield Kind.GONE, rows

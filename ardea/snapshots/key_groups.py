@@ -8,8 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from xxhash import xxh3_64_intdigest
+
 from ardea.errors import EncodingError, UserError
-from ardea.protocol.keys import key_hash, partition
+from ardea.protocol.keys import encode_key, key_hash, partition
 
 
 def group_of(hashed: int, groups: int) -> int:
@@ -59,6 +61,17 @@ class Keys:
             parts = key if self.fields > 1 and isinstance(key, tuple) else (key,)
         return group_of(key_hash(parts), self.groups)
 
+    def placed(self, key: Any) -> tuple[int, bytes]:
+        """The group of any task's key, and its canonical bytes, by which all keys of a state are told apart.
+
+        Raises:
+            EncodingError: it can be nobody's.
+        """
+        encoded = encode_key((key,))
+        if self.prefix or self.fields > 1:
+            return self.group(key), encoded
+        return group_of(xxh3_64_intdigest(encoded), self.groups), encoded
+
     def check(self, state: str, key: Any) -> int:
         """The group of a key of this task.
 
@@ -90,6 +103,10 @@ class TimerKeys(Keys):
     def group(self, key: Any) -> int:
         """As of :class:`Keys`."""
         return Keys.group(self, key[0])
+
+    def placed(self, key: Any) -> tuple[int, bytes]:
+        """As of :class:`Keys`."""
+        return self.group(key), encode_key((key,))
 
     def check(self, state: str, key: Any) -> int:
         """As of :class:`Keys`."""

@@ -26,6 +26,7 @@ from ardea.testing.memory_store import MemoryStore
 from ardea.testing.network import Network
 from ardea.testing.processes import Processes
 from ardea.testing.record import Record
+from ardea.testing.scratches import Scratches
 from ardea.testing.servers import acting_master
 from ardea.testing.updating import Updating
 from ardea.testing.world import World
@@ -54,6 +55,8 @@ class Cluster:
         active: whether the spouts begin at once, or wait for :meth:`activate`.
         check: watch the invariants after every event; see :class:`ardea.testing.InvariantError`.
         faults: (seconds, action) pairs: what happens to the cluster and when.
+        state_backend: what state lies in, whatever ``topology.stateful.backend`` says: another value than ``memory``
+            takes its place, and writes into a folder for temporary files.
 
     Raises:
         TopologyError: the topology cannot run.
@@ -70,6 +73,7 @@ class Cluster:
         active: bool = True,
         check: bool = True,
         faults: Iterable[Fault] = (),
+        state_backend: str = "memory",
     ) -> None:
         logical = topology.plan({**config, "topology.stmgrs": containers})
         packing = packing_for(logical.config).pack(logical)
@@ -87,6 +91,7 @@ class Cluster:
             store=MemoryStore(RunState.RUNNING if active else RunState.PAUSED, definition),
             definition=definition,
             plan=PhysicalPlan.build(logical, packing, 1),
+            scratches=Scratches(state_backend),
         )
         self.record, self.network = world.record, world.network
         self.raise_errors = False
@@ -105,6 +110,7 @@ class Cluster:
     def close(self) -> None:
         """Closes every component that still runs."""
         self._processes.close()
+        self._world.scratches.close()
 
     # --- time -------------------------------------------------------------------------------------------------
 

@@ -42,7 +42,8 @@ class SimulatedInstance:
         self.alive = True
         self._stopping = self._waits_inside = False
         self.build = world.definition.build
-        self.shell = Shell(self, world.definition, world.plan.logical, task, life, self._queued)
+        backend = world.scratches.of(f"{task.name}-{life}")
+        self.shell = Shell(self, world.definition, world.plan.logical, task, life, self._queued, backend)
         if world.audit is not None:
             world.audit.counts(task, life, self.shell.registry.identity)
         self.executor = SimulatedExecutor(world, task, self.shell, self._guard, self._check_output)

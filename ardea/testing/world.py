@@ -18,6 +18,7 @@ from ardea.testing.containers import Supervisors
 from ardea.testing.memory_store import MemoryStore
 from ardea.testing.network import Network
 from ardea.testing.record import Record
+from ardea.testing.scratches import Scratches
 from ardea.testing.waits import Waits
 
 MASTER = "master"
@@ -85,6 +86,7 @@ class World:
     store: MemoryStore
     definition: Definition
     plan: PhysicalPlan
+    scratches: Scratches
     ended: Callable[[Process, BaseException | None], None] = field(init=False)
     waits: Waits = field(init=False)
     names: Names = field(default_factory=Names)

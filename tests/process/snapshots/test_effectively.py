@@ -84,9 +84,12 @@ class Kept:
 class Counted(Running, Kept):
     """A topology that the test runs, and what it has stored."""
 
-    def __init__(self, root: Path, words: int = WORDS, *, ends: bool = False, storage: str | None = None) -> None:
-        """``storage``: ``topology.stateful.storage``."""
+    def __init__(
+        self, root: Path, words: int = WORDS, *, ends: bool = False, storage: str | None = None, backend: str = "memory"
+    ) -> None:
+        """``storage``: ``topology.stateful.storage``; ``backend``: ``topology.stateful.backend``."""
         config = {"test.words": words, "test.ends": ends, "topology.stateful.storage": storage}
+        config["topology.stateful.backend"] = backend
         Running.__init__(self, str(TOPOLOGY), root, config)
         self._root = root / "ardea"
         definition = self.run.submission.definition

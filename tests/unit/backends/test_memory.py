@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import MutableMapping
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +16,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from ardea.backends import memory
+from ardea.backends.bases import MemoryBackend
+from ardea.backends.chosen import Scratch
 from ardea.backends.memory import KeyedTable, Lower
+from ardea.backends.rocksdb import RocksBackend
 from ardea.errors import EncodingError, UserError
 from ardea.protocol.dict_keys import as_key
 from ardea.snapshots.key_groups import Keys
@@ -41,14 +46,25 @@ def table(make=lambda: 0, keys=ALL):
 class Kept(RuleBasedStateMachine):
     """``plain`` is what the author has; ``at`` what he had at each barrier whose file lies in the store."""
 
+    made = MemoryBackend
+
     def __init__(self):
         super().__init__()
+        self.folder = tempfile.TemporaryDirectory(prefix="ardea-kept-")
+        self.scratch, self.backend = Scratch(self.made, Path(self.folder.name) / "scratch"), None
         self.plain, self.files, self.at = {}, [], {}
         self.writing = None
         self.reset()
 
+    def teardown(self):
+        self.backend.close()
+        self.folder.cleanup()
+
     def reset(self):
-        self.lower = Lower("t", ALL)
+        if self.backend is not None:
+            self.backend.close()
+        self.backend = self.scratch.open()
+        self.lower = Lower("t", ALL, base=self.backend.base("t", ALL, None, lambda: 0.0))
         self.table = KeyedTable(lambda: 0, self.lower)
 
     @rule(key=KEYS, value=VALUES)
@@ -148,6 +164,19 @@ Kept.TestCase.settings = settings(max_examples=size(150, 5000), stateful_step_co
 
 
 class TestKept(Kept.TestCase):
+    @pytest.fixture(autouse=True)
+    def _small_pieces(self, monkeypatch):
+        monkeypatch.setattr(memory, "SLICE", 2)
+
+
+class KeptInRocks(Kept):
+    made = RocksBackend
+
+
+KeptInRocks.TestCase.settings = settings(max_examples=size(15, 1000), stateful_step_count=40, deadline=None)
+
+
+class TestKeptInRocks(KeptInRocks.TestCase):
     @pytest.fixture(autouse=True)
     def _small_pieces(self, monkeypatch):
         monkeypatch.setattr(memory, "SLICE", 2)

@@ -9,7 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from ardea import Bolt, KeyedState, UserError
 from ardea.backends import memory
-from ardea.backends.bases import PARTS, AgingBase
+from ardea.backends.bases import AgingBase
+from ardea.backends.contract import PARTS
 from ardea.backends.memory import KeyedTable, Lower
 from ardea.heron_instance.states import States
 from ardea.snapshots.key_groups import Keys
@@ -37,7 +38,7 @@ class Lives(RuleBasedStateMachine):
         def clock():
             return self.now
 
-        self.lower = Lower("t", ALL, base=AgingBase(TTL, clock), clock=clock)
+        self.lower = Lower("t", ALL, base=AgingBase(ALL, TTL, clock), clock=clock)
         self.table = KeyedTable(lambda: 0, self.lower)
 
     @rule(key=KEYS, value=st.integers(1, 9))
@@ -148,7 +149,7 @@ def test_what_an_older_version_stored_without_a_time_begins_to_age_when_it_is_pu
     plain = KeyedTable(lambda: 0, Lower("t", ALL))
     plain["a"] = 1
     plain.freeze()
-    aging = Lower("t", ALL, base=AgingBase(TTL, lambda: now), clock=lambda: now)
+    aging = Lower("t", ALL, base=AgingBase(ALL, TTL, lambda: now), clock=lambda: now)
     for piece in plain.lower.pieces(full=True):
         aging.load(piece)
     assert aging.get("a") == 1

@@ -23,6 +23,7 @@ OFFENCES = {
     "kazoo": ("ardea.transport", "kazoo"),
     "confluent-kafka": ("ardea.trident", "confluent_kafka"),
     "psycopg": ("ardea.trident", "psycopg"),
+    "rocksdict": ("ardea.heron_instance", "rocksdict"),
     "kubernetes": ("ardea.scheduler", "kubernetes"),
     "pyspark": ("ardea.cli", "pyspark"),
     "payloads": ("ardea.stream_manager", "pyarrow"),
