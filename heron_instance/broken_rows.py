@@ -7,7 +7,7 @@ from typing import Any
 
 from ardea.component import Spout
 from ardea.errors import printable
-from ardea.heron_instance.shortened import shortened
+from ardea.shortened import shortened
 
 BURST, PER_SECOND = 10.0, 1.0
 """Lines in the log: at once, and in the long run."""

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from ardea.heron_instance.shortened import shortened
+from ardea.shortened import shortened
 
 PER_SECOND = 10
 """Lines that a task writes at most."""

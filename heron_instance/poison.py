@@ -12,11 +12,11 @@ from ardea.errors import EncodingError
 from ardea.heron_instance.bolt_rows import BoltRows
 from ardea.heron_instance.input_batch import UNANCHORED, ColumnInput, InputBatch
 from ardea.heron_instance.runner import Parts
-from ardea.heron_instance.shortened import shortened
 from ardea.heron_instance.snapshots import RollingBack, TaskSnapshots
 from ardea.protocol.ids import U64
 from ardea.protocol.values import RowCodec
 from ardea.protocol.wire_pb2 import Blamed
+from ardea.shortened import shortened
 from ardea.validation import DEAD_LETTER_STREAM
 
 DEAD_LETTERS = DEAD_LETTER_STREAM.name

@@ -8,8 +8,8 @@ from ardea.errors import FailedException, UserError, printable
 from ardea.heron_instance.broken_rows import tree_name
 from ardea.heron_instance.input_batch import InputBatch
 from ardea.heron_instance.runner import Parts
-from ardea.heron_instance.shortened import shortened
 from ardea.loader import place_of
+from ardea.shortened import shortened
 
 
 class RaisedErrors:

@@ -56,6 +56,17 @@ class Database:
         self._process.kill()
         self._process.wait()
 
+    def freeze(self) -> None:
+        """It takes connections, and says nothing."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+        for_who_has_gone = ["pgrep", "-P", str(self._process.pid), "-f", " -D "]  # the others have names of their own
+        eventually(lambda: subprocess.run(for_who_has_gone, check=False).returncode == 1, 10, "nobody is let in late")
+
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)  # fast: it ends its children
@@ -90,7 +101,7 @@ def served() -> Iterator[Database]:
         database.stop()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server() -> Iterator[Database]:
     with served() as database:
         yield database

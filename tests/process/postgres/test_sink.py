@@ -31,7 +31,7 @@ class Numbers(Spout):
 
 class Made(Topology):
     numbers = Numbers.spec()
-    out = PostgresSink("numbers", ["number", "text"]).spec(inputs=[numbers])
+    out = PostgresSink("numbers", ["number", "text"]{more}).spec(inputs=[numbers])
     config = {{
         "topology.reliability.mode": "{mode}",
         "topology.stateful.checkpoint.interval.secs": 0.5,
@@ -41,8 +41,8 @@ MOST = 4000
 TABLE = 'CREATE TABLE numbers (id serial, number int, "text" text)'
 
 
-def body(mode="EFFECTIVELY_ONCE"):
-    return BODY.format(most=MOST, mode=mode)
+def body(mode="EFFECTIVELY_ONCE", more=""):
+    return BODY.format(most=MOST, mode=mode, more=more)
 
 
 def written(database):
@@ -50,8 +50,10 @@ def written(database):
 
 
 def test_each_row_is_there_once_whoever_dies(mortal, running):
-    mortal.ask(TABLE)
-    with running(body(), mortal) as topology:
+    """One row is refused: it is a dead letter, once."""
+    mortal.ask(TABLE.replace("number int", "number int CHECK (number <> 2000)"))
+    dead = ', rejected="dead-letter", dead_letters="letters"'
+    with running(body(more=dead), mortal) as topology:
         topology.until(lambda: len(written(mortal)) > 0, "rows are there")
         topology.faults.kill("out-0")
         topology.until(lambda: len(written(mortal)) > 1500, "more rows are there")
@@ -59,7 +61,8 @@ def test_each_row_is_there_once_whoever_dies(mortal, running):
         topology.until(lambda: "it tries again" in logs(topology), "the sink says what is wrong")
         mortal.start()
         assert topology.finish().state == "SUCCEEDED"
-    assert written(mortal) == list(range(MOST))
+    assert written(mortal) == [number for number in range(MOST) if number != 2000]
+    assert mortal.ask("SELECT content FROM letters") == [('[2000, "n2000"]',)]
 
 
 @pytest.mark.thorough

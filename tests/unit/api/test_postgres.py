@@ -26,6 +26,22 @@ def test_what_is_wrong_is_said_when_it_is_made(arguments, said):
         PostgresSink(*arguments)
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"rejected": "skip"}, "rejected= takes 'fail' or 'dead-letter', not 'skip'"),
+        ({"rejected": "dead-letter"}, "rejected='dead-letter' needs dead_letters="),
+        ({"rejected": "dead-letter", "dead_letters": "a..b"}, "dead_letters= is a name, not 'a..b'"),
+        ({"dead_letters": "letters"}, "is of use with rejected='dead-letter' only"),
+        ({"timeout": 0}, "timeout= takes seconds above 0, not 0"),
+        ({"timeout": "60"}, "timeout= takes seconds above 0, not '60'"),
+    ],
+)
+def test_wrong_options_are_said_when_it_is_made(options, said):
+    with pytest.raises(TopologyError, match=said):
+        PostgresSink("t", ["a"], **options)
+
+
 def test_a_key_is_of_columns():
     with pytest.raises(TopologyError, match="key= names 'b', which are no columns"):
         PostgresSink("t", ["a"], key=["b"])

@@ -8,7 +8,7 @@ import pytest
 
 from ardea.component import Spout
 from ardea.heron_instance.broken_rows import BURST, TOLD, BrokenRows, rank
-from ardea.heron_instance.shortened import LENGTH, shortened
+from ardea.shortened import LENGTH, shortened
 
 
 class Clock:
