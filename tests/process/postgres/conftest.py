@@ -65,7 +65,7 @@ class Database:
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
         for_who_has_gone = ["pgrep", "-P", str(self._process.pid), "-f", " -D "]  # the others have names of their own
-        eventually(lambda: subprocess.run(for_who_has_gone, check=False).returncode == 1, 10, "nobody is let in late")
+        eventually(lambda: subprocess.run(for_who_has_gone, check=False).returncode == 1, 20, "nobody is let in late")
 
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
