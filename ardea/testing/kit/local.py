@@ -156,7 +156,7 @@ class LocalTopology:
         """Waits until the last fault has happened and ended."""
         self.until(lambda: not self.faults.pending, "the last fault is over", seconds)
 
-    def finish(self, seconds: float = 60.0) -> Outcome:
+    def finish(self, seconds: float = 120.0) -> Outcome:
         """Waits until nothing of it is left.
 
         Raises:

@@ -45,7 +45,7 @@ def ardea(start) -> Callable[..., subprocess.CompletedProcess[str]]:
 
     def run(*args: object, **options: object) -> subprocess.CompletedProcess[str]:
         process = start(*args, **options)
-        out, err = process.communicate(timeout=90)
+        out, err = process.communicate(timeout=150)
         return subprocess.CompletedProcess(args, process.returncode, out, err)
 
     return run

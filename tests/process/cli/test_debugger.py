@@ -10,7 +10,7 @@ import pytest
 from tests.process.cli.dap import Debugger
 from tests.process.ports import free_ports
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.cluster
 HELD = 13.0
 """Seconds; a supervisor takes a process for dead after ten, and the message timeout would be two."""
 TOPOLOGY = """\

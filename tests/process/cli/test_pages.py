@@ -9,7 +9,7 @@ import pytest
 from tests.process.pages import Reader, blocks
 from tests.process.ports import free_ports
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.cluster
 
 
 def test_the_readme(tmp_path):

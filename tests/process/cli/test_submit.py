@@ -53,7 +53,7 @@ def test_it_lives_when_the_terminal_and_the_submitters_group_are_gone(start, ard
     os.killpg(submitter.pid, signal.SIGHUP)
     os.killpg(submitter.pid, signal.SIGKILL)
     os.close(ours)
-    submitter.wait(timeout=20)
+    submitter.wait(timeout=120)
     deadline(lambda: acked(ardea, "Never") > 0, "tuples are acked")
     assert ardea("kill", "Never").returncode == 0
     assert left_in_state(state) == []
@@ -152,7 +152,6 @@ def test_debug_shows_what_a_component_emits(submit, ardea):
     assert ardea("kill", "Never").returncode == 0
 
 
-@pytest.mark.timeout(240)
 def test_a_restart_brings_every_process_back_and_data_flows_on(submit, ardea, deadline):
     """Of a container, then of all: each has its next life, the others keep theirs; what was open is replayed."""
     submit("Never", "--containers", 2)
@@ -217,7 +216,7 @@ def test_kill_ends_a_topology_whose_daemon_is_frozen(submit, ardea, state):
 def test_two_kills_at_once_both_succeed(submit, start, state):
     submit("Never")
     kills = [start("kill", "Never") for _ in range(2)]
-    assert [kill.wait(timeout=60) for kill in kills] == [0, 0], [kill.stderr.read() for kill in kills]
+    assert [kill.wait(timeout=120) for kill in kills] == [0, 0], [kill.stderr.read() for kill in kills]
     assert left_in_state(state) == []
 
 

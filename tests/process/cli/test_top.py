@@ -18,7 +18,7 @@ from tests.process.cli.conftest import ARDEA
 from tests.process.cli.verbs import acked, topology
 from tests.process.waiting import eventually
 
-pytestmark = [pytest.mark.cluster, pytest.mark.thorough, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.cluster, pytest.mark.thorough]
 LINES = 14
 
 

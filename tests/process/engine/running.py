@@ -72,7 +72,7 @@ class Running:
         """Waits until every task has reported: beside other tests thirty processes need their time."""
         return self.until(lambda: (s := self.run.status) and s.complete and s, "every task has reported")
 
-    def finish(self, seconds: float = 60.0, meanwhile: Callable[[], object] = bool) -> Outcome:
+    def finish(self, seconds: float = 120.0, meanwhile: Callable[[], object] = bool) -> Outcome:
         """Steps until nothing of it is left, and calls ``meanwhile`` at each; it has to have succeeded."""
         deadline = time.monotonic() + seconds
         while not self.run.over:

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.cluster
 def test_rows_arrive_while_the_call_that_emitted_them_goes_on(tmp_path):
     """Each call goes on until its rows are there: it would wait in vain if they waited for its end."""
     with Running("long_calls.py", tmp_path) as topology:
-        topology.finish(110)
+        topology.finish()
         [count] = topology.left("arrives")
     assert count == {"Sleeps": 2, "FastFirst": 2002, "Consumes": 6, "Computes": 2, "Passes": 2}
     assert sorted(file.name for file in topology.out.glob("late-*")) == []

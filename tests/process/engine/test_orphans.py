@@ -47,13 +47,13 @@ class Command:
 
     def works(self) -> None:
         """Waits until tuples have been acked, and all processes and sockets are there."""
-        eventually(self._position.exists, 30, self.log.read_text)
+        eventually(self._position.exists, 60, self.log.read_text)
         [self.folder] = self.home.folders()
         self.supervisor = int(read_status(self.folder)["pid"])
-        eventually(lambda: len(self.everybody()) == PROCESSES, 30, lambda: f"all run: {sorted(self.everybody())}")
+        eventually(lambda: len(self.everybody()) == PROCESSES, 60, lambda: f"all run: {sorted(self.everybody())}")
         assert self.everybody() > {self.supervisor, *self.pids().values()}
         eventually(
-            lambda: len(unix_sockets(self.folder)) == SOCKETS, 30, lambda: f"all listen: {unix_sockets(self.folder)}"
+            lambda: len(unix_sockets(self.folder)) == SOCKETS, 60, lambda: f"all listen: {unix_sockets(self.folder)}"
         )
 
     def everybody(self) -> set[int]:
@@ -72,7 +72,7 @@ class Command:
     def close(self) -> None:
         if self.popen.poll() is None:
             self.popen.kill()
-        self.popen.wait(10)
+        self.popen.wait(60)
 
 
 @pytest.fixture
@@ -83,16 +83,16 @@ def command(tmp_path: Path) -> Iterator[Command]:
         yield command
     finally:
         command.close()
-    eventually(lambda: not command.everybody(), 15, lambda: f"no orphan; left: {sorted(command.everybody())}")
+    eventually(lambda: not command.everybody(), 60, lambda: f"no orphan; left: {sorted(command.everybody())}")
     # The kernel takes a moment to free the sockets of a process that was killed.
-    eventually(lambda: not unix_sockets(command.folder), 5, lambda: f"no socket; left: {unix_sockets(command.folder)}")
+    eventually(lambda: not unix_sockets(command.folder), 30, lambda: f"no socket; left: {unix_sockets(command.folder)}")
     assert not is_held(command.folder)
 
 
 def test_killing_the_command_ends_everything(command: Command):
     os.kill(command.popen.pid, signal.SIGKILL)
-    assert command.popen.wait(10) == -signal.SIGKILL
-    eventually(lambda: not command.everybody(), 15, lambda: f"no orphan; left: {sorted(command.everybody())}")
+    assert command.popen.wait(60) == -signal.SIGKILL
+    eventually(lambda: not command.everybody(), 60, lambda: f"no orphan; left: {sorted(command.everybody())}")
 
 
 @pytest.mark.parametrize("container", ["2", "0"], ids=["of-tasks", "the-masters"])
@@ -104,16 +104,16 @@ def test_killing_a_containers_supervisor_ends_the_container_and_killing_the_topo
     others = set().union(*(command.pids(other).values() for other in {"0", "1", "2"} - {container}))
     before = command.everybody()
     os.kill(killed, signal.SIGKILL)
-    eventually(lambda: not any(map(alive, own)), 15, "the container's processes are gone")
+    eventually(lambda: not any(map(alive, own)), 60, "the container's processes are gone")
     assert all(map(alive, others))
 
     def replaced() -> bool:
         running = set(command.pids().values())
         return None not in running and not running & {killed, *own} and len(command.everybody()) == PROCESSES
 
-    eventually(replaced, 30, lambda: f"it is replaced; new: {sorted(command.everybody() - before)}")
+    eventually(replaced, 60, lambda: f"it is replaced; new: {sorted(command.everybody() - before)}")
     assert others <= command.everybody()
     os.kill(command.supervisor, signal.SIGKILL)
-    assert command.popen.wait(20) == ExitCode.FAILED, command.log.read_text()
+    assert command.popen.wait(60) == ExitCode.FAILED, command.log.read_text()
     assert "supervisor ended: killed by SIGKILL" in " ".join(command.log.read_text().split())
     assert not command.everybody(), "the command waits until the last process is gone"

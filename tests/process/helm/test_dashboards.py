@@ -11,7 +11,7 @@ from tests.process.engine.running import Running
 from tests.process.helm.monitoring import OBSERVED, REMEMBERING, answers_everything, rules
 from tests.process.metrics_manager.prometheus import Prometheus, local
 
-pytestmark = [pytest.mark.cluster, pytest.mark.prometheus, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.cluster, pytest.mark.prometheus]
 
 
 def test_a_real_prometheus_has_an_answer_for_every_panel_and_alert(prometheus_binary: Path, tmp_path: Path):

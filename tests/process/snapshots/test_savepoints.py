@@ -24,7 +24,7 @@ def verb(state: Path, *words: str | Path) -> subprocess.Popen[str]:
 def done(state: Path, *words: str | Path) -> str:
     """What a verb prints on stdout, which has to succeed."""
     with verb(state, *words) as ran:
-        said, errors = ran.communicate(timeout=60.0)
+        said, errors = ran.communicate(timeout=150.0)
     assert ran.returncode == 0, errors
     return said
 
@@ -37,7 +37,7 @@ def test_another_topology_goes_on_where_one_was_killed(tmp_path):
         topology.until(lambda: min(topology.check()) > 0, "a snapshot has words")
         lives = topology.lives()
         with verb(state, "savepoint", topology.topology, "-o", "json") as saving:
-            topology.until(lambda: saving.poll() is not None, "the savepoint is there")
+            topology.until(lambda: saving.poll() is not None, "the savepoint is there", 90.0)
             document = json.loads(saving.communicate()[0])
         first = read(Folder.at(document["folder"]))
         assert (first.topology, first.manifest.bytes) == (topology.topology, document["bytes"])
@@ -48,7 +48,7 @@ def test_another_topology_goes_on_where_one_was_killed(tmp_path):
                 topology.run.step()
             assert topology.run.outcome().state is RunState.KILLED
             topology.run.close()
-            assert killing.wait(60.0) == 0, killing.communicate()
+            assert killing.wait(150.0) == 0, killing.communicate()
         assert topology.store.names() == [], "what it remembered is gone with it"
         assert read(Folder.at(document["folder"])) == first
     words = "--set", f"test.words={MOST}", "--set", "test.ends=false", "--name", "Again"
@@ -58,7 +58,7 @@ def test_another_topology_goes_on_where_one_was_killed(tmp_path):
     kept = Kept(str(state / "state"), started["id"], topology.module.word)
     try:
         assert kept.record().timeline > 0
-        eventually(lambda: kept.check() == [MOST, MOST], 60.0, lambda: f"{kept.record()}")
+        eventually(lambda: kept.check() == [MOST, MOST], 120.0, lambda: f"{kept.record()}")
         assert len(json.loads(done(state, "snapshots", "Effectively", "-o", "json"))["savepoints"]) == 1
     finally:
         done(state, "kill", started["id"], "--wait-secs", "0")

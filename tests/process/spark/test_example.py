@@ -11,7 +11,7 @@ import pytest
 
 from tests.process.pages import Reader
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.cluster
 
 ROOT = Path(__file__).parents[3]
 

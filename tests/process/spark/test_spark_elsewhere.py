@@ -11,7 +11,7 @@ from ardea.spark.index import IndexReader
 from tests.process.spark.standalone import cluster
 from tests.process.spark.test_spark_jobs import ALL, LONG, arrived, fails, running
 
-pytestmark = [pytest.mark.thorough, pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.thorough, pytest.mark.cluster]
 
 ELSEWHERE = str(Path(__file__).parent / "topologies" / "elsewhere.py")
 EAGER = {

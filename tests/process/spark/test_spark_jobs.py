@@ -16,7 +16,7 @@ from ardea.state.records import RunState
 from tests.process.engine.running import Running
 from tests.process.waiting import eventually
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.cluster
 
 JOBS = str(Path(__file__).parent / "topologies" / "jobs.py")
 LONG = 150.0

@@ -11,7 +11,7 @@ import pytest
 
 from tests.process.spark.test_spark_jobs import LONG, running
 
-pytestmark = [pytest.mark.thorough, pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.thorough, pytest.mark.cluster]
 
 SIZES = str(Path(__file__).parent / "topologies" / "sizes.py")
 

@@ -10,7 +10,7 @@ from ardea.spark import session
 from tests.process.engine.running import Running
 from tests.process.spark.test_spark_jobs import LONG
 
-pytestmark = [pytest.mark.thorough, pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.thorough, pytest.mark.cluster]
 
 TABLES = str(Path(__file__).parent / "topologies" / "tables.py")
 SETTINGS = {

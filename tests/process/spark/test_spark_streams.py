@@ -15,7 +15,7 @@ from ardea.state.records import RunState
 from ardea.trident import SqliteState
 from tests.process.spark.test_spark_jobs import LONG, running, until_over
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.cluster
 
 STREAMS = str(Path(__file__).parent / "topologies" / "streams.py")
 ROWS = 400

@@ -197,7 +197,7 @@ class Ensemble:
     @property
     def leader(self) -> Server:
         """The present one, waited for."""
-        return eventually(lambda: next((s for s in self.servers if s.mode == "leader"), None), 30, "there is a leader")
+        return eventually(lambda: next((s for s in self.servers if s.mode == "leader"), None), 60, "there is a leader")
 
     def start(self) -> None:
         """Starts those that do not run and waits until all serve."""
@@ -207,7 +207,7 @@ class Ensemble:
         self.serve()
 
     def serve(self) -> None:
-        eventually(lambda: all(server.mode for server in self.servers), 60, self._logs)
+        eventually(lambda: all(server.mode for server in self.servers), 120, self._logs)
 
     def _logs(self) -> str:
         return "\n".join(f"[{server.port}] {server.log()}" for server in self.servers)

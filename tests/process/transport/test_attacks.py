@@ -89,7 +89,6 @@ def few_files():
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-@pytest.mark.timeout(120)
 def test_a_topology_stays_whole_and_delivers_every_row(tmp_path, few_files):
     with Running("survivors.py", tmp_path) as topology, ThreadPoolExecutor(64) as pool:
         topology.running()

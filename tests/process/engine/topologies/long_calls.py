@@ -9,7 +9,7 @@ from leaving import LeavingBolt, LeavingSpout
 from ardea import Topology
 
 PATIENCE = 20.0
-"""Seconds; a call that has waited so long for its rows gives up, and says so."""
+"""Seconds; a task that has waited so long for a row says so, and waits for no other one."""
 CALLS = 2
 
 
@@ -18,6 +18,7 @@ class Emits:
 
     outputs = ["who", "number"]
     sent = 0
+    late = False
 
     def send(self):
         self.sent += 1
@@ -26,10 +27,11 @@ class Emits:
     def hold(self):
         """Until the last row has come."""
         end = time.monotonic() + PATIENCE
-        while not self.flag(f"{type(self).__name__}-{self.sent}"):
-            if time.monotonic() > end:
-                (self.out / f"late-{type(self).__name__}-{self.sent}").touch()
-                return
+        row = f"{type(self).__name__}-{self.sent}"
+        while not (self.late or self.flag(row)):
+            self.late = time.monotonic() > end
+            if self.late:
+                (self.out / f"late-{row}").touch()
             self.work()
 
     def work(self):

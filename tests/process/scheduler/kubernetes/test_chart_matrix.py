@@ -9,7 +9,7 @@ import pytest
 
 from tests.process.scheduler.kubernetes.releases import CHART, helm, kubectl, namespace, needs_cluster, run
 
-pytestmark = [needs_cluster, pytest.mark.timeout(180)]
+pytestmark = needs_cluster
 
 MATRIX = sorted((CHART / "ci").glob("*-values.yaml"))
 CRDS = Path(__file__).parent / "crds.yaml"
