@@ -19,7 +19,8 @@ from ardea.heron_instance.intervals import Intervals
 from ardea.keyed import KeyedState, ListState, TaskState, states_of
 from ardea.protocol.scalars import type_name
 from ardea.snapshots.key_groups import Keys, TimerKeys, owned_by
-from ardea.snapshots.state_file import HEAD, Kind, Piece, decode_state, encode_piece, unreadable, unstorable
+from ardea.snapshots.pieces import HEAD, Kind
+from ardea.snapshots.state_file import Piece, decode_state, encode_piece, unreadable, unstorable
 from ardea.timers import Timers
 
 _TOO_LATE = "Call context.keyed_state() in initialize(), in every life of the task."

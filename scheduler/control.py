@@ -61,7 +61,8 @@ class Status(msgspec.Struct, frozen=True):
 
     ``stories``: what happened last to each task and container, to the update and the topology; only for who asks so.
     ``acting``: what people call the master, or its pod; ``came_up``: it was complete at least once; ``health``: None
-    once it is over; ``supervised``: what the supervisors say of the processes; ``snapshots``: None if none are taken.
+    once it is over; ``supervised``: what the supervisors say of the processes; ``snapshots``: None if none are taken;
+    ``begins``: why it has not begun from its savepoint.
     """
 
     topology: str
@@ -85,11 +86,13 @@ class Status(msgspec.Struct, frozen=True):
     supervised: list[ProcessRow] = []
     snapshots: SnapshotStatus | None = None
     savepoint: SavepointProgress | None = None
+    begins: str = ""
 
     @property
     def complete(self) -> bool:
         """Whether every container has registered and every task has reported, other than why it cannot go on."""
-        return not self.missing_containers and not self.silent_tasks and self.state != RunState.FAILED.value
+        waits = self.missing_containers or self.silent_tasks or self.begins
+        return not waits and self.state != RunState.FAILED.value
 
 
 def waiting_for(status: Status | None) -> str:
@@ -97,7 +100,7 @@ def waiting_for(status: Status | None) -> str:
     if status is None:
         return "waiting for the topology master"
     missing = [f"container {number}" for number in status.missing_containers] or status.silent_tasks
-    return f"waiting for {_some(missing)}" if missing else ""
+    return f"waiting for {_some(missing)}" if missing else status.begins
 
 
 def unfinished(status: Status | None) -> str:

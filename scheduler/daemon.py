@@ -15,7 +15,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from io import FileIO
 from pathlib import Path
 from typing import Literal, Self
@@ -27,7 +26,6 @@ from ardea.code import Code
 from ardea.config import Settings
 from ardea.errors import ArdeaError, ClusterError, ExitCode
 from ardea.plan.definition import Definition
-from ardea.scheduler.beginning import Beginning
 from ardea.scheduler.control import waiting_for
 from ardea.scheduler.home import Home
 from ardea.scheduler.run import LocalRun, Outcome, Stage
@@ -47,7 +45,6 @@ class Charge(msgspec.Struct, frozen=True):
     topology_class: str
     home: str
     code: Code | None = None
-    begins: Beginning | None = None
 
 
 class News(msgspec.Struct, frozen=True):
@@ -126,9 +123,7 @@ class Launch:
             OSError: there is no room for another process.
         """
         self._clock = clock
-        charge = Charge(
-            submission.definition, submission.topology_class, home.address, submission.code, submission.begins
-        )
+        charge = Charge(submission.definition, submission.topology_class, home.address, submission.code)
         self._process = subprocess.Popen(
             list(command),
             stdin=subprocess.PIPE,
@@ -197,9 +192,7 @@ def main() -> int:
     charge = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Charge)
     with Path(os.devnull).open("rb") as nothing:
         os.dup2(nothing.fileno(), 0)
-    submission = replace(
-        Submission.restored(charge.definition, charge.topology_class, charge.code), begins=charge.begins
-    )
+    submission = Submission.restored(charge.definition, charge.topology_class, charge.code)
     run = LocalRun(submission, Home(charge.home), patient=True, keep=True)
     with os.fdopen(os.dup(1), "wb", buffering=0) as submitter:
         daemon = Daemon(run, submitter)

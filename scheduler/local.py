@@ -10,7 +10,7 @@ import typer
 
 from ardea.config import Settings
 from ardea.errors import ArdeaError, ClusterError, Conflict, ExitCode, NotFound, TimedOut, Unreachable, UserError
-from ardea.plan.definition import Definition
+from ardea.plan.definition import Begins, Definition
 from ardea.scheduler.daemon import DAEMON, Launch
 from ardea.scheduler.home import DEFAULT, Home
 from ardea.scheduler.kill import Killing
@@ -18,17 +18,16 @@ from ardea.scheduler.local_checks import checks
 from ardea.scheduler.local_handle import LocalHandle
 from ardea.scheduler.local_health import with_health
 from ardea.scheduler.logs import LocalLogs
-from ardea.scheduler.savepoints import savepoints_in
-from ardea.scheduler.schedulers import Check, Deployment, Kept, Say, Scheduler, Verdict
+from ardea.scheduler.schedulers import Check, Deployment, Say, Scheduler, Verdict
 from ardea.scheduler.submission import Submission
+from ardea.snapshots.kept import Kept, savepoints_in
 from ardea.snapshots.place import savepoints_at
+from ardea.state import paths
 from ardea.state.records import RunState
 from ardea.state.topologies import TopologyStatus, free, listing
 
 ACCEPTED_WITHIN = 30.0
 """Seconds that a daemon has to say whether it keeps the topology."""
-COPIED_A_SECOND = 5_000_000
-"""Bytes of a savepoint, at least."""
 _REFUSALS: Mapping[ExitCode, type[ArdeaError]] = {
     kind.exit_code: kind for kind in (Conflict, NotFound, TimedOut, Unreachable, UserError)
 }
@@ -57,9 +56,11 @@ class Local(Scheduler):
         self.place = self._home.address
         self._overrides = {} if metrics_port is None else {METRICS_KEY: metrics_port}
 
-    def prepare(self, target: str, overrides: Mapping[str, Any]) -> LocalDeployment:
+    def prepare(self, target: str, overrides: Mapping[str, Any], begins: Begins | None = None) -> LocalDeployment:
         """See :class:`Scheduler`."""
         submission = Submission.of(target, {**overrides, **self._overrides}, self._home.state_url)
+        if begins is not None:
+            submission = submission.begun_from(begins, seen=True)
         return LocalDeployment(submission, self._home, self.daemon())
 
     def topologies(self) -> list[TopologyStatus]:
@@ -83,7 +84,7 @@ class Local(Scheduler):
         except ArdeaError:  # it is not known here any more, or not readable
             storage = None
         try:
-            return savepoints_in(savepoints_at(storage, self._home.state_url), topology)
+            return savepoints_in(savepoints_at(storage, self._home.state_url), paths.called(topology))
         except UserError:
             return []
 
@@ -124,11 +125,6 @@ class LocalDeployment(Deployment):
         self._launch: Launch | None = None
         self._ran = False
 
-    def begin_from(self, folder: str, *, drop_state: bool) -> str:
-        """See :class:`Deployment`."""
-        self.submission = self.submission.begun_from(folder, drop_state=drop_state)
-        return self.submission.begins_from
-
     def submit(self, say: Say) -> None:  # noqa: ARG002
         """See :class:`Deployment`.
 
@@ -136,12 +132,10 @@ class LocalDeployment(Deployment):
             ArdeaError: what the daemon met with; nothing was started.
         """
         self._launch = launch = Launch(self.submission, self._home, self._daemon)
-        begins = self.submission.begins
-        patience = ACCEPTED_WITHIN + (0 if begins is None else begins.savepoint.manifest.bytes // COPIED_A_SECOND)
-        news = launch.news(self._clock() + patience)
+        news = launch.news(self._clock() + ACCEPTED_WITHIN)
         if news is None:
             raise TimedOut(
-                f"the daemon of {self.id} has said nothing for {patience:g} s; it goes on starting",
+                f"the daemon of {self.id} has said nothing for {ACCEPTED_WITHIN:g} s; it goes on starting",
                 hint=f"`ardea list` shows whether it runs, `ardea kill {self.id}` ends it",
             )
         if news.kind == "refused":

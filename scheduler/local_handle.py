@@ -18,17 +18,14 @@ from ardea.scheduler.local_health import health_of
 from ardea.scheduler.local_update import LocalUpdate
 from ardea.scheduler.processes import metrics_ports, processes
 from ardea.scheduler.restart import Restart
-from ardea.scheduler.schedulers import Description, Handle, Kept
+from ardea.scheduler.schedulers import Description, Handle
 from ardea.scheduler.update import Change
-from ardea.snapshots.manifest import decode_manifest, manifest_name
+from ardea.snapshots.kept import Kept, committed_in
 from ardea.state import paths, records
 from ardea.state.records import SchedulerLocation, TimelineRecord
 from ardea.state.topologies import TopologyStatus
 from ardea.state.topologies import status as status_of
 from ardea.supervision.records import read_status
-
-LOOKS = 3
-"""At a snapshot that counts, while the next ones come to count."""
 
 
 class LocalHandle(Handle):
@@ -69,20 +66,15 @@ class LocalHandle(Handle):
 
     def committed(self) -> Kept | None:
         """See :class:`Handle`."""
-        path, store = paths.timeline(self.id), self._home.snapshots(self.id)
-        for _ in range(LOOKS):
+        path = paths.timeline(self.id)
+
+        def number() -> int:
             try:
-                record = records.decode(self._state.get(path).data, TimelineRecord, path)
+                return records.decode(self._state.get(path).data, TimelineRecord, path).committed
             except NotFound:
-                return None
-            if not (number := record.committed):
-                return None
-            name = manifest_name(number)
-            with contextlib.suppress(FileNotFoundError):  # another one counts by now
-                manifest = decode_manifest(store.read(name), number)
-                at, files = store.written(name), len(manifest.names)
-                return Kept(self.id, number, manifest.timeline, at, manifest.bytes, files)
-        raise StateError(f"{self.id}: {manifest_name(number)} is missing in the store of snapshots")
+                return 0
+
+        return committed_in(self._home.snapshots(self.id), self.id, number)
 
     @contextlib.contextmanager
     def control(self) -> Iterator[ControlPort]:

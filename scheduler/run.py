@@ -31,7 +31,6 @@ from ardea.scheduler.hopeless_run import PATIENCE, Cause, DiesInVain, NothingAck
 from ardea.scheduler.keeper_lease import FORGOTTEN, KeeperLease
 from ardea.scheduler.local_processes import LocalProcesses
 from ardea.scheduler.submission import Submission
-from ardea.snapshots.place import files_at
 from ardea.state import StateManager, paths, records
 from ardea.state.files import is_locked
 from ardea.state.records import ExecutionState, RunState
@@ -139,11 +138,6 @@ class LocalRun:
         with contextlib.ExitStack() as undo:
             self._home.make_folder(self.topology)
             undo.callback(shutil.rmtree, self.folder, ignore_errors=True)
-            if (begins := self.submission.begins) is not None:
-                definition = self.submission.definition
-                store = files_at(self._settings.snapshot_storage, definition.state, self.topology)
-                undo.callback(store.remove)
-                begins.copy(store)
             with contextlib.ExitStack() as keep:
                 try:
                     if self.submission.code is not None:
@@ -164,8 +158,7 @@ class LocalRun:
         self._keeper_lease = KeeperLease(self._state, self.topology)
         undo.callback(self._keeper_lease.release)
         record, active = self.submission.record(), self.submission.definition.active
-        begins = self.submission.begins
-        register(self._state, record, active=active, timeline=None if begins is None else begins.record)
+        register(self._state, record, active=active)
         undo.callback(self._forget)
         self._keeper_lease.begin(
             lambda: register(self._state, record.changed_to(self.submission.definition), active=active)

@@ -12,11 +12,12 @@ from typing import Any, ClassVar, NamedTuple, Self
 from ardea.config import Settings
 from ardea.errors import ClusterError, NotFound, OtherVersion, Unreachable, UsageError
 from ardea.health import Health, ProcessRow
-from ardea.plan.definition import Definition
+from ardea.plan.definition import Begins, Definition
 from ardea.scheduler.control import ControlPort, Status, Unreadable
 from ardea.scheduler.difference import Difference
 from ardea.scheduler.submission import Submission
 from ardea.scheduler.update import Change
+from ardea.snapshots.kept import Kept
 from ardea.snapshots.place import savepoints_at
 from ardea.state.records import RunState, SchedulerLocation
 from ardea.state.topologies import TopologyStatus
@@ -130,14 +131,6 @@ class Deployment(Closing, ABC):
         """The topology's."""
         return self.submission.definition.topology
 
-    def begin_from(self, folder: str, *, drop_state: bool) -> str:  # noqa: ARG002
-        """Lets it begin from the savepoint that lies there, once all of that is found right; returns what it is.
-
-        Raises:
-            NotFound, StateError, UserError: it cannot; see :meth:`ardea.scheduler.beginning.Beginning.of`.
-        """
-        raise UsageError(f"--from: {self.place} cannot begin a topology from a savepoint; nothing was started")
-
     @abstractmethod
     def submit(self, say: Say) -> None:
         """Starts it, once; returns when it is accepted: it comes up, and stays, without this process.
@@ -163,21 +156,6 @@ class Deployment(Closing, ABC):
             Conflict: somebody has removed it meanwhile.
             TimedOut: not yet; it goes on.
         """
-
-
-class Kept(NamedTuple):
-    """State that lies somewhere: the snapshot of a topology that counts, or a savepoint; ``at`` in Unix seconds.
-
-    ``number`` and ``timeline`` are those of the snapshot, ``topology`` is the id, ``folder`` empty but for a savepoint.
-    """
-
-    topology: str
-    number: int
-    timeline: int
-    at: float
-    bytes: int
-    files: int
-    folder: str = ""
 
 
 class Update(Closing, ABC):
@@ -382,24 +360,25 @@ class Scheduler(Closing, ABC):
     place: str
 
     @abstractmethod
-    def prepare(self, target: str, overrides: Mapping[str, Any]) -> Deployment:
+    def prepare(self, target: str, overrides: Mapping[str, Any], begins: Begins | None = None) -> Deployment:
         """Loads, checks and packs; nothing is written or started.
 
         Args:
             target: ``FILE`` or ``FILE:Class``.
             overrides: configuration that wins over the topology's.
+            begins: the savepoint that it begins from (:meth:`Submission.begun_from`); None: without state.
 
         Raises:
             NotFound: there is no such file.
             UserError: the file, the topology, a key or an option is wrong.
         """
 
-    def preview(self, target: str, overrides: Mapping[str, Any]) -> Preview:
+    def preview(self, target: str, overrides: Mapping[str, Any], begins: Begins | None = None) -> Preview:
         """What ``--dry-run`` shows; nothing is started, and nobody is asked.  By default the packing plan.
 
         Args and errors are those of :meth:`prepare`.
         """
-        with self.prepare(target, overrides) as deployment:
+        with self.prepare(target, overrides, begins) as deployment:
             return Preview(deployment.submission)
 
     @abstractmethod

@@ -16,19 +16,22 @@ import msgspec
 from ardea import __version__, loader
 from ardea.code import Code
 from ardea.config import Settings
-from ardea.errors import UserError
+from ardea.errors import ArdeaError, UserError
 from ardea.metrics.sinks import check_sinks
 from ardea.plan import LogicalPlan, PackingPlan
-from ardea.plan.definition import Definition
+from ardea.plan.definition import Begins, Definition
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_from_bytes, packing_to_bytes
-from ardea.scheduler.beginning import Beginning
 from ardea.scheduler.packing import packing_for
-from ardea.snapshots.place import check_named
+from ardea.snapshots.beginning import Beginning
+from ardea.snapshots.manifest import text_of
+from ardea.snapshots.place import absolute, check_named
+from ardea.snapshots.savepoint import Savepoint
 from ardea.state import paths
 from ardea.state.records import TopologyRecord
 from ardea.versions import FORMAT
 
+NOTHING_STARTED = "nothing was started"
 MAX_DEFINITION_BYTES = 900 << 10
 """Compressed.  What a Kubernetes object and a ZooKeeper node can hold, with room to spare."""
 
@@ -37,7 +40,7 @@ MAX_DEFINITION_BYTES = 900 << 10
 class Submission:
     """A topology that is ready to be started.
 
-    ``code``: for a scheduler that keeps it beside the definition; ``begins``: from a savepoint; None: without state.
+    ``code``: for a scheduler that keeps it beside the definition; ``begins_from``: a sentence on its savepoint.
     """
 
     plan: LogicalPlan
@@ -45,7 +48,7 @@ class Submission:
     definition: Definition
     topology_class: str
     code: Code | None = None
-    begins: Beginning | None = None
+    begins_from: str = ""
 
     @classmethod
     def of(cls, target: str, overrides: Mapping[str, Any], state_url: str) -> Submission:
@@ -87,14 +90,30 @@ class Submission:
         """What another process loaded and checked, without loading the author's code."""
         return cls(definition.shape.plan(), packing_from_bytes(definition.packing), definition, topology_class, code)
 
-    def begun_from(self, folder: str, *, drop_state: bool) -> Submission:
-        """The same, with the state of a savepoint; errors are those of :meth:`Beginning.of`."""
-        return replace(self, begins=Beginning.of(folder, self.plan, drop_state=drop_state))
+    def begun_from(self, begins: Begins, *, seen: bool) -> Submission:
+        """The same, which begins from that savepoint.
 
-    @property
-    def begins_from(self) -> str:
-        """For people; empty: from nothing."""
-        return "" if self.begins is None else self.begins.says
+        ``seen``: this process reaches it as masters do, so that what a master would refuse is refused here.
+
+        Raises:
+            NotFound: no savepoint lies there.
+            StateError: it is not whole, or cannot be read.
+            UserError: the topology cannot begin from it.
+        """
+        settings, name = Settings.of(self.plan.config), self.plan.name
+        if not settings.remembers:
+            raise UserError(
+                f"--from: {name} is in the mode {settings.reliability_mode}, which keeps no state; {NOTHING_STARTED}",
+                hint="set topology.reliability.mode to EFFECTIVELY_ONCE",
+            )
+        says = f"begins from the savepoint {begins.folder}, which its master reads"
+        if seen:
+            begins = Begins(absolute(begins.folder), begins.drop_state)
+            try:
+                says = _sentence(Beginning(begins, self.plan, settings.key_groups).look(), begins.folder)
+            except ArdeaError as error:
+                raise type(error)(f"{error.message}; {NOTHING_STARTED}", hint=error.hint) from error
+        return replace(self, definition=msgspec.structs.replace(self.definition, begins=begins), begins_from=says)
 
     def record(self, now: datetime | None = None) -> TopologyRecord:
         """What the state keeps of who submitted what."""
@@ -113,6 +132,14 @@ class Submission:
             digest=shape.digest,
             components=shape.digests,
         )
+
+
+def _sentence(one: Savepoint, folder: str) -> str:
+    at = datetime.fromtimestamp(one.at, UTC).isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
+    return (
+        f"begins from the savepoint {folder}: snapshot {text_of(one.number)} of {one.topology}, taken at {at} UTC, "
+        f"{one.bytes:,} bytes in {len(one.manifest.names):,} files"
+    )
 
 
 def check_size(definition: Definition, packing: PackingPlan) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -9,6 +10,7 @@ from typing import Protocol
 
 from ardea.config import Settings
 from ardea.health import Trouble
+from ardea.plan.definition import Begins
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.wire_pb2 import SnapshotOrder, SnapshotReport, TaskReport
 from ardea.snapshots.manifest import File, Manifest, Part, encode_manifest, manifest_name, text_of
@@ -22,6 +24,7 @@ from ardea.topology_master.snapshot_figures import SnapshotFigures
 from ardea.topology_master.snapshots import Pace, Phase, Snapshots
 from ardea.topology_master.store import Store
 from ardea.topology_master.stories import SNAPSHOTS
+from ardea.topology_master.surveys import Survey
 
 LOOKS_EVERY = 0.02
 """Seconds between two looks at whether a list is stored, while one is being stored."""
@@ -43,10 +46,12 @@ class Topology(Protocol):
 class Coordination:
     """Of one master, in a topology whose mode takes snapshots."""
 
-    def __init__(self, term: int, plan: PhysicalPlan, orders: Orders, store: Store, topology: Topology) -> None:
+    def __init__(
+        self, term: int, plan: PhysicalPlan, orders: Orders, store: Store, topology: Topology, begins: Begins | None
+    ) -> None:
+        """``begins``: the savepoint from which the topology begins; None: it begins with nothing."""
         self._orders, self._store, self._topology = orders, store, topology
-        self._stored: deque[tuple[int, str]] = deque()  # from another thread, as the next
-        self._surveyed: deque[Manifest | str | None] = deque()
+        self._stored: deque[tuple[int, str]] = deque()  # from another thread
         self._manifest: Manifest | None = None  # the last that was written
         self._after: int | None = None  # a snapshot with a higher number is demanded
         self.demanded: Manifest | None = None  # it counts, and none of its files is deleted
@@ -58,8 +63,7 @@ class Coordination:
         record = store.timeline()
         blame = Blame(_accused(plan), settings.max_rollbacks, None if record is None else record.blame)
         self.snapshots = Snapshots(term, _places(plan), pace, self, record, blame)
-        if record is None:
-            store.survey(self._surveyed.append)
+        self._survey = Survey(store, plan.logical, begins) if record is None else None
 
     # --- what comes in ----------------------------------------------------------------------------------------
 
@@ -128,13 +132,12 @@ class Coordination:
 
     def tick(self, now: float) -> float:
         """Does what is due; returns when to be called again."""
-        while self._surveyed:
-            self._found(self._surveyed.popleft(), now)
+        surveyed = math.inf if self._survey is None else self._look(self._survey, now)
         while self._stored:
             number, error = self._stored.popleft()
             self.snapshots.stored(number, now, error)
         self.sinks.committed(self.snapshots.record.committed, now)
-        due = self.snapshots.tick(now)
+        due = min(surveyed, self.snapshots.tick(now))
         taking = self.snapshots.taking
         return min(due, now + LOOKS_EVERY) if taking is not None and taking.storing else due
 
@@ -157,7 +160,7 @@ class Coordination:
             why=figures.why,
             rollbacks=figures.rollbacks.total(),
             rollback=figures.last_rollback(now),
-            waits=list(figures.waits(snapshots.late)),
+            waits=[self.begins] if self.begins else list(figures.waits(snapshots.late)),
             sinks=self.sinks.status(self._name, now),
         )
 
@@ -173,14 +176,24 @@ class Coordination:
     def _name(self, task: int) -> str:
         return self._plan.tasks[task].name
 
-    def _found(self, newest: Manifest | str | None, now: float) -> None:
-        """In the store, where there is no record."""
-        if isinstance(newest, str):
-            self._topology.fail(newest)
-        elif newest is None:
-            self.snapshots.surveyed(0, 0, now)
-        else:
-            self.snapshots.surveyed(newest.number, newest.timeline, now)
+    @property
+    def begins(self) -> str:
+        """What keeps the topology from beginning from its savepoint; empty: nothing does."""
+        return "" if self._survey is None else self._survey.says
+
+    def _look(self, survey: Survey, now: float) -> float:
+        """In the store, where there is no record; returns when to look again."""
+        found = survey.look(now)
+        if isinstance(found, str):
+            self._topology.fail(found)
+        elif found is not None:
+            newest = found.manifest
+            if newest is not None and found.begins:
+                self.snapshots.begins(newest.number)
+            else:
+                number, timeline = (0, 0) if newest is None else (newest.number, newest.timeline)
+                self.snapshots.surveyed(number, timeline, now)
+        return survey.due
 
     # --- what goes out: see ardea.topology_master.snapshots.Outside -------------------------------------------
 
@@ -227,7 +240,7 @@ class Coordination:
     def _part(self, task: int, report: SnapshotReport) -> Part:
         place = self._plan.tasks[task]
         files = tuple(File(file.name, file.checksum, file.bytes) for file in report.files)
-        return Part(place.component, place.index, files)
+        return Part(place.component, place.index, files, report.bound)
 
 
 def _places(plan: PhysicalPlan) -> dict[int, int]:

@@ -71,7 +71,7 @@ class Master:
         self.ending = Ending(self.admissions.plan, found.end, goes_back=remembers)
         self.coordination: Coordination | None = None
         if remembers:
-            self.coordination = Coordination(term, self.admissions.plan, self.orders, store, self)
+            self.coordination = Coordination(term, self.admissions.plan, self.orders, store, self, definition.begins)
         self.updates = Updates(self.orders, self, self.coordination, definition, former, found.switch, now)
         self.departures = Departures(self.orders, self.coordination)
         self.savepoints = Savepoints(self.orders, self.coordination, definition.topology)
@@ -243,7 +243,7 @@ class Master:
         ending, drained = self.ending, self.execution.drain is not None
         if ending.phase is Phase.OVER:
             return
-        if not self.execution.came_up and self._all_heard and not self.admissions.missing:
+        if not self.execution.came_up and self._all_heard and not self.admissions.missing and not self.begins:
             self.execution.came_up = ending.unsaved = True
         if ending.failure:
             self._finish(RunState.FAILED, ending.failure, ending.culprit)
@@ -356,6 +356,11 @@ class Master:
         ending = self.ending
         never = not self.orders.active and len(ending.unheard) == len(ending.tasks)
         return never or not ending.unheard
+
+    @property
+    def begins(self) -> str:
+        """What keeps the topology from beginning, other than processes that are not there; empty: nothing does."""
+        return "" if self.coordination is None else self.coordination.begins
 
     @property
     def silent_tasks(self) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Protocol
 import msgspec
 
 from ardea.protocol.wire_pb2 import SnapshotOrder, SnapshotReport
+from ardea.snapshots.savepoint import NUMBER
 from ardea.state.records import BlameFacts, TimelineRecord
 from ardea.supervision.supervisor_state import BACKOFF, SETTLED
 from ardea.topology_master.blame import Blame
@@ -100,6 +101,7 @@ class Snapshots:
         self._moved = 0  # the last snapshot since which a task has done something by itself
         self._rollbacks = Rollbacks()
         self._surveyed = record is not None
+        self._heard = 0  # the highest timeline in which anybody works
         if record is not None:
             self._order()
 
@@ -111,10 +113,27 @@ class Snapshots:
         """
         self._surveyed = True
         if number and self.phase is Phase.EMPTY:
-            self._figures.broken(Cause.RECORD, 0, "", now)
+            if number != NUMBER:  # which a former master has copied, and maybe not recorded
+                self._figures.broken(Cause.RECORD, 0, "", now)
             self._counter = self._given_up = max(self._counter, number)
             timeline += A_LEAP
             self.record, self.phase = TimelineRecord(timeline=timeline, restore=number, committed=number), Phase.BROKEN
+        self._check_heard()
+
+    def begins(self, number: int) -> None:
+        """There is no record, and was no snapshot: that one was copied into the store, for the topology to begin from.
+
+        It is stored as an update stores it, a timeline that nobody works in.
+        """
+        record = TimelineRecord(restore=number, committed=number)
+        self._outside.record(record)
+        self.record, self.phase, self._surveyed = record, Phase.BROKEN, True
+        self._check_heard()
+
+    def _check_heard(self) -> None:
+        """No timeline runs before it is stored."""
+        if self._surveyed and self._heard > self.record.timeline:
+            self._outside.fail(f"{LOST} of snapshots, and the store has none either", "")
 
     # --- who rises --------------------------------------------------------------------------------------------
 
@@ -143,8 +162,8 @@ class Snapshots:
         """The newest report of that task."""
         self.task_rose(task, life, now)
         record = self.record
-        if self._surveyed and report.timeline > record.timeline:  # none runs before it is stored
-            self._outside.fail(f"{LOST} of snapshots, and the store has none either", "")
+        self._heard = max(self._heard, report.timeline)
+        self._check_heard()
         if record.tasks.get(task) != life:
             if report.died_on and self._living.tasks.get(task) == life:
                 self.blame.died(task, life, report.died_on)

@@ -13,14 +13,14 @@ import msgspec
 from ardea.errors import ArdeaError, NotFound
 from ardea.plan.definition import Definition
 from ardea.plan.names import TOPOLOGY_MASTER
+from ardea.snapshots.beginning import Beginning
 from ardea.snapshots.manifest import Manifest
 from ardea.snapshots.place import Files, check, place_at
 from ardea.snapshots.retention import superfluous
 from ardea.snapshots.savepoint import Savepoint, save
-from ardea.snapshots.survey import newest
 from ardea.state import Create, Delete, Set, StateManager, Term, Write, paths, records
 from ardea.state.records import Admission, ExecutionState, Incarnations, TimelineRecord, TopologyRecord
-from ardea.topology_master.store import Place
+from ardea.topology_master.store import Found, Place
 
 log = logging.getLogger(TOPOLOGY_MASTER)
 
@@ -90,15 +90,15 @@ class StateStore:
         path, data = paths.timeline(self._topology), records.encode(record)
         return Set(path, data, self._state.get(path).version) if self._state.exists(path) else Create(path, data)
 
-    def survey(self, done: Callable[[Manifest | str | None], None]) -> None:
+    def survey(self, beginning: Beginning | None, done: Callable[[Found | str], None]) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
 
         def look() -> None:
             try:
                 check(self._files)
-                found = newest(self._files)
+                found = Found.of(self._files, beginning)
             except ArdeaError as error:
-                done(error.message)
+                done("; ".join(filter(None, (error.message, error.hint))))
             except Exception as error:  # whatever the client of a foreign store raises: nobody else would hear of it
                 done(f"the store of snapshots cannot be read: {type(error).__name__}: {error}")
             else:

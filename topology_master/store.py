@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ardea.plan.definition import Definition
+from ardea.snapshots.beginning import Beginning
 from ardea.snapshots.manifest import Manifest
+from ardea.snapshots.place import Files
 from ardea.snapshots.savepoint import Savepoint
+from ardea.snapshots.survey import newest
 from ardea.state.records import ExecutionState, TimelineRecord
 
 
@@ -32,6 +35,26 @@ class Place:
         if holder == self.holder and former >= self.remembered:
             return former
         return max(former + 1, self.had if self.had >= self.remembered else self.remembered + 1)
+
+
+class Found(NamedTuple):
+    """The newest list in a store of snapshots; None: there is none.  ``begins``: it was copied there just now."""
+
+    manifest: Manifest | None
+    begins: bool = False
+
+    @classmethod
+    def of(cls, files: Files, beginning: Beginning | None) -> Found:
+        """What is found there, or was made; for a thread that may wait.
+
+        Raises:
+            ArdeaError: the store is damaged, or the topology cannot begin from its savepoint.
+            OSError: a file cannot be read or written.
+        """
+        manifest = newest(files)
+        if manifest is not None or beginning is None:
+            return cls(manifest)
+        return cls(beginning.copy(files), begins=True)
 
 
 class Store(Protocol):
@@ -61,8 +84,11 @@ class Store(Protocol):
     def begin_timeline(self, record: TimelineRecord) -> None:
         """In its place: a timeline begins, or a snapshot counts."""
 
-    def survey(self, done: Callable[[Manifest | str | None], None]) -> None:
-        """Begins to try the store of snapshots; ``done`` hears of the newest in it, or why it cannot be used."""
+    def survey(self, beginning: Beginning | None, done: Callable[[Found | str], None]) -> None:
+        """Begins to try the store of snapshots; ``done`` hears of the newest in it, or why it cannot be used.
+
+        ``beginning``: what is copied there if there is none.
+        """
 
     def forget_timeline(self) -> None:
         """What is stored of snapshots is not what was: the next master finds out by a survey."""

@@ -98,6 +98,7 @@ class Verbs:
             "epoch": plan.epoch,
             "missing_containers": master.admissions.missing,
             "silent_tasks": master.silent_tasks,
+            "begins": master.begins,
             "given_up": master.ending.given_up,
             "errors": list(errors.values()),
             "erring": list(errors),

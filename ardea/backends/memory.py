@@ -20,7 +20,8 @@ from ardea.errors import EncodingError, UserError
 from ardea.protocol.dict_keys import AS_THEY_ARE, are_keys, as_key, is_key
 from ardea.protocol.keys import KeyCache
 from ardea.snapshots.key_groups import Keys, group_of
-from ardea.snapshots.state_file import Kind, Piece, unreadable, unstorable
+from ardea.snapshots.pieces import Kind
+from ardea.snapshots.state_file import Piece, unreadable, unstorable
 
 SLICE = 1000
 """Keys in a piece of a file, at least, and those that are merged at a time, at most."""

@@ -34,7 +34,7 @@ def run(
     containers: submission.Containers = None,
     name: submission.Name = None,
     settings: submission.Settings = None,
-    begins: submission.From = None,
+    folder: submission.From = None,
     drop_state: submission.DropState = False,
     logs: Annotated[
         list[str] | None,
@@ -72,7 +72,7 @@ def run(
         raise UsageError("--logs writes text and -o json a document to stdout; choose one of them")
     if again and (dry_run or output is Output.JSON):
         raise UsageError("--reload runs until Ctrl-C, and goes neither with --dry-run nor with -o json")
-    submission.check_from(begins, drop_state=drop_state)
+    begins = submission.begins_of(folder, drop_state=drop_state)
     home = Home(state)
     given = submission.overrides(settings, name=name, containers=containers, metrics_port=metrics_port)
     if attach is not None:
@@ -83,7 +83,7 @@ def run(
         check_components(logs or [], made)
         if begins is None:
             return made
-        made = made.begun_from(begins, drop_state=drop_state)
+        made = made.begun_from(begins, seen=True)
         console.say(f"{made.definition.topology} {made.begins_from}")
         return made
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,8 +14,10 @@ from ardea.config import Settings
 from ardea.errors import NotFound
 from ardea.scheduler.packing.amounts import format_bytes
 from ardea.scheduler.savepoint import Saving, Wanted, new_id
-from ardea.scheduler.schedulers import Handle, Kept, Scheduler
+from ardea.scheduler.schedulers import Handle, Scheduler
+from ardea.snapshots.kept import Kept
 from ardea.snapshots.manifest import text_of
+from ardea.snapshots.place import absolute
 from ardea.snapshots.savepoint import SavepointProgress
 
 SAVED_WITHIN = 60.0
@@ -49,7 +50,7 @@ def savepoint(
 def saved(found: Handle, to: str | None, wait_secs: float, *, ends: bool) -> SavepointProgress:
     """Takes one, with which the topology ``ends``, or goes on; says what it is."""
     asked = new_id()
-    folder = found.savepoint_folder(asked) if to is None else to if "://" in to else str(Path(to).absolute())
+    folder = found.savepoint_folder(asked) if to is None else absolute(to)
     with found.control() as control:
         done = Saving(control, Wanted(found.id, asked, folder, wait_secs, ends), console.say).save()
     console.say(

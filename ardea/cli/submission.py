@@ -14,6 +14,7 @@ from ardea import config_check
 from ardea.cli import console
 from ardea.cli.console import Output
 from ardea.errors import ConfigError, UsageError
+from ardea.plan.definition import Begins
 from ardea.scheduler.home import Home
 from ardea.scheduler.local import METRICS_KEY
 from ardea.scheduler.packing.report import as_json, as_table
@@ -47,10 +48,11 @@ def load(target: str, home: Home, given: dict[str, Any]) -> Submission:
         return Submission.of(target, given, home.state_url)
 
 
-def check_from(begins: str | None, *, drop_state: bool) -> None:
-    """UsageError for one without the other."""
-    if drop_state and begins is None:
+def begins_of(folder: str | None, *, drop_state: bool) -> Begins | None:
+    """What the two options say; UsageError for one without the other."""
+    if drop_state and folder is None:
         raise UsageError("--drop-state is about a savepoint, and --from is not given")
+    return None if folder is None else Begins(folder, drop_state)
 
 
 def overrides(

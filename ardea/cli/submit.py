@@ -68,7 +68,7 @@ def submit(
     containers: submission.Containers = None,
     name: submission.Name = None,
     settings: submission.Settings = None,
-    begins: submission.From = None,
+    folder: submission.From = None,
     drop_state: submission.DropState = False,
     deactivated: Deactivated = False,
     dry_run: DryRun = False,
@@ -80,20 +80,20 @@ def submit(
     overrides = submission.overrides(settings, name=name, containers=containers)
     if deactivated:
         overrides["topology.initial.status"] = "INACTIVE"
-    submission.check_from(begins, drop_state=drop_state)
+    begins = submission.begins_of(folder, drop_state=drop_state)
     with kind(**own) as scheduler:
         if dry_run:
             with submission.authors_prints():
-                preview = scheduler.preview(target, overrides)
+                preview = scheduler.preview(target, overrides, begins)
             if begins is not None:
-                console.say(f"it {preview.submission.begun_from(begins, drop_state=drop_state).begins_from}")
+                console.say(f"it {preview.submission.begins_from}")
             _show(preview, output)
             return
         with submission.authors_prints():
-            deployment = scheduler.prepare(target, overrides)
+            deployment = scheduler.prepare(target, overrides, begins)
         with deployment:
             if begins is not None:
-                console.say(f"{deployment.id} {deployment.begin_from(begins, drop_state=drop_state)}")
+                console.say(f"{deployment.id} {deployment.submission.begins_from}")
             deployment.submit(console.say)
             console.say(f"{deployment.id} is submitted to {deployment.place}")
             verdict = None

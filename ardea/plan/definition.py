@@ -27,6 +27,16 @@ class _Head(msgspec.Struct, frozen=True):
     format: int = UNNUMBERED
 
 
+class Begins(msgspec.Struct, frozen=True):
+    """The savepoint from which a topology begins: where it lies, as its master reaches it.
+
+    ``drop_state``: also if it holds state that the topology does not have any more.
+    """
+
+    folder: str
+    drop_state: bool = False
+
+
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
     """A submitted topology: where its code is, what the submitter overrode, its shape, and its packing plan.
 
@@ -35,7 +45,8 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     code and configuration, ``parallelism`` the tasks of rescaled components, ``highest`` the highest task id ever used.
     ``keys`` are the public keys of those who may connect, by name (docs/security.md); without any, everybody may.
     ``code`` names the version of the code, where a scheduler keeps versions; ``whole``: it replaces containers as a
-    whole, so that all tasks start again of one that is given other tasks.  ``format`` is that of :mod:`ardea.versions`.
+    whole, so that all tasks start again of one that is given other tasks.  ``begins``: None, without state.  ``format``
+    is that of :mod:`ardea.versions`.
     """
 
     topology: str
@@ -52,6 +63,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     keys: dict[str, str] = {}
     code: str = ""
     whole: bool = False
+    begins: Begins | None = None
     format: int = UNNUMBERED
 
     @property

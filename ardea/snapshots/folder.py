@@ -96,8 +96,7 @@ class Folder:
 
     def remove(self) -> None:
         """See :meth:`ardea.snapshots.place.Files.remove`."""
-        with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(self._path)
+        shutil.rmtree(self._path, onerror=_unless_removed)
 
 
 def _path(address: str) -> Path:
@@ -117,3 +116,9 @@ def _unless_gone(error: OSError) -> None:
     """Somebody may delete what another one lists."""
     if not isinstance(error, FileNotFoundError):
         raise error
+
+
+def _unless_removed(_call: object, _path: str, error: tuple[type[BaseException], BaseException, object]) -> None:
+    """Two may remove the same."""
+    if not isinstance(error[1], FileNotFoundError):
+        raise error[1]

@@ -28,11 +28,15 @@ class File(msgspec.Struct, frozen=True):
 
 
 class Part(msgspec.Struct, frozen=True):
-    """The state of one task: of which component, its index, and its files, a base and the deltas since, in order."""
+    """The state of one task: of which component, its index, and its files, a base and the deltas since, in order.
+
+    ``bound``: something of it is of that index, and no other task can have it.
+    """
 
     component: str
     index: int
     files: tuple[File, ...]
+    bound: bool = False
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):

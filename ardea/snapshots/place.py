@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Protocol
 
 from ardea.errors import UserError
@@ -70,6 +71,11 @@ def files_at(storage: str | None, state: str, topology: str) -> Files:
     return Folder.under(storage, topology) if _is_folder(storage) else Objects(storage, topology)
 
 
+def store_at(storage: str | None, state: str, topology: str) -> str:
+    """The address of that topology's store, as :func:`files_at` opens it."""
+    return str(Folder.beside(state, topology)) if storage is None else within(storage, topology)
+
+
 def place_at(address: str) -> Files:
     """A folder that a person names, by its path or its address.
 
@@ -77,6 +83,11 @@ def place_at(address: str) -> Files:
         UserError: it cannot be used.
     """
     return Folder.at(address) if _is_folder(address) else Objects(address)
+
+
+def absolute(address: str) -> str:
+    """The same folder, for processes that work elsewhere on this machine."""
+    return address if "://" in address else str(Path(address).expanduser().absolute())
 
 
 def savepoints_at(storage: str | None, state: str, topology: str = "", name: str = "") -> str:

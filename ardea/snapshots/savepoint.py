@@ -12,7 +12,8 @@ import msgspec
 from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest
 
 from ardea.errors import Conflict, NotFound, StateError
-from ardea.snapshots.manifest import File, Manifest, Part, decode_manifest, encode_manifest, manifest_name, state_name
+from ardea.snapshots.manifest import STATE_FILES, File, Manifest, Part, decode_manifest, state_name
+from ardea.snapshots.pieces import Kind, pieces
 from ardea.snapshots.place import Files
 
 DESCRIPTION = "savepoint.json"
@@ -21,6 +22,14 @@ FORMAT = 1
 NUMBER = 1
 """0.1, of a term that no master has."""
 _PREFIX = state_name(0, NUMBER, "")
+KINDS = {
+    Kind.ONE: "TaskState",
+    Kind.PUT: "KeyedState",
+    Kind.PACKED: "KeyedState",
+    Kind.GONE: "KeyedState",
+    Kind.ITEMS: "ListState",
+}
+"""What a state was whose piece is of that kind; timers are a keyed state, too."""
 STEPS = ("resting", "taking", "copying", "done", "refused")
 
 
@@ -29,7 +38,7 @@ class Savepoint(msgspec.Struct, frozen=True, kw_only=True):
 
     ``request`` is the caller's own id, ``topology`` the id; ``at`` in Unix seconds; ``groups`` are its key groups;
     ``number`` and ``timeline`` are those of the snapshot where it was taken, ``manifest`` names the files as they are
-    called here.
+    called here.  ``states``: of each component the kind of each state that is in its files, in one of KINDS.
     """
 
     request: str
@@ -39,6 +48,7 @@ class Savepoint(msgspec.Struct, frozen=True, kw_only=True):
     number: int
     timeline: int
     manifest: Manifest
+    states: dict[str, dict[str, str]] = {}
     at: float = 0.0
     format: int = FORMAT
 
@@ -117,11 +127,15 @@ def save(source: Files, target: Files, savepoint: Savepoint, *, anew: bool, want
         raise Conflict("other files lie there, and a savepoint has a folder of its own")
     names = {name: f"{_PREFIX}{name.replace('/', '-')}" for name in savepoint.manifest.names}
     try:
-        for file in _files(savepoint.manifest):
+        states: dict[str, dict[str, str]] = {}
+        for part, file, content in contents(source, savepoint.manifest):
             if not wanted():
                 raise StateError("it took too long to copy")
-            target.write(names[file.name], [_content(source, file)])
-        stored = msgspec.structs.replace(savepoint, manifest=_renamed(savepoint.manifest, names))
+            target.write(names[file.name], [content])
+            if file.name.endswith(STATE_FILES):
+                known = states.setdefault(part.component, {})
+                known.update((piece.state, KINDS[piece.kind]) for piece in pieces(content, file.name))
+        stored = msgspec.structs.replace(savepoint, manifest=_renamed(savepoint.manifest, names), states=states)
         target.write(DESCRIPTION, [encode(stored)])
     except BaseException:
         if DESCRIPTION not in there:
@@ -178,31 +192,16 @@ def read(files: Files) -> Savepoint:
         raise StateError(f"its {DESCRIPTION} cannot be read: {error}") from error
 
 
-def contents(files: Files, savepoint: Savepoint) -> Iterator[tuple[Part, File, bytes]]:
+def contents(files: Files, manifest: Manifest) -> Iterator[tuple[Part, File, bytes]]:
     """Each file of it, and whose it is, once its size and checksum are found right.
 
     Raises:
         StateError: one is missing or damaged.
         OSError: one cannot be read.
     """
-    for _, part in sorted(savepoint.manifest.parts.items()):
+    for _, part in sorted(manifest.parts.items()):
         for file in part.files:
             yield part, file, _content(files, file)
-
-
-def begin(files: Files, store: Files, savepoint: Savepoint) -> None:
-    """Copies it into the empty store of a topology that begins from it; the list of its files comes last.
-
-    Raises:
-        StateError, OSError: as for :func:`contents`; the store is left as it is then.
-    """
-    for file in _files(savepoint.manifest):
-        store.write(file.name, [_content(files, file)])
-    store.write(manifest_name(NUMBER), [encode_manifest(savepoint.manifest)])
-
-
-def _files(manifest: Manifest) -> list[File]:
-    return [file for part in manifest.parts.values() for file in part.files]
 
 
 def _content(files: Files, file: File) -> bytes:

@@ -1,39 +1,17 @@
-"""A file of one task's state: all of it, or what has changed since the file before.
-
-ARDEASNP, the number of the format (u32), then pieces: length (u32), and msgpack of
-[name of the state, kind, its first key group, that after its last, rows, when they were written]
-Format 1 has no time in it, and no values of a type.
-"""
+"""A file of one task's state: all of it, or what has changed since the file before (``pieces`` says how it is cut)."""
 
 from __future__ import annotations
 
-import enum
-import struct
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-import msgspec
 from xxhash import xxh3_64
 
 from ardea.errors import EncodingError, ProtocolError, StateError, UserError
 from ardea.protocol.values import RowCodec, are_plain
-from ardea.snapshots.manifest import FORMAT, FORMATS
+from ardea.snapshots.pieces import Kind, Stored, pack, pieces
 
-_HEAD = struct.Struct("<8sI")
-_LENGTH = struct.Struct("<I")
-_MAGIC = b"ARDEASNP"
 _CODEC = RowCodec()
-HEAD = _HEAD.pack(_MAGIC, FORMAT)
-
-
-class Kind(enum.IntEnum):
-    """What the rows of a piece are."""
-
-    ONE = 1  # (value): of a state that holds one
-    PUT = 2  # (key, value)
-    PACKED = 3  # (key, value as bytes)
-    GONE = 4  # (key): deleted since the file before
-    ITEMS = 5  # (item): of a list, in order
 
 
 class Piece(NamedTuple):
@@ -49,18 +27,6 @@ class Piece(NamedTuple):
     written: float = 0.0
 
 
-class _Stored(msgspec.Struct, array_like=True):
-    state: str
-    kind: Kind
-    first: int
-    stop: int
-    rows: bytes
-    written: float = 0.0
-
-
-_PIECES = msgspec.msgpack.Decoder(_Stored)
-
-
 def encode_piece(piece: Piece) -> bytes:
     """Part of a file; the first begins after ``HEAD``.
 
@@ -74,8 +40,7 @@ def encode_piece(piece: Piece) -> bytes:
         refusal = _CODEC.explain(rows)
         where = "" if kind in (Kind.ONE, Kind.ITEMS) else f" at {rows[refusal.row][0]!r}"
         raise unstorable(state, where, refusal.type, refusal.reason) from error
-    content = msgspec.msgpack.encode(_Stored(state, kind, groups.start, groups.stop, encoded, written))
-    return _LENGTH.pack(len(content)) + content
+    return pack(Stored(state, kind, groups.start, groups.stop, encoded, written))
 
 
 def unstorable(state: str, where: str, kind: str, reason: str) -> UserError:
@@ -100,23 +65,14 @@ def decode_state(content: bytes, name: str, wanted: range | None = None) -> Iter
     Raises:
         StateError: it is damaged, or no such file.
     """
-    try:
-        magic, number = _HEAD.unpack_from(content)
-        if magic != _MAGIC:
-            raise StateError(f"{name} is no file of a snapshot")
-        if number not in FORMATS:
-            raise StateError(f"{name} is of format {number}, and this Ardea reads formats up to {FORMAT}")
-        place, view = _HEAD.size, memoryview(content)
-        while place < len(content):
-            (length,) = _LENGTH.unpack_from(content, place)
-            place += _LENGTH.size
-            found = _PIECES.decode(view[place : place + length])
-            place += length
-            groups = range(found.first, found.stop)
-            if wanted is None or not groups or (groups.start < wanted.stop and groups.stop > wanted.start):
-                yield Piece(found.state, found.kind, groups, _CODEC.decode(found.rows), found.written)
-    except (struct.error, msgspec.DecodeError, ProtocolError) as error:
-        raise StateError(f"{name} cannot be read: {error}") from error
+    for found in pieces(content, name):
+        groups = range(found.first, found.stop)
+        if wanted is None or not groups or (groups.start < wanted.stop and groups.stop > wanted.start):
+            try:
+                rows = _CODEC.decode(found.rows)
+            except ProtocolError as error:
+                raise StateError(f"{name} cannot be read: {error}") from error
+            yield Piece(found.state, found.kind, groups, rows, found.written)
 
 
 class Content:

@@ -144,3 +144,8 @@ def is_segment(segment: str) -> bool:
         and not segment.endswith(NODE_SUFFIX)
         and len(segment.encode()) <= MAX_SEGMENT_BYTES
     )
+
+
+def called(name_or_id: str) -> Callable[[str], bool]:
+    """Whether an id is that one, or one of that name."""
+    return lambda topology_id: name_or_id in (topology_id, name_of(topology_id))

@@ -10,7 +10,7 @@ from ardea.health import Health
 from ardea.state import paths, records
 from ardea.state.envelope import Damaged
 from ardea.state.manager import Check, Create, Delete, StateManager
-from ardea.state.records import ExecutionState, R, TimelineRecord, TopologyRecord
+from ardea.state.records import ExecutionState, R, TopologyRecord
 
 _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 
@@ -43,12 +43,8 @@ class TopologyStatus:
         return self.execution.state.value if self.running or self.execution.state.final else "DEAD"
 
 
-def register(
-    state: StateManager, record: TopologyRecord, *, active: bool = True, timeline: TimelineRecord | None = None
-) -> None:
+def register(state: StateManager, record: TopologyRecord, *, active: bool = True) -> None:
     """Submits a topology under its name; one that is not ``active`` waits for ``ardea activate``.
-
-    ``timeline``: from what snapshot it begins; None: from none.
 
     The caller holds, or has created, ``paths.scheduler(record.id)``: that is what makes the topology run.
 
@@ -59,8 +55,6 @@ def register(
         Create(paths.topology(record.id), records.encode(record)),
         Create(paths.execution_state(record.id), records.encode(ExecutionState.first(active=active))),
     ]
-    if timeline is not None:
-        created.append(Create(paths.timeline(record.id), records.encode(timeline)))
     state.transaction(created)
     try:
         _claim(state, record)

@@ -12,16 +12,16 @@ import msgspec
 
 from ardea.errors import ArdeaError
 from ardea.plan.definition import Definition
+from ardea.snapshots.beginning import Beginning
 from ardea.snapshots.manifest import Manifest, manifest_name
 from ardea.snapshots.retention import superfluous
 from ardea.snapshots.savepoint import Savepoint, save
-from ardea.snapshots.survey import newest
 from ardea.state import Fenced, Unavailable
 from ardea.state.records import ExecutionState, MasterLocation, RunState, TimelineRecord
 from ardea.testing.audit import InvariantError
 from ardea.testing.clock import Timeline
 from ardea.testing.network import Network
-from ardea.topology_master.store import Place
+from ardea.topology_master.store import Found, Place
 
 STATE = "state"
 LEASE = 6.0
@@ -140,9 +140,19 @@ class MemoryStore:
         self._record = record
         self.records.append(record)
 
-    def survey(self, done: Callable[[Manifest | str | None], None]) -> None:
+    def survey(self, beginning: Beginning | None, done: Callable[[Found | str], None]) -> None:
         """See :class:`ardea.topology_master.store.Store`."""
-        done(newest(Held(self.files)))
+
+        def look() -> None:
+            try:
+                done(Found.of(Held(self.files), beginning))
+            except ArdeaError as error:
+                done(error.message)
+
+        if beginning is None:
+            look()
+        else:
+            self.copies(look)
 
     def forget_timeline(self) -> None:
         """See :class:`ardea.topology_master.store.Store`."""

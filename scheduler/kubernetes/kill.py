@@ -9,6 +9,7 @@ from collections.abc import Callable
 from ardea.errors import Conflict, NotFound, TimedOut
 from ardea.scheduler.kubernetes import names, objects, pods
 from ardea.scheduler.kubernetes.client import Objects
+from ardea.scheduler.kubernetes.root_object import store_of
 from ardea.scheduler.kubernetes.topologies import Found, master_pods
 from ardea.scheduler.patience import Patience
 
@@ -39,6 +40,7 @@ class Killing:
         self._patience = Patience(LOOK_EVERY, clock, pause)
         self._name = str(found.root["metadata"]["name"])
         self._uid = str(found.root["metadata"]["uid"])
+        self._store = store_of(found.inputs.definition)
 
     def kill(self, wait_secs: float) -> None:
         """Marks the root, lets a living master drain for ``wait_secs``, deletes the root and waits until all is gone.
@@ -59,6 +61,8 @@ class Killing:
                     self._say(f"{topology}: its master does not end it; Kubernetes does")
             else:
                 self._say(f"{topology} has no living master; what the state manager keeps of it is removed later")
+        if left := self._snapshots():
+            self._say(f"{topology}: its snapshots stay in {left}; no master of it has deleted them")
         self._own()
         self._cluster.delete("ConfigMap", self._name, uid=self._uid, foreground=True)
         if not self._patience.within(GONE_WITHIN, self._gone):
@@ -83,6 +87,8 @@ class Killing:
         def gone() -> bool:
             return not master_pods(self._cluster, self._found.id)
 
+        if self._store:
+            self._patience.within(TOLD_WITHIN, lambda: self._snapshots() != self._store or gone())
         if not self._patience.within(SOON, gone):
             self._say(f"{self._found.id} has ended; its masters stay until a Prometheus that scrapes them has seen it")
             self._patience.within(TOLD_WITHIN, gone)
@@ -93,6 +99,14 @@ class Killing:
             return True
         status = objects.status_of(root)
         return (status is not None and status.final) or not master_pods(self._cluster, self._found.id)
+
+    def _snapshots(self) -> str:
+        """Where they lie; empty: a master has deleted them, or there never were any."""
+        root = self._cluster.find("ConfigMap", self._name)
+        if root is None or root["metadata"]["uid"] != self._uid:
+            return ""
+        status = objects.status_of(root)
+        return status.snapshots if status is not None and status.removed else self._store
 
     def _gone(self) -> bool:
         return not self._left()

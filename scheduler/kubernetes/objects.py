@@ -28,7 +28,7 @@ class RootStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     ``state`` as in the state manager, ``came_up`` whether every task has reported at least once, ``waiting`` for whom
     it waits, ``removed`` whether the state manager has forgotten the topology, ``master`` where its control port is:
-    ``tcp://HOST:PORT``; ``health``: None once it has ended.
+    ``tcp://HOST:PORT``; ``health``: None once it has ended; ``snapshots``: where they lie that stay after the end.
     """
 
     state: str
@@ -38,6 +38,7 @@ class RootStatus(msgspec.Struct, frozen=True, kw_only=True):
     removed: bool = False
     master: str = ""
     health: Health | None = None
+    snapshots: str = ""
 
     @property
     def final(self) -> bool:

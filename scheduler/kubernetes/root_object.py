@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from ardea.config import Settings
 from ardea.errors import ArdeaError, Conflict, NotFound
 from ardea.plan.definition import Definition
 from ardea.scheduler.kubernetes import names, objects
@@ -19,6 +20,7 @@ from ardea.scheduler.kubernetes.decisions import job_seen
 from ardea.scheduler.kubernetes.former import Former, former
 from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
 from ardea.scheduler.kubernetes.objects import RootStatus
+from ardea.snapshots.place import place_at, store_at
 from ardea.state import Create, Delete, Set, StateManager, Unavailable, Write, open_state, paths, records
 from ardea.state.records import ExecutionState, RunState, SchedulerLocation
 from ardea.state.topologies import remove
@@ -153,10 +155,10 @@ class RootObject:
                 self._condition(status.reason)
             settings = ManifestInputs.read(root).settings
             if not status.removed:
-                if objects.kill_of(root) is None:
+                if objects.kill_of(root) is None or settings.remembers:
                     self._end_jobs(JOBS_END_WITHIN + settings.kubernetes_grace)
-                self._forget(state)
-                status = msgspec.structs.replace(status, removed=True)
+                left = self._forget(state, snapshots=status.state != RunState.FAILED)
+                status = msgspec.structs.replace(status, removed=True, snapshots=left)
                 self._tell(root, status)
             if settings.kubernetes_ttl is not None:
                 self._expire(root, settings.kubernetes_ttl)
@@ -229,13 +231,35 @@ class RootObject:
                 return
             self._pause(LOOK_EVERY)
 
-    def _forget(self, state: StateManager) -> None:
-        """But for what belongs to another root by now, which was made of the same file."""
+    def _forget(self, state: StateManager, *, snapshots: bool = True) -> str:
+        """But for what belongs to another root by now, which was made of the same file.
+
+        ``snapshots``: these, too, as nobody writes any more; returns where they lie if they stay.
+        """
         if self._joined is not None and self._location(state) not in (None, self._joined):
-            return
+            return ""
+        left = self._remove_snapshots() if snapshots else store_of(self._definition)
         with contextlib.suppress(Conflict, NotFound):  # another master does the same
             remove(state, self._definition.topology)
         state.discard()
+        return left
+
+    def _remove_snapshots(self) -> str:
+        """Returns where they lie if they cannot be removed: they take room, and nothing else."""
+        if not (place := store_of(self._definition)):
+            return ""
+        try:
+            place_at(place).remove()
+        except Exception as error:  # whatever the client of a foreign store raises
+            log.warning("the snapshots in %s stay: %s", place, error)
+            return place
+        return ""
+
+
+def store_of(definition: Definition) -> str:
+    """The address of a topology's store of snapshots; empty: its mode takes none."""
+    settings = Settings.of(definition.shape.config)
+    return store_at(settings.snapshot_storage, definition.state, definition.topology) if settings.remembers else ""
 
 
 def _version(state: StateManager, path: str) -> int:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ardea.errors import UsageError, UserError
+from ardea.plan.definition import Begins
 from ardea.scheduler.kubernetes import capacity
 from ardea.scheduler.kubernetes.client import Cluster, Manifest
 from ardea.scheduler.kubernetes.doctor import checks
@@ -110,20 +111,20 @@ class Kubernetes(Scheduler):
         self.place = f"namespace {cluster.namespace}"
         return cluster
 
-    def prepare(self, target: str, overrides: Mapping[str, Any]) -> Jobs:
+    def prepare(self, target: str, overrides: Mapping[str, Any], begins: Begins | None = None) -> Jobs:
         """See :class:`Scheduler`."""
         if self._include_secrets:
             raise UsageError("--include-secrets is about what --dry-run prints; nothing was submitted")
         defaults = read_defaults(self._defaults) if self._defaults else find_defaults(self._cluster)
-        return Jobs(self._cluster, prepare(target, overrides, self._options, defaults))
+        return Jobs(self._cluster, prepare(target, overrides, self._options, defaults, begins))
 
-    def preview(self, target: str, overrides: Mapping[str, Any]) -> Preview:
+    def preview(self, target: str, overrides: Mapping[str, Any], begins: Begins | None = None) -> Preview:
         """See :class:`Scheduler`: manifests for kubectl."""
         namespace, context, kubeconfig = self._where
         if context or kubeconfig:
             raise UsageError("--dry-run asks no cluster, so --context and --kubeconfig have no place beside it")
         defaults = read_defaults(self._defaults) if self._defaults else CHART
-        prepared = prepare(target, overrides, self._options, defaults)
+        prepared = prepare(target, overrides, self._options, defaults, begins)
         return preview(prepared, namespace, include_secrets=self._include_secrets)
 
     def topologies(self) -> list[TopologyStatus]:

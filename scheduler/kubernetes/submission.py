@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import msgspec
 from ardea.config import Settings
 from ardea.config_check import parse, validate
 from ardea.errors import Conflict, NotFound, UserError
+from ardea.plan.definition import Begins
 from ardea.scheduler import keys
 from ardea.scheduler.kubernetes import access, bundle, layout, names, objects, pods
 from ardea.scheduler.kubernetes.client import Manifest, Objects
@@ -78,8 +79,14 @@ def defaults_of(manifests: Sequence[Manifest], place: str) -> Defaults:
         raise UserError(f"ConfigMap {called[0]} holds no defaults.json that can be read: {error}") from error
 
 
-def prepare(target: str, overrides: Mapping[str, Any], options: Options, defaults: Defaults) -> Prepared:
-    """Loads, checks and packs; nothing is sent.
+def prepare(
+    target: str,
+    overrides: Mapping[str, Any],
+    options: Options,
+    defaults: Defaults,
+    begins: Begins | None = None,
+) -> Prepared:
+    """Loads, checks and packs; nothing is sent.  A savepoint that it ``begins`` from is looked at by its master.
 
     Raises:
         NotFound: there is no such file.
@@ -112,6 +119,9 @@ def prepare(target: str, overrides: Mapping[str, Any], options: Options, default
         spec=defaults.pod_spec,
         state_secret=defaults.state_secret if options.state_secret is None else options.state_secret,
     )
+    if begins is not None:
+        _check_place(begins)
+        made = made.begun_from(begins, seen=False)
     definition = msgspec.structs.replace(
         made.definition,
         location=location,
@@ -120,10 +130,19 @@ def prepare(target: str, overrides: Mapping[str, Any], options: Options, default
         whole=True,
     )
     definition, secret_keys = keys.issue(definition)
-    whole = Submission(made.plan, made.packing, definition, made.topology_class)
+    whole = replace(made, definition=definition, code=None)
     inputs = ManifestInputs(definition=definition, pods=wanted)
     pods.jobs(inputs, None)  # what cannot be added to them is refused before anything is made
     return Prepared(whole, inputs, packed, secret_keys)
+
+
+def _check_place(begins: Begins) -> None:
+    """UserError for a folder that is not the same one everywhere."""
+    if "://" not in begins.folder and not begins.folder.startswith("/"):
+        raise UserError(
+            f"--from {begins.folder} is no place that a pod knows; nothing was submitted",
+            hint="give an address such as s3://bucket/folder, or a whole path as the pods have it, of a mounted volume",
+        )
 
 
 def pack(target: str, options: Options) -> tuple[str, Bundle | None]:

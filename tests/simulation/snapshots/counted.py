@@ -8,7 +8,8 @@ from ardea import Bolt, CountMetric, Grouping, Spout, TaskHook, Topology
 from ardea.heron_instance.intervals import is_rows
 from ardea.keyed import KeyedState, TaskState
 from ardea.snapshots.manifest import decode_manifest, manifest_name
-from ardea.snapshots.state_file import Kind, decode_state
+from ardea.snapshots.pieces import Kind
+from ardea.snapshots.state_file import decode_state
 
 MOST = 400
 """Words of each spout."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import random
+import tempfile
 from collections import Counter
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from ardea import Grouping, Topology
 from ardea.errors import ProtocolError
+from ardea.plan.definition import Begins
 from ardea.snapshots.manifest import decode_manifest, manifest_name
 from ardea.snapshots.retention import superfluous
-from ardea.snapshots.savepoint import NUMBER, begin, read
+from ardea.snapshots.savepoint import NUMBER, read
 from ardea.state import Unavailable
 from ardea.state.records import TimelineRecord
 from ardea.testing import Cluster
@@ -71,14 +75,29 @@ def content(files):
     return [position for _, position in sorted(positions.items())]
 
 
-def begun(topology, files, **options):
-    """A cluster whose first master finds what ``submit --from`` leaves."""
-    cluster = Cluster(EffectivelyOnce(topology), config=CONFIG, cost={"words": 0.02}, **options)
-    store = Inside(cluster).store
-    begin(Held(files), Held(store.files), read(Held(files)))
-    store.begin_timeline(TimelineRecord(restore=NUMBER, committed=NUMBER))
-    cluster.kill("master")
-    return cluster
+@pytest.fixture
+def begun(tmp_path):
+    """Makes a cluster that begins from these files of a savepoint."""
+
+    def make(topology, files, **options):
+        given = {"config": CONFIG, "cost": {"words": 0.02}, **options}
+        cluster = Cluster(EffectivelyOnce(topology), **given)
+        store = Inside(cluster).store
+        store.definition = msgspec.structs.replace(store.definition, begins=Begins(str(laid(tmp_path, files))))
+        copying(cluster)
+        cluster.kill("master")  # which was started without
+        return cluster
+
+    return make
+
+
+def laid(tmp_path, files):
+    """Where masters reach them."""
+    folder = Path(tempfile.mkdtemp(dir=tmp_path))
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    return folder
 
 
 def request(name="one", patience=30.0, *, ends=False):
@@ -115,14 +134,14 @@ def test_none_of_its_files_is_deleted_while_it_is_copied(cluster):
 
 
 @pytest.mark.parametrize("tasks", [1, 2, 5])
-def test_another_topology_goes_on_with_other_parallelism(cluster, tasks):
+def test_another_topology_goes_on_with_other_parallelism(cluster, tasks, begun):
     cluster.advance(3.0)
     saved(cluster, request())
     files = Inside(cluster).store.savepoints["/one"]
     positions = content(files)
 
     with begun(scaled(tasks), files, containers=2) as other:
-        other.run_until(lambda: Inside(other).store.records[-1].timeline == 1, 30)
+        other.run_until(lambda: [record.timeline for record in Inside(other).store.records] == [0, 1], 30)
         assert Inside(other).store.records[-1].restore == NUMBER
         other.run_until(lambda: Inside(other).store.records[-1].committed > NUMBER, 30)
         number = Inside(other).store.records[-1].committed
@@ -160,7 +179,7 @@ def test_while_paused_too(cluster):
     assert content(Inside(cluster).store.savepoints["/one"]) == positions
 
 
-def test_a_topology_ends_with_its_savepoint(cluster):
+def test_a_topology_ends_with_its_savepoint(cluster, begun):
     cluster.advance(3.0)
     ends = request(ends=True)
     while cluster.state == "RUNNING":
@@ -213,7 +232,7 @@ def test_refused_at_once(cluster):
 
 
 @pytest.mark.parametrize("seed", range(size(6, 1000, whole=40)))
-def test_whoever_dies_meanwhile(seed):
+def test_whoever_dies_meanwhile(seed, begun):
     """Two savepoints, and six deaths anywhere in their course; then one with which it ends, or does not."""
     dice = random.Random(seed)
     options = {"containers": dice.randint(1, 3), "seed": seed, "config": CONFIG, "cost": {"words": 0.02}}
@@ -245,3 +264,94 @@ def test_whoever_dies_meanwhile(seed):
         other.kill(dice.choice(list(other.running)))
         all_counted(other)
     assert last <= [MOST, MOST]
+
+
+# --- beginning --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def files(cluster):
+    """Of a savepoint."""
+    cluster.advance(3.0)
+    saved(cluster, request())
+    return Inside(cluster).store.savepoints["/one"]
+
+
+def test_a_beginning_takes_time_and_is_said(files, begun):
+    with begun(Counted, files, containers=2) as other:
+        copying(other, 5.0, 5.0)
+        other.advance(4.0)
+        master, store = Inside(other).master, Inside(other).store
+        assert master.begins.endswith("is not copied yet, but for 0 of 0 bytes")
+        assert master.coordination.status(other.time).waits == [master.begins]
+        assert not master.execution.came_up
+        assert store.records == []
+        other.run_until(lambda: store.records, 5)
+        assert store.records[0] == TimelineRecord(restore=NUMBER, committed=NUMBER)
+        all_counted(other)
+        assert master.begins == ""
+        assert master.execution.came_up
+
+
+def test_what_cannot_be_begun_from_fails_the_topology(files, begun):
+    del files[next(name for name in files if name.endswith(".base"))]
+    with begun(Counted, files) as other:
+        other.run_until(lambda: other.over, 30)
+        assert other.state == "FAILED"
+        assert "is missing" in other.reason
+        assert Inside(other).store.records == []
+        assert not any(name.endswith(".manifest") for name in Inside(other).store.files)
+
+
+def test_a_copy_that_takes_too_long_fails_the_topology(files, begun):
+    config = {**CONFIG, "topology.stateful.checkpoint.timeout.secs": 3}
+    with begun(Counted, files, config=config) as other:
+        copying(other, 60.0, 60.0)
+        other.kill("master")
+        other.run_until(lambda: other.over, 20)
+        assert other.state == "FAILED"
+        assert other.reason.endswith(
+            "is not copied yet, but for 0 of 0 bytes after 3 s (topology.stateful.checkpoint.timeout.secs)"
+        )
+        other.advance(90.0)
+        assert Inside(other).store.files == {}, "the thread has given up"
+
+
+def test_it_begins_once(files, begun):
+    """Also where the record is lost: the store knows more than the savepoint."""
+    with begun(Counted, files) as other:
+        store = Inside(other).store
+        other.run_until(lambda: store.records and store.records[-1].committed > NUMBER, 60)
+        committed = store.records[-1].committed
+        store.forget_timeline()
+        other.kill("master")
+        other.run_until(lambda: store.records[-1].timeline > 1, 60)
+        assert store.records[-1].restore >= committed
+        all_counted(other)
+
+
+def test_where_record_and_store_are_lost_it_does_not_begin_again(files, begun):
+    with begun(Counted, files) as other:
+        store = Inside(other).store
+        other.run_until(lambda: store.records and store.records[-1].committed > NUMBER, 60)
+        store.forget_timeline()
+        store.files.clear()
+        other.kill("master")
+        other.run_until(lambda: other.over, 60)
+        assert other.state == "FAILED"
+        assert "the store has none either" in other.reason
+
+
+@pytest.mark.parametrize("seed", range(size(12, 1000, whole=60)))
+def test_masters_die_while_it_begins(seed, files, begun):
+    """At any step, several times; a former one's thread goes on copying."""
+    dice = random.Random(seed)
+    with begun(scaled(dice.randint(1, 4)), files, containers=2, seed=seed) as other:
+        for _ in range(dice.randint(1, 4)):
+            other.advance(dice.choice([0.01, 0.3, 1.0, 6.0]) * dice.random())
+            other.kill("master" if dice.random() < 0.7 else dice.choice(list(other.running)))
+        store = Inside(other).store
+        all_counted(other)
+        assert store.records[0].restore == NUMBER
+        assert [record.timeline for record in store.records] == sorted(record.timeline for record in store.records)
+        check(store)

@@ -34,9 +34,14 @@ def cluster():
         yield topology
 
 
+def committed(store):
+    """The number of the last snapshot that counts."""
+    return store.records[-1].committed if store.records else 0
+
+
 def all_counted(cluster, within=300.0):
     store, deadline = Inside(cluster).store, cluster.time + within
-    while not (store.records[-1].committed and states(store, store.records[-1].committed)[0] == [MOST, MOST]):
+    while not ((number := committed(store)) and states(store, number)[0] == [MOST, MOST]):
         assert cluster.time < deadline, cluster.describe()
         cluster.advance(2.0)
     assert check(store) == [MOST, MOST]

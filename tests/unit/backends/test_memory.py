@@ -23,7 +23,8 @@ from ardea.backends.rocksdb import RocksBackend
 from ardea.errors import EncodingError, UserError
 from ardea.protocol.dict_keys import as_key
 from ardea.snapshots.key_groups import Keys
-from ardea.snapshots.state_file import HEAD, Kind, Piece, decode_state, encode_piece
+from ardea.snapshots.pieces import HEAD, Kind
+from ardea.snapshots.state_file import Piece, decode_state, encode_piece
 from tests.sizes import size
 
 ONE = st.sampled_from([1, 1.0, True, Decimal("1.00"), -0.0, 0, Decimal(0)])

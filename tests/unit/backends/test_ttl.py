@@ -14,7 +14,8 @@ from ardea.backends.contract import PARTS
 from ardea.backends.memory import KeyedTable, Lower
 from ardea.heron_instance.states import States
 from ardea.snapshots.key_groups import Keys
-from ardea.snapshots.state_file import HEAD, decode_state, encode_piece
+from ardea.snapshots.pieces import HEAD
+from ardea.snapshots.state_file import decode_state, encode_piece
 from tests.sizes import size
 
 ALL = Keys("count", 0, 1, 720, 1)

@@ -21,7 +21,8 @@ from ardea.backends.values import Packed, Typed, Values, values_of
 from ardea.errors import EncodingError, UserError
 from ardea.heron_instance.states import States
 from ardea.snapshots.key_groups import Keys
-from ardea.snapshots.state_file import HEAD, decode_state, encode_piece
+from ardea.snapshots.pieces import HEAD
+from ardea.snapshots.state_file import decode_state, encode_piece
 
 ALL = Keys("count", 0, 1, 720, 1)
 

@@ -7,12 +7,13 @@ import pytest
 from ardea.errors import ArdeaError, TimedOut, Unreachable
 from ardea.scheduler.control import Status
 from ardea.scheduler.savepoint import MARGIN, Saving, Wanted
-from ardea.scheduler.savepoints import savepoints_in
 from ardea.scheduler.update import Refused
 from ardea.snapshots.folder import Folder
+from ardea.snapshots.kept import savepoints_in
 from ardea.snapshots.manifest import Manifest
 from ardea.snapshots.place import savepoints_at
 from ardea.snapshots.savepoint import DESCRIPTION, NUMBER, Savepoint, SavepointProgress, encode
+from ardea.state import paths
 
 STORED = Savepoint(
     request="r", topology="words-1", ardea="0", groups=720, number=5, timeline=1, at=1.0,
@@ -117,10 +118,10 @@ def test_those_beside_the_state_are_found_by_name_and_id(tmp_path):
     place = savepoints_at(None, str(tmp_path))
     Folder.at(place).write("words-0a/half/t0/0.1/1-1.base", [b"half written"])
     Folder.at(place).write(f"words-0a/cut/{DESCRIPTION}", [b"{}"])
-    found = savepoints_in(place, "words")
+    found = savepoints_in(place, paths.called("words"))
     assert [(kept.topology, kept.folder) for kept in found] == [
         ("words-0b", f"{place}/words-0b/two"),
         ("words-0a", f"{place}/words-0a/one"),
     ]
-    assert [kept.topology for kept in savepoints_in(place, "other-0a")] == ["other-0a"]
-    assert savepoints_in(savepoints_at(None, str(tmp_path / "none")), "words") == []
+    assert [kept.topology for kept in savepoints_in(place, paths.called("other-0a"))] == ["other-0a"]
+    assert savepoints_in(savepoints_at(None, str(tmp_path / "none")), paths.called("words")) == []

@@ -26,7 +26,8 @@ from ardea.snapshots.manifest import (
     encode_manifest,
     manifest_name,
 )
-from ardea.snapshots.state_file import HEAD, Content, Kind, Piece, decode_state, encode_piece
+from ardea.snapshots.pieces import HEAD, Kind
+from ardea.snapshots.state_file import Content, Piece, decode_state, encode_piece
 
 FIXTURES = Path(__file__).parent / "fixtures"
 PIECES = [

@@ -7,12 +7,22 @@ from xxhash import xxh3_64_intdigest
 
 from ardea.errors import Conflict, NotFound, StateError
 from ardea.snapshots.folder import Folder
-from ardea.snapshots.manifest import File, Manifest, Part, decode_manifest, manifest_name
+from ardea.snapshots.manifest import File, Manifest, Part
+from ardea.snapshots.pieces import HEAD, Kind, Stored, pack
 from ardea.snapshots.place import place_at, savepoints_at
-from ardea.snapshots.savepoint import DESCRIPTION, NUMBER, Savepoint, begin, contents, encode, read, save
+from ardea.snapshots.savepoint import DESCRIPTION, NUMBER, Savepoint, contents, encode, read, save
 from ardea.testing.memory_store import Held
 
-CONTENT = {"t3/1.5/1-1.base": b"base", "t3/1.6/1-1.delta": b"delta", "t3/1.6/2-1.rows": b"rows of a sink"}
+
+def state(*kinds):
+    return b"".join((HEAD, *(pack(Stored(kind.name.lower(), kind, 0, 720, b"rows")) for kind in kinds)))
+
+
+CONTENT = {
+    "t3/1.5/1-1.base": state(Kind.PUT, Kind.ONE),
+    "t3/1.6/1-1.delta": state(Kind.GONE, Kind.ITEMS),
+    "t3/1.6/2-1.rows": b"rows of a sink",
+}
 
 
 def files(*names):
@@ -52,11 +62,9 @@ def test_all_files_are_there_under_the_lowest_number(folder):
         DESCRIPTION, "t0/0.1/t3-1.5-1-1.base", "t0/0.1/t3-1.6-1-1.delta", "t0/0.1/t3-1.6-2-1.rows",
     ]  # fmt: skip
     assert (one.manifest.number, one.manifest.timeline, one.number, one.timeline) == (NUMBER, 0, MANIFEST.number, 3)
-    assert [content for *_, content in contents(folder, one)] == [b"base", b"delta", b"rows of a sink"]
-    store = Held({})
-    begin(folder, store, one.without(["sink"]))
-    assert decode_manifest(store.read(manifest_name(NUMBER)), NUMBER).parts == {1: one.manifest.parts[1]}
-    assert len(store.names()) == 3
+    assert [content for *_, content in contents(folder, one.manifest)] == list(CONTENT.values())
+    kinds = {"put": "KeyedState", "one": "TaskState", "gone": "KeyedState", "items": "ListState"}
+    assert one.states == {"count": kinds}, "the rows of a sink are no state"
 
 
 def test_nothing_is_overwritten(folder):
@@ -80,16 +88,19 @@ def test_the_same_request_goes_on_where_a_master_died(folder):
     folder.write("t0/0.1/t3-1.5-1-1.base", [b"ba"])
     with pytest.raises(NotFound, match="it was begun, and never finished"):
         read(folder)
-    assert len(list(contents(folder, saved(folder)))) == 3
+    assert len(list(contents(folder, saved(folder).manifest))) == 3
 
 
 def test_with_an_end_what_the_former_master_saved_is_replaced(folder):
     saved(folder)
-    source = {**CONTENT, "t4/2.1/1-1.base": b"later"}
-    later = Manifest(number=2, timeline=4, parts={1: Part("count", 0, (File("t4/2.1/1-1.base", *_sum(b"later")),))})
+    source = {**CONTENT, "t4/2.1/1-1.base": LATER}
+    later = Manifest(number=2, timeline=4, parts={1: Part("count", 0, (File("t4/2.1/1-1.base", *_sum(LATER)),))})
     one = Savepoint(request="r", topology="words-1", ardea="0", groups=720, number=2, timeline=4, manifest=later)
     assert saved(folder, one, source, anew=True) == read(folder)
     assert (read(folder).number, len(read(folder).manifest.names)) == (2, 1)
+
+
+LATER = state(Kind.PUT)
 
 
 def _sum(content):

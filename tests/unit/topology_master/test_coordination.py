@@ -44,7 +44,7 @@ class Heard:
         self.plan, self.orders = plan_of(definition), Orders()
         self.store = MemoryStore(RunState.RUNNING, definition)
         self.told = []
-        self.coordination = Coordination(1, self.plan, self.orders, self.store, self)
+        self.coordination = Coordination(1, self.plan, self.orders, self.store, self, None)
         self.coordination.manager_rose(1, 1, 0.0)
 
     def tell(self, name, what):

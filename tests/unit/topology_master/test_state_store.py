@@ -13,6 +13,7 @@ from ardea.snapshots.manifest import File, Manifest, Part, manifest_name, state_
 from ardea.state import Create, Fenced, FileState, Term, paths, records
 from ardea.state.records import ExecutionState, RunState, TimelineRecord, TopologyRecord
 from ardea.topology_master.state_store import StateStore
+from ardea.topology_master.store import Found
 from tests.process.waiting import eventually
 from tests.unit.topology_master.test_addresses import Meeting
 
@@ -84,7 +85,7 @@ def test_whatever_a_foreign_store_raises_is_heard(state, tmp_path):
     """On a thread of its own nobody else would see it, and all would wait."""
     store = StateStore(state, "words-1", Term.take(state, "words-1", "me"), lambda: Odd(tmp_path))
     said = queue.SimpleQueue()
-    store.survey(said.put)
+    store.survey(None, said.put)
     assert said.get(timeout=10.0) == "the store of snapshots cannot be read: ValueError: no such region"
     store.write_file("0.1.manifest", b"", said.put)
     assert said.get(timeout=10.0) == "0.1.manifest cannot be stored: no such region"
@@ -92,5 +93,5 @@ def test_whatever_a_foreign_store_raises_is_heard(state, tmp_path):
 
 def test_a_survey_tells_of_the_newest_list_or_of_none(store):
     said = queue.SimpleQueue()
-    store.survey(said.put)
-    assert said.get(timeout=10.0) is None
+    store.survey(None, said.put)
+    assert said.get(timeout=10.0) == Found(None)

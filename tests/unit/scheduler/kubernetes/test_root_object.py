@@ -7,9 +7,11 @@ import pytest
 
 from ardea.errors import ClusterError
 from ardea.scheduler.kubernetes import objects
+from ardea.scheduler.kubernetes.kill import Killing
 from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
 from ardea.scheduler.kubernetes.root_object import JOBS_END_WITHIN, VERDICT, RootObject
 from ardea.scheduler.kubernetes.submission import submit
+from ardea.scheduler.kubernetes.topologies import find
 from ardea.state import open_state, paths, records
 from ardea.state.records import ExecutionState, RunState
 from ardea.state.topologies import remove
@@ -17,7 +19,10 @@ from ardea.state.topologies import remove
 
 @pytest.fixture
 def root_object(cluster, prepared, tmp_path):
-    made = prepared()
+    return registered(cluster, prepared(), tmp_path)
+
+
+def registered(cluster, made, tmp_path):
     definition = msgspec.structs.replace(made.inputs.definition, state=str(tmp_path / "state"))
     made = msgspec_replace(made, definition)
     submit(cluster, made)
@@ -220,6 +225,52 @@ def test_a_kill_waits_for_no_container(cluster, root_object, tmp_path):
     end(cluster, tmp_path, RunState.KILLED)
     assert root_object.conclude().removed
     assert root_object._clock() == 0.0
+    assert known(cluster, tmp_path) == []
+
+
+@pytest.fixture
+def remembering(cluster, prepared, tmp_path):
+    """A topology with snapshots."""
+    once = {"topology.reliability.mode": "EFFECTIVELY_ONCE", "topology.stateful.storage": str(tmp_path / "store")}
+    made = prepared(once)
+    root_object = registered(cluster, made, tmp_path)
+    (tmp_path / "store" / topology(cluster) / "t1").mkdir(parents=True)
+    (tmp_path / "store" / topology(cluster) / "t1" / "1.base").write_text("state")
+    (tmp_path / "store" / "other").mkdir()
+    return root_object
+
+
+@pytest.mark.parametrize("state", [RunState.KILLED, RunState.SUCCEEDED])
+def test_what_it_remembered_goes_when_nobody_writes_any_more(cluster, remembering, tmp_path, state):
+    if state is RunState.KILLED:
+        cluster.patch("ConfigMap", "sums", {"metadata": {"annotations": {objects.KILL: "5"}}})
+    end(cluster, tmp_path, state)
+    assert (remembering.conclude().removed, remembering.conclude().snapshots) == (True, "")
+    assert remembering._clock() >= JOBS_END_WITHIN, "its containers had not ended"
+    assert [path.name for path in (tmp_path / "store").iterdir()] == ["other"]
+
+
+def test_what_a_failed_one_remembered_stays(cluster, remembering, tmp_path):
+    end(cluster, tmp_path, RunState.FAILED, "no words")
+    place = tmp_path / "store" / topology(cluster)
+    assert remembering.conclude().snapshots == str(place)
+    assert (place / "t1" / "1.base").exists()
+    said = []
+    Killing(cluster, find(cluster, "Sums"), said.append, clock=remembering._clock, pause=remembering._pause).kill(0.0)
+    assert said[-1].endswith(f": its snapshots stay in {place}; no master of it has deleted them")
+    assert (place / "t1" / "1.base").exists()
+
+
+def test_a_store_that_cannot_be_removed_is_named(cluster, remembering, tmp_path, monkeypatch, caplog):
+    def refuse(self):
+        raise PermissionError("it is not yours")
+
+    monkeypatch.setattr("ardea.snapshots.folder.Folder.remove", refuse)
+    finish_containers(cluster)
+    end(cluster, tmp_path, RunState.SUCCEEDED)
+    place = str(tmp_path / "store" / topology(cluster))
+    assert remembering.conclude().snapshots == place
+    assert f"the snapshots in {place} stay: it is not yours" in caplog.text
     assert known(cluster, tmp_path) == []
 
 
