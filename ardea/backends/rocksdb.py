@@ -14,7 +14,7 @@ import functools
 import importlib
 import itertools
 import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +190,7 @@ class RocksBase:
         """In one batch."""
         with self._backend.guarded("written"):
             batch = self._batch()
-            for _ in self._take([self._end(key) for key in keys], batch):
+            for _ in self._take({self._end(key): None for key in keys}, batch):
                 pass
             self._backend.database.write(batch, self._backend.unlogged)
 
@@ -203,9 +203,8 @@ class RocksBase:
                     self._backend.database.delete_range(part.prefix, following, self._backend.unlogged)
                 del self._parts[place]
 
-    def _take(self, ends: Iterable[bytes], batch: Any, keep: _Part | None = None) -> Iterator[tuple[bytes, bytes]]:
+    def _take(self, ends: Collection[bytes], batch: Any, keep: _Part | None = None) -> Iterator[tuple[bytes, bytes]]:
         """Those of these keys that are there are not counted any more, and deleted but in the part ``keep``."""
-        ends = list(ends)
         for part in self._parts.values():
             if not part.count:
                 continue

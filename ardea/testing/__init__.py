@@ -6,6 +6,7 @@ assert result.tuples("split") == [("the",), ("heron",)]
 """
 
 from ardea.testing.audit import InvariantError
+from ardea.testing.backends import check_state_backend
 from ardea.testing.cluster import Cluster
 from ardea.testing.components import AckEveryOther, CollectBolt, FeederSpout, RowsSpout
 from ardea.testing.network import Network
@@ -29,6 +30,7 @@ __all__ = [
     "RowsSpout",
     "check_sink",
     "check_source",
+    "check_state_backend",
     "run",
     "run_bolt",
 ]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -9,9 +12,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from ardea import Bolt, KeyedState, UserError
 from ardea.backends import memory
-from ardea.backends.bases import AgingBase
+from ardea.backends.bases import AgingBase, MemoryBackend
+from ardea.backends.chosen import Scratch
 from ardea.backends.contract import PARTS
 from ardea.backends.memory import KeyedTable, Lower
+from ardea.backends.rocksdb import RocksBackend
 from ardea.heron_instance.states import States
 from ardea.snapshots.key_groups import Keys
 from ardea.snapshots.pieces import HEAD
@@ -27,19 +32,30 @@ KEYS = st.sampled_from("abcd")
 class Lives(RuleBasedStateMachine):
     """``plain`` is what was written; ``first`` and ``last`` when at the earliest and latest its time began."""
 
+    made = MemoryBackend
+
     def __init__(self):
         super().__init__()
+        self.folder = tempfile.TemporaryDirectory(prefix="ardea-lives-")
+        self.scratch, self.backend = Scratch(self.made, Path(self.folder.name) / "scratch"), None
         self.now = 1000.0
         self.plain, self.first, self.last = {}, {}, {}
         self.files, self.at, self.writing = [], ({}, {}, {}), None
         self.unstored = set()
         self.reset()
 
+    def teardown(self):
+        self.backend.close()
+        self.folder.cleanup()
+
     def reset(self):
         def clock():
             return self.now
 
-        self.lower = Lower("t", ALL, base=AgingBase(ALL, TTL, clock), clock=clock)
+        if self.backend is not None:
+            self.backend.close()
+        self.backend = self.scratch.open()
+        self.lower = Lower("t", ALL, base=self.backend.base("t", ALL, TTL, clock), clock=clock)
         self.table = KeyedTable(lambda: 0, self.lower)
 
     @rule(key=KEYS, value=st.integers(1, 9))
@@ -114,7 +130,20 @@ class Lives(RuleBasedStateMachine):
 Lives.TestCase.settings = settings(max_examples=size(150, 5000), stateful_step_count=40, deadline=None)
 
 
+class LivesInRocks(Lives):
+    made = RocksBackend
+
+
+LivesInRocks.TestCase.settings = settings(max_examples=size(15, 1000), stateful_step_count=40, deadline=None)
+
+
 class TestLives(Lives.TestCase):
+    @pytest.fixture(autouse=True)
+    def _small_pieces(self, monkeypatch):
+        monkeypatch.setattr(memory, "SLICE", 2)
+
+
+class TestLivesInRocks(LivesInRocks.TestCase):
     @pytest.fixture(autouse=True)
     def _small_pieces(self, monkeypatch):
         monkeypatch.setattr(memory, "SLICE", 2)
