@@ -185,6 +185,7 @@ class Rows:
             else:
                 self._forward(header, frames, sum(map(len, frames)), now)
             self._outputs.let_go(header, frames, now)
+        self._supply(task, now)
 
     def _pace(self, task: int, rows: int) -> None:
         """Tells local tasks that feed ``task`` how large a batch is worth sending, when that changed much."""
@@ -208,10 +209,21 @@ class Rows:
 
         A spout may emit its whole pending in less than a second: the pause has to come before.
         """
-        held, members = self.channels[target].held_rows, self._members
-        if held < 2 * self._demanded.get(target, 0):
-            return
-        self._demanded[target] = held
+        if self.channels[target].held_rows >= 2 * self._demanded.get(target, 0):
+            self._tell_held(target, now)
+
+    def _supply(self, target: int, now: float) -> None:
+        """Less is held: that is told, too, when it is a half, unless it was little beside the window.
+
+        Where half a second's work is all that may wait, spouts would pause for longer than the task has work.
+        """
+        channel, told = self.channels[target], self._demanded.get(target, 0)
+        if 4 * told >= channel.window_rows and 2 * channel.held_rows <= told:
+            self._tell_held(target, now)
+
+    def _tell_held(self, target: int, now: float) -> None:
+        members = self._members
+        self._demanded[target] = self.channels[target].held_rows
         if target in self._consumers:
             self._inputs.demanded(members.container, members.me, [self._held(target)], now, all_held=False)
         elif (peer := members.peers.get(members.plan.tasks[target].container)) is not None:

@@ -274,6 +274,37 @@ def test_what_is_held_is_named_and_what_is_not_named_is_not_held(mesh):
     assert (waiting(mesh, one), waiting(mesh, two)) == (5, 25)
 
 
+@pytest.mark.parametrize("container", [1, 2])
+def test_that_half_of_what_was_held_has_gone_is_told_at_once(mesh, container):
+    """Else they would pause for up to a second longer than anything waits, and the task would have nothing to do."""
+    spout, reader = mesh.tasks(1, "rows")[0], mesh.tasks(container, "keep")[0]
+    consumer = mesh.managers[container].inputs.consumers[reader]
+    mesh.emits(spout, reader, 16)
+    mesh.emits(spout, reader, 40)
+    mesh.flush()
+    assert consumer.pausing
+    assert consumer.traffic.rows == 56
+    mesh.consumes(reader, 1, 16, high_rows=100)
+    mesh.flush()
+    mesh.flush()
+    assert mesh.managers[1].rows.channels[reader].held_rows == 0
+    assert consumer.traffic.rows == 40, "no row is counted as held and as sent"
+    assert not consumer.pausing
+
+
+def test_that_less_is_held_is_told_with_the_next_heartbeat_where_it_was_little(mesh):
+    spout, (reader, *_) = sender_and_readers(mesh)
+    mesh.emits(spout, reader, 16)
+    mesh.consumes(reader, 1, 0, window_rows=16)
+    mesh.emits(spout, reader, 3)
+    mesh.flush()
+    mesh.said.clear()
+    mesh.consumes(reader, 1, 16)
+    mesh.flush()
+    assert mesh.managers[1].rows.channels[reader].held_rows == 0
+    assert not mesh.heard(HEARTBEAT, "manager 2")
+
+
 def test_more_for_one_task_says_nothing_of_another(mesh):
     """A word ahead of the heartbeat names one task."""
     spout, (one, two, _) = sender_and_readers(mesh)
