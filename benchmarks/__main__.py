@@ -16,7 +16,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from benchmarks import cases, kafka, pairs, pressure
+from benchmarks import cases, kafka, pairs, pressure, recovery
 from benchmarks import state as state_cases
 from benchmarks.baseline import rounds_against
 from benchmarks.measure import run
@@ -44,6 +44,8 @@ class What(enum.StrEnum):
     SLOW_SPOUT = "slow-spout"
     STATE = "state"
     LARGE_STATE = "large-state"
+    STATE_COLUMNS = "state-columns"
+    STATE_RECOVERY = "state-recovery"
     SCALE = "scale"
     SCALE_PROCESSES = "scale-processes"
     ALL = "all"
@@ -79,6 +81,7 @@ def main(
         int, typer.Option(min=1, help="Rounds against the baseline, of start, spark, kafka, pressure, state.")
     ] = 3,
     rows: Annotated[int, typer.Option(min=1, help="Rows of columns and spark.")] = 10_000_000,
+    mib: Annotated[int, typer.Option(min=1, help="MiB of state, of state-recovery.")] = 1024,
     state: Annotated[
         str | None, typer.Option(help="State manager of trident, as zookeeper://HOST:PORT/PATH; by default files.")
     ] = None,
@@ -115,6 +118,12 @@ def main(
         return
     if what is What.LARGE_STATE:
         _print(lambda: state_cases.large(seconds, rounds), state_cases.says_large, output)
+        return
+    if what is What.STATE_RECOVERY:
+        _print(lambda: recovery.rounds(mib, rounds), recovery.says, output)
+        return
+    if what is What.STATE_COLUMNS:
+        _state_columns(rows, spouts, rounds, output)
         return
     case = Case(
         workload="sentences" if what is What.SENTENCES else "words",
@@ -202,6 +211,12 @@ def _columns(rows: int, spouts: int, output: Output) -> None:
         )
 
     _print(lambda: both(rows, spouts), line, output)
+
+
+def _state_columns(rows: int, spouts: int, count: int, output: Output) -> None:
+    from benchmarks.state_columns import in_turn, says
+
+    _print(lambda: in_turn(rows, spouts, count), says, output)
 
 
 def _spark(rows: int, count: int, output: Output) -> None:

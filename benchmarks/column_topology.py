@@ -26,7 +26,10 @@ CONFIG = {"topology.executor.batch.rows": ROWS_IN_BATCH, "topology.max.spout.pen
 
 
 class Note(msgspec.Struct, frozen=True):
-    """What a task has seen: rows, the sum of their ids, that of their amounts; a spout when (CLOCK_MONOTONIC)."""
+    """What a task has seen: rows, the sum of their ids, that of their amounts; when (CLOCK_MONOTONIC).
+
+    A spout's rows are those that were acked.
+    """
 
     rows: int
     ids: int = 0
@@ -63,7 +66,7 @@ class Staged(StagedSpout):
 
     def close(self) -> None:
         super().close()
-        _write(self.note, Note(self.rows, began=self.began, ended=self.ended))
+        write(self.note, Note(self.rows, began=self.began, ended=self.ended))
 
 
 class RaiseColumns(Bolt):
@@ -91,7 +94,7 @@ class Sink(Bolt):
         self.amounts = 0.0
 
     def close(self) -> None:
-        _write(self.note, Note(self.rows, self.ids, self.amounts))
+        write(self.note, Note(self.rows, self.ids, self.amounts))
 
 
 class SinkColumns(Sink):
@@ -119,5 +122,6 @@ def build(kind: Kind, spouts: int, staged: str, folder: str) -> type[Topology]:
     return topology.build()
 
 
-def _write(path: Path, note: Note) -> None:
+def write(path: Path, note: Note) -> None:
+    """What a task has seen."""
     path.write_bytes(msgspec.json.encode(note))

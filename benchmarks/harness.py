@@ -6,10 +6,13 @@ import math
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
+from urllib.request import urlopen
+
+from prometheus_client.parser import text_string_to_metric_families
 
 from ardea.errors import ArdeaError
 from ardea.metrics import Totals
@@ -22,6 +25,7 @@ from benchmarks.results import BenchmarkError
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parents[1]
 ENDS_WITHIN = 60.0
+ANSWERS_WITHIN = 10.0
 
 
 class Running:
@@ -59,6 +63,14 @@ class Running:
         """What the tasks of a component have done, as the master last told: half a second ago or two."""
         status = self._run.status
         return Totals() if status is None else status.components.get(component, Totals())
+
+    def metric(self, container: int, name: str, labels: Mapping[str, str]) -> float | None:
+        """The value of the series with these labels, as the container serves it; None: there is none yet."""
+        port = (self._run.folder / f"container-{container}" / "metrics.port").read_text().strip()
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=ANSWERS_WITHIN) as answer:
+            families = text_string_to_metric_families(answer.read().decode())
+        series = (sample for family in families for sample in family.samples if sample.name == name)
+        return next((sample.value for sample in series if labels.items() <= sample.labels.items()), None)
 
     def finish(self, seconds: float, look: Callable[[], None]) -> None:
         """Lets a bounded topology run to its end; ``look`` is called every now and then.

@@ -102,7 +102,7 @@ def _run(seconds: float, every: float) -> tuple[Mapping[str, Note], list[File]]:
     with run_topology(source) as topology:
         topology.wait_for(lambda: (topology.notes / "loaded").exists() or None, "all keys are there", LOADED_WITHIN)
         topology.until(time.monotonic() + seconds)
-        files = list(_files(topology))
+        files = list(files_of(topology, TALLY))
         topology.drain()
         notes = {name: msgspec.json.decode((topology.notes / name).read_bytes(), type=Note) for name in (SPOUT, TALLY)}
     came, counted = notes[TALLY].expected, notes[TALLY].rows
@@ -111,15 +111,20 @@ def _run(seconds: float, every: float) -> tuple[Mapping[str, Note], list[File]]:
     return notes, files
 
 
-def _files(topology: Running) -> Iterator[File]:
-    state, name = open_state(topology.state), topology.name
+def committed(topology: Running) -> int:
+    """The last snapshot that counts."""
+    state, path = open_state(topology.state), paths.timeline(topology.name)
     try:
-        path = paths.timeline(name)
-        number = records.decode(state.get(path).data, TimelineRecord, path).committed
+        return records.decode(state.get(path).data, TimelineRecord, path).committed
     finally:
         state.close()
-    manifest = decode_manifest(Folder.beside(topology.state, name).read(manifest_name(number)), number)
-    for part in manifest.of(TALLY):
+
+
+def files_of(topology: Running, component: str) -> Iterator[File]:
+    """A component's, in the last snapshot that counts."""
+    number = committed(topology)
+    manifest = decode_manifest(Folder.beside(topology.state, topology.name).read(manifest_name(number)), number)
+    for part in manifest.of(component):
         yield from part.files
 
 

@@ -64,8 +64,12 @@ class Kept:
         except FileNotFoundError:
             assert self.record().committed > number, "files of the last snapshot are gone"
             return self.check()
-        assert counts == Counter(self._word(spout, p) for spout, most in enumerate(positions) for p in range(most))
+        assert counts == self.counted(positions)
         return positions
+
+    def counted(self, positions: list[int]) -> Counter[str]:
+        """What the spouts have emitted before these places."""
+        return Counter(self._word(spout, p) for spout, most in enumerate(positions) for p in range(most))
 
     def went_back(self) -> str:
         """The kind of the last rollback that is over, as the master says."""
@@ -84,13 +88,15 @@ class Kept:
 class Counted(Running, Kept):
     """A topology that the test runs, and what it has stored."""
 
+    FILE = "effectively.py"
+
     def __init__(
         self, root: Path, words: int = WORDS, *, ends: bool = False, storage: str | None = None, backend: str = "memory"
     ) -> None:
         """``storage``: ``topology.stateful.storage``; ``backend``: ``topology.stateful.backend``."""
         config = {"test.words": words, "test.ends": ends, "topology.stateful.storage": storage}
         config["topology.stateful.backend"] = backend
-        Running.__init__(self, str(TOPOLOGY), root, config)
+        Running.__init__(self, str(TOPOLOGY.with_name(self.FILE)), root, config)
         self._root = root / "ardea"
         definition = self.run.submission.definition
         Kept.__init__(self, definition.state, definition.topology, self.module.word, storage)

@@ -17,6 +17,7 @@ def word(spout: int, place: int) -> str:
 
 class Words(Spout):
     outputs = ["word"]
+    word = staticmethod(word)
     position = TaskState(default=0)
 
     def initialize(self, config: Mapping[str, Any], context: Any) -> None:
@@ -27,7 +28,7 @@ class Words(Spout):
     def next_tuple(self) -> None:
         due = self.first + int((time.monotonic() - self.began) * RATE)
         for place in range(self.position, min(due, self.most)):
-            self.emit((word(self.me, place),))
+            self.emit((self.word(self.me, place),))
             self.position = place + 1
         if self.ends and self.position >= self.most:
             self.finish()
