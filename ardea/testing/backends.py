@@ -20,7 +20,8 @@ from ardea.backends.memory import KeyedTable, Lower
 from ardea.backends.values import SCALARS, Packed, Values
 from ardea.protocol.dict_keys import as_key
 from ardea.snapshots.key_groups import Keys
-from ardea.snapshots.state_file import HEAD, decode_state, encode_piece
+from ardea.snapshots.pieces import HEAD
+from ardea.snapshots.state_file import decode_state, encode_piece
 
 GROUPS = 24
 TTL = 80.0
@@ -133,7 +134,8 @@ class _Check:
             bases[2].remove(["key", 0, 1])
             for number, base in enumerate(bases):
                 expected = {number: number} if number == 2 else {"key": number, number: number}
-                assert {key: base.get(key) for key in base} == expected, "states of one task see one another's keys"
+                found = {key: base.get(key) for key in base}
+                assert found == expected, f"{found}, not {expected}: do states of a task see one another's keys?"
 
     def values_live_as_long_as_they_should(self) -> None:
         """All of their time, and an eighth of it longer at most."""

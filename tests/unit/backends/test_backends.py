@@ -37,6 +37,11 @@ def test_keys_of_one_list_have_one_encoding_and_of_two_two():
     assert len(set.union(*encodings)) == len(EQUAL)
 
 
+def _typed(key):
+    """Tells numbers of two types apart."""
+    return str(key) if type(key) is float else key
+
+
 def flawed(**changes):
     """A backend in memory whose bases without a time to live have other methods."""
     base = type("FlawedBase", (PlainBase,), changes)
@@ -71,10 +76,10 @@ class Shared(MemoryBackend):
 @pytest.mark.parametrize(
     ("backend", "says"),
     [
-        (flawed(add=lambda self, rows, _: self.update((repr(key), value) for key, value in rows)), "are one key"),
+        (flawed(add=lambda self, rows, _: self.update((_typed(key), value) for key, value in rows)), "are one key"),
         (flawed(get=lambda self, key, default=None: dict.get(self, key)), "does not give the default"),
         (flawed(__len__=lambda self: dict.__len__(self) + 1), "len\\(\\) is"),
-        (flawed(remove=lambda self, keys: None), "is read wrongly|in base is wrong|len\\(\\) is"),
+        (flawed(remove=lambda self, keys: None), "not {'key': 0, 0: 0}|not {2: 2}"),
         (flawed(chunks=lambda self: reversed(list(PlainBase.chunks(self)))), "not in the order of groups"),
         (flawed(chunks=lambda self: list(PlainBase.chunks(self))[1:]), "each key once"),
         (Forgetful, "is gone .* s after it was written"),
