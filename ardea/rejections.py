@@ -12,25 +12,31 @@ RETRIES = 3
 
 
 class RejectedError(ArdeaError):
-    """A row is refused, and comes again with its interval."""
+    """A row is refused, and comes again with its interval.  ``why``: the server's words."""
 
     def __init__(self, row: Row, where: str, why: object) -> None:
+        self.why = printable(why)
         hint = 'Correct what refuses it, or give rejected="dead-letter" (docs/sinks.md, rejected rows).'
-        super().__init__(f"{where} refuses the row {shortened(row)}: {printable(why)}", hint=hint)
+        super().__init__(f"{where} refuses the row {shortened(row)}: {self.why}", hint=hint)
 
 
 class Rejections:
-    """Of one sink: how many attempts of the interval under way have ended with a refused row."""
+    """Of one sink: how many attempts of the interval under way have ended with a refused row.
+
+    ``found``: which rows those are, by their place, as far as a sink has to remember it.
+    """
 
     def __init__(self, dead_letters: str | None) -> None:
         self.dead_letters = dead_letters
         self._mark: Mark | None = None
         self._times = 0
+        self.found: dict[int, RejectedError] = {}
 
     def count(self, mark: Mark | None) -> None:
         """An attempt has ended so."""
-        self._times = self._times + 1 if mark == self._mark else 1
-        self._mark = mark
+        if mark != self._mark:
+            self._mark, self._times, self.found = mark, 0, {}
+        self._times += 1
 
     def careful(self, mark: Mark | None) -> bool:
         """Whether to find out which row it is."""

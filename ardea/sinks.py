@@ -62,7 +62,7 @@ class TwoPhaseSink(Sink):
         Args:
             mark: None: the topology takes no snapshots; write the rows, at least once.
             rows: as :meth:`row` made them; values come back as rows do (docs/keys.md).  They are read from the store
-                while you go through them, once.
+                while you go through them, each time anew.
 
         Raises:
             Exception: whatever it raises is shown, and it is called again, after 0.1 seconds to begin with, 30 at most.

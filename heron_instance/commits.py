@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -108,9 +109,10 @@ class Commits:
     # --- on the other thread ----------------------------------------------------------------------------------
 
     def _commit(self, stretches: Sequence[Stretch]) -> None:
-        self._sink.commit(stretches[0].mark, self._rows([s.file for s in stretches if s.file is not None]))
+        self._sink.commit(stretches[0].mark, _Rows(self, [s.file for s in stretches if s.file is not None]))
 
-    def _rows(self, files: Sequence[StateFile]) -> Iterator[tuple[Any, ...]]:
+    def rows(self, files: Sequence[StateFile]) -> Iterator[tuple[Any, ...]]:
+        """Reads them."""
         for file in files:
             try:
                 content = self._read(file)
@@ -127,6 +129,17 @@ class Commits:
         if xxh3_64_intdigest(content) != file.checksum:
             raise StateError(f"{file.name}, rows of a sink, is damaged: {len(content):,} bytes of {file.bytes:,}")
         return content
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Of an interval, read anew each time that somebody goes through them."""
+
+    commits: Commits
+    files: Sequence[StateFile]
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        return self.commits.rows(self.files)
 
 
 def _nobody(error: Exception | None) -> None:

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from ardea.component import Inputs, Spec
 from ardea.config import Settings
@@ -19,6 +19,7 @@ from ardea.kafka.record import Record, fields_of
 from ardea.kafka.source import refuse
 from ardea.kafka.transactions import Transactions
 from ardea.metrics.user import CountMetric
+from ardea.rejections import Rejections, problems
 from ardea.sinks import Mark, Row, TwoPhaseSink
 from ardea.tuples import Tuple
 
@@ -33,7 +34,13 @@ class KafkaSink:
     """
 
     def __init__(
-        self, topic: str, record: Callable[[Tuple], Record | None] = fields_of, *, control: str = "ardea-control"
+        self,
+        topic: str,
+        record: Callable[[Tuple], Record | None] = fields_of,
+        *,
+        control: str = "ardea-control",
+        rejected: Literal["fail", "dead-letter"] = "fail",
+        dead_letters: str | None = None,
     ) -> None:
         """Nothing is opened.
 
@@ -42,6 +49,9 @@ class KafkaSink:
             record: what is written for a tuple; None: nothing.
             control: where snapshots are taken: the compacted topic that remembers what is written; made if it is not
                 there.
+            rejected: what becomes of a record that the broker refuses for itself, where snapshots are taken: ``fail``
+                keeps it and all after it until the broker takes it, ``dead-letter`` writes it elsewhere.
+            dead_letters: the topic for that; it has to be there.
 
         Raises:
             TopologyError: a topic is no name.
@@ -50,8 +60,9 @@ class KafkaSink:
         wrong = [
             f"{what} is a name, not {name!r}" for what, name in given.items() if not name or not isinstance(name, str)
         ]
-        refuse("KafkaSink", wrong)
-        self._topic, self._record, self._control = topic, record, control
+        refuse("KafkaSink", [*wrong, *problems(rejected, dead_letters)])
+        self._record = record
+        self._given = {"topic": topic, "control": control, "dead_letters": dead_letters}
 
     def spec(
         self,
@@ -66,7 +77,7 @@ class KafkaSink:
         disk: int | str | None = None,
     ) -> Spec:
         """Places it in a topology, as :meth:`ardea.Component.spec` does."""
-        given = {"topic": self._topic, "record": staticmethod(self._record), "control": self._control}
+        given = {**self._given, "record": staticmethod(self._record)}
         cls: type[SinkBolt] = type("KafkaSink", (SinkBolt,), given)
         return cls.spec(name, par, inputs, config, tasks=tasks, cpu=cpu, ram=ram, disk=disk)
 
@@ -78,6 +89,7 @@ class SinkBolt(TwoPhaseSink):
     auto_fail = False
     topic: str
     control: str
+    dead_letters: str | None
     record: Callable[[Tuple], Record | None]
     clock: Callable[[], float] = staticmethod(time.monotonic)
 
@@ -88,7 +100,8 @@ class SinkBolt(TwoPhaseSink):
         self._delivered = context.register_metric("kafka-delivered", CountMetric())
         if self.two_phase:
             self.auto_ack = True
-            self._transactions = Transactions(self.topic, self.control, self._connection)
+            self._set_aside = context.register_metric("kafka-rejected", CountMetric())
+            self._transactions = Transactions(self.topic, self.control, self._connection, Rejections(self.dead_letters))
             return
         self._producer = self._connection.open(
             "Producer", PRODUCER | {"enable.idempotence": True, "delivery.timeout.ms": timeout}
@@ -110,7 +123,9 @@ class SinkBolt(TwoPhaseSink):
     def commit(self, mark: Mark | None, rows: Iterable[Row]) -> None:
         """One transaction."""
         assert mark is not None
-        self._delivered.value += self._transactions.commit(mark, map(Record.of, rows))
+        written = self._transactions.commit(mark, rows)
+        self._delivered.value += written.records
+        self._set_aside.value += written.dead_letters
 
     def disconnect(self) -> None:
         """Ends the producer."""

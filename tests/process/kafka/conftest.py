@@ -101,6 +101,14 @@ class Broker:
             done.result(WAIT)
         eventually(lambda: self._count(topic) == partitions, WAIT, f"{topic} has grown")
 
+    def configure(self, topic: str, name: str, value: str) -> None:
+        from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
+
+        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+        for done in self.admin.incremental_alter_configs([resource]).values():
+            done.result(WAIT)
+
     def delete_before(self, topic: str, partition: int, offset: int) -> None:
         from confluent_kafka import TopicPartition
 
