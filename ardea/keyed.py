@@ -39,6 +39,11 @@ class State:
         declared = sys._getframe(2)
         self.place = f"{Path(declared.f_code.co_filename).name}:{declared.f_lineno}"
 
+    @property
+    def kind(self) -> str:
+        """What it is, for whoever does not have the class."""
+        return type(self).__name__
+
     def check(self) -> None:
         """Raises UserError: there can be no such state."""
         if self.type is not None:
@@ -89,6 +94,11 @@ class KeyedState(State):
             self.ttl = None if ttl is None else duration(ttl)
         except ValueError as error:
             raise UserError(f"KeyedState(ttl={ttl!r}): ttl takes {error}") from None
+
+    @property
+    def kind(self) -> str:
+        """With ``by=``, since keys are looked up by it."""
+        return super().kind if self.by is None else f"{super().kind}(by={self.by})"
 
     def __get__(self, component: object, owner: type | None = None) -> Any:
         """The component's own table hides this, once there is one."""

@@ -198,7 +198,7 @@ class _Draft:
             inputs=self._inputs(where, spec.inputs),
             config=config,
             resource=self._resource(where, name, spec, Settings.of(topology)),
-            states={state.name: type(state).__name__ for state in states_of(spec.cls)},
+            states={state.name: state.kind for state in states_of(spec.cls)},
         )
 
     def _checked(self, config: Any, where: str, *, component: bool = False) -> dict[str, Any]:

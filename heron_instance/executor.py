@@ -197,6 +197,8 @@ class Executor:
             self.runner.emitted.send()
             env.plan, env.task = plan, plan.tasks[env.task.task]
             env.context.replanned(plan)
+            if self._part is not None:
+                self._part.used = True
             self.task_output.replanned()
             self.runner.replanned()
             self.reporter.replanned()

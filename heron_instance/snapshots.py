@@ -144,6 +144,11 @@ class TaskSnapshots:
         """So many intervals of a sink count and are not outside; ``why``: what has been raised."""
         self.report.unwritten, self.report.oldest, self.report.kept = intervals, oldest, why
 
+    def cannot_use(self, why: str) -> None:
+        """The code and the state do not fit: the master decides what becomes of the topology."""
+        self.timeline.left()
+        self.report = SnapshotReport(timeline=self.timeline.wanted, unreadable=printable(why, most=2000))
+
     def aligned(self, seconds: float, aside: int) -> None:
         """Barriers were awaited for so long, with so many bytes set aside, for the snapshot that is taken next."""
         self._aligned = seconds, aside

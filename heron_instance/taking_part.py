@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import NoReturn
 
 from ardea.backends.contract import ScratchError
+from ardea.errors import ArdeaError, FailedException
 from ardea.heron_instance.commits import Commits
 from ardea.heron_instance.faults import Faults
 from ardea.heron_instance.runner import Parts, Runner
@@ -18,12 +20,13 @@ class TakingPart:
     """Of one executor.
 
     ``again``: when the task tries again to have its state and to begin; ``due``: when rows of a sink are to be written;
-    ``settled``: nothing that was stored waits to be merged.
+    ``settled``: nothing that was stored waits to be merged; ``used``: the object has been given state, or is of another
+    plan, so that only another one can be.
     """
 
     def __init__(self, snapshots: TaskSnapshots, parts: Parts, runner: Runner, faults: Faults) -> None:
         self.again, self.due = -math.inf, math.inf
-        self.settled = True
+        self.settled, self.used = True, False
         self._snapshots, self._runner, self._faults = snapshots, runner, faults
         self._env, self._lifecycle = parts.env, parts.lifecycle
         self._user_code, self._reporter = parts.user_code, parts.reporter
@@ -39,7 +42,7 @@ class TakingPart:
         snapshots = self._snapshots
         snapshots.look()
         if snapshots.timeline.rolls_back and self._lifecycle.active and now >= self.again:
-            if self._lifecycle.initialized:
+            if self._lifecycle.initialized or self.used:
                 raise RollingBack
             self._put_back(now)
         committed = snapshots.timeline.committed
@@ -68,25 +71,34 @@ class TakingPart:
 
     def _put_back(self, now: float) -> None:
         """The state first: the author finds it in ``initialize``."""
-        snapshots = self._snapshots
+        snapshots, self.again, self.used = self._snapshots, now + AGAIN, True
         try:
             number = snapshots.put_back(self._env.states)
         except OSError as error:
-            self.again = now + AGAIN
             snapshots.cannot_read(str(error))
             self._reporter.error = f"{self._env.task.name} {snapshots.report.waits}"
             if isinstance(error, ScratchError):
                 raise RollingBack from error
             return
-        self.again = -math.inf
+        except ArdeaError as error:
+            self._cannot_use(error)
         try:
             self._begin(number)
         except Exception as error:
+            if number and isinstance(error, ArdeaError) and not isinstance(error, FailedException):
+                self._cannot_use(error)
             if not self._faults.passes(error):
                 raise
-            self.again = now + AGAIN
             snapshots.cannot_begin(self._faults.note(error, f"another object tries again in {AGAIN:g} s"))
             raise RollingBack from error
+        self.again = -math.inf
+
+    def _cannot_use(self, error: ArdeaError) -> NoReturn:
+        """The process stays: the master puts an update back, or ends the topology."""
+        self._snapshots.cannot_use(self._lifecycle.fails_topology(error))
+        self._env.component.logger.error("%s", self._snapshots.report.unreadable)
+        self._reporter.error = self._snapshots.report.unreadable
+        raise RollingBack from error
 
     def _begin(self, number: int) -> None:
         self._lifecycle.initialize()

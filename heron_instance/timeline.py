@@ -46,6 +46,11 @@ class Timeline:
         return self._order.timeline > self.number and self._takes_part
 
     @property
+    def wanted(self) -> int:
+        """The timeline that is ordered."""
+        return self._order.timeline
+
+    @property
     def snapshot(self) -> int:
         """The one that the ordered timeline began from; 0: it began with nothing."""
         return self._order.restore

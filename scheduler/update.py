@@ -19,6 +19,7 @@ from ardea.metrics.sinks import check_sinks
 from ardea.plan import LogicalPlan
 from ardea.plan.change import UpdateProgress, UpdateRequest
 from ardea.plan.definition import Definition
+from ardea.plan.keyed import ANOTHER_NAME, OTHER_KEYS, keyed_components, other_keys
 from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_from_bytes, packing_to_bytes
 from ardea.scheduler import capacity
@@ -223,7 +224,7 @@ def check_states(present: Definition, plan: LogicalPlan, *, drop_state: bool) ->
             becomes = after.get(component.name, {}).get(state)
             if becomes is None:
                 lost.append(f"{component.name}.{state}")
-            elif becomes != kind:
+            elif becomes != kind and becomes.partition("(")[0] != kind.partition("(")[0]:
                 raise UserError(
                     f"{component.name}.{state} is a {kind} and would be a {becomes}: what is stored cannot be read so; "
                     "nothing was changed",
@@ -235,6 +236,8 @@ def check_states(present: Definition, plan: LogicalPlan, *, drop_state: bool) ->
             "nothing was changed",
             hint="--drop-state does it even so; or give back the former name",
         )
+    if others := other_keys(keyed_components(present.shape.plan()), keyed_components(plan)):
+        raise UserError(f"{'; '.join(others)}: {OTHER_KEYS}; nothing was changed", hint=ANOTHER_NAME)
 
 
 def _check(plan: LogicalPlan, parallelism: Mapping[str, int]) -> None:

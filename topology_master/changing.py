@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Collection, Iterable, Mapping
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ardea.plan.logical import LogicalPlan
@@ -140,12 +141,18 @@ class Draining:
 
 
 class Switching:
-    """Until every task works by the present plan."""
+    """Until every task works by the present plan.  ``unusable``: why none ever will."""
 
     def __init__(self, plan: PhysicalPlan, deadline: float) -> None:
         """``deadline``: infinity where there is no way back."""
         self._plan = plan
-        self.due = deadline
+        self._deadline = deadline
+        self.unusable = ""
+
+    @property
+    def due(self) -> float:
+        """When to look again at the latest."""
+        return -math.inf if self.unusable else self._deadline
 
     def late(self, ending: Ending) -> list[str]:
         """For whom it waits."""
@@ -155,11 +162,11 @@ class Switching:
             if last.epoch != self._plan.epoch
         ]
 
-    def look(self, ending: Ending, now: float) -> Advice:
-        """What to do now."""
-        if not self.late(ending):
-            return Advice.GO_ON
-        return Advice.REFUSE if now >= self.due else Advice.WAIT
+    def look(self, late: Sequence[str], now: float) -> Advice:
+        """What to do now, as long as one waits for those."""
+        if now >= self.due and (late or self.unusable):
+            return Advice.REFUSE
+        return Advice.WAIT if late else Advice.GO_ON
 
 
 def renumbered(former: PhysicalPlan, wanted: PhysicalPlan, highest: int) -> str:

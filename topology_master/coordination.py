@@ -11,6 +11,7 @@ from typing import Protocol
 from ardea.config import Settings
 from ardea.health import Trouble
 from ardea.plan.definition import Begins
+from ardea.plan.keyed import KeyedComponent, keyed_components
 from ardea.plan.physical import PhysicalPlan
 from ardea.protocol.wire_pb2 import SnapshotOrder, SnapshotReport, TaskReport
 from ardea.snapshots.manifest import File, Manifest, Part, encode_manifest, manifest_name, text_of
@@ -38,6 +39,9 @@ class Topology(Protocol):
 
     def fail(self, reason: str, culprit: str = "") -> None:
         """Ends the topology as FAILED."""
+
+    def unusable(self, reason: str, culprit: str) -> None:
+        """It cannot go on with the code that it has: an update that brought it is put back; else as :meth:`fail`."""
 
     def tell(self, name: str, what: str) -> None:
         """A story goes on: that of a task, by its name, or of snapshots."""
@@ -81,6 +85,9 @@ class Coordination:
             self.figures.heard(report.task, report.snapshots)
             self.sinks.heard(report.task, report.snapshots)
             self.snapshots.reported(report.task, report.life, report.snapshots, now)
+            said, record = report.snapshots, self.snapshots.record
+            if said.unreadable and said.timeline == record.timeline and record.tasks.get(report.task) == report.life:
+                self._topology.unusable(said.unreadable, self._plan.tasks[report.task].name)
 
     def replanned(self, plan: PhysicalPlan, record: TimelineRecord, now: float) -> None:
         """Another plan is stored, with that record."""
@@ -99,14 +106,36 @@ class Coordination:
         """See :class:`ardea.topology_master.updates.Memory`, as for :meth:`bound`."""
         return self.snapshots.settle(now)
 
+    def restoring(self) -> list[str]:
+        """See :class:`ardea.topology_master.updates.Memory`; tasks of a paused topology read nothing yet."""
+        if self.flows or not self._orders.active:
+            return []
+        said, late = self.figures.reading, self.snapshots.late
+        waits = [f"{self._plan.tasks[task].name} {said.get(task) or 'does not have its state yet'}" for task in late]
+        return waits or ["all go back to their last snapshot"]
+
+    def stuck(self, *, late: bool) -> bool:
+        """See :class:`ardea.topology_master.updates.Memory`, as for the next."""
+        return not self.flows and self.snapshots.record.timeline > 0 and (late or bool(self.figures.reading))
+
     def bound(self, tasks: Iterable[int]) -> list[str]:
-        """Those of these tasks, by name, whose state no other task can have."""
-        return [self._plan.tasks[task].name for task in tasks if self.snapshots.bound(task)]
+        """What a task without its state has not said may be."""
+        logical, found = self._plan.logical, []
+        for place in map(self._plan.tasks.__getitem__, tasks):
+            bound = self.snapshots.bound(place.task)
+            if bound or (bound is None and "TaskState" in logical[place.component].states.values()):
+                found.append(place.name)
+        return found
 
     @property
     def groups(self) -> int:
         """Among which keys are divided."""
         return self._settings.key_groups
+
+    @property
+    def keyed(self) -> dict[str, KeyedComponent]:
+        """By which fields they are."""
+        return keyed_components(self._plan.logical)
 
     def save(
         self,

@@ -169,8 +169,15 @@ class Master:
         """Ends the topology as FAILED."""
         self._finish(RunState.FAILED, reason, culprit)
 
+    def unusable(self, reason: str, culprit: str) -> None:
+        """See :class:`ardea.topology_master.coordination.Topology`, as for :meth:`tell`."""
+        if self.updates.unusable(reason):
+            self._news = True
+        else:
+            self.fail(reason, culprit)
+
     def tell(self, name: str, what: str) -> None:
-        """See :class:`ardea.topology_master.coordination.Topology`."""
+        """A story goes on."""
         self.stories.tell(name, what)
 
     def debug(self, target: str, seconds: int) -> None:

@@ -160,6 +160,7 @@ class Savepoints:
             topology=self._topology,
             ardea=__version__,
             groups=coordination.groups,
+            keyed=coordination.keyed,
             number=manifest.number,
             timeline=manifest.timeline,
             manifest=manifest,

@@ -168,7 +168,7 @@ class Snapshots:
             if report.died_on and self._living.tasks.get(task) == life:
                 self.blame.died(task, life, report.died_on)
             return
-        if self.phase is Phase.EMPTY or report.timeline != record.timeline:
+        if self.phase is Phase.EMPTY or report.timeline != record.timeline or report.unreadable:
             return
         if report.broken:
             self.blame.raised(task, report.blamed, report.broken)
@@ -255,9 +255,10 @@ class Snapshots:
         self.schedule.demand(now, self._counter)
         return self._counter
 
-    def bound(self, task: int) -> bool:
-        """Whether the task has a value that no other one can have, as it said last."""
-        return task in self._reports and self._reports[task].bound
+    def bound(self, task: int) -> bool | None:
+        """Whether the task has a value that no other one can have; None: it does not have its state."""
+        known = self.phase not in (Phase.EMPTY, Phase.BROKEN) and task in self._reports
+        return self._reports[task].bound if known else None
 
     def _abandon(self, reason: Reason, now: float, why: str = "", who: int = 0) -> None:
         taking = self.taking

@@ -48,8 +48,17 @@ class Memory(Protocol):
     def settle(self, now: float) -> bool:
         """Whether all that was done is in a snapshot that counts; takes one if not."""
 
+    def restoring(self) -> list[str]:
+        """For whom one waits, and why, until all have their state; empty: they have."""
+
+    def stuck(self, *, late: bool) -> bool:
+        """Whether no snapshot can be taken, and none is needed: what was done since the last one is void.
+
+        ``late``: for as long as one waits; else only where a task has said that it cannot begin.
+        """
+
     def bound(self, tasks: Iterable[int]) -> list[str]:
-        """Those of these tasks, by name, whose state no other task can have."""
+        """Those of these tasks, by name, whose state no other task can have, or may have: nobody has said so yet."""
 
 
 class Updates:
@@ -170,22 +179,40 @@ class Updates:
             self._late = self._draining.late(ending)
             self._drained(self._draining.look(ending, now), now)
         elif self._switching is not None:
-            self._late = self._switching.late(ending)
-            self._switched(self._switching.look(ending, now))
+            self._late = self._switching.late(ending) or self._restoring()
+            self._switched(self._switching.look(self._late, now))
+
+    def unusable(self, reason: str) -> bool:
+        """The topology cannot go on with its code: whether an update has brought that, and is put back."""
+        if self._switching is None or self._former is None:
+            return False
+        self._switching.unusable = reason
+        return True
+
+    def _restoring(self) -> list[str]:
+        """Who does not have its state yet; a former plan is in force again whether it can read it or not."""
+        return [] if self._memory is None or self._former is None else self._memory.restoring()
 
     def _drained(self, advice: Advice, now: float) -> None:
         request = self._request
         assert request is not None
-        if advice is Advice.SETTLE:
+        if self._memory is not None and self._memory.stuck(late=advice is Advice.REFUSE):
+            self._leave(request, now)
+        elif advice is Advice.SETTLE:
             self._hold(settle=True)
         elif advice is Advice.REFUSE:
             self._refuse(f"{few(self._late)} after two message timeouts")
         elif advice is Advice.GO_ON and not self._remembered(now):
             if self._draining is not None and now >= self._draining.refused_at:
                 self._refuse("its last snapshot is not stored after two message timeouts")
-        elif advice is Advice.GO_ON and (bound := self._bound()):
-            self._refuse(f"{few(bound)} would end, with a TaskState that no other task can take over")
         elif advice is Advice.GO_ON:
+            self._leave(request, now)
+
+    def _leave(self, request: UpdateRequest, now: float) -> None:
+        """Nothing is on its way that counts: the plan may go."""
+        if bound := self._bound():
+            self._refuse(f"{few(bound)} would end, with a TaskState that no other task can take over")
+        else:
             self._begin_switch(request.wanted, self._definition, Switch(request.id, patience=request.patience), now)
 
     def _remembered(self, now: float) -> bool:
@@ -223,7 +250,7 @@ class Updates:
             former, present = self._former, self._definition
             build = former.build if former.build == present.build else present.epoch + 1
             back = msgspec.structs.replace(former, build=build, highest=present.highest)
-            why = f"after {switch.patience:g} s, {few(self._late)}"
+            why = (self._switching and self._switching.unusable) or f"after {switch.patience:g} s, {few(self._late)}"
             self._begin_switch(back, None, Switch(switch.id, put_back=why), 0.0)
 
     def _refuse(self, reason: str) -> None:

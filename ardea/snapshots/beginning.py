@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from ardea.errors import ArdeaError, StateError, UserError
 from ardea.plan.definition import Begins
+from ardea.plan.keyed import ANOTHER_NAME, OTHER_KEYS, keyed_components, other_keys
 from ardea.plan.logical import LogicalPlan
 from ardea.snapshots.manifest import Manifest, encode_manifest, manifest_name
 from ardea.snapshots.place import Files, place_at
@@ -82,7 +83,7 @@ class Beginning:
                 becomes = component.states.get(state)
                 if becomes is None:
                     lost.append(f"state {component.name}.{state}")
-                elif _SAME.get(becomes, becomes) != was:
+                elif _SAME.get(becomes, becomes.partition("(")[0]) != was:
                     others.append(f"{component.name}.{state} was a {was} and is a {becomes}")
                 elif was == "TaskState":
                     bound.add(component.name)
@@ -90,6 +91,8 @@ class Beginning:
             raise UserError(
                 f"{'; '.join(others)}: what is stored cannot be read so", hint="give the new state another name"
             )
+        if moved := other_keys(savepoint.keyed, keyed_components(self._plan)):
+            raise UserError(f"{'; '.join(moved)}: {OTHER_KEYS}", hint=ANOTHER_NAME)
         gone = [part for part in savepoint.manifest.parts.values() if part.bound and part.component in bound]
         if names := [f"{each.component}-{each.index}" for each in gone if each.index >= tasks[each.component]]:
             raise UserError(

@@ -12,6 +12,7 @@ import msgspec
 from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest
 
 from ardea.errors import Conflict, NotFound, StateError
+from ardea.plan.keyed import KeyedComponent
 from ardea.snapshots.manifest import STATE_FILES, File, Manifest, Part, decode_manifest, state_name
 from ardea.snapshots.pieces import Kind, pieces
 from ardea.snapshots.place import Files
@@ -38,7 +39,8 @@ class Savepoint(msgspec.Struct, frozen=True, kw_only=True):
 
     ``request`` is the caller's own id, ``topology`` the id; ``at`` in Unix seconds; ``groups`` are its key groups;
     ``number`` and ``timeline`` are those of the snapshot where it was taken, ``manifest`` names the files as they are
-    called here.  ``states``: of each component the kind of each state that is in its files, in one of KINDS.
+    called here.  ``states``: of each component the kind of each state that is in its files, in one of KINDS.  ``keyed``: by which fields its
+    keys are, of components that have some.
     """
 
     request: str
@@ -50,6 +52,7 @@ class Savepoint(msgspec.Struct, frozen=True, kw_only=True):
     manifest: Manifest
     states: dict[str, dict[str, str]] = {}
     at: float = 0.0
+    keyed: dict[str, KeyedComponent] = {}
     format: int = FORMAT
 
     @property

@@ -1,0 +1,139 @@
+"""A version whose keys would be others, or at other tasks, is refused before anything is asked of a master."""
+
+from __future__ import annotations
+
+from unittest.mock import Mock
+
+import msgspec
+import pytest
+
+from ardea import Bolt, Grouping, KeyedState, Spout, TaskState, Timers, Topology
+from ardea.errors import UserError
+from ardea.plan.keyed import KeyedComponent, keyed_components
+from ardea.plan.shape import shape_of
+from ardea.scheduler.savepoint_states import Found
+from ardea.scheduler.update import check_states
+
+
+class Visits(Spout):
+    outputs = ("user", "page", "at")
+    position = TaskState(default=0)
+
+    def next_tuple(self):
+        pass
+
+
+class Renamed(Visits):
+    outputs = ("who", "page", "at")
+
+
+class Longer(Visits):
+    outputs = ("id", "user", "page", "at")
+
+
+class Count(Bolt):
+    counts = KeyedState(default=0)
+
+    def process(self, tup):
+        pass
+
+
+class Sees(Bolt):
+    def process(self, tup):
+        pass
+
+
+class ByUser(Count):
+    counts = KeyedState(default=0, by=1)
+
+
+class Reminds(Bolt):
+    timers = Timers()
+
+    def process(self, tup):
+        pass
+
+    def on_timer(self, name, key, at):
+        pass
+
+
+class Other(Count):
+    counts = None
+    numbers = KeyedState(default=0)
+
+
+def plan(*fields, bolt=Count, spout=Visits, by=None, par=2, more=()):
+    grouping = Grouping.fields(*fields) if by is None else by
+
+    class Made(Topology):
+        visits = spout.spec(par=1)
+        news = Visits.spec(par=1)
+        count = bolt.spec(par=par, inputs={visits: grouping, **({news: Grouping.fields(*more)} if more else {})})
+        rest = Sees.spec(inputs=[news])
+
+    return Made.plan({"topology.reliability.mode": "EFFECTIVELY_ONCE"})
+
+
+ALONE = {"by": Grouping.GLOBAL, "par": 1}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        (plan("user"), plan("page"), "visits:default was grouped by fields(user) and would be by fields(page)"),
+        (plan("user"), plan("user", "page"), "by fields(user) and would be by fields(user, page)"),
+        (plan("user", "page"), plan("page", "user"), "by fields(user, page) and would be by fields(page, user)"),
+        (plan("user", "page"), plan("user"), "by fields(user, page) and would be by fields(user)"),
+        (plan("user"), plan(**ALONE), "by fields(user) and would be by global"),
+        (plan(**ALONE), plan("user", par=1), "by global and would be by fields(user)"),
+        (plan("user"), plan("user", bolt=ByUser), "count.counts was a KeyedState and would be a KeyedState(by=1)"),
+        (
+            plan(**ALONE),
+            plan(**ALONE, more=("user",)),
+            "rows were grouped by no fields and would be by fields(user)",
+        ),
+    ],
+)
+def test_other_keys_are_refused_by_name(before, after, says):
+    definition = Mock(shape=shape_of(before))
+    with pytest.raises(UserError) as caught:
+        check_states(definition, after, drop_state=True)
+    assert caught.value.message.startswith("count.counts")
+    assert says in caught.value.message
+    assert "nothing was changed" in caught.value.message
+    assert "another name" in str(caught.value.hint)
+    savepoint = Mock(components={}, keyed=carried(before))
+    with pytest.raises(UserError) as caught:
+        Found(after, savepoint).check(drop_state=True)
+    assert says in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (plan("user"), plan("user", par=5)),
+        (plan("user"), plan("who", spout=Renamed)),
+        (plan("user"), plan("user", spout=Longer)),
+        (plan("user"), plan("user", more=("page",))),
+        (plan(by=Grouping.SHUFFLE, par=1), plan(**ALONE)),
+        (plan("user"), plan("page", bolt=Other)),
+    ],
+)
+def test_the_same_keys_by_other_names_are_taken_over(before, after):
+    check_states(Mock(shape=shape_of(before)), after, drop_state=True)
+    Found(after, Mock(components={}, keyed=carried(before))).check(drop_state=True)
+
+
+def test_timers_have_keys_too():
+    says = r"count\.timers: visits:default was grouped by fields\(user\)"
+    with pytest.raises(UserError, match=says):
+        check_states(Mock(shape=shape_of(plan("user", bolt=Reminds))), plan("at", bolt=Reminds), drop_state=True)
+
+
+def test_a_savepoint_that_says_nothing_of_keys_is_taken():
+    Found(plan("page"), Mock(components={}, keyed={})).check(drop_state=False)
+
+
+def carried(before):
+    """As a savepoint carries it."""
+    return msgspec.json.decode(msgspec.json.encode(keyed_components(before)), type=dict[str, KeyedComponent])
