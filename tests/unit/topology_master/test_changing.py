@@ -203,7 +203,8 @@ class AnUpdate(RuleBasedStateMachine):
         self.began = self.now
         self.updates.requested(self.request, self.ending, self.now, ends="")
         differs = PlanDifference.between(plan_of(present), plan_of(next_), rebuilt=next_.build != present.build).changed
-        assert self.board.definitions[-1] is present or not differs, "switched before any spout could obey"
+        early = self.board.definitions[-1] is not present and differs
+        assert not early or self._stuck, "switched before any spout could obey"
         self._after()
 
     @precondition(lambda self: self.updates.running and self.request is not None)
@@ -249,13 +250,19 @@ class AnUpdate(RuleBasedStateMachine):
             self._look()
 
     def _look(self):
-        before = len(self.board.definitions)
+        before, back = len(self.board.definitions), self.board.former is not None
         ready = self._ready()
         self.updates.look(self.ending, self.now)
-        if len(self.board.definitions) > before and self.board.former is not None:
+        over = back and self.board.switch_record is None
+        assert not over or not self._stuck, "over before all have their state"
+        if len(self.board.definitions) > before and self.board.former is not None and not self._stuck:
             assert ready, "switched while somebody did not rest"
             assert self.memory is None or self.memory.stored, "switched before all was stored"
         self._after()
+
+    @property
+    def _stuck(self):
+        return self.memory is not None and self.memory.waits
 
     def _ready(self):
         """Seen from outside: whether the held spouts obey, have nothing open, and all that waits rests."""
@@ -307,7 +314,13 @@ class Memory:
     """What a coordinator of snapshots says."""
 
     def __init__(self):
-        self.stored, self.asked = False, False
+        self.stored, self.asked, self.waits = False, False, False
+
+    def restoring(self):
+        return ["first-1 cannot begin"] if self.waits else []
+
+    def stuck(self, *, late):
+        return self.waits
 
     def settle(self, now):
         self.asked = True
@@ -327,6 +340,24 @@ class AnUpdateOfState(AnUpdate):
     def a_snapshot(self, stored):
         self.memory.stored = stored
         self._look()
+
+    @rule(waits=st.booleans())
+    def a_task_cannot_begin(self, waits):
+        """Nothing can be stored then, and nothing need be."""
+        self.memory.waits = waits
+        self._look()
+
+    @precondition(lambda self: self.updates.switching)
+    @rule()
+    def the_code_is_of_no_use(self):
+        """That is put back at once, with what was said; a plan without a way back is not."""
+        can, epoch = self.board.former is not None, self.plan.epoch
+        assert self.updates.unusable("it cannot be read") is can
+        self._look()
+        if can:
+            assert self.board.former is None
+            assert self.board.switch_record.put_back == "it cannot be read"
+            assert self.plan.epoch == epoch + 1
 
     @invariant()
     def nobody_loses_a_state_of_his_own(self):

@@ -123,7 +123,7 @@ def test_other_tasks_and_containers_are_awaited_by_another_plan(running):
 def test_who_is_bound_is_known_from_the_last_report(running):
     running.report(1, bound=True)
     running.report(2)
-    assert [running.snapshots.bound(task) for task in (1, 2, 9)] == [True, False, False]
+    assert [running.snapshots.bound(task) for task in (1, 2, 9)] == [True, False, None]
 
 
 # --- the end ----------------------------------------------------------------------------------------------------------
