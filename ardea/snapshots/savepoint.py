@@ -39,8 +39,8 @@ class Savepoint(msgspec.Struct, frozen=True, kw_only=True):
 
     ``request`` is the caller's own id, ``topology`` the id; ``at`` in Unix seconds; ``groups`` are its key groups;
     ``number`` and ``timeline`` are those of the snapshot where it was taken, ``manifest`` names the files as they are
-    called here.  ``states``: of each component the kind of each state that is in its files, in one of KINDS.  ``keyed``: by which fields its
-    keys are, of components that have some.
+    called here.  ``states``: of each component the kind of each state that is in its files, in one of KINDS.
+    ``keyed``: by which fields its keys are, of components that have some.
     """
 
     request: str

@@ -9,10 +9,13 @@ import pytest
 
 from ardea import Bolt, Grouping, KeyedState, Spout, TaskState, Timers, Topology
 from ardea.errors import UserError
+from ardea.plan.definition import Begins
 from ardea.plan.keyed import KeyedComponent, keyed_components
 from ardea.plan.shape import shape_of
-from ardea.scheduler.savepoint_states import Found
 from ardea.scheduler.update import check_states
+from ardea.snapshots import beginning
+from ardea.snapshots.manifest import Manifest
+from ardea.snapshots.savepoint import Savepoint
 
 
 class Visits(Spout):
@@ -74,6 +77,22 @@ def plan(*fields, bolt=Count, spout=Visits, by=None, par=2, more=()):
     return Made.plan({"topology.reliability.mode": "EFFECTIVELY_ONCE"})
 
 
+@pytest.fixture
+def begins(monkeypatch):
+    """Looks whether a topology can begin from a savepoint of count, whose keys were so."""
+
+    def look(plan_, keyed):
+        content = Savepoint(
+            request="r", topology="t-1", ardea="1", groups=720, number=1, timeline=1, keyed=keyed,
+            manifest=Manifest(number=1, timeline=0, parts={}), states={"count": {"counts": "KeyedState"}},
+        )  # fmt: skip
+        monkeypatch.setattr(beginning, "read", lambda _: content)
+        monkeypatch.setattr(beginning, "place_at", lambda _: None)
+        return beginning.Beginning(Begins(folder="/s", drop_state=True), plan_, 720).look()
+
+    return look
+
+
 ALONE = {"by": Grouping.GLOBAL, "par": 1}
 
 
@@ -94,7 +113,7 @@ ALONE = {"by": Grouping.GLOBAL, "par": 1}
         ),
     ],
 )
-def test_other_keys_are_refused_by_name(before, after, says):
+def test_other_keys_are_refused_by_name(begins, before, after, says):
     definition = Mock(shape=shape_of(before))
     with pytest.raises(UserError) as caught:
         check_states(definition, after, drop_state=True)
@@ -102,9 +121,8 @@ def test_other_keys_are_refused_by_name(before, after, says):
     assert says in caught.value.message
     assert "nothing was changed" in caught.value.message
     assert "another name" in str(caught.value.hint)
-    savepoint = Mock(components={}, keyed=carried(before))
     with pytest.raises(UserError) as caught:
-        Found(after, savepoint).check(drop_state=True)
+        begins(after, carried(before))
     assert says in caught.value.message
 
 
@@ -119,9 +137,9 @@ def test_other_keys_are_refused_by_name(before, after, says):
         (plan("user"), plan("page", bolt=Other)),
     ],
 )
-def test_the_same_keys_by_other_names_are_taken_over(before, after):
+def test_the_same_keys_by_other_names_are_taken_over(begins, before, after):
     check_states(Mock(shape=shape_of(before)), after, drop_state=True)
-    Found(after, Mock(components={}, keyed=carried(before))).check(drop_state=True)
+    begins(after, carried(before))
 
 
 def test_timers_have_keys_too():
@@ -130,8 +148,8 @@ def test_timers_have_keys_too():
         check_states(Mock(shape=shape_of(plan("user", bolt=Reminds))), plan("at", bolt=Reminds), drop_state=True)
 
 
-def test_a_savepoint_that_says_nothing_of_keys_is_taken():
-    Found(plan("page"), Mock(components={}, keyed={})).check(drop_state=False)
+def test_a_savepoint_that_says_nothing_of_keys_is_taken(begins):
+    begins(plan("page"), {})
 
 
 def carried(before):
