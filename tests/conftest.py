@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests.sizes import ALL, SOAK, share
 
@@ -47,7 +47,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     os.environ[MARK] = f"{os.getpid()}.{time.time_ns()}"
     os.environ[ALL] = "yes" if config.getoption("--all") else ""
-    settings.register_profile("dev", deadline=None, max_examples=share(EXAMPLES))
+    calm = [HealthCheck.too_slow]  # a busy machine is no mistake of a test
+    settings.register_profile("dev", deadline=None, max_examples=share(EXAMPLES), suppress_health_check=calm)
     settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
     settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
