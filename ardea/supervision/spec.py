@@ -13,6 +13,8 @@ from typing import Any, Literal
 from ardea.errors import ConfigError
 from ardea.logs import FORMATS, Format
 
+STARVED = 10
+"""Times the startup for a process that gets no core: started again, it would need as much anew."""
 RESTARTED = "a restart was asked for"
 """The reason of an end that says nothing against the process."""
 _NAME = re.compile(r"[^/\0\s.][^/\0\s]*")
@@ -68,7 +70,8 @@ class Policy:
 
     Attributes:
         silence: without a beat for so long, a process is killed, or reported if its user code is at work.
-        startup: what a process has for its first beat, as long as it is at work.
+        startup: what a process has for its first beat, as long as it is at work; ten times as much where it has hardly
+            got a core.
         report: a call of user code that takes so long is reported, and each time so much longer.
         grace: from SIGTERM to SIGKILL, and from the exit of one that leads to SIGTERM.
         log_bytes: a log file that would grow beyond is rotated.
@@ -86,6 +89,10 @@ class Policy:
     log_files: int = 5
     log_format: Format = "text"
     preload: tuple[str, ...] = ()
+
+    def first_beat(self, cpu: float, ready: bool) -> float:
+        """Seconds for the first beat of a process that has used ``cpu`` seconds; ``ready``: it would work on."""
+        return STARVED * self.startup if ready and cpu < self.startup else self.startup
 
     def __post_init__(self) -> None:
         for setting in dataclasses.fields(self):

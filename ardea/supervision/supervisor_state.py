@@ -361,7 +361,8 @@ class SupervisorState:
                 return self._kill(process, f"{said}: it is idle")
             process.window = (now, process.look.cpu)
         if not process.beaten:
-            return self._kill(process, f"{said}: it never beat") if silent >= self.policy.startup else []
+            within = self.policy.first_beat(look.cpu, look.ready) if (look := process.look) else self.policy.startup
+            return self._kill(process, f"{said}: it never beat") if silent >= within else []
         process.silent = True
         return self._report(process, now)
 
