@@ -108,6 +108,11 @@ class Intervals:
         self._number = number + 1
 
     @property
+    def owed(self) -> bool:
+        """Whether there are rows that are not outside, whether they count yet or not."""
+        return bool(self._rows or self._stretches)
+
+    @property
     def unstored(self) -> int:
         """Bytes of rows in memory."""
         return self._bytes + sum(stretch.size for stretch in self._stretches)

@@ -168,6 +168,8 @@ class Reporter:
         plan = (env.plan.epoch, lifecycle.hold)
         broken = self.broken.version if self.broken is not None else 0
         state = self.state
+        if env.snapshots is not None and env.commits is not None:  # in one report with the rest that follows the rows
+            env.snapshots.report.owes = env.commits.intervals.owed
         snapshots = b"" if env.snapshots is None else env.snapshots.report.SerializeToString()
         content = (state, markers.round, seen, self.given_up, failure, self.error, counts, plan, broken, snapshots)
         if content == self._report:

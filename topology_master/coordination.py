@@ -59,6 +59,7 @@ class Coordination:
         self._manifest: Manifest | None = None  # the last that was written
         self._after: int | None = None  # a snapshot with a higher number is demanded
         self.demanded: Manifest | None = None  # it counts, and none of its files is deleted
+        self._owing: set[int] = set()  # tasks with rows that are to be written outside
         self._plan = plan
         self._settings = settings = Settings.of(plan.logical.config)
         self.figures = SnapshotFigures(self._name, partial(topology.tell, SNAPSHOTS))
@@ -84,6 +85,7 @@ class Coordination:
         if report.epoch == self._plan.epoch:
             self.figures.heard(report.task, report.snapshots)
             self.sinks.heard(report.task, report.snapshots)
+            (self._owing.add if report.snapshots.owes else self._owing.discard)(report.task)
             self.snapshots.reported(report.task, report.life, report.snapshots, now)
             said, record = report.snapshots, self.snapshots.record
             if said.unreadable and said.timeline == record.timeline and record.tasks.get(report.task) == report.life:
@@ -93,6 +95,7 @@ class Coordination:
         """Another plan is stored, with that record."""
         self._plan = plan
         self.figures.reading.clear()
+        self._owing.clear()
         self.sinks.replanned(plan.tasks)
         self.snapshots.blame.replanned(_accused(plan))
         self.snapshots.replanned(_places(plan), record, now)
@@ -117,6 +120,10 @@ class Coordination:
     def stuck(self, *, late: bool) -> bool:
         """See :class:`ardea.topology_master.updates.Memory`, as for the next."""
         return not self.flows and self.snapshots.record.timeline > 0 and (late or bool(self.figures.reading))
+
+    def owing(self, tasks: Iterable[int]) -> list[str]:
+        """What a task without its state has not said may be."""
+        return [self._name(task) for task in tasks if task in self._owing or self.snapshots.bound(task) is None]
 
     def bound(self, tasks: Iterable[int]) -> list[str]:
         """What a task without its state has not said may be."""

@@ -57,6 +57,9 @@ class Memory(Protocol):
         ``late``: for as long as one waits; else only where a task has said that it cannot begin.
         """
 
+    def owing(self, tasks: Iterable[int]) -> list[str]:
+        """Those of these tasks, by name, that have rows to be written outside, or may have."""
+
     def bound(self, tasks: Iterable[int]) -> list[str]:
         """Those of these tasks, by name, whose state no other task can have, or may have: nobody has said so yet."""
 
@@ -197,7 +200,7 @@ class Updates:
         request = self._request
         assert request is not None
         if self._memory is not None and self._memory.stuck(late=advice is Advice.REFUSE):
-            self._leave(request, now)
+            self._leave(request, now, late=True)
         elif advice is Advice.SETTLE:
             self._hold(settle=True)
         elif advice is Advice.REFUSE:
@@ -206,17 +209,27 @@ class Updates:
             if self._draining is not None and now >= self._draining.refused_at:
                 self._refuse("its last snapshot is not stored after two message timeouts")
         elif advice is Advice.GO_ON:
-            self._leave(request, now)
+            self._leave(request, now, late=self._draining is not None and now >= self._draining.refused_at)
 
-    def _leave(self, request: UpdateRequest, now: float) -> None:
-        """Nothing is on its way that counts: the plan may go."""
+    def _leave(self, request: UpdateRequest, now: float, *, late: bool) -> None:
+        """Nothing is on its way that counts: the plan may go.  ``late``: nobody is waited for any more."""
         if bound := self._bound():
             self._refuse(f"{few(bound)} would end, with a TaskState that no other task can take over")
+        elif owing := self._owing(request):
+            self._late = [f"{name} has rows that are not outside" for name in owing]
+            if late:
+                self._refuse(f"{few(owing)} would end, with rows that are not outside and that no other task can write")
         else:
             self._begin_switch(request.wanted, self._definition, Switch(request.id, patience=request.patience), now)
 
     def _remembered(self, now: float) -> bool:
         return self._memory is None or self._memory.settle(now)
+
+    def _owing(self, request: UpdateRequest) -> list[str]:
+        """Of components that would be gone."""
+        left, tasks = plan_of(request.wanted).component_tasks, self._plan.component_tasks
+        gone = [task for name in sorted(tasks.keys() - left.keys()) for task in tasks[name]]
+        return [] if self._memory is None else self._memory.owing(gone)
 
     def _bound(self) -> list[str]:
         assert self._request is not None

@@ -426,7 +426,7 @@ class TaskReport(_message.Message):
     def __init__(self, task: _Optional[int] = ..., life: _Optional[int] = ..., state: _Optional[_Union[TaskState, str]] = ..., round: _Optional[int] = ..., seen: _Optional[int] = ..., given_up: _Optional[int] = ..., version: _Optional[int] = ..., failure: _Optional[str] = ..., error: _Optional[str] = ..., open: _Optional[int] = ..., waiting: _Optional[int] = ..., epoch: _Optional[int] = ..., hold: _Optional[int] = ..., error_tree: _Optional[int] = ..., broken: _Optional[_Mapping[int, str]] = ..., snapshots: _Optional[_Union[SnapshotReport, _Mapping]] = ...) -> None: ...
 
 class SnapshotReport(_message.Message):
-    __slots__ = ("timeline", "moved", "number", "files", "aligned", "aside", "broken", "lost", "gives_up", "why", "bound", "blamed", "died_on", "waits", "too_much", "unwritten", "oldest", "kept", "unreadable")
+    __slots__ = ("timeline", "moved", "number", "files", "aligned", "aside", "broken", "lost", "gives_up", "why", "bound", "blamed", "died_on", "waits", "too_much", "unwritten", "oldest", "kept", "unreadable", "owes")
     TIMELINE_FIELD_NUMBER: _ClassVar[int]
     MOVED_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
@@ -446,6 +446,7 @@ class SnapshotReport(_message.Message):
     OLDEST_FIELD_NUMBER: _ClassVar[int]
     KEPT_FIELD_NUMBER: _ClassVar[int]
     UNREADABLE_FIELD_NUMBER: _ClassVar[int]
+    OWES_FIELD_NUMBER: _ClassVar[int]
     timeline: int
     moved: int
     number: int
@@ -465,7 +466,8 @@ class SnapshotReport(_message.Message):
     oldest: int
     kept: str
     unreadable: str
-    def __init__(self, timeline: _Optional[int] = ..., moved: _Optional[int] = ..., number: _Optional[int] = ..., files: _Optional[_Iterable[_Union[StateFile, _Mapping]]] = ..., aligned: _Optional[float] = ..., aside: _Optional[int] = ..., broken: _Optional[str] = ..., lost: bool = ..., gives_up: _Optional[int] = ..., why: _Optional[str] = ..., bound: bool = ..., blamed: _Optional[int] = ..., died_on: _Optional[int] = ..., waits: _Optional[str] = ..., too_much: bool = ..., unwritten: _Optional[int] = ..., oldest: _Optional[int] = ..., kept: _Optional[str] = ..., unreadable: _Optional[str] = ...) -> None: ...
+    owes: bool
+    def __init__(self, timeline: _Optional[int] = ..., moved: _Optional[int] = ..., number: _Optional[int] = ..., files: _Optional[_Iterable[_Union[StateFile, _Mapping]]] = ..., aligned: _Optional[float] = ..., aside: _Optional[int] = ..., broken: _Optional[str] = ..., lost: bool = ..., gives_up: _Optional[int] = ..., why: _Optional[str] = ..., bound: bool = ..., blamed: _Optional[int] = ..., died_on: _Optional[int] = ..., waits: _Optional[str] = ..., too_much: bool = ..., unwritten: _Optional[int] = ..., oldest: _Optional[int] = ..., kept: _Optional[str] = ..., unreadable: _Optional[str] = ..., owes: bool = ...) -> None: ...
 
 class Blamed(_message.Message):
     __slots__ = ("component", "row", "times")

@@ -6,14 +6,25 @@ import random
 
 import pytest
 
+from ardea import Bolt, Topology
 from ardea.heron_instance import commits, intervals
 from ardea.testing import Cluster
 from ardea.testing.inside import Inside
 from tests.simulation.snapshots.counted import EffectivelyOnce
-from tests.simulation.snapshots.written import Goes, Table, Writes, Written, check, covered, whole
+from tests.simulation.snapshots.written import ROWS, Goes, Numbered, Table, Writes, Written, check, covered, whole
 from tests.sizes import size
 
 CONFIG = {"topology.stateful.checkpoint.interval.secs": 1.0}
+
+
+class Keeps(Bolt):
+    def process(self, tup):
+        pass
+
+
+def rests(cluster):
+    """Of each spout, whether it is held."""
+    return [Inside(cluster).executor(f"rows-{index}").lifecycle.hold for index in range(2)]
 
 
 @pytest.fixture(autouse=True)
@@ -117,6 +128,42 @@ def test_what_is_not_outside_yet_is_in_each_snapshot_until_it_is(table):
         cluster.advance(3.0)
         table.down = False
         ended(cluster)
+
+
+class Elsewhere(Topology):
+    """Without the sink."""
+
+    rows = Numbered.spec(par=2)
+    kept = Keeps.spec(par=1, inputs=[rows])
+
+
+@pytest.mark.parametrize("down", [0.0, 5.0, 1000.0])
+def test_a_sink_that_goes_writes_what_it_has_before(down, table):
+    """Or the update is refused, and the rows are written later."""
+    config = {**CONFIG, "topology.message.timeout.secs": 10}
+    with run(cost={"rows": 0.2}, config=config) as cluster:
+        cluster.advance(1.5)
+        table.down = down > 0
+        request = cluster.update_request(EffectivelyOnce(Elsewhere))
+        cluster.update(request)
+        cluster.run_until(lambda: all(rests(cluster)), 30)
+        cluster.advance(down if down < 100 else 3.0)
+        seen = cluster.update(request)
+        if down == 5.0:
+            assert (seen.step, seen.late[0]) == ("draining", "sink-0 has rows that are not outside")
+        table.down = down > 100
+        done = cluster.updated(request)
+        if down > 100:
+            assert done.step == "refused"
+            says = "sink-0, sink-1 would end, with rows that are not outside and that no other task can write"
+            assert done.reason == says
+            table.down = False
+            ended(cluster)
+            return
+        assert done.step == "done"
+        most = covered(cluster)
+        assert sorted(table.rows) == [(spout, place) for spout in range(2) for place in range(most[spout])]
+        assert 0 < sum(most) < 2 * ROWS
 
 
 @pytest.mark.parametrize("tasks", [[1, 3], [3, 1], [5, 2]])
