@@ -392,16 +392,6 @@ def test_a_busy_start_has_thirty_seconds_for_its_first_beat_and_an_idle_one_ten(
     assert ticks(running(), 0, 10, cpu=0) == [Kill("a", KILL)]
 
 
-@pytest.mark.parametrize(("cpu", "last"), [(0.05, 300), (2.0, 30)], ids=["starved", "at work"])
-def test_a_start_that_gets_no_core_is_not_killed_before_it_has_used_its_time(cpu, last):
-    state, found = running(), {}
-    for now in range(1, 400):
-        state.handle(Observed("a", Look(0, cpu * now, stopped=False, ready=True)), now)
-        if instructions := state.handle(Tick(), now):
-            found.setdefault(now, instructions)
-    assert found == {last: [Kill("a", KILL)]}
-
-
 def test_time_in_which_the_supervisor_itself_stood_still_is_nobodys_silence():
     state = running()
     state.handle(Beat("a", in_user_code=False), 1)
