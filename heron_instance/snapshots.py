@@ -6,8 +6,10 @@ may stand still.  The executor looks at them between two slices of work, and in 
 
 from __future__ import annotations
 
+import contextlib
+import gc
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xxhash import xxh3_64_intdigest
@@ -202,7 +204,8 @@ class TaskSnapshots:
             OSError: it cannot be read at present.
         """
         number, began = self.timeline.snapshot, self.figures.clock()
-        self._files = self._load(number, states) if number else ()
+        with _without_collections():
+            self._files = self._load(number, states) if number else ()
         self.figures.restore = self.figures.clock() - began
         self._writing = None
         self.timeline.restored()
@@ -263,6 +266,18 @@ class TaskSnapshots:
             return self._storage.read(file)
         except FileNotFoundError as error:
             raise StateError(f"{file} is missing in the store of snapshots") from error
+
+
+@contextlib.contextmanager
+def _without_collections() -> Iterator[None]:
+    """Of garbage: each would look at all the keys that have been read so far, and find none."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def _state_file(file: File) -> StateFile:

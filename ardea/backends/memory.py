@@ -207,6 +207,8 @@ class Lower:
             self.base.remove(row[0] for row in rows)
         elif piece.kind is Kind.PACKED:
             self.base.add(((key, self._loaded(key, Packed(value))) for key, value in rows), written)
+        elif not self.values.typed:
+            self.base.add(rows, written)
         else:
             self.base.add(((key, self._loaded(key, value)) for key, value in rows), written)
 

@@ -53,9 +53,11 @@ class Values:
     """Of a state without a type.
 
     ``scalars``: types of values that are kept as they are, and need not be looked at.
+    ``typed``: whether scalars of a former snapshot may be none of this state.
     """
 
     scalars = SCALARS
+    typed = False
 
     def kept(self, value: Any) -> Any:
         """A scalar, or :class:`Packed`; raises EncodingError: it cannot be stored."""
@@ -90,6 +92,8 @@ class Values:
 
 class Typed(Values):
     """Of a type that msgspec knows: Structs, dataclasses, TypedDicts, what Python has, and unions of those."""
+
+    typed = True
 
     def __init__(self, kind: Any, place: str = "") -> None:
         """``place``: file and line of the declaration; raises UserError: objects of ``kind`` cannot be kept."""

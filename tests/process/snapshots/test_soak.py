@@ -30,6 +30,8 @@ SEED = 108
 KILLS, FREEZES = size(10, 100), size(2, 20)
 WORDS = size(10_000, 500_000)
 """Of each spout, at least."""
+LONGEST_PAUSE = size(0.5, 1.0)
+"""Seconds from a fault to one that does not wait for a recovery."""
 BACKENDS = ("memory", "rocksdb")
 LONGEST_FREEZE = 4.0
 """Seconds; after ten without a beat a supervisor would kill it."""
@@ -177,7 +179,7 @@ def test_each_word_counts_once_whoever_is_killed_or_stands_still(tmp_path, monke
             if topology.dice.random() < 0.25:
                 topology.recovers()
             else:
-                topology.pass_time(topology.dice.uniform(0.0, 1.0))
+                topology.pass_time(topology.dice.uniform(0.0, LONGEST_PAUSE))
         topology.recovers()
         topology.until(lambda: topology.superfluous() == [], "what no snapshot needs is deleted")
         topology.until(lambda: min(topology.check()) >= WORDS, "as many words as asked are counted", 600.0)

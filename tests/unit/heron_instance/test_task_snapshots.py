@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
+
 import pytest
 
 from ardea import Bolt
@@ -165,6 +168,22 @@ def test_what_is_damaged_or_gone_is_named_and_nothing_else_is_put_back(task, dam
     with pytest.raises(StateError, match=says):
         task.snapshots.put_back(task.states)
     assert not task.snapshots.timeline.works
+
+
+@pytest.mark.parametrize("damage", [False, True])
+def test_no_garbage_is_looked_for_while_the_state_is_read(task, damage):
+    """A collection looks at every key that is there, again and again."""
+    taken(task)
+    read, collected = task.store.read, []
+
+    def reading(file):
+        collected.append(gc.isenabled())
+        return b"" if damage and not file.endswith(".manifest") else read(file)
+
+    task.store.read = reading
+    with pytest.raises(StateError) if damage else contextlib.nullcontext():
+        task.goes_back(2, 5)
+    assert (set(collected), gc.isenabled()) == ({False}, True)
 
 
 def test_a_wait_inside_the_authors_code_ends_when_the_timeline_does(task):

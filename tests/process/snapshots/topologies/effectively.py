@@ -17,7 +17,7 @@ def word(spout: int, place: int) -> str:
 
 class Words(Spout):
     outputs = ["word"]
-    word = staticmethod(word)
+    word, rate = staticmethod(word), RATE
     position = TaskState(default=0)
 
     def initialize(self, config: Mapping[str, Any], context: Any) -> None:
@@ -26,7 +26,7 @@ class Words(Spout):
         self.began, self.first = time.monotonic(), self.position
 
     def next_tuple(self) -> None:
-        due = self.first + int((time.monotonic() - self.began) * RATE)
+        due = self.first + int((time.monotonic() - self.began) * self.rate)
         for place in range(self.position, min(due, self.most)):
             self.emit((self.word(self.me, place),))
             self.position = place + 1

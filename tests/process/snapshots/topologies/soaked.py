@@ -9,7 +9,7 @@ import effectively
 
 from ardea import Grouping, Topology
 
-KEYS = 9973
+KEYS, RATE = 9973, 4000
 
 
 def word(spout: int, place: int) -> str:
@@ -20,7 +20,7 @@ def word(spout: int, place: int) -> str:
 class Words(effectively.Words):
     """Ends once it has emitted ``test.words`` and the test has said enough."""
 
-    word = staticmethod(word)
+    word, rate = staticmethod(word), RATE
 
     def initialize(self, config: Mapping[str, Any], context: Any) -> None:
         super().initialize({**config, "test.ends": False}, context)
