@@ -94,11 +94,11 @@ def _noted(folder: Path, when: str) -> Mapping[int, Begun]:
 
 
 def _reading(topology: Running, size: int) -> float | None:
-    """Once the metrics know of the bolt's next process."""
+    """Once the metrics know of the bolt's next process, which has read all: until then it says 0."""
     read = topology.metric(1, "ardea_instance_state_restored_bytes_total", {"component": STORE})
     if read is None or read < size:
         return None
-    return topology.metric(1, "ardea_instance_snapshot_seconds", {"component": STORE, **STEP})
+    return topology.metric(1, "ardea_instance_snapshot_seconds", {"component": STORE, **STEP}) or None
 
 
 def says(each: RecoveryResult) -> str:
