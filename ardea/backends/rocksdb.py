@@ -36,6 +36,8 @@ _LENGTH = struct.Struct(">I")
 _CODEC = RowCodec()
 _EARLIEST = 1 << 62  # places may be below 0
 _SCALAR = b"s"
+_PLAIN = frozenset({type(None), bool, int, float, str, bytes})
+"""Types that msgpack writes as they are."""
 
 
 class RocksBackend:
@@ -102,7 +104,7 @@ class _Part:
 class RocksBase:
     """The part of the database that is one state's."""
 
-    slice = 200
+    slice = 100
 
     def __init__(
         self, backend: RocksBackend, number: int, keys: Keys, ttl: float | None, now: Callable[[], float]
@@ -127,11 +129,11 @@ class RocksBase:
         except EncodingError:
             return None  # it can be nobody's
         end = _GROUP.pack(group) + encoded
-        for part in self._present():
-            with self._backend.guarded("read"):
+        with self._backend.guarded("read"):
+            for part in self._present():
                 record: bytes | None = self._backend.database.get(part.prefix + end)
-            if record is not None:
-                return record
+                if record is not None:
+                    return record
         return None
 
     def _present(self) -> list[_Part]:
@@ -263,9 +265,13 @@ def _options(rocksdict: Any) -> Any:
 
 def _record_of(key: Any, kept: Any, former: bytes) -> bytes:
     """``former``: that of an equal key, whose form is remembered; empty: there is none."""
-    content = bytes(kept) if type(kept) is Packed else _SCALAR + _CODEC.encode([(kept,)])
-    row = former[_LENGTH.size + _LENGTH.unpack_from(former)[0] :] if former else _CODEC.encode([(key,)])
+    content = bytes(kept) if type(kept) is Packed else _SCALAR + _encoded(kept)
+    row = former[_LENGTH.size + _LENGTH.unpack_from(former)[0] :] if former else _encoded(key)
     return _LENGTH.pack(len(content)) + content + row
+
+
+def _encoded(value: Any) -> bytes:
+    return _CODEC.encode([(value,)], plain=type(value) in _PLAIN)
 
 
 def _kept(record: bytes) -> Any:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import resource
+
 import pytest
 
+from ardea.backends import rocksdb
 from ardea.backends.bases import AgingBase, MemoryBackend, PlainBase
 from ardea.backends.chosen import Scratch, backend_class
 from ardea.backends.contract import ScratchError
@@ -134,3 +137,30 @@ def test_what_a_disk_does_is_said_with_the_folder_and_what_to_do(tmp_path):
         ScratchError, match=r"rocksdb failed: .*file/1 could not be opened: .* look for room on that disk"
     ):
         base.add([("a", 1)], 0.0)
+
+
+def fill(base):
+    for number in range(1000):
+        base.add([((number, place), "text" * 50) for place in range(100)], 0.0)
+
+
+def test_a_full_disk_is_heard_and_another_database_is_made(monkeypatch, tmp_path):
+    """A limit of the size of files is one: what RocksDB writes by itself fails, and the next batch says so."""
+    monkeypatch.setattr(rocksdb, "_WRITE_BUFFER", 1 << 16)
+    scratch = Scratch(RocksBackend, tmp_path / "task-1.state")
+    backend = scratch.open()
+    base = backend.base("t", ALL, None, lambda: 0.0)
+    base.add([("a", 1)], 0.0)
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, most[1]))
+    try:
+        with pytest.raises(ScratchError, match=r"could not be written: IO error: .* Its content is made anew"):
+            fill(base)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, most)
+    backend.close()
+    anew = scratch.open()
+    base = anew.base("t", ALL, None, lambda: 0.0)
+    base.add([("a", 2)], 0.0)
+    assert (len(base), base.get("a")) == (1, 2)
+    anew.close()
