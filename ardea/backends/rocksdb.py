@@ -258,7 +258,11 @@ def _options(rocksdict: Any) -> Any:
     blocks = rocksdict.BlockBasedOptions()
     blocks.set_bloom_filter(10, False)
     blocks.set_block_cache(rocksdict.Cache(_CACHE))
+    # In parts, or that of a million keys would not fit into its share of the cache, and would be read at each look.
     blocks.set_cache_index_and_filter_blocks(True)
+    blocks.set_index_type(rocksdict.BlockBasedIndexType.two_level_index_search())
+    blocks.set_partition_filters(True)
+    blocks.set_pin_top_level_index_and_filter(True)
     options.set_block_based_table_factory(blocks)
     return options
 
