@@ -32,6 +32,10 @@ class SpoutCollector(Protocol):
         """See :meth:`Spout.finish`."""
         ...
 
+    def reopen(self) -> None:
+        """Takes that back: an update may have brought the task something to read."""
+        ...
+
 
 class BoltCollector(Protocol):
     """What the engine installs in a bolt."""

@@ -91,6 +91,11 @@ class Asking:
         self.reopened = self.reopened or self.finished
         self.finished = False
 
+    def reopen(self) -> None:
+        """There may be something new after all: as after a delivered fail."""
+        self.fail_delivered()
+        self.soon()
+
     def emitted(self) -> None:
         """Rows leave."""
         self._emitted_at = self._parts.env.clock()

@@ -46,7 +46,7 @@ class SpoutRunner:
         emit: Callable[..., list[int] | None] = self.emitted.emit
         if (only := self._parts.sending.only) is not None:
             emit, self._none_is_plain = self.emitted.plain_emit(only)
-        collector = _Collector(emit, self.emitted.emit_batch, self._asking.finish)
+        collector = _Collector(emit, self.emitted.emit_batch, self._asking.finish, self._asking.reopen)
         install(self._spout, self._env.task.component, collector)
         if not overrides(type(self._spout), "emit"):
             self._spout.emit = emit  # type: ignore[method-assign]
@@ -203,3 +203,4 @@ class _Collector:
     emit: Callable[..., Any]
     emit_batch: Callable[..., None]
     finish: Callable[[], None]
+    reopen: Callable[[], None]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ardea.errors import UserError
 from ardea.kafka import beginning
 from ardea.kafka.marks import Marks, PartitionId
-from ardea.kafka.positions import KeptMarks
+from ardea.kafka.positions import KeptMarks, Positions
 from ardea.kafka.sharing import share
 from ardea.kafka.source import Source, Start
 from ardea.kafka.survey import Span, Survey
@@ -36,13 +36,11 @@ class Assignment:
         index: which one of them this is.
     """
 
-    def __init__(
-        self, source: Source, run: str, index: int, tasks: int, restored: Mapping[PartitionId, int] | None = None
-    ) -> None:
-        """``restored``: where partitions were in a snapshot, which wins over the group; None: there are none."""
+    def __init__(self, source: Source, run: str, index: int, tasks: int, positions: Positions | None = None) -> None:
+        """``positions``: where partitions were in a snapshot, which wins over the group; None: there are none."""
         self._source, self._run = source, run
         self.index, self.tasks = index, tasks
-        self._restored = restored
+        self._positions = positions
         self.begun = False
         self._bounded: frozenset[PartitionId] | None = None
         self._missed: set[PartitionId] = set()  # of this task's, those that the last survey did not find
@@ -91,7 +89,8 @@ class Assignment:
 
     def _marks(self, place: PartitionId, survey: Survey) -> Marks:
         stored, span = survey.stored.get(place), survey.spans[place]
-        begin = None if self._restored is None else self._restored.get(place)
+        positions = self._positions
+        begin = None if positions is None else positions.restored.get(place)
         try:
             if begin is None:
                 begin = beginning.resume(stored, span.first, self._run)
@@ -101,11 +100,13 @@ class Assignment:
                 hint="Give one of them a group= of its own, or end it.",
             ) from None
         end = self._source.end
-        if isinstance(end, Mapping):
-            last: int | None = end.get(place, 0)
+        if positions is not None and end is not None and place in positions.ends:
+            last: int | None = positions.ends[place]
+        elif isinstance(end, Mapping):
+            last = end.get(place, 0)
         else:
             last = None if end is None else _offset(end, place, span, survey)
-        kind = Marks if self._restored is None else KeptMarks
+        kind = Marks if positions is None else KeptMarks
         return kind(begin, committed=None if stored is None else stored.offset, end=last)
 
     def _check_end(self, survey: Survey) -> None:

@@ -36,19 +36,24 @@ class KeptMarks(Marks):
 class Positions:
     """Of one task.
 
-    ``restored``: where its partitions were in the snapshot that it began from, until they are read.
+    ``restored``: where its partitions were in the snapshot that it began from, until they are read.  ``ends``: where
+    those that are bounded end, as it was found when they were begun with.
     """
 
     def __init__(self, items: Iterable[Sequence[Any]], index: int, tasks: int) -> None:
-        """``items``: (topic, partition, offset) of all tasks of the component."""
-        places = {PartitionId(topic, partition): offset for topic, partition, offset in items}
-        self.restored = {place: at for place, at in places.items() if owner(place, tasks) == index}
+        """``items``: (topic, partition, offset), and the end of a bounded one, of all tasks of the component."""
+        places = {PartitionId(*item[:2]): item[2:] for item in items}
+        mine = {place: item for place, item in places.items() if owner(place, tasks) == index}
+        self.restored = {place: item[0] for place, item in mine.items()}
+        self.ends = {place: item[1] for place, item in mine.items() if len(item) > 1}
         self._taken: dict[int, dict[PartitionId, int]] = {}  # in snapshots that do not count yet
 
     def take(self, number: int, marks: Mapping[PartitionId, Marks]) -> list[list[Any]]:
         """The items of a snapshot; partitions that have not been found again stand where they were."""
         taken = self._taken[number] = self.restored | {place: mark.position for place, mark in marks.items()}
-        return [[*place, offset] for place, offset in sorted(taken.items())]
+        found = {place: mark.end for place, mark in marks.items()}
+        ends = {place: [end] for place, end in (self.ends | found).items() if end is not None}
+        return [[*place, offset, *ends.get(place, ())] for place, offset in sorted(taken.items())]
 
     def counts(self, number: int, marks: Mapping[PartitionId, Marks]) -> None:
         """That snapshot counts; those before it never will."""
@@ -60,3 +65,4 @@ class Positions:
     def forget(self, place: PartitionId) -> None:
         """It is not there any more, or goes on elsewhere: a new one of that name begins anew."""
         self.restored.pop(place, None)
+        self.ends.pop(place, None)

@@ -46,7 +46,7 @@ class RecordSpout(Spout):
     """
 
     source: Source
-    positions = ListState(share="all")  # [topic, partition, offset], as of the last snapshot
+    positions = ListState(share="all")  # [topic, partition, offset, perhaps its end], as of the last snapshot
     clock: Callable[[], float] = staticmethod(time.monotonic)
 
     def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
@@ -95,6 +95,8 @@ class RecordSpout(Spout):
         """With another number of tasks, the partitions are shared anew; with snapshots, by another object."""
         if self._positions is None:
             self._share(context)
+            self._finished = False
+            self._collector.reopen()
 
     def snapshot(self, number: int) -> None:
         """Writes down how far it is."""
@@ -108,8 +110,7 @@ class RecordSpout(Spout):
 
     def _share(self, context: TopologyContext) -> None:
         tasks = len(context.component_tasks(context.this_component_id))
-        restored = None if self._positions is None else self._positions.restored
-        self._assignment = Assignment(self.source, self._run, context.this_task_index, tasks, restored)
+        self._assignment = Assignment(self.source, self._run, context.this_task_index, tasks, self._positions)
         self._next_survey = -math.inf
 
     def next_tuple(self) -> None:

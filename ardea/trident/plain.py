@@ -74,6 +74,9 @@ class _Into:
     def finish(self) -> None:
         self.finished = True
 
+    def reopen(self) -> None:
+        """Its tasks are never updated."""
+
 
 class _PlainCoordinator(Coordinator[None]):
     """Reads, once a transaction, what the emitters have stored under their indices."""

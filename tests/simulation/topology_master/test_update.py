@@ -340,3 +340,38 @@ def test_schedule(seed):
         else:
             assert (cluster.state, cluster.reason) == ("SUCCEEDED", "")
             assert all_arrived(cluster, cluster.plan.component_tasks["numbers"])
+
+
+class Shared(Spout):
+    """Task 0 has nothing to read before an update, as a bounded source whose partitions are other tasks'."""
+
+    outputs = ["n"]
+
+    def initialize(self, config, context):
+        self.left = list(range(40)) if context.this_task_index else []
+        self.first = context.this_task_index == 0
+
+    def next_tuple(self):
+        if self.left:
+            self.emit([self.left.pop()], tup_id=len(self.left))
+        else:
+            self.finish()
+
+    def update(self, context):
+        if self.first:
+            self.left = list(range(1000, 1010))
+            self._collector.reopen()
+
+
+def test_a_source_that_has_finished_goes_on_with_what_an_update_brings_it():
+    class Sources(Topology):
+        numbers = Shared.spec(par=2)
+        sink = Sink.spec(inputs=[numbers])
+
+    with Cluster(Sources, containers=2, cost={"numbers": 0.1}) as cluster:
+        cluster.advance(1.0)
+        done = cluster.updated(cluster.update_request(parallelism={"sink": 2}))
+        assert done.step == "done"
+        cluster.run_until(lambda: cluster.over, 120)
+        assert cluster.state == "SUCCEEDED"
+        assert sorted(row for (row,) in cluster.record.inputs("sink")) == [*range(40), *range(1000, 1010)]

@@ -93,8 +93,51 @@ def test_another_runs_marks_do_not_matter_where_there_is_a_position():
     """A topology that begins from a savepoint has another id."""
     place = PLACES[0]
     found = survey({place: (0, 20)}, {place: Stored(9, mark_of("run-1"))})
-    task = Assignment(source(), "run-1", 0, 1, {place: 12})
+    task = Assignment(source(), "run-1", 0, 1, Positions([[*place, 12]], 0, 1))
     marks = task.decide(found, ()).gained[place]
     assert (type(marks), marks.position, marks.low, marks.committed) == (KeptMarks, 12, 12, 9)
-    fresh = Assignment(source(), "run-1", 0, 1, {}).decide(found, ()).gained[place]
+    fresh = Assignment(source(), "run-1", 0, 1, Positions([], 0, 1)).decide(found, ()).gained[place]
     assert (type(fresh), fresh.position) == (KeptMarks, 9)
+
+
+def test_the_end_that_was_found_stays_the_end(monkeypatch):
+    """Whatever is written after it, and however often all go back."""
+    first = Remembers(records(10), monkeypatch, {0: 10}, end="latest")
+    first.next_tuple()
+    first.snapshot(1)
+    assert first.positions == [["t", 0, 10, 10]]
+    assert first.finished or first.counts(1)
+
+    class Restored(Remembers):
+        restored_items = [["t", 0, 6, 10]]
+
+    task = Restored(records(20)[6:], monkeypatch, {0: 20}, end="latest")
+    task.next_tuple()
+    assert offsets(task) == [6, 7, 8, 9]
+    task.snapshot(2)
+    assert task.positions == [["t", 0, 10, 10]]
+    task.counts(2)
+    assert task.finished
+
+
+def test_an_end_belongs_to_a_bounded_spout(monkeypatch):
+    """A savepoint of one is begun from without end=."""
+
+    class Restored(Remembers):
+        restored_items = [["t", 0, 6, 10]]
+
+    task = Restored(records(20)[6:], monkeypatch, {0: 20})
+    task.next_tuple()
+    assert offsets(task) == [*range(6, 20)]
+    task.snapshot(1)
+    assert task.positions == [["t", 0, 20]]
+
+
+def test_an_end_goes_with_its_partition_to_another_task():
+    items = [[*place, number, number + 100] for number, place in enumerate(PLACES)]
+    parts = [Positions(items, index, 3) for index in range(3)]
+    assert {place: end for part in parts for place, end in part.ends.items()} == {
+        place: number + 100 for number, place in enumerate(PLACES)
+    }
+    taken = [item for part in parts for item in part.take(1, {})]
+    assert sorted(taken) == sorted(items), "also of those that have not been found again"

@@ -98,6 +98,7 @@ class Task(RecordSpout):
             component_tasks=lambda _: [1],
             register_metric=lambda _, metric: metric,
         )
+        self._collector = SimpleNamespace(reopen=lambda: setattr(self, "finished", False))
         self.initialize(SERVERS, context)
 
     def emit(self, values, tup_id=None, stream="default", direct_task=None, need_task_ids=False):
@@ -253,3 +254,30 @@ def test_translate_batch_makes_a_record_batch_with_a_row_for_each(monkeypatch, t
     task = Task(records(3), monkeypatch, {0: 3}, translate_batch=translate)
     with pytest.raises(UserError, match=said):
         task.next_tuple()
+
+
+def test_one_that_has_finished_reads_what_an_update_brings_it(monkeypatch):
+    every = [0, 1]
+    [mine] = share([PartitionId("t", 0), PartitionId("t", 1)], 0, 2)
+    other = PartitionId("t", 1 - mine.partition)
+    waiting = records(3, partition=mine.partition)
+    task = Task(waiting, monkeypatch, {0: 3, 1: 3}, end="latest")
+    context = SimpleNamespace(this_component_id="lines", this_task_index=0, component_tasks=lambda _: every)
+    task.update(context)
+    task.look(0, 1)
+    task.next_tuple()
+    task.ack_batch([tup_id for ids, _ in task.emitted for tup_id in ids])
+    task.look(0, 1)
+    assert task.finished
+    every = [0]
+    task.update(context)
+    assert not task.finished, "next_tuple is called again"
+    waiting += records(3, partition=other.partition)
+    task.look(0, 1)
+    assert not task.finished, "the other partition is not read yet"
+    task.next_tuple()
+    read = [tup_id for ids, _ in task.emitted for tup_id in ids]
+    assert sorted(read) == sorted((place, offset) for place in (mine, other) for offset in range(3))
+    task.ack_batch(read)
+    task.look(0, 1)
+    assert task.finished
