@@ -22,6 +22,7 @@ from ardea.plan.resource import Resource
 from ardea.protocol.checked import MalformedError, checked
 from ardea.protocol.wire_pb2 import ANSWER, ASK, REOPENED, Answer, Ask, Header, TaskState
 from ardea.scheduler.keys import keys_of
+from ardea.snapshots.kept import Listing
 from ardea.snapshots.savepoint import SavepointProgress
 from ardea.snapshots.status import SnapshotStatus
 from ardea.state import MasterWatch, StateManager
@@ -62,7 +63,7 @@ class Status(msgspec.Struct, frozen=True):
     ``stories``: what happened last to each task and container, to the update and the topology; only for who asks so.
     ``acting``: what people call the master, or its pod; ``came_up``: it was complete at least once; ``health``: None
     once it is over; ``supervised``: what the supervisors say of the processes; ``snapshots``: None if none are taken;
-    ``begins``: why it has not begun from its savepoint.
+    ``begins``: why it has not begun from its savepoint; ``kept``: what the verb ``snapshots`` has found last.
     """
 
     topology: str
@@ -87,6 +88,7 @@ class Status(msgspec.Struct, frozen=True):
     snapshots: SnapshotStatus | None = None
     savepoint: SavepointProgress | None = None
     begins: str = ""
+    kept: Listing | None = None
 
     @property
     def complete(self) -> bool:

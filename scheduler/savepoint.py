@@ -12,7 +12,7 @@ from ardea.errors import ArdeaError, TimedOut, Unreachable
 from ardea.scheduler.control import ControlPort, Status
 from ardea.scheduler.update import ASK_PATIENCE, LOOK_EVERY, Refused
 from ardea.snapshots.place import place_at
-from ardea.snapshots.savepoint import SavepointProgress, read
+from ardea.snapshots.savepoint import SavepointProgress, ended_with, read
 from ardea.state.records import RunState
 
 MARGIN = 15.0
@@ -43,6 +43,7 @@ class Saving:
         control: ControlPort,
         wanted: Wanted,
         say: Callable[[str], None],
+        why: Callable[[], str] = str,
         *,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
@@ -53,10 +54,11 @@ class Saving:
             control: the way to the master.
             wanted: what it is asked for.
             say: hears how far it is.
+            why: the reason of the topology's state, where no master answers.
             clock: seconds, steady.
             pause: waits so many seconds.
         """
-        self._control, self._wanted, self._say = control, wanted, say
+        self._control, self._wanted, self._say, self._why = control, wanted, say, why
         self._clock, self._pause = clock, pause
         self._said = ""
 
@@ -112,9 +114,18 @@ class Saving:
         return None
 
     def _left(self) -> SavepointProgress | None:
-        """What lies there, where a master has ended the topology before it could say so."""
+        """What lies there, where a master has ended the topology before it could say so.
+
+        Nobody but pods may reach it: then the topology's state says only that it is there.
+        """
         if not self._wanted.ends:
             return None
+        if self._why() == ended_with(self._wanted.folder):
+            known = SavepointProgress(id=self._wanted.id, step="done", folder=self._wanted.folder)
+            return self._read() or known
+        return self._read()
+
+    def _read(self) -> SavepointProgress | None:
         try:
             found = read(place_at(self._wanted.folder))
         except (OSError, ArdeaError):

@@ -261,6 +261,14 @@ class Handle(Closing, ABC):
         """The snapshot that counts; None: there is none, or it cannot be seen from here."""
         return None
 
+    def why(self) -> str:
+        """Why it is in its present state; empty: nobody knows."""
+        try:
+            execution = self.look().execution
+        except (NotFound, ClusterError):
+            return ""
+        return "" if execution is None else execution.reason
+
     def runs(self) -> bool:
         """Whether it runs now."""
         try:

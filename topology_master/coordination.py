@@ -19,6 +19,7 @@ from ardea.snapshots.savepoint import Savepoint
 from ardea.snapshots.status import SnapshotStatus, UnderWay
 from ardea.state.records import TimelineRecord
 from ardea.topology_master.blame import Accused, Blame
+from ardea.topology_master.listings import Listings
 from ardea.topology_master.orders import Orders
 from ardea.topology_master.sink_figures import SinkFigures
 from ardea.topology_master.snapshot_figures import SnapshotFigures
@@ -68,6 +69,7 @@ class Coordination:
         record = store.timeline()
         blame = Blame(_accused(plan), settings.max_rollbacks, None if record is None else record.blame)
         self.snapshots = Snapshots(term, _places(plan), pace, self, record, blame)
+        self.listings = Listings(store, self.snapshots)
         self._survey = Survey(store, plan.logical, begins) if record is None else None
 
     # --- what comes in ----------------------------------------------------------------------------------------

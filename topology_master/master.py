@@ -31,6 +31,7 @@ from ardea.protocol.wire_pb2 import (
     TaskReport,
     TaskState,
 )
+from ardea.snapshots.savepoint import ended_with
 from ardea.state.records import ExecutionState, RunState, Switch
 from ardea.topology_master.admissions import Admissions
 from ardea.topology_master.coordination import Coordination
@@ -281,7 +282,13 @@ class Master:
         self.savepoints.look(self.ending, now)
         done = self.savepoints.progress()
         if ends and done is not None and done.step == "done":
-            self._finish(RunState.KILLED, f"its savepoint is {done.folder}")
+            self._finish(RunState.KILLED, ended_with(done.folder))
+
+    @property
+    def ended_saved(self) -> bool:
+        """Whether it has ended with a savepoint."""
+        done = self.savepoints.progress()
+        return self.over and done is not None and self.execution.reason == ended_with(done.folder)
 
     @property
     def _quiet(self) -> bool:

@@ -207,7 +207,8 @@ class MasterProcess:
     def _end(self, now: float) -> float:
         """Stops when everybody knows the final state, or has had the time; returns when to look again."""
         self._over_since = self._over_since or now
-        if self._master.admissions.everybody_knows or now - self._over_since > LINGER_AFTER_END:
+        heard = self._master.admissions.everybody_knows and not self._master.ended_saved  # its caller asks once more
+        if heard or now - self._over_since > LINGER_AFTER_END:
             self.stop(_code_of(self._master.execution.state))
         return now + 0.05
 

@@ -76,12 +76,16 @@ class Committed:
 
 @dataclass(slots=True)
 class Rollback:
-    """The last one: began ``at``, and ``restored`` so many seconds after the break; None: not yet."""
+    """The last one: began ``at``, and ``restored`` so many seconds after the break, to a snapshot of so many ``bytes``.
+
+    None: not yet, or a former master has committed that.
+    """
 
     cause: Cause
     why: str
     at: float
     restored: float | None = None
+    bytes: int | None = None
 
 
 class SnapshotFigures:
@@ -185,6 +189,8 @@ class SnapshotFigures:
         after = ""
         if self._broke is not None and self.rollback is not None:
             seconds = self.rollback.restored = now - self._broke
+            if self.last is not None and self.last.number == record.restore:
+                self.rollback.bytes = self.last.bytes
             self.down += seconds
             self._broke = None
             after = f", {seconds:.2f} s after the break"
@@ -226,7 +232,7 @@ class SnapshotFigures:
         if last is None:
             return None
         restored = None if last.restored is None else round(last.restored, 3)
-        return LastRollback(last.cause, last.why, round(now - last.at, 3), restored)
+        return LastRollback(last.cause, last.why, round(now - last.at, 3), restored, last.bytes)
 
     def waits(self, late: Collection[int]) -> Iterator[str]:
         """Sentences of the tasks that are awaited: what each says itself, then who else it is."""

@@ -14,13 +14,14 @@ from ardea.errors import ArdeaError, NotFound
 from ardea.plan.definition import Definition
 from ardea.plan.names import TOPOLOGY_MASTER
 from ardea.snapshots.beginning import Beginning
+from ardea.snapshots.kept import Listing
 from ardea.snapshots.manifest import Manifest
 from ardea.snapshots.place import Files, check, place_at
 from ardea.snapshots.retention import superfluous
 from ardea.snapshots.savepoint import Savepoint, save
 from ardea.state import Create, Delete, Set, StateManager, Term, Write, paths, records
 from ardea.state.records import Admission, ExecutionState, Incarnations, TimelineRecord, TopologyRecord
-from ardea.topology_master.store import Found, Place
+from ardea.topology_master.store import Found, Place, WantedListing
 
 log = logging.getLogger(TOPOLOGY_MASTER)
 
@@ -155,6 +156,10 @@ class StateStore:
                 done(str(error))
 
         threading.Thread(target=copy, name="savepoint", daemon=True).start()
+
+    def listing(self, wanted: WantedListing, done: Callable[[Listing], None]) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+        threading.Thread(target=lambda: done(wanted.look(self._files)), name="listing", daemon=True).start()
 
     def plans(self, submitted: Definition) -> tuple[Definition, Definition | None]:
         """The plan in force and the one that an update may go back to; the first master writes what was submitted."""

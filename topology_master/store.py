@@ -6,12 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from ardea.errors import ArdeaError
 from ardea.plan.definition import Definition
 from ardea.snapshots.beginning import Beginning
+from ardea.snapshots.kept import Listing, committed_in, savepoints_in
 from ardea.snapshots.manifest import Manifest
 from ardea.snapshots.place import Files
 from ardea.snapshots.savepoint import Savepoint
 from ardea.snapshots.survey import newest
+from ardea.state import paths
 from ardea.state.records import ExecutionState, TimelineRecord
 
 
@@ -55,6 +58,30 @@ class Found(NamedTuple):
         if manifest is not None or beginning is None:
             return cls(manifest)
         return cls(beginning.copy(files), begins=True)
+
+
+@dataclass(frozen=True, slots=True)
+class WantedListing:
+    """What a caller wants to see: of the ``topology`` the snapshot that counts, whose number ``committed`` tells.
+
+    And the savepoints in the folder ``place`` that are of topologies called ``name``, which may be an id.
+    """
+
+    request: str
+    topology: str
+    name: str
+    place: str
+    committed: Callable[[], int]
+
+    def look(self, files: Files) -> Listing:
+        """In the topology's store; for a thread that may wait."""
+        try:
+            committed = committed_in(files, self.topology, self.committed)
+            return Listing(self.request, committed, savepoints_in(self.place, paths.called(self.name)))
+        except ArdeaError as error:
+            return Listing(self.request, error=error.message)
+        except Exception as error:  # whatever the client of a foreign store raises: nobody else would hear of it
+            return Listing(self.request, error=f"the store of snapshots cannot be read: {error}")
 
 
 class Store(Protocol):
@@ -112,6 +139,9 @@ class Store(Protocol):
 
         See :func:`ardea.snapshots.savepoint.save`.
         """
+
+    def listing(self, wanted: WantedListing, done: Callable[[Listing], None]) -> None:
+        """Begins to look for what is kept of the topology; ``done`` hears of it."""
 
     def settled(self, execution: ExecutionState) -> None:
         """The state; there is nothing to go back to any more."""

@@ -81,9 +81,15 @@ class Verbs:
             master.update(_request(ask), now)
         elif ask.verb == "savepoint":
             master.save(_savepoint(ask), now)
+        elif ask.verb == "snapshots":
+            self._list(_given(ask, "id"), _given(ask, "name"))
         elif ask.verb != "status":
             return False
         return True
+
+    def _list(self, request: str, name: str) -> None:
+        if (coordination := self._master.coordination) is not None:
+            coordination.listings.asked(request, self._master.admissions.definition, name)
 
     def _status(self, now: float) -> dict[str, Any]:
         master, plan = self._master, self._master.admissions.plan
@@ -111,6 +117,7 @@ class Verbs:
             "came_up": master.execution.came_up,
             "health": None if master.over else msgspec.to_builtins(self._look(rows, now)),
             "supervised": msgspec.to_builtins(rows),
+            "kept": msgspec.to_builtins(None if coordination is None else coordination.listings.last),
             "snapshots": msgspec.to_builtins(None if coordination is None else coordination.status(now)),
         }
 

@@ -44,7 +44,7 @@ def savepoint(
         done = saved(found, to, wait_secs, ends=False)
         if output is Output.JSON:
             console.print_json({"topology": found.id, **_document(done)})
-    console.say(f"the topology goes on; `ardea submit local FILE --from {done.folder}` begins another one from there")
+    console.say(f"the topology goes on; `ardea submit … FILE --from {done.folder}` begins another one from there")
 
 
 def saved(found: Handle, to: str | None, wait_secs: float, *, ends: bool) -> SavepointProgress:
@@ -52,11 +52,9 @@ def saved(found: Handle, to: str | None, wait_secs: float, *, ends: bool) -> Sav
     asked = new_id()
     folder = found.savepoint_folder(asked) if to is None else absolute(to)
     with found.control() as control:
-        done = Saving(control, Wanted(found.id, asked, folder, wait_secs, ends), console.say).save()
-    console.say(
-        f"{found.id}: savepoint of snapshot {text_of(done.number)}, {done.bytes:,} bytes in {done.files:,} files, "
-        f"in {done.folder}"
-    )
+        done = Saving(control, Wanted(found.id, asked, folder, wait_secs, ends), console.say, found.why).save()
+    what = f" of snapshot {text_of(done.number)}, {done.bytes:,} bytes in {done.files:,} files," if done.number else ""
+    console.say(f"{found.id}: savepoint{what} in {done.folder}")
     return done
 
 

@@ -57,5 +57,6 @@ def _under_way(status: SnapshotStatus) -> str:
 def _rollbacks(count: int, last: LastRollback | None) -> str:
     if last is None:
         return "0"
-    restored = "" if last.restored is None else f", all restored after {last.restored:.2f} s"
+    size = "" if last.bytes is None else f", {format_bytes(last.bytes)}"
+    restored = "" if last.restored is None else f", all restored after {last.restored:.2f} s{size}"
     return f"{count}; the last one {duration(last.ago)} ago: {last.cause}{restored}"

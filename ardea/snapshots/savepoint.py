@@ -94,6 +94,11 @@ class SavepointProgress(msgspec.Struct, frozen=True, kw_only=True):
         return self.step in STEPS[:3]
 
 
+def ended_with(folder: str) -> str:
+    """Why a topology is KILLED that has ended with a savepoint there."""
+    return f"its savepoint is {folder}"
+
+
 class _Stored(msgspec.Struct):
     """What a description must have before more is read of it."""
 

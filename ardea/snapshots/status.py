@@ -35,13 +35,15 @@ class UnderWay(msgspec.Struct, frozen=True):
 class LastRollback(msgspec.Struct, frozen=True):
     """``kind`` is ``task``, ``manager``, ``error``, ``loss`` or ``update``, ``cause`` the same in words.
 
-    ``restored``: seconds from the break until all tasks had their state; None: they do not have it yet.
+    ``restored``: seconds from the break until all tasks had their state; None: they do not have it yet.  ``bytes``: of
+    the snapshot that they have gone back to; None: likewise, or it is not known.
     """
 
     kind: str
     cause: str
     ago: float
     restored: float | None = None
+    bytes: int | None = None
 
 
 class WaitingSink(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ import msgspec
 from ardea.errors import ArdeaError
 from ardea.plan.definition import Definition
 from ardea.snapshots.beginning import Beginning
+from ardea.snapshots.kept import Listing
 from ardea.snapshots.manifest import Manifest, manifest_name
 from ardea.snapshots.retention import superfluous
 from ardea.snapshots.savepoint import Savepoint, save
@@ -21,7 +22,7 @@ from ardea.state.records import ExecutionState, MasterLocation, RunState, Timeli
 from ardea.testing.audit import InvariantError
 from ardea.testing.clock import Timeline
 from ardea.testing.network import Network
-from ardea.topology_master.store import Found, Place
+from ardea.topology_master.store import Found, Place, WantedListing
 
 STATE = "state"
 LEASE = 6.0
@@ -198,6 +199,10 @@ class MemoryStore:
                 done(error.message)
 
         self.copies(copy)
+
+    def listing(self, wanted: WantedListing, done: Callable[[Listing], None]) -> None:
+        """See :class:`ardea.topology_master.store.Store`."""
+        done(wanted.look(Held(self.files)))
 
     def lost(self, definition: Definition) -> None:
         """All of it, and masters that begin anew write down what they were started with."""

@@ -13,6 +13,7 @@ from ardea.scheduler.kubernetes import layout, names
 from ardea.scheduler.kubernetes.client import Cluster
 from ardea.scheduler.kubernetes.control import Port
 from ardea.scheduler.kubernetes.describe import pod_rows, process_rows
+from ardea.scheduler.kubernetes.kept import listed
 from ardea.scheduler.kubernetes.logs import PodLogs
 from ardea.scheduler.kubernetes.restart import Restart
 from ardea.scheduler.kubernetes.submission import Options
@@ -21,6 +22,7 @@ from ardea.scheduler.kubernetes.update import PodUpdate, Preparation
 from ardea.scheduler.kubernetes.waiting import refusals
 from ardea.scheduler.schedulers import Description, Handle
 from ardea.scheduler.update import Change
+from ardea.snapshots.kept import Kept, Listing
 from ardea.state.records import SchedulerLocation
 from ardea.state.topologies import TopologyStatus
 
@@ -64,6 +66,17 @@ class KubernetesHandle(Handle):
     def definition(self) -> Definition:
         """See :class:`Handle`."""
         return self._found.inputs.definition
+
+    def committed(self) -> Kept | None:
+        """See :class:`Handle`: its master knows it."""
+        return self.kept(self.id).committed
+
+    def kept(self, name: str) -> Listing:
+        """That, and savepoints of topologies of that name, or of that id; nothing of a topology that does not run."""
+        if not self.topology.running:
+            return Listing("")
+        with self.control() as control:
+            return listed(control, name)
 
     @contextlib.contextmanager
     def control(self) -> Iterator[ControlPort]:

@@ -18,6 +18,7 @@ from ardea.scheduler.kubernetes.lease import RENEW_EVERY, lease
 from ardea.scheduler.kubernetes.manifest_inputs import ManifestInputs
 from ardea.scheduler.kubernetes.objects import RootStatus
 from ardea.scheduler.kubernetes.root_object import write_status
+from ardea.scheduler.kubernetes.snapshot_events import News, SnapshotEvents
 from ardea.scheduler.kubernetes.waiting import refusals
 from ardea.state.records import RunState
 
@@ -43,6 +44,13 @@ class Word(NamedTuple):
         crashing = any(trouble.crashing for trouble in found)
         said = "; ".join(f"{trouble.who} {trouble.why}" for trouble in found)
         return cls("Crashing" if crashing else "Degraded", said[:MOST])
+
+    @property
+    def news(self) -> News:
+        """As an event."""
+        if self.message:
+            return News("Warning", self.reason, self.message)
+        return News("Normal", "Recovered", "all processes are well again")
 
 
 WELL = Word("Healthy", "")
@@ -79,6 +87,7 @@ class Reporter:
         self._cluster, self._address, self._pod, self._now = cluster, address, pod, now
         self._written: RootStatus | None = None
         self._rights = _Rights()
+        self._snapshots = SnapshotEvents()
         self._written_at = self._renewed_at = self._conditions_at = datetime.min.replace(tzinfo=UTC)
 
     def tell(
@@ -89,12 +98,15 @@ class Reporter:
         Raises:
             ArdeaError: the cluster does not answer, or refuses.
         """
+        with self._rights.needed():
+            for news in self._snapshots.news(status, self._now().timestamp()):
+                self._event(news, "v1", "ConfigMap", root, self._now())
         if RunState(status.state).final:
             return  # the process itself has the last word
         refused: dict[int, str] = {}
         with self._rights.needed():
             refused = self._refused(jobs, pods)
-        news = RootStatus(
+        said = RootStatus(
             state=status.state,
             reason=status.reason,
             came_up=status.came_up,
@@ -102,9 +114,9 @@ class Reporter:
             master=self._address,
             health=health.with_pods(status.health, pods, refused, came_up=status.came_up),
         )
-        if self._is_due(news):
-            write_status(self._cluster, root, news)
-            self._written, self._written_at = news, self._now()
+        if self._is_due(said):
+            write_status(self._cluster, root, said)
+            self._written, self._written_at = said, self._now()
         with self._rights.needed():
             self._renew(inputs, root)
         with self._rights.needed():
@@ -143,26 +155,26 @@ class Reporter:
                 if set_condition(self._cluster, pod, word, now):
                     for job in jobs:
                         if job["metadata"]["name"] == labels.get(names.JOB):
-                            self._event(job, word, now)
+                            self._event(word.news, "batch/v1", "Job", job, now)
 
-    def _event(self, job: Manifest, word: Word, now: datetime) -> None:
-        """For ``kubectl describe``."""
-        metadata, moment = job["metadata"], _second(now)
+    def _event(self, news: News, version: str, kind: str, about: Manifest, now: datetime) -> None:
+        """For ``kubectl describe`` of that object."""
+        metadata, moment = about["metadata"], _second(now)
         self._cluster.create(
             {
                 "apiVersion": "v1",
                 "kind": "Event",
                 "metadata": {"generateName": f"{metadata['name']}-"},
                 "involvedObject": {
-                    "apiVersion": "batch/v1",
-                    "kind": "Job",
+                    "apiVersion": version,
+                    "kind": kind,
                     "name": metadata["name"],
                     "namespace": self._cluster.namespace,
                     "uid": metadata["uid"],
                 },
-                "type": "Warning" if word.message else "Normal",
-                "reason": word.reason if word.message else "Recovered",
-                "message": word.message or "all processes are well again",
+                "type": news.kind,
+                "reason": news.reason,
+                "message": news.message[:MOST],
                 "source": {"component": "ardea"},
                 "firstTimestamp": moment,
                 "lastTimestamp": moment,

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ardea.errors import UsageError, UserError
+from ardea.errors import NotFound, UsageError, UserError
 from ardea.plan.definition import Begins
 from ardea.scheduler.kubernetes import capacity
 from ardea.scheduler.kubernetes.client import Cluster, Manifest
@@ -23,6 +23,7 @@ from ardea.scheduler.kubernetes.submission import Options, Prepared, find_defaul
 from ardea.scheduler.kubernetes.topologies import find, listing, with_health
 from ardea.scheduler.kubernetes.waiting import PodsProgress, Waiter
 from ardea.scheduler.schedulers import Check, Deployment, Preview, Say, Scheduler, Verdict
+from ardea.snapshots.kept import Kept
 from ardea.state.records import RunState
 from ardea.state.topologies import TopologyStatus
 
@@ -134,6 +135,14 @@ class Kubernetes(Scheduler):
     def find(self, topology: str) -> KubernetesHandle:
         """See :class:`Scheduler`."""
         return KubernetesHandle(self._cluster, find(self._cluster, topology), self._options)
+
+    def savepoints(self, topology: str) -> list[Kept]:
+        """See :class:`Scheduler`; a master lists them, so that none are known where no topology of the name runs."""
+        try:
+            with self.find(topology) as found:
+                return found.kept(topology).savepoints
+        except NotFound:
+            return []
 
     def logs(self, topology: str) -> PodLogs:
         """See :class:`Scheduler`; they go with the pods."""

@@ -330,6 +330,29 @@ def test_it_begins_once(files, begun):
         all_counted(other)
 
 
+def test_a_master_lists_what_is_kept(cluster, tmp_path):
+    config = {**CONFIG, "topology.stateful.storage": str(tmp_path)}
+    with Cluster(EffectivelyOnce(Counted), config=config, cost={"words": 0.02}) as other:
+        other.advance(3.0)
+        saved(other, request())
+        place = tmp_path / "savepoints" / "Counted-1" / "one"
+        for name, content in Inside(other).store.savepoints["/one"].items():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            (place / name).write_bytes(content)
+        master = Inside(other).master
+        listings = master.coordination.listings
+        assert listings.last is None
+        listings.asked("r", master.admissions.definition, "Counted")
+        found, number = listings.last, Inside(other).store.records[-1].committed
+        assert (found.request, found.error, found.committed.number) == ("r", "", number)
+        assert [kept.folder for kept in found.savepoints] == [str(place)]
+        Inside(other).store.files.clear()
+        listings.asked("r", master.admissions.definition, "Counted")
+        assert listings.last is found, "who asks again gets what was found"
+        listings.asked("s", master.admissions.definition, "Counted")
+        assert "is missing in the store of snapshots" in listings.last.error
+
+
 def test_where_record_and_store_are_lost_it_does_not_begin_again(files, begun):
     with begun(Counted, files) as other:
         store = Inside(other).store

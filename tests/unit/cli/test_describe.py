@@ -174,15 +174,15 @@ def test_snapshots_say_how_they_do(printed):
 def test_what_is_wrong_with_snapshots_is_told_with_the_story(printed):
     lines = of_snapshots(
         printed, state="TAKING", last=LastSnapshot(number="1.5"), taking=UnderWay("2.8", 3.25), abandoned=2,
-        why="count-1: no space left", rollbacks=1, rollback=LastRollback("task", "count-0 has a new life", 4.0, 1.4),
-        waits=["for count-0"],
+        why="count-1: no space left", rollbacks=1, waits=["for count-0"],
+        rollback=LastRollback("task", "count-0 has a new life", 4.0, 1.4, 3 << 20),
     )  # fmt: skip
     assert lines == [
         "Snapshots       EFFECTIVELY_ONCE, TAKING, timeline 2, every 10 s",
         "Last snapshot   1.5, committed by a former master",
         "Under way       2.8, for 3.2 s, waits for count-0",
         "Abandoned       2 in a row, the last one because of count-1: no space left",
-        "Rollbacks       1; the last one 4 s ago: count-0 has a new life, all restored after 1.40 s",
+        "Rollbacks       1; the last one 4 s ago: count-0 has a new life, all restored after 1.40 s, 3 MiB",
         "story of snapshots:",
     ]
 

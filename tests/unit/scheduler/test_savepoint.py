@@ -125,3 +125,16 @@ def test_those_beside_the_state_are_found_by_name_and_id(tmp_path):
     ]
     assert [kept.topology for kept in savepoints_in(place, paths.called("other-0a"))] == ["other-0a"]
     assert savepoints_in(savepoints_at(None, str(tmp_path / "none")), paths.called("words")) == []
+
+
+def test_where_only_pods_reach_the_folder_the_topologys_state_says_that_it_is_there():
+    control, now = Control(Unreachable("nobody")), [0.0]
+    wanted = Wanted("words-1", "r", "/there", 30.0, ends=True)
+    why = iter(["", "its savepoint is /elsewhere", "its savepoint is /there"])
+
+    def pause(seconds):
+        now[0] += seconds
+
+    saving = Saving(control, wanted, lambda _: None, lambda: next(why), clock=lambda: now[0], pause=pause)
+    done = saving.save()
+    assert (done.step, done.folder, done.number, len(control.asked)) == ("done", "/there", 0, 3)

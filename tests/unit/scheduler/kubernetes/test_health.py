@@ -16,6 +16,7 @@ from ardea.scheduler.kubernetes.lease import RENEW_EVERY, VALID_SECS
 from ardea.scheduler.kubernetes.reporter import WRITE_EVERY, OwnPod, Reporter
 from ardea.scheduler.kubernetes.submission import submit
 from ardea.scheduler.kubernetes.topologies import find, health_of, listing, with_health
+from ardea.snapshots.savepoint import SavepointProgress
 
 BEGUN = datetime(2026, 1, 1, 0, 1, tzinfo=UTC)
 LOOP = "died 3 times in 2 s: ValueError: boom"
@@ -152,6 +153,14 @@ def test_a_crashing_process_is_told_in_the_condition_and_an_event_and_so_is_its_
     assert sorted(events) == [
         ("sums-container-1", "Normal", "Recovered"), ("sums-container-1", "Warning", "Crashing"),
     ]  # fmt: skip
+
+
+def test_what_matters_of_snapshots_is_an_event_of_the_root_also_with_the_last_word(place):
+    done = SavepointProgress(id="a", step="done", folder="/there", number=1 << 32 | 5)
+    place.tells(msgspec.structs.replace(said(), savepoint=done, state="KILLED"))
+    (event,) = place.cluster.list("Event")
+    about = event["involvedObject"]
+    assert (about["kind"], about["name"], event["reason"]) == ("ConfigMap", "sums", "SavepointWritten")
 
 
 def test_a_master_without_the_rights_to_say_so_keeps_its_topology_all_the_same(place, monkeypatch):

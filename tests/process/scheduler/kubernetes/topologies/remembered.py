@@ -42,16 +42,26 @@ class Count(Bolt):
         self.logger.info("counted %s", json.dumps(dict(self.counts)))
 
 
+CONFIG = {
+    "topology.reliability.mode": "EFFECTIVELY_ONCE",
+    "topology.stateful.checkpoint.interval.secs": 2.0,
+    "topology.stateful.storage": "/snapshots",
+    "topology.stmgrs": 2,
+    "heron.kubernetes.volumes": [
+        {"name": "snapshots", "mountPath": "/snapshots", "persistentVolumeClaim": {"claimName": "snapshots"}}
+    ],
+}
+
+
 class Remembered(Topology):
     words = Words.spec(par=2)
     count = Count.spec(par=2, inputs={words: Grouping.fields("word")})
+    config = CONFIG
 
-    config = {
-        "topology.reliability.mode": "EFFECTIVELY_ONCE",
-        "topology.stateful.checkpoint.interval.secs": 2.0,
-        "topology.stateful.storage": "/snapshots",
-        "topology.stmgrs": 2,
-        "heron.kubernetes.volumes": [
-            {"name": "snapshots", "mountPath": "/snapshots", "persistentVolumeClaim": {"claimName": "snapshots"}}
-        ],
-    }
+
+class Again(Topology):
+    """With more counters."""
+
+    words = Words.spec(par=2)
+    count = Count.spec(par=3, inputs={words: Grouping.fields("word")})
+    config = CONFIG
