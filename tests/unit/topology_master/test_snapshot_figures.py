@@ -141,6 +141,7 @@ def test_a_rollback_says_its_cause_and_how_long_it_took(running, cause, says):
     running.tick()
     running.report()
     assert (figures.rollback.restored, figures.down, figures.down_by(running.now + 9.0)) == (2.0, 2.0, 2.0)
+    assert figures.rollback.bytes == figures.last.bytes
     timeline = 3 if cause is Cause.UPDATE else 2
     assert running.out.told == [
         f"rolls back: {says}",
