@@ -33,9 +33,9 @@ CLAIM = {
 }
 
 
-def submit(space, *options, code=0, topology="Remembered"):
+def submit(space, *options, code=0, topology="Remembered", words=WORDS):
     where = json.dumps({"nodeSelector": {"kubernetes.io/hostname": first_node()}})
-    chosen = ("--set", f"heron.kubernetes.pod.spec={where}", "--set", f"test.words={WORDS}")
+    chosen = ("--set", f"heron.kubernetes.pod.spec={where}", "--set", f"test.words={words}")
     file = f"{TOPOLOGIES / 'remembered.py'}:{topology}"
     return ardea("submit", "kubernetes", file, *chosen, *options, "--wait-secs", "240", space=space, code=code)
 
@@ -147,7 +147,7 @@ def test_another_topology_begins_from_a_savepoint_where_one_was_killed(space):
     assert refused.returncode == 1, said
     assert "the savepoint /snapshots/savepoints/none: no savepoint lies there" in said
     ardea("kill", "Remembered", space=space)
-    there = json.loads(submit(space, "-o", "json").stdout)["id"]
+    there = json.loads(submit(space, "-o", "json", words=2 * WORDS).stdout)["id"]
     goes_on(space, (0, 0))
     first = json.loads(ardea("savepoint", "Remembered", "-o", "json", space=space).stdout)
     now = listed(space, "Remembered")
@@ -159,11 +159,11 @@ def test_another_topology_begins_from_a_savepoint_where_one_was_killed(space):
     left = in_the_claim(space)
     assert {"last", "savepoints"} <= set(left)
     assert there not in left
-    submit(space, "--from", "/snapshots/last", topology="Again")
+    submit(space, "--from", "/snapshots/last", topology="Again", words=2 * WORDS)
     goes_on(space, (0, 1), "Again")
     assert listed(space, "Again")["savepoints"] == []
     eventually(lambda: ended(space, "Again"), 240, lambda: f"it ends: {snapshots(space, 'Again')}")
-    assert counts(space, "Again", 3) == Counter(word(spout, place) for spout in (0, 1) for place in range(WORDS))
+    assert counts(space, "Again", 3) == Counter(word(spout, place) for spout in (0, 1) for place in range(2 * WORDS))
 
 
 def test_a_store_that_cannot_be_written_is_said_at_submit(space):
