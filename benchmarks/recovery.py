@@ -63,15 +63,16 @@ def _run(keys: int) -> RecoveryResult:
         _stored(topology)
         size = sum(file.bytes for file in files_of(topology, STORE))
         [former] = [pid for pid, usage in ProcessTree(topology.components).usage().items() if usage.kind == STORE]
+        if _noted(topology.notes, "first").keys() != {former}:
+            raise BenchmarkError("the process of the bolt has ended before it was killed; its log says why")
         killed = time.monotonic()
         os.kill(former, signal.SIGKILL)
         begun = topology.wait_for(lambda: _next(topology, former), "it processes rows again", BACK_WITHIN)
         reading = topology.wait_for(lambda: _reading(topology, size), "the metrics say how long it read", BACK_WITHIN)
         topology.drain()
-        last = _noted(topology.notes, "last")
-    held = [each.keys for each in (begun, *last.values())]
-    if set(held) != {keys}:
-        raise BenchmarkError(f"{keys:,} keys were written, and the bolt holds {held}")
+        held = [each.keys for each in (begun, *_noted(topology.notes, "last").values())]
+        if set(held) != {keys}:
+            raise BenchmarkError(f"{keys:,} keys were written, and the bolt holds {held}")
     return RecoveryResult(keys=keys, bytes=size, seconds=begun.at - killed, reading=reading)
 
 
