@@ -30,6 +30,7 @@ def attach() -> None:
     parent_link_fd, _beat_fd, lock_fd = map(int, fds.split(","))
     for fd in (parent_link_fd, _beat_fd, lock_fd):
         os.set_inheritable(fd, False)  # what this process starts is not this process
+    faulthandler.enable(file=sys.stderr, all_threads=True)  # a segmentation fault in a library says at which line
     faulthandler.register(signal.SIGUSR1, file=sys.stderr, all_threads=True)
     threading.Thread(target=_end_with_parent, args=(parent_link_fd,), name="parent link", daemon=True).start()
     beat(in_user_code=True)  # until the I/O loop runs, imports may hold the interpreter lock

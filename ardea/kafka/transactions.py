@@ -65,13 +65,13 @@ class Transactions:
             try:
                 return self._try(mark, rows)
             except ArdeaError as error:
-                news = rejections.careful(mark) and len(rejections.found) > known
-                if news and rejections.gives_up(mark):
+                if rejections.gives_up(mark) and len(rejections.found) > known:
                     continue  # without those that are known now
-                if isinstance(error, RejectedError) or any(map(self._is_of_row, self._refused)):
+                refused = any(map(self._is_of_row, self._refused))
+                if refused or isinstance(error, RejectedError):
                     rejections.count(mark)
-                if news:
-                    raise next(iter(rejections.found.values())) from error
+                if refused and rejections.found:
+                    raise next(reversed(rejections.found.values())) from error
                 raise
 
     def _try(self, mark: Mark, rows: Iterable[Row]) -> Written:
@@ -194,6 +194,7 @@ class Transactions:
     def _heard_of(self, place: int, row: Row, refused: list[Any], error: Any, message: Any) -> None:
         _heard(refused, error, message)
         if error is not None and self._is_of_row(error):
+            self._rejections.found.pop(place, None)  # the last one is the newest
             self._rejections.found[place] = RejectedError(row, f"topic {message.topic()}", error.str())
 
     def _is_of_row(self, error: Any) -> bool:

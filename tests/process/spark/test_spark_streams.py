@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,33 @@ def test_whoever_dies_every_row_arrives(tmp_path):
         topology.run.stop()
         outcome = until_over(topology)
         assert (outcome.state, outcome.reason) == (RunState.KILLED, "")
+
+
+def outside(topology):
+    """The numbers that a two-phase sink has written."""
+    try:
+        with closing(sqlite3.connect(topology.out / "outside.sqlite")) as database:
+            return [number for (number,) in database.execute("SELECT n FROM numbers")]
+    except sqlite3.OperationalError:
+        return []  # not there yet, or being made
+
+
+@pytest.mark.thorough
+def test_effectively_once_each_row_is_written_once_whoever_dies(tmp_path):
+    source = Source(tmp_path / "source")
+    source.add(3)
+    with running("Once", tmp_path, STREAMS, spark_test_source=str(source.folder)) as topology:
+        topology.until(lambda: outside(topology), "something is written", LONG)
+        source.add(5)
+        for name in ("rows-0", "outside-0", "rows-1"):
+            before = len(outside(topology))
+            topology.returned(name, topology.kill(name), LONG)
+            topology.until(lambda before=before: len(outside(topology)) > before, f"more is written after {name}", LONG)
+            source.add(1)
+        topology.until(lambda: len(outside(topology)) >= len(source.numbers), "all is written", LONG)
+        topology.run.stop()
+        assert until_over(topology).state is RunState.KILLED
+        assert sorted(outside(topology)) == sorted(source.numbers)
 
 
 def counts(database):

@@ -189,8 +189,8 @@ def test_who_rises_while_state_is_put_back_begins_that_again(running):
     assert running.snapshots.phase is Phase.RUNNING
 
 
-def test_rollbacks_in_a_row_wait_longer_and_a_quiet_minute_forgets_them(running):
-    for wait in (0.0, 0.5, 1.0, 2.0):
+def test_rollbacks_in_a_row_wait_longer_up_to_30_s_and_a_quiet_minute_forgets_them(running):
+    for wait in (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0):
         running.rise(3)
         due = running.tick()
         assert due == (float("inf") if wait == 0.0 else running.now + wait)

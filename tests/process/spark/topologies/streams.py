@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 
 from jobs import LEAN
 
-from ardea import Bolt, Grouping, Topology
+from ardea import Bolt, Grouping, Topology, TwoPhaseSink
 from ardea.spark import SparkStreamSpout, SparkTridentSpout
 from ardea.trident import Count, SqliteState, TridentTopology
 
@@ -42,6 +44,32 @@ class Followed(Topology):
     rows = SparkStreamSpout(numbers, "n bigint", rows=50, ahead=2, storage="serve").spec(par=2)
     noted = Noted.spec(inputs={rows: Grouping.GLOBAL})
     config = LEAN
+
+
+class Outside(TwoPhaseSink):
+    """Writes each number into a database, together with its mark."""
+
+    def initialize(self, config, context):
+        self.path = Path(config["test.out"]) / "outside.sqlite"
+
+    def commit(self, mark, rows):
+        with closing(sqlite3.connect(self.path)) as database, database:
+            database.execute("CREATE TABLE IF NOT EXISTS marks (owner TEXT PRIMARY KEY, number INTEGER)")
+            database.execute("CREATE TABLE IF NOT EXISTS numbers (n INTEGER)")
+            found = database.execute("SELECT number FROM marks WHERE owner = ?", [mark.owner]).fetchone()
+            if found is None or found[0] < mark.number:
+                database.execute("REPLACE INTO marks VALUES (?, ?)", [mark.owner, mark.number])
+                database.executemany("INSERT INTO numbers VALUES (?)", rows)
+
+
+class Once(Topology):
+    rows = SparkStreamSpout(numbers, "n bigint", rows=50, ahead=2, storage="serve").spec(par=2)
+    outside = Outside.spec(inputs={rows: Grouping.GLOBAL})
+    config = {
+        **LEAN,
+        "topology.reliability.mode": "EFFECTIVELY_ONCE",
+        "topology.stateful.checkpoint.interval.secs": 0.5,
+    }
 
 
 def exact(*, ending):
