@@ -21,6 +21,8 @@ RATE = 1000.0
 EVERY = 5.0
 """Seconds from a snapshot to the next."""
 TOTAL = "benchmark.keys"
+RAM = 16 << 30
+"""Bytes that the bolt may have: its supervisor would kill it beyond."""
 
 
 class Begun(msgspec.Struct, frozen=True):
@@ -87,6 +89,7 @@ def build(folder: str, keys: int) -> type[Topology]:
             "topology.reliability.mode": "EFFECTIVELY_ONCE",
             "topology.stateful.checkpoint.interval.secs": EVERY,
             FOLDER: folder,
+            "topology.component.rammap": {STORE: RAM},
             TOTAL: keys,
         }
     )
