@@ -329,7 +329,8 @@ class Updating:
                     topology = self._request.wanted.topology
                     raise Refused(
                         f"{topology} has ended, before its master said by which plan",
-                        hint=f"`ardea describe {topology}` shows how it ended",
+                        hint=f"`ardea describe {topology}` shows how it ended; what has FAILED is submitted again "
+                        "under its name, with --from if there is a savepoint",
                     ) from None
                 if self._clock() >= silent_until:
                     raise
