@@ -41,7 +41,7 @@ class Memory(Scheduler):
     def __init__(self, shelf: Annotated[str, typer.Option(help="Where it is kept.")] = "top", copies: int = 1):
         self.shelf, self.copies, self.place = shelf, copies, f"shelf {shelf}"
 
-    def prepare(self, target, overrides):
+    def prepare(self, target, overrides, begins=None):
         return Entry(Submission.of(target, overrides, "/nowhere"), self)
 
     def topologies(self):

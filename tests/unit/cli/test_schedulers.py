@@ -318,37 +318,37 @@ class Mute(Memory):
 
 
 class Hasty(Memory):
-    def prepare(self, target, overrides):
-        entry = super().prepare(target, overrides)
+    def prepare(self, target, overrides, begins=None):
+        entry = super().prepare(target, overrides, begins)
         entry.submit(print)
         return entry
 
 
 class Careless(Memory):
-    def prepare(self, target, overrides):
+    def prepare(self, target, overrides, begins=None):
         if "Missing" in target:
             return None
-        return super().prepare(target, overrides)
+        return super().prepare(target, overrides, begins)
 
 
 class Sharing(Memory):
-    def prepare(self, target, overrides):
-        entry = super().prepare(target, overrides)
+    def prepare(self, target, overrides, begins=None):
+        entry = super().prepare(target, overrides, begins)
         entry.submit = lambda _: memory.RUNNING.update({entry.name: entry})
         return entry
 
 
 class Hopeful(Memory):
-    def prepare(self, target, overrides):
-        entry = super().prepare(target, overrides)
+    def prepare(self, target, overrides, begins=None):
+        entry = super().prepare(target, overrides, begins)
         if entry.kind == "Hopeless":
             entry.kind = "Endless"
         return entry
 
 
 class Silent(Memory):
-    def prepare(self, target, overrides):
-        entry = super().prepare(target, overrides)
+    def prepare(self, target, overrides, begins=None):
+        entry = super().prepare(target, overrides, begins)
         if entry.kind == "Hopeless":
             entry.wait = lambda *_, **__: Verdict(RunState.FAILED, "it went wrong")
         return entry
