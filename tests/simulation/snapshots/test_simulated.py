@@ -62,12 +62,21 @@ def run(seed, containers, schedule):
                     assert all(now[spout] >= place for spout, place in positions.items()), "a snapshot goes back"
                     positions = now
             looked = len(store.records)
-        cluster.advance(3.0)
-        for name in (each for each in cluster.running if each.startswith("manager-")):
-            manager = Inside(cluster).process(name).shell.manager
-            for task, channel in () if manager is None else manager.rows.channels.items():
-                way = name, task, channel.sent_rows, channel.consumed_rows
-                assert channel.sent_rows == channel.consumed_rows, f"credit is lost: {way}"
+        deadline = max(cluster.time, *(fault.at + fault.seconds for fault in schedule.faults)) + 30.0
+        while lost := unconsumed(cluster):
+            assert cluster.time < deadline, f"credit is lost: {lost}"
+            cluster.advance(1.0)
+
+
+def unconsumed(cluster):
+    """Managers' channels to tasks where not all that was sent has been consumed: at rest there are none."""
+    found = []
+    for name in (each for each in cluster.running if each.startswith("manager-")):
+        manager = Inside(cluster).process(name).shell.manager
+        for task, channel in () if manager is None else manager.rows.channels.items():
+            if channel.sent_rows != channel.consumed_rows:
+                found.append((name, task, channel.sent_rows, channel.consumed_rows))
+    return found
 
 
 @pytest.mark.soak
