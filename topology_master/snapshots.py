@@ -100,7 +100,7 @@ class Snapshots:
         self._reports: dict[int, SnapshotReport] = {}
         self._moved = 0  # the last snapshot since which a task has done something by itself
         self._rollbacks = Rollbacks()
-        self._surveyed = record is not None
+        self._surveyed = None if record is None else 0  # the snapshot that was found; 0: none, or there is a record
         self._heard = 0  # the highest timeline in which anybody works
         if record is not None:
             self._order()
@@ -111,7 +111,7 @@ class Snapshots:
         Where there is one, the record is lost, and with it the number of the timeline that runs: another one begins,
         far above it.
         """
-        self._surveyed = True
+        self._surveyed = number
         if number and self.phase is Phase.EMPTY:
             if number != NUMBER:  # which a former master has copied, and maybe not recorded
                 self._figures.broken(Cause.RECORD, 0, "", now)
@@ -127,12 +127,17 @@ class Snapshots:
         """
         record = TimelineRecord(restore=number, committed=number)
         self._outside.record(record)
-        self.record, self.phase, self._surveyed = record, Phase.BROKEN, True
+        self.record, self.phase, self._surveyed = record, Phase.BROKEN, 0
         self._check_heard()
 
     def _check_heard(self) -> None:
         """No timeline runs before it is stored."""
-        if self._surveyed and self._heard > self.record.timeline:
+        if self._surveyed is None or self._heard <= self.record.timeline:
+            return
+        if self._surveyed and not self.record.tasks:
+            # The record is lost again: that timeline has begun from what is found once more, and counts no snapshot.
+            self.record = msgspec.structs.replace(self.record, timeline=self._heard)
+        else:
             self._outside.fail(f"{LOST} of snapshots, and the store has none either", "")
 
     # --- who rises --------------------------------------------------------------------------------------------
@@ -352,7 +357,7 @@ class Snapshots:
         return self._due(now)
 
     def _ready(self, now: float) -> bool:
-        return now >= self._rollbacks.due and self._surveyed and self._living.all_heard
+        return now >= self._rollbacks.due and self._surveyed is not None and self._living.all_heard
 
     def _due(self, now: float) -> float:
         if self.phase is Phase.BROKEN:

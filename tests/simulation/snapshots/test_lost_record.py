@@ -42,6 +42,20 @@ def test_it_goes_on_from_the_newest_snapshot():
         assert check(store) == [MOST, MOST]
 
 
+def test_lost_again_before_a_snapshot_counts_it_goes_on_from_the_same_one():
+    """Tasks work in a timeline by then of which the store knows nothing."""
+    with cluster() as running:
+        store = Inside(running).store
+        running.run_until(lambda: min(positions(store)) > 100, 60)
+        for _ in range(2):
+            began = len(store.records)
+            running.lose_state()
+            running.run_until(lambda began=began: len(store.records) > began, 60)
+        running.run_until(lambda: running.over or all_counted(store), 120)
+        assert not running.over, running.reason
+        assert check(store) == [MOST, MOST]
+
+
 def test_a_store_that_is_lost_with_it_ends_the_topology():
     """Whatever it would begin from would be a guess."""
     with cluster() as running:

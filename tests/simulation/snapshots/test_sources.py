@@ -129,6 +129,8 @@ def test_fixed_rows_are_shared_out_again(seed):
     with Cluster(EffectivelyOnce(Listed), **options) as cluster:
         cluster.advance(dice.uniform(0.5, 2.0))
         for tasks in (3, 1, dice.randint(2, 4)):
+            if cluster.state != "RUNNING":
+                break
             request = cluster.update_request(parallelism={"reads": tasks})
             cluster.update(request)
             cluster.advance(dice.random())
