@@ -20,6 +20,7 @@ def test_a_row_that_ends_its_process_becomes_a_dead_letter(tmp_path):
         topology.running()
         topology.finish()
         lives = {name: process["life"] for name, process in topology.processes().items() if name in NAMES}
+        assert 'killing.py", line ' in topology.log("fragile-0"), "its author's own line"
     module = topology.module
     assert topology.left("fragile") == [module.TOTAL - 1]
     assert topology.left("letters") == [[[None, "numbers:default", [module.KILLS]]]]

@@ -1,7 +1,7 @@
 """A bolt whose process ends at one row, in a mode in which all goes back then."""
 
+import ctypes
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ class Fragile(Bolt):
 
     def process(self, tup: Any) -> None:
         if tup["number"] == KILLS:
-            os._exit(1)
+            ctypes.string_at(0)  # as a mistake in a library of C
         self.seen += 1
 
     def initialize(self, config: Mapping[str, Any], context: Any) -> None:
