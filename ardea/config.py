@@ -103,7 +103,7 @@ class Settings:
     )
     state_backend: str = _key(
         "topology.stateful.backend",
-        "text",
+        "backend",
         "both",
         "memory",
         "Where a task keeps the keys of its state while it runs: memory; rocksdb, a database on its disk "

@@ -109,6 +109,7 @@ TYPES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "percent": ("%", units.number),
     "slots": ("", units.slots),
     "mode": ("", units.choice(*RELIABILITY_MODES)),
+    "backend": ("", units.choice_or_class("memory", "rocksdb")),
     "format": ("", units.choice("text", "json")),
     "sorting": ("", units.choice("RAM_FIRST", "CPU_FIRST")),
     "status": ("", units.choice("ACTIVE", "INACTIVE")),

@@ -17,6 +17,7 @@ N = TypeVar("N", int, float)
 _POWERS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)(I?)B\s*", re.IGNORECASE)
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)\s*", re.IGNORECASE)
+_CLASS = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -122,6 +123,17 @@ def choice(*options: str) -> Callable[[Any], str]:
     def check(value: Any) -> str:
         if value not in options:
             raise ValueError("one of " + ", ".join(options))
+        return str(value)
+
+    return check
+
+
+def choice_or_class(*options: str) -> Callable[[Any], str]:
+    """One of the options, or a class as ``package.module:Class``."""
+
+    def check(value: Any) -> str:
+        if value not in options and not (isinstance(value, str) and _CLASS.fullmatch(value)):
+            raise ValueError(f"one of {', '.join(options)}, or a class as package.module:Class")
         return str(value)
 
     return check

@@ -65,6 +65,7 @@ TYPES: dict[str, Schema] = {
         "items": {"type": "integer", "minimum": 1},
     },
     "mode": {"enum": list(RELIABILITY_MODES)},
+    "backend": {"type": "string", "pattern": r"^(memory|rocksdb|[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*)$"},
     "format": {"enum": ["text", "json"]},
     "sorting": {"enum": ["RAM_FIRST", "CPU_FIRST"]},
     "status": {"enum": ["ACTIVE", "INACTIVE"]},
