@@ -41,7 +41,7 @@ class State:
 
     @property
     def kind(self) -> str:
-        """What it is, for whoever does not have the class."""
+        """What kind of state it is, for processes without the author's class."""
         return type(self).__name__
 
     def check(self) -> None:

@@ -61,7 +61,7 @@ class RocksBackend:
 
     @functools.cached_property
     def unlogged(self) -> Any:
-        """How it is written: there is no write-ahead log, since whoever dies begins from a snapshot."""
+        """How it is written: without a write-ahead log, since a task that dies begins from a snapshot."""
         options = self.library.WriteOptions()
         options.disable_wal = True
         return options

@@ -35,7 +35,7 @@ class Written(NamedTuple):
 
 
 class Transactions:
-    """Of one sink.  ``transactional.id`` is the owner of the mark: nobody writes for one who has been replaced.
+    """Of one sink.  ``transactional.id`` is the owner of the mark: a task that has been replaced cannot write.
 
     The broker refuses a whole batch of records.  An interval of which a record was refused is tried again with batches
     of one; those that are refused then are known, and left out when the sink gives them up.

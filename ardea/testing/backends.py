@@ -1,4 +1,4 @@
-"""Whether a state backend keeps what it is given, whatever the keys are, and whoever reads its snapshots."""
+"""Whether a state backend keeps what it is given: for every kind of key, and when other tasks read its snapshots."""
 
 from __future__ import annotations
 
@@ -210,7 +210,7 @@ class _Check:
             content[key] = [["y"]] if value == [("y",)] else value
 
     def nothing_is_left(self) -> None:
-        """A backend begins empty; and who is closed while it is read may raise, and does not hang."""
+        """A backend begins empty.  One that is closed while it is read may raise, but does not hang."""
         with tempfile.TemporaryDirectory(prefix="ardea-check-", ignore_cleanup_errors=True) as folder:
             for life in ("1", "2"):
                 backend = self._make(Path(folder) / life)

@@ -1,4 +1,4 @@
-"""Ports for servers that tests start: whoever has the kernel choose a port gets none of these meanwhile."""
+"""Ports for servers that tests start: the kernel gives none of these to others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _left = itertools.cycle(_mine())
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 on which nobody listens.  Whoever listens there may end, and begin again."""
+    """Ports of 127.0.0.1 on which nobody listens; a server may end there and begin again."""
     return list(itertools.islice(filter(_free, _left), count))
 
 

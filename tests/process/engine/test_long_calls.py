@@ -10,7 +10,7 @@ pytestmark = pytest.mark.cluster
 
 
 def test_rows_arrive_while_the_call_that_emitted_them_goes_on(tmp_path):
-    """Each call goes on until its rows are there: it would wait in vain if they waited for its end."""
+    """Each call returns only when its rows have arrived, so rows that waited for its end would never arrive."""
     with Running("long_calls.py", tmp_path) as topology:
         topology.finish()
         [count] = topology.left("arrives")

@@ -1,4 +1,4 @@
-"""The state of real tasks lies in RocksDB: whoever is killed, the counts are exact, and nothing is left on the disk."""
+"""The state of real tasks lies in RocksDB: after a kill the counts are exact, and nothing is left on the disk."""
 
 from __future__ import annotations
 
