@@ -24,7 +24,7 @@ class Gauges:
         self._lag = self._registry.histogram("ardea_process_loop_lag_seconds")
         self._registry.gauge("ardea_tm_leader").value = 0
         self._malformed = 0
-        self._sinks: set[str] = set()  # components of which intervals have waited
+        self._sinks: set[str] = set()  # components that have had rows to write outside
 
     def late(self, seconds: float) -> None:
         """How late the loop came to its timer."""

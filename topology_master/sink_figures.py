@@ -29,6 +29,7 @@ class SinkFigures:
     """Of one master."""
 
     def __init__(self) -> None:
+        self._sinks: set[int] = set()  # tasks that have had rows to write outside
         self._waiting: dict[int, _Waiting] = {}
         self._commits: deque[tuple[int, float]] = deque(maxlen=REMEMBERED)  # snapshots, and when they came to count
 
@@ -41,6 +42,8 @@ class SinkFigures:
         """Any report of a task; of one without state, that of its former life holds."""
         if not report.timeline:
             return
+        if report.unwritten or report.owes:
+            self._sinks.add(task)
         if report.unwritten:
             self._waiting[task] = _Waiting(report.unwritten, report.oldest, report.kept)
         else:
@@ -48,13 +51,14 @@ class SinkFigures:
 
     def replanned(self, tasks: Collection[int]) -> None:
         """There are these tasks now."""
+        self._sinks &= set(tasks)
         self._waiting = {task: waiting for task, waiting in self._waiting.items() if task in tasks}
 
     def by_component(self, components: Mapping[int, str], now: float) -> dict[str, tuple[int, float]]:
-        """Intervals and the seconds of the oldest, of each component that has reported that some wait."""
-        found: dict[str, tuple[int, float]] = {}
+        """Intervals that wait, and the seconds of the oldest, of each component that has had rows to write outside."""
+        found = {components[task]: (0, 0.0) for task in self._sinks}
         for task, waiting in self._waiting.items():
-            count, age = found.get(components[task], (0, 0.0))
+            count, age = found[components[task]]
             found[components[task]] = count + waiting.count, max(age, self._age(waiting, now))
         return found
 

@@ -50,11 +50,15 @@ class Command:
         eventually(self._position.exists, 60, self.log.read_text)
         [self.folder] = self.home.folders()
         self.supervisor = int(read_status(self.folder)["pid"])
-        eventually(lambda: len(self.everybody()) == PROCESSES, 60, lambda: f"all run: {sorted(self.everybody())}")
+        eventually(lambda: len(self.everybody()) == PROCESSES, 60, self._run)
         assert self.everybody() > {self.supervisor, *self.pids().values()}
         eventually(
             lambda: len(unix_sockets(self.folder)) == SOCKETS, 60, lambda: f"all listen: {unix_sockets(self.folder)}"
         )
+
+    def _run(self) -> str:
+        commands = {pid: (Path("/proc") / str(pid) / "cmdline").read_text()[-80:] for pid in sorted(self.everybody())}
+        return f"all run: {commands}; {self.pids()}; {self.log.read_text()}"
 
     def everybody(self) -> set[int]:
         """All that descend from the command and run: supervisors, what they have started or replaced, forkservers."""

@@ -10,20 +10,28 @@ from tests.process.engine.running import Running
 
 pytestmark = pytest.mark.cluster
 
+MOST = 6  # masters that are killed
+
 
 def test_a_standby_takes_over_and_the_former_stands_by(tmp_path):
-    """Twice, so that the one that came back acts again; data flows on, and each term is higher."""
+    """Until each has taken over from the other; data flows on, and each term is higher.
+
+    One that is back before the other has noticed acts again: that is as good, and its turn comes again.
+    """
     with Running("survivors.py", tmp_path, {"heron.topology.master.replicas": 2}) as topology:
         topology.running()
-        first = topology.run.status.term
-        for _ in range(2):
+        first, took_over = topology.run.status.term, set()
+        for _ in range(MOST):
             former = acting(topology)
             life = topology.kill(former)
             topology.until(lambda: topology.run.status.term > first, "another master acts")  # noqa: B023
             first = topology.run.status.term
             topology.returned(former, life)
-            assert acting(topology) != former
+            took_over |= {acting(topology)} - {former}
             topology.grows("acked", "numbers-0", 1000)
+            if len(took_over) == 2:
+                break
+        assert len(took_over) == 2, f"only {took_over} took over"
         topology.raise_flag("enough")
         outcome = topology.finish()
     assert outcome.state == "SUCCEEDED"

@@ -22,8 +22,8 @@ def figures():
     return figures
 
 
-def report(unwritten=0, oldest=0, timeline=1, kept=""):
-    return SnapshotReport(timeline=timeline, unwritten=unwritten, oldest=oldest, kept=kept)
+def report(unwritten=0, oldest=0, timeline=1, kept="", owes=False):
+    return SnapshotReport(timeline=timeline, unwritten=unwritten, oldest=oldest, kept=kept, owes=owes)
 
 
 def test_an_interval_is_as_old_as_the_commit_of_its_snapshot(figures):
@@ -53,6 +53,16 @@ def test_a_component_has_the_intervals_of_all_its_tasks_and_the_age_of_the_oldes
     assert figures.by_component(TASKS, 130.0) == {"out": (5, 30.0)}
     figures.replanned([1, 2])
     assert figures.by_component(TASKS, 130.0) == {"out": (1, 10.0)}
+
+
+def test_a_sink_is_known_before_anything_has_waited(figures):
+    assert figures.by_component(TASKS, 130.0) == {}
+    figures.heard(1, report())
+    figures.heard(2, report(owes=True))
+    figures.heard(2, report())
+    assert figures.by_component(TASKS, 130.0) == {"out": (0, 0.0)}
+    figures.replanned([1, 3])
+    assert figures.by_component(TASKS, 130.0) == {}
 
 
 def test_while_a_task_has_no_state_what_it_said_before_holds(figures):
