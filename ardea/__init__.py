@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from ardea.tuples import ColumnBatch as ColumnBatch
     from ardea.tuples import Tuple as Tuple
     from ardea.tuples import is_tick as is_tick
+    from ardea.watermarks import Timestamps as Timestamps
 
 _NAMES = {
     "ardea.script": ("RunResult", "run"),
@@ -93,6 +94,7 @@ _NAMES = {
     "ardea.timers": ("Timers",),
     "ardea.topology": ("Topology", "TopologyBuilder"),
     "ardea.tuples": ("ColumnBatch", "Tuple", "is_tick"),
+    "ardea.watermarks": ("Timestamps",),
 }
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = sorted(_HOMES)

@@ -1,0 +1,231 @@
+"""Event time: what a spout's author says of stamps, and how a task's watermark follows from those of others.
+
+Pure; docs/time.md.  Times are seconds since 1970, minus infinity before there is one; ``inf`` once all input has ended.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any, Generic, Literal, TypeVar
+
+from ardea.errors import UserError
+from ardea.units import duration
+
+K = TypeVar("K", bound=Hashable)
+
+DAY = 86400.0
+NEVER = -math.inf
+_UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
+
+
+@dataclass(frozen=True, slots=True)
+class Timestamps:
+    """Which field of a spout's rows says when something happened: ``timestamps = Timestamps("at", lateness="30 s")``.
+
+    Attributes:
+        field: of each stream that has it; the others have no time.
+        lateness: how far a stamp may lie behind the newest of its partition and still be on time: seconds, 0 or more,
+            or a text such as ``30 s``.
+        idle_after: seconds without a row, or such a text, after which nobody waits for a partition; None: all wait.
+        max_ahead: a stamp that is further ahead of the machine's clock says nothing about time; likewise.
+        unit: of stamps that are numbers; datetimes need none, and are UTC without a zone.
+    """
+
+    field: str
+    lateness: float | str = 0.0
+    idle_after: float | str | None = None
+    max_ahead: float | str = DAY
+    unit: Literal["s", "ms", "us", "ns"] = "s"
+
+    def __post_init__(self) -> None:
+        """Raises UserError: an argument is none."""
+        if not isinstance(self.field, str) or not self.field:
+            raise UserError(f"Timestamps(field={self.field!r}): field takes the name of a field")
+        if self.unit not in _UNITS:
+            raise UserError(f"Timestamps(unit={self.unit!r}): unit takes {', '.join(map(repr, _UNITS))}")
+        for name in ("lateness", "idle_after", "max_ahead"):
+            value = getattr(self, name)
+            nothing = (name == "lateness" and value in (0, 0.0)) or (name == "idle_after" and value is None)
+            try:
+                object.__setattr__(self, name, value if nothing else duration(value))
+            except ValueError as error:
+                raise UserError(f"Timestamps({name}={value!r}): {name} takes {error}") from None
+
+    def seconds(self, stamp: Any) -> float | None:
+        """A stamp as seconds since 1970; None: it is none."""
+        if isinstance(stamp, datetime):
+            return (stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=timezone.utc)).timestamp()
+        if isinstance(stamp, bool) or not isinstance(stamp, int | float):
+            return None
+        seconds = stamp / _UNITS[self.unit]
+        return None if math.isnan(seconds) else seconds
+
+
+class Minimum(Generic[K]):
+    """The watermark that follows from those of some parts: partitions of a source, or the tasks that a task reads.
+
+    ``watermark`` only rises, from ``floor`` on.  A part that has said nothing holds it where it is.  Where all are idle
+    it is the highest of them: in which order they fell silent is chance.
+    """
+
+    def __init__(self, parts: Iterable[K] = (), floor: float = NEVER) -> None:
+        self.watermark = floor
+        self._active = dict.fromkeys(parts, NEVER)
+        self._idle: dict[K, float] = {}  # with what they have said last
+        self._ended: set[K] = set()
+
+    def __contains__(self, part: K) -> bool:
+        return part in self._active or part in self._idle or part in self._ended
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nobody to wait for."""
+        return not self._active
+
+    def add(self, part: K) -> None:
+        """A new one holds the watermark until it speaks; of one that is known nothing changes."""
+        if part not in self:
+            self._active[part] = NEVER
+
+    def remove(self, part: K) -> None:
+        """It is no part any more."""
+        self._ended.discard(part)
+        self._idle.pop(part, None)
+        self._active.pop(part, None)
+        self._rise()
+
+    def keep(self, parts: Iterable[K]) -> None:
+        """These are all that there are now."""
+        wanted = set(parts)
+        for part in {*self._active, *self._idle, *self._ended} - wanted:
+            self.remove(part)
+        for part in wanted:
+            self.add(part)
+
+    def say(self, part: K, watermark: float) -> None:
+        """No row below comes of that part any more; it is not idle."""
+        if part not in self:
+            return
+        self._ended.discard(part)
+        said = max(watermark, self._active.get(part, NEVER), self._idle.pop(part, NEVER))
+        held = self._active.get(part, NEVER) <= self.watermark
+        self._active[part] = said
+        if held:  # else another one holds it
+            self._rise()
+
+    def rest(self, part: K) -> None:
+        """Nobody waits for that part until it speaks."""
+        if part in self._active:
+            self._idle[part] = self._active.pop(part)
+            self._rise()
+
+    def end(self, part: K) -> None:
+        """Nothing comes of that part any more."""
+        if part in self:
+            self._idle.pop(part, None)
+            self._active.pop(part, None)
+            self._ended.add(part)
+            self._rise()
+
+    def again(self, part: K) -> None:
+        """Another life of that part is to be waited for, from where the former one was."""
+        if part in self:
+            self._ended.discard(part)
+            self._active.setdefault(part, self._idle.pop(part, NEVER))
+
+    def _rise(self) -> None:
+        if self._active:
+            self.watermark = max(self.watermark, min(self._active.values()))
+        elif self._idle:
+            self.watermark = max(self.watermark, *self._idle.values())
+        elif self._ended:
+            self.watermark = math.inf
+
+
+class SourceTime:
+    """The watermark of one task of a spout, by partition; ``""``: that of a spout without partitions.
+
+    A spout with partitions removes that one once it knows them.
+    """
+
+    def __init__(self, timestamps: Timestamps) -> None:
+        self.timestamps = timestamps
+        self._minimum: Minimum[str] = Minimum([""])
+        self._newest: dict[str, float] = {}
+        # Idleness, by a clock that only goes while more could have come.
+        self._longest = math.inf if timestamps.idle_after is None else float(timestamps.idle_after)
+        self._clock = 0.0
+        self._since = {"": 0.0}  # when the last row of each partition came
+        self._due = self._longest  # nothing is idle before
+
+    @property
+    def watermark(self) -> float:
+        """Of the task."""
+        return self._minimum.watermark
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody is to wait for the task."""
+        return self._minimum.idle
+
+    def add(self, partition: str) -> None:
+        """One more of the task's, with what a snapshot knows of it."""
+        self._minimum.add(partition)
+        self.unreadable(partition)
+        if (newest := self._newest.get(partition)) is not None:
+            self._minimum.say(partition, newest - float(self.timestamps.lateness))
+
+    def remove(self, partition: str) -> None:
+        """It has ended, or is no more the task's."""
+        self._minimum.remove(partition)
+        self._newest.pop(partition, None)
+        self._since.pop(partition, None)
+
+    def reached(self, partition: str, stamp: float, now: float) -> bool:
+        """The newest stamp of some rows; False: it is too far ahead of the clock, and says nothing.
+
+        ``now``: seconds since 1970.
+        """
+        if stamp > now + float(self.timestamps.max_ahead):
+            return False
+        self.unreadable(partition)
+        newest = self._newest[partition] = max(stamp, self._newest.get(partition, NEVER))
+        self._minimum.say(partition, newest - float(self.timestamps.lateness))
+        return True
+
+    def unreadable(self, partition: str) -> None:
+        """Rows may be there, and cannot be read: that is not idleness."""
+        self._since[partition] = self._clock
+        self._due = min(self._due, self._clock + self._longest)
+
+    def waited(self, seconds: float) -> None:
+        """For so long more could have come."""
+        self._clock += seconds
+        if self._clock < self._due:
+            return
+        self._due = math.inf
+        for partition, since in self._since.items():
+            due = since + self._longest
+            if due <= self._clock:
+                self._minimum.rest(partition)
+            else:
+                self._due = min(self._due, due)
+
+    def finished(self) -> None:
+        """By its own word there is nothing new for now."""
+        for partition in self._since:
+            self._minimum.rest(partition)
+
+    def saved(self) -> list[tuple[str, float]]:
+        """The newest stamp by partition."""
+        return [*self._newest.items()]
+
+    def restore(self, watermark: float, newest: Iterable[tuple[str, float]]) -> None:
+        """As it was; but for the unnamed one, the spout adds the partitions that it has."""
+        self._minimum = Minimum((), watermark)
+        self._newest = dict(newest)
+        self._since.clear()
+        self.add("")

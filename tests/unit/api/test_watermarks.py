@@ -1,0 +1,275 @@
+"""The rules of the minimum, and of a source's partitions, whatever comes in whatever order (docs/time.md)."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ardea.errors import UserError
+from ardea.watermarks import DAY, NEVER, Minimum, SourceTime, Timestamps
+
+PARTS = "abc"
+TIMES = st.integers(0, 100).map(float)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("say"), st.sampled_from(PARTS), TIMES),
+        st.tuples(st.sampled_from(["rest", "end", "again", "add", "remove"]), st.sampled_from(PARTS), st.just(0.0)),
+    ),
+    max_size=40,
+)
+
+
+class Model:
+    """By definition: what each part has said last, and whether it counts."""
+
+    def __init__(self):
+        self.said = dict.fromkeys("ab", NEVER)
+        self.state = dict.fromkeys("ab", "active")
+
+    def step(self, what, part, time):
+        if what == "add":
+            self.said.setdefault(part, NEVER)
+            self.state.setdefault(part, "active")
+        elif what == "remove":
+            self.said.pop(part, None)
+            self.state.pop(part, None)
+        elif part in self.state:
+            self.of_known(what, part, time)
+
+    def of_known(self, what, part, time):
+        if self.state[part] == "ended" and what in ("say", "again"):
+            self.said[part] = NEVER
+        if what == "say":
+            self.said[part] = max(time, self.said[part])
+        if what != "rest" or self.state[part] == "active":
+            self.state[part] = {"say": "active", "again": "active", "rest": "idle", "end": "ended"}[what]
+
+    @property
+    def where_nobody_counts(self):
+        idle = [self.said[part] for part, state in self.state.items() if state == "idle"]
+        return max(idle) if idle else math.inf if self.state else NEVER
+
+    @property
+    def counting(self):
+        return [self.said[part] for part, state in self.state.items() if state == "active"]
+
+
+@given(STEPS)
+def test_a_minimum_only_rises_and_passes_no_part_that_counts_by_itself(steps):
+    minimum, model, before, highest = Minimum("ab"), Model(), NEVER, NEVER
+    for what, part, time in steps:
+        model.step(what, part, time)
+        (minimum.say if what == "say" else getattr(minimum, what))(*((part, time) if what == "say" else (part,)))
+        counting = model.counting
+        highest = max(highest, min(counting) if counting else model.where_nobody_counts)
+        assert minimum.watermark == highest >= before
+        assert minimum.idle == (not counting)
+        before = minimum.watermark
+
+
+def test_what_has_said_nothing_holds_the_minimum():
+    minimum = Minimum("ab")
+    minimum.say("a", 7.0)
+    assert minimum.watermark == NEVER
+    minimum.say("b", 5.0)
+    assert minimum.watermark == 5.0
+
+
+def test_an_idle_part_is_left_out_and_wakes_without_moving_it_backwards():
+    minimum = Minimum("ab")
+    minimum.say("a", 7.0)
+    minimum.rest("b")
+    assert minimum.watermark == 7.0
+    minimum.say("b", 3.0)
+    minimum.say("a", 9.0)
+    assert minimum.watermark == 7.0, "it waits for b again"
+    minimum.say("b", 8.0)
+    assert minimum.watermark == 8.0
+
+
+def test_a_new_part_holds_it_and_lowers_nothing():
+    minimum = Minimum("a")
+    minimum.say("a", 7.0)
+    minimum.keep("ab")
+    minimum.say("a", 9.0)
+    assert minimum.watermark == 7.0
+    minimum.keep("a")
+    assert minimum.watermark == 9.0
+
+
+def test_the_end_of_all_is_infinite_and_an_idle_part_has_not_ended():
+    minimum = Minimum("ab", floor=4.0)
+    minimum.rest("a")
+    minimum.end("b")
+    assert (minimum.watermark, minimum.idle) == (4.0, True)
+    minimum.end("a")
+    assert minimum.watermark == math.inf
+
+
+@pytest.mark.parametrize("order", ["ab", "ba"])
+def test_where_all_are_silent_the_highest_counts_whoever_was_silent_first(order):
+    minimum = Minimum("ab")
+    minimum.say("a", 7.0)
+    minimum.say("b", 5.0)
+    for part in order:
+        minimum.rest(part)
+    assert (minimum.watermark, minimum.idle) == (7.0, True)
+
+
+def test_a_later_life_is_waited_for_again():
+    minimum = Minimum("ab")
+    minimum.say("a", 7.0)
+    minimum.end("b")
+    minimum.again("b")
+    minimum.say("a", 9.0)
+    assert minimum.watermark == 7.0
+
+
+def test_it_says_nothing_of_parts_that_it_does_not_have():
+    minimum = Minimum("a")
+    minimum.say("z", 3.0)
+    minimum.end("z")
+    minimum.again("z")
+    minimum.rest("z")
+    assert "z" not in minimum
+
+
+# --- a source ---------------------------------------------------------------------------------------------------------
+
+SOURCE_STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("row"), st.sampled_from(PARTS), st.integers(0, 200).map(float)),
+        st.tuples(st.just("wait"), st.just(""), st.sampled_from([1.0, 4.0, 11.0])),
+    ),
+    max_size=40,
+)
+
+
+def source(partitions, **options):
+    time = SourceTime(Timestamps("at", **options))
+    for partition in partitions:
+        time.add(partition)
+    time.remove("")
+    return time
+
+
+@given(SOURCE_STEPS)
+def test_no_partition_that_is_not_idle_is_passed_by_more_than_its_lateness(steps):
+    time = source(PARTS, lateness=5.0, idle_after=10.0, max_ahead=50.0)
+    newest, silent, before = dict.fromkeys(PARTS, NEVER), dict.fromkeys(PARTS, 0.0), NEVER
+    idle, now = dict.fromkeys(PARTS, False), 100.0
+    for what, partition, value in steps:
+        if what == "row":
+            counts = time.reached(partition, value, now)
+            assert counts == (value <= now + 50.0)
+            if counts:
+                newest[partition] = max(newest[partition], value)
+                silent[partition], idle[partition] = 0.0, False
+        else:
+            time.waited(value)
+            silent = {each: seconds + value for each, seconds in silent.items()}
+            idle = {each: idle[each] or silent[each] >= 10.0 for each in PARTS}
+        counting = [newest[each] - 5.0 for each in PARTS if not idle[each]]
+        expected = max(before, min(counting) if counting else max(newest.values()) - 5.0)
+        assert (time.watermark, time.idle) == (expected, not counting)
+        before = time.watermark
+
+
+def test_one_stamp_of_the_far_future_does_not_move_it():
+    time = source("a")
+    assert not time.reached("a", 100.0 + DAY + 1.0, 100.0)
+    assert time.watermark == NEVER
+    assert time.reached("a", 100.0 + DAY, 100.0)
+
+
+def test_a_partition_that_cannot_be_read_is_not_idle():
+    time = source("ab", idle_after=10.0)
+    time.reached("a", 50.0, 50.0)
+    time.waited(9.0)
+    time.unreadable("b")
+    time.reached("a", 51.0, 50.0)
+    time.waited(9.0)
+    assert time.watermark == NEVER
+    time.reached("a", 52.0, 50.0)
+    time.waited(1.0)
+    assert (time.watermark, time.idle) == (52.0, False)
+
+
+def test_partitions_that_are_not_known_yet_hold_it():
+    time = SourceTime(Timestamps("at"))
+    time.add("a")
+    time.reached("a", 7.0, 7.0)
+    assert (time.watermark, time.idle) == (NEVER, False)
+    time.remove("")
+    assert time.watermark == 7.0
+
+
+def test_a_source_that_has_no_partition_or_has_finished_is_idle():
+    time = source("a")
+    assert not time.idle
+    time.remove("a")
+    assert (time.idle, time.watermark) == (True, NEVER)
+    plain = SourceTime(Timestamps("at"))
+    plain.reached("", 3.0, 3.0)
+    plain.finished()
+    assert (plain.idle, plain.watermark) == (True, 3.0)
+
+
+def test_what_was_saved_goes_on_where_it_was():
+    time = source("ab", lateness=1.0)
+    time.reached("a", 7.0, 7.0)
+    time.reached("b", 5.0, 7.0)
+    after = SourceTime(time.timestamps)
+    after.restore(time.watermark, time.saved())
+    after.add("b")
+    after.remove("")
+    assert after.watermark == 4.0
+    after.reached("b", 2.0, 7.0)
+    assert after.watermark == 4.0
+    after.reached("b", 9.0, 7.0)
+    assert after.watermark == 8.0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"field": ""}, "name of a field"),
+        ({"field": 3}, "name of a field"),
+        ({"lateness": -1}, "lateness takes a number of seconds above 0"),
+        ({"lateness": "soon"}, "30 s"),
+        ({"idle_after": 0}, "idle_after takes"),
+        ({"max_ahead": None}, "max_ahead takes"),
+        ({"unit": "h"}, "'ms'"),
+    ],
+)
+def test_what_an_author_says_is_checked(options, words):
+    with pytest.raises(UserError) as caught:
+        Timestamps(**{"field": "at", **options})
+    assert words in caught.value.message
+
+
+def test_texts_become_seconds():
+    said = Timestamps("at", lateness="30 s", idle_after="1 min", max_ahead="2 h")
+    assert (said.lateness, said.idle_after, said.max_ahead) == (30.0, 60.0, 7200.0)
+
+
+@pytest.mark.parametrize(
+    ("unit", "stamp", "seconds"),
+    [
+        ("s", 7, 7.0),
+        ("ms", 7500, 7.5),
+        ("ns", 2_000_000_000, 2.0),
+        ("ms", datetime(1970, 1, 1, 0, 0, 3), 3.0),
+        ("s", datetime(1970, 1, 1, 2, 0, 3, tzinfo=timezone(timedelta(hours=2))), 3.0),
+        ("s", None, None),
+        ("s", "7", None),
+        ("s", True, None),
+        ("s", math.nan, None),
+    ],
+)
+def test_stamps_become_seconds(unit, stamp, seconds):
+    assert Timestamps("at", unit=unit).seconds(stamp) == seconds
