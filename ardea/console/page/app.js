@@ -1,0 +1,120 @@
+/** The page: its address says what is shown; one topology is followed at a time. */
+
+import { oncePerFrame, h, render } from "./dom.js";
+import { TopologyFeed } from "./feed.js";
+import * as session from "./session.js";
+import { name } from "./text.js";
+import * as theme from "./theme.js";
+import * as units from "./units.js";
+import { button, notice } from "./widgets.js";
+import { askForToken } from "./views/token.js";
+import { topologies } from "./views/topologies.js";
+import { topology } from "./views/topology.js";
+
+const [head, link, main, says] = ["head", "link", "main", "says"].map((id) => document.getElementById(id));
+/** Milliseconds after which ages are drawn anew, though nothing has come. */
+const TICK = 1000;
+
+const page = { feed: null, view: null, parts: null, redraw: oncePerFrame(draw) };
+
+/** The feed of this topology; that of another one is closed. */
+function follow(id) {
+  if (page.feed?.topology === id) return page.feed;
+  page.feed?.close();
+  page.feed = null;
+  if (id === null) return null;
+  page.feed = new TopologyFeed(id, page.redraw);
+  page.feed.open();
+  return page.feed;
+}
+
+function route() {
+  session.takeFromAddress();
+  const parts = location.hash.slice(1).split("/").filter(Boolean).map(decoded);
+  if (location.hash === "#main") return;
+  page.view?.close?.();
+  page.parts = parts;
+  if (session.token() === null) page.view = askForToken(page, route);
+  else if (parts[0] === "t" && parts[1]) page.view = topology(page, follow(parts[1]), parts.slice(2));
+  else page.view = topologies(page, follow(null));
+  document.title = `${page.view.title} · Ardea`;
+  draw();
+  window.scrollTo(0, 0);
+  says.textContent = page.view.title;
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
+function draw() {
+  if (page.view === null) return;
+  render(head, header());
+  render(link, reached());
+  render(main, page.view.draw());
+}
+
+function header() {
+  const [, id] = page.parts[0] === "t" ? page.parts : [];
+  return [
+    h("a", { class: "brand", href: "#/", "aria-label": "Ardea, all topologies" }, h("span", { class: "brand-mark", "aria-hidden": "true" }), "Ardea"),
+    h(
+      "nav",
+      { class: "crumbs", "aria-label": "Where you are" },
+      h("a", { href: "#/", "aria-current": id ? null : "page" }, "Topologies"),
+      id && [h("span", { "aria-hidden": "true" }, "/"), h("span", { class: "crumb" }, name(id, 60))],
+    ),
+    h("span", { class: "grow" }),
+    light(),
+    theme.choice(page.redraw),
+    session.token() !== null && button("Forget the token", forget, { class: "quiet wide" }),
+  ];
+}
+
+function light() {
+  const found = page.view.link;
+  if (!found) return null;
+  const [word, kind] = { live: ["live", "ok"], connecting: ["connecting", "wait"] }[found.state] ?? ["not connected", "bad"];
+  return h("span", { class: `light ${kind}` }, h("span", { class: "mark", "aria-hidden": "true" }, kind === "ok" ? "●" : kind === "wait" ? "◌" : "✖"), word);
+}
+
+/** What people have to know when the console does not answer. */
+function reached() {
+  const found = page.view.link;
+  if (!found || found.state === "live" || found.state === "connecting") return null;
+  if (found.state === "unknown") {
+    return notice("bad", "The console does not know this token. ", button("Use another token", forget));
+  }
+  const left = Math.max(0, Math.ceil((found.next - performance.now()) / 1000));
+  const since = units.age((performance.now() - found.since) / 1000);
+  const what = found.state === "refused" ? "The console refuses: " : "The console is gone: ";
+  const age = page.view.age;
+  const kept = age === null || age === undefined ? "" : ` What is shown here is ${units.age(age)} old.`;
+  return notice(
+    "bad",
+    h("b", null, what),
+    `${found.why}${found.hint ? ` (${found.hint})` : ""}, since ${since}.${kept} The next try is in ${left} s. `,
+    button("Try now", () => page.view.again?.()),
+  );
+}
+
+function forget() {
+  session.forget();
+  follow(null);
+  route();
+}
+
+document.addEventListener("visibilitychange", () => {
+  for (const each of [page.feed, ...(page.view?.repeated ?? [])]) {
+    if (document.hidden) each?.close();
+    else each?.open();
+  }
+});
+window.addEventListener("hashchange", route);
+setInterval(() => document.hidden || page.redraw(), TICK);
+theme.apply();
+route();

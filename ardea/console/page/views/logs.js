@@ -1,0 +1,162 @@
+/** The log of a process, followed as it is written. */
+
+import { Refused, events, path } from "../client.js";
+import { h } from "../dom.js";
+import { Repeated } from "../feed.js";
+import { name, shown } from "../text.js";
+import * as units from "../units.js";
+import { button, notice, panel } from "../widgets.js";
+import { logOf } from "./containers.js";
+
+/** Lines that are kept. */
+const MOST = 5000;
+/** Characters that are shown of a line. */
+const LONGEST = 10000;
+const LEVELS = ["", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"];
+const LEVEL = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ([A-Z]+) |^\{"time": "[^"]*", "level": "([A-Z]+)"/;
+/** Escape sequences of colours, as the console has written them down. */
+const COLOURS = /\\x1b\[[0-9;:]*m/g;
+
+export function logs(known, which = "") {
+  if (which === "") return { title: "Logs", draw: () => chooser(known, "") };
+  const log = new Log(known, which);
+  log.begin();
+  return {
+    title: `Log of ${name(which)}`,
+    repeated: [log.stream],
+    close: () => log.stream.close(),
+    draw: () => [chooser(known, which), log.draw()],
+  };
+}
+
+/** All processes whose logs there are. */
+function chooser(known, which) {
+  const names = [...new Set((known.describe?.processes ?? []).map(logOf))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+  const all = [...new Set([...known.components.map((each) => each.component), ...names, ...(which ? [which] : [])])];
+  const go = (event) => {
+    event.preventDefault();
+    const wanted = new FormData(event.target).get("process").trim();
+    if (wanted) location.hash = known.to("logs", wanted);
+  };
+  return h(
+    "form",
+    { class: "bar", key: "chooser", on: { submit: go } },
+    h("label", { for: "process" }, "Log of"),
+    h("input", { id: "process", name: "process", list: "processes", value: which, autocomplete: "off", spellcheck: "false", placeholder: "a component, task or process" }),
+    h("datalist", { id: "processes" }, all.slice(0, 2000).map((each) => h("option", { value: each }))),
+    h("button", { type: "submit" }, "Follow"),
+    which === "" && h("span", { class: "muted" }, `${units.several(all.length, "log")} to choose from`),
+  );
+}
+
+class Log {
+  #box = h("div", { class: "log", role: "log", "aria-live": "off", tabindex: 0, own: true, key: "log" });
+  #waiting = [];
+  #kept = 0;
+  #leftOut = 0;
+  #search = "";
+  #level = "";
+  #follows = true;
+  #level_ = "";
+
+  constructor(known, which) {
+    [this.known, this.which] = [known, which];
+    this.#box.setAttribute("aria-label", `Log of ${name(which)}`);
+    this.#box.addEventListener("scroll", () => {
+      const box = this.#box;
+      const follows = box.scrollHeight - box.scrollTop - box.clientHeight < 24;
+      if (follows !== this.#follows) {
+        this.#follows = follows;
+        known.redraw();
+      }
+    });
+  }
+
+  begin() {
+    this.stream?.close();
+    this.#box.replaceChildren();
+    [this.#kept, this.#leftOut, this.#waiting, this.#level_] = [0, 0, [], ""];
+    this.stream = new Repeated((signal, arrived) => this.#follow(signal, arrived), this.known.redraw);
+    this.stream.open();
+  }
+
+  async #follow(signal, arrived) {
+    const asked = new URLSearchParams({ follow: "true", tail: this.#kept ? "0" : "500" });
+    if (this.#search) asked.set("search", this.#search);
+    if (this.#level) asked.set("level", this.#level);
+    const where = `${path("topologies", this.known.id, "logs", this.which)}?${asked}`;
+    for await (const { data } of events(where, { signal })) {
+      const { lines, left_out } = JSON.parse(data);
+      this.#leftOut += left_out ?? 0;
+      this.#waiting.push(...lines);
+      if (this.#waiting.length > MOST) this.#leftOut += this.#waiting.splice(0, this.#waiting.length - MOST).length;
+      arrived();
+    }
+    throw new Refused(0, { what: "the log has ended" });
+  }
+
+  /** Puts what has come into the box; the oldest lines make room. */
+  #flush() {
+    if (!this.#waiting.length) return;
+    const several = new Set(this.#waiting.map((line) => line.process)).size > 1 || this.#box.classList.contains("several");
+    this.#box.classList.toggle("several", several);
+    this.#box.append(...this.#waiting.map((line) => this.#line(line)));
+    this.#kept += this.#waiting.length;
+    this.#waiting = [];
+    for (; this.#kept > MOST; this.#kept--) this.#box.firstChild.remove();
+    if (this.#follows) requestAnimationFrame(() => (this.#box.scrollTop = this.#box.scrollHeight));
+  }
+
+  #line({ process, text }) {
+    const found = LEVEL.exec(text);
+    if (found) this.#level_ = found[1] ?? found[2];
+    const line = h("div", { class: `line ${this.#level_.toLowerCase()}` });
+    line.append(h("span", { class: "who" }, `${name(process, 40)} `), shown(text.replace(COLOURS, ""), LONGEST));
+    return line;
+  }
+
+  draw() {
+    this.#flush();
+    const { state, why, hint } = this.stream.link;
+    const trouble = state === "gone" || state === "refused" || state === "unknown";
+    return panel(
+      `Log of ${name(this.which)}`,
+      { class: "panel log-panel" },
+      this.#controls(),
+      trouble && notice("bad", shown(why), hint ? ` (${shown(hint)})` : ""),
+      this.#leftOut > 0 && notice("warn", `${units.several(this.#leftOut, "line")} were left out: they came faster than they can be shown.`),
+      this.#box,
+    );
+  }
+
+  #controls() {
+    const submit = (event) => {
+      event.preventDefault();
+      const form = new FormData(event.target);
+      [this.#search, this.#level] = [form.get("search").trim(), form.get("level")];
+      this.begin();
+      this.known.redraw();
+    };
+    return h(
+      "form",
+      { class: "bar", on: { submit } },
+      h("input", { type: "search", name: "search", class: "search", "aria-label": "Only lines that contain", placeholder: "Only lines that contain …", value: this.#search, autocomplete: "off" }),
+      h(
+        "label",
+        null,
+        h("span", { class: "sr" }, "Least level"),
+        h("select", { name: "level" }, LEVELS.map((level) => h("option", { value: level, selected: level === this.#level }, level || "every level"))),
+      ),
+      h("button", { type: "submit" }, "Search"),
+      h("span", { class: "muted", role: "status" }, `${units.several(this.#kept, "line")}${this.#follows ? ", followed" : ""}`),
+      !this.#follows && button("To the end", () => ((this.#box.scrollTop = this.#box.scrollHeight), this.known.redraw())),
+      button("Clear", () => this.#clear(), { class: "quiet" }),
+    );
+  }
+
+  #clear() {
+    this.#box.replaceChildren();
+    this.#kept = 0;
+    this.known.redraw();
+  }
+}

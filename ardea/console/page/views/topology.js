@@ -1,0 +1,191 @@
+/** One topology: its head, what is wrong with it, and one of its views below. */
+
+import { h } from "../dom.js";
+import { History } from "../history.js";
+import * as actions from "../actions.js";
+import * as model from "../model.js";
+import { name, shown } from "../text.js";
+import * as units from "../units.js";
+import { link, notice, state } from "../widgets.js";
+import { component } from "./component.js";
+import { containers, container } from "./containers.js";
+import { logs } from "./logs.js";
+import { overview } from "./overview.js";
+import { jobs } from "./jobs.js";
+import { snapshots } from "./snapshots.js";
+import { task, tasks } from "./tasks.js";
+import { troubles } from "./troubles.js";
+
+const TABS = [
+  ["", "Overview", overview],
+  ["tasks", "Tasks", tasks],
+  ["containers", "Containers", containers],
+  ["logs", "Logs", logs],
+  ["snapshots", "Snapshots", snapshots],
+  ["troubles", "Troubles", troubles],
+  ["jobs", "Jobs", jobs],
+];
+const INNER = { component: [component, ""], task: [task, "tasks"], container: [container, "containers"] };
+
+/** `parts`: what stands after the topology in the address. */
+export function topology(page, feed, parts) {
+  const [section = "", ...rest] = parts;
+  const known = knownOf(page, feed);
+  const [opens, tab] = INNER[section] ?? [TABS.find(([key]) => key === section)?.[2] ?? overview, section];
+  const inner = opens(known, ...rest);
+  const repeated = [known.history, ...(inner.repeated ?? [])].filter(Boolean);
+  return {
+    title: `${inner.title} · ${name(feed.topology, 60)}`,
+    link: feed.link,
+    repeated,
+    get age() {
+      return known.oldest();
+    },
+    again: () => [feed, ...repeated].forEach((each) => each.again()),
+    close: () => [known.history, inner].forEach((each) => each?.close?.()),
+    draw: () => [top(known, tab), h("div", { class: "view", key: section }, inner.draw())],
+  };
+}
+
+/** What views see of a topology. */
+function knownOf(page, feed) {
+  return {
+    page,
+    feed,
+    id: feed.topology,
+    redraw: page.redraw,
+    history: null,
+    to: (...parts) => link(feed.topology, ...parts),
+    get top() {
+      return feed.document("top");
+    },
+    get describe() {
+      return feed.document("topology");
+    },
+    get status() {
+      return feed.document("topology")?.status ?? null;
+    },
+    get components() {
+      return model.components(feed.document("plan"), feed.document("top"));
+    },
+    get edges() {
+      return model.edges(feed.document("plan"), feed.document("top"));
+    },
+    /** Begins to keep samples of these; none: of all components. */
+    remember(...names) {
+      this.history = new History(feed.topology, names, page.redraw);
+      this.history.open();
+      return this.history;
+    },
+    oldest() {
+      const ages = Object.values(feed.readings).map((reading) => reading.age(false));
+      return ages.length ? Math.max(...ages) : null;
+    },
+  };
+}
+
+function top(known, tab) {
+  const { describe } = known;
+  const said = known.top;
+  const word = said?.state ?? describe?.state;
+  const health = said?.health ?? describe?.health;
+  return h(
+    "div",
+    { class: "top", key: "top" },
+    h(
+      "div",
+      { class: "title" },
+      h("h1", null, name(describe?.name ?? known.id)),
+      state(word),
+      health && state(health.state),
+      stale(known),
+      h("span", { class: "grow" }),
+      describe && (describe.running || said) && actions.bar(known, word),
+    ),
+    h("p", { class: "muted sub" }, subtitle(describe, known)),
+    tabs(known, tab, health),
+    notices(known, health),
+  );
+}
+
+function subtitle(describe, known) {
+  if (!describe) return known.feed.link.state === "connecting" ? "Asking the console …" : "Nothing has been heard of it yet.";
+  const age = describe.submitted_at ? (Date.now() - Date.parse(describe.submitted_at)) / 1000 : null;
+  const master = describe.status?.acting ? `${describe.status.acting} acts, term ${describe.status.term}` : null;
+  return [
+    describe.id,
+    age !== null && `submitted ${units.age(age)} ago${describe.submitted_by ? ` by ${describe.submitted_by}` : ""}`,
+    describe.version && `Ardea ${describe.version}`,
+    master,
+  ]
+    .filter(Boolean)
+    .map((text) => name(text, 120))
+    .join(" · ");
+}
+
+/** A mark on what is not heard any more. */
+function stale(known) {
+  const reading = known.feed.readings.top ?? known.feed.readings.topology;
+  if (!reading || reading.state === "live") return null;
+  if (reading.state === "over") return h("span", { class: "chip" }, "over: what the state manager said last");
+  return h("span", { class: "chip warn" }, `stale, ${units.age(reading.age(true))} old`);
+}
+
+function tabs(known, tab, health) {
+  const marks = { troubles: (health?.troubles?.length ?? 0) + (known.status?.errors?.length ?? 0) };
+  return h(
+    "nav",
+    { class: "tabs", "aria-label": "Views of this topology" },
+    TABS.map(([key, title]) =>
+      h(
+        "a",
+        { href: known.to(...(key ? [key] : [])), "aria-current": key === tab ? "page" : null },
+        title,
+        marks[key] > 0 && h("span", { class: "count" }, String(marks[key])),
+      ),
+    ),
+  );
+}
+
+/** What somebody has to know before anything else. */
+function notices(known, health) {
+  const { describe, status, top: said } = known;
+  const found = [];
+  const reading = known.feed.readings.top ?? known.feed.readings.topology;
+  if (reading?.state === "stale") {
+    found.push(notice("warn", h("b", null, "The master does not answer. "), `${shown(reading.why || describe?.master_silent || "")} What is shown is ${units.age(reading.age(true))} old.`));
+  }
+  for (const [component, { share, tasks: all }] of model.culprits(said)) found.push(held(known, component, share, all[0]));
+  if ((said?.state ?? describe?.state) === "PAUSED") {
+    found.push(notice("info", h("b", null, "Its spouts are paused"), " by `deactivate`; `activate` lets them go on."));
+  }
+  const update = status?.update;
+  if (update && ["draining", "switching", "putting back"].includes(update.step)) {
+    found.push(notice("info", h("b", null, `An update is ${update.step}. `), update.late.length ? `It waits for ${name(update.late.join(", "), 200)}.` : ""));
+  }
+  const missing = [...(status?.missing_containers ?? []).map((number) => `container ${number}`), ...(status?.silent_tasks ?? [])];
+  if (missing.length) found.push(notice("warn", h("b", null, "Not registered: "), name(missing.join(", "), 300)));
+  for (const each of (health?.troubles ?? []).slice(0, 3)) {
+    const since = each.since === null ? "" : ` since ${units.age(Date.now() / 1000 - each.since)}`;
+    found.push(notice(each.crashing ? "bad" : "warn", h("b", null, `${name(each.who)}${since}: `), shown(each.why, 400)));
+  }
+  const more = (health?.troubles?.length ?? 0) - 3;
+  if (more > 0) found.push(h("p", null, h("a", { href: known.to("troubles") }, `${more} more troubles`)));
+  if (describe && !describe.running && describe.reason) found.push(notice("info", h("b", null, "It is over: "), shown(describe.reason, 1000)));
+  return h("div", { class: "notices", key: "notices" }, found);
+}
+
+/** The sentence that names who holds the spouts back. */
+function held(known, component, share, worst) {
+  const since = known.history?.above(component, "initiates", model.LEAST) ?? null;
+  const spouts = new Set(known.components.filter((each) => each.kind === "spout").map((each) => each.component));
+  const paused = [...model.whole(known.top).values()].filter((row) => spouts.has(row.component) && row.back_pressure > model.LEAST);
+  const victims = paused.map((row) => `${name(row.component)} ${units.percent(row.back_pressure)} of the time`).join(", ");
+  return notice(
+    "bad",
+    h("a", { href: known.to("task", worst.task) }, h("b", null, name(worst.task))),
+    ` of ${name(component)} holds the spouts back for ${units.percent(share)} of the time`,
+    since === null ? "" : `, since ${units.clock(since)} (${units.age(Date.now() / 1000 - since)})`,
+    `: too much waits for it. ${victims ? `Paused: ${victims}. ` : ""}In all, it has cost ${units.seconds(worst.initiated_seconds)}.`,
+  );
+}

@@ -1,0 +1,99 @@
+/** What is wrong: troubles, exceptions with equal ones together, and what happened last. */
+
+import { h } from "../dom.js";
+import * as model from "../model.js";
+import { name, shown } from "../text.js";
+import * as units from "../units.js";
+import { nothing, panel, state } from "../widgets.js";
+
+export function troubles(known) {
+  return {
+    title: "Troubles",
+    draw: () => {
+      const health = known.top?.health ?? known.describe?.health;
+      if (!known.describe) return nothing("Nothing has been heard yet.");
+      return [panel("Health", {}, health ? found(known, health) : nothing("It is over, or nobody can say.")), exceptions(known), ends(known), stories(known)];
+    },
+  };
+}
+
+function found(known, health) {
+  if (!health.troubles.length) return h("p", null, state(health.state), " Nothing is wrong that anybody knows of.");
+  return h(
+    "ul",
+    { class: "plain" },
+    health.troubles.map((each) =>
+      h(
+        "li",
+        { class: each.crashing ? "failed" : "" },
+        h("b", null, name(each.who)),
+        each.since === null ? ": " : ` since ${units.age(Date.now() / 1000 - each.since)}: `,
+        shown(each.why, 1000),
+      ),
+    ),
+  );
+}
+
+function exceptions(known) {
+  const groups = model.grouped(known.status);
+  const seen = model.tasks(known.top).filter((row) => row.exceptions > 0);
+  return panel(
+    "Exceptions",
+    {},
+    groups.length
+      ? h("ul", { class: "exceptions" }, groups.map((group) => exception(known, group)))
+      : nothing("The last exception of each task would be here; there is none."),
+    seen.length > 0 &&
+      h("p", null, "Raising now: ", seen.slice(0, 20).map((row, i) => [i ? ", " : "", h("a", { href: known.to("task", row.task) }, name(row.task)), ` (${row.exceptions})`])),
+  );
+}
+
+function exception(known, { text, times, tasks }) {
+  const lines = text.trim().split("\n");
+  return h(
+    "li",
+    null,
+    h("div", { class: "exception-head" }, h("b", { class: "failed" }, shown(lines.at(-1), 300)), times > 1 && h("span", { class: "chip" }, `${times} tasks`)),
+    h("div", null, [...tasks].slice(0, 20).map((task, i) => [i ? ", " : "", h("a", { href: known.to("task", task) }, name(task))])),
+    lines.length > 1 && h("details", null, h("summary", null, "All of it"), h("pre", { tabindex: 0 }, shown(text))),
+  );
+}
+
+function ends(known) {
+  const died = known.describe.processes.filter((row) => row.restarts > 0 && row.last_end !== null).sort((a, b) => b.last_end - a.last_end);
+  if (!died.length) return null;
+  return panel(
+    "Processes that have ended",
+    {},
+    h(
+      "ul",
+      { class: "plain" },
+      died.slice(0, 50).map((row) =>
+        h(
+          "li",
+          null,
+          h("b", null, name(row.name)),
+          row.container === null ? "" : ` in container ${row.container}`,
+          `, ${units.several(row.restarts, "restart")}, the last one ${units.age(Date.now() / 1000 - row.last_end)} ago: ${shown(row.last_reason, 400)}`,
+        ),
+      ),
+    ),
+  );
+}
+
+function stories(known) {
+  const all = Object.entries(known.status?.stories ?? {}).filter(([, events]) => events.length);
+  if (!all.length) return null;
+  return panel("What happened last", {}, all.slice(0, 40).map(([who, events]) => h("details", null, h("summary", null, name(who)), story(events))));
+}
+
+/** What happened last to one of them. */
+export function told(known, who) {
+  const events = known.status?.stories?.[who];
+  return events?.length ? panel("What happened last", {}, story(events)) : null;
+}
+
+function story(events) {
+  const line = ([ago, what, times]) => h("li", null, `${units.age(ago)} ago: ${shown(what, 1000)}${times > 1 ? ` (${times} times)` : ""}`);
+  return h("ol", { class: "plain story" }, events.map(line));
+}
