@@ -26,7 +26,7 @@ from ardea.heron_instance.messages import OutMessage
 from ardea.heron_instance.meters import Meters
 from ardea.heron_instance.poison import RowHashes
 from ardea.heron_instance.queues import BoundedQueue
-from ardea.heron_instance.shell import QUEUE_MESSAGES, Shell, nothing
+from ardea.heron_instance.shell import Shell, nothing
 from ardea.heron_instance.snapshots import RollingBack
 from ardea.heron_instance.storage import Storage
 from ardea.heron_instance.wires import Addresses, Wires
@@ -39,6 +39,10 @@ from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import Header, Plan
 from ardea.snapshots.place import files_at
+
+OUT_MESSAGES = 64
+"""That wait for the gateway.  An executor at full speed leaves it hardly a turn of the interpreter: what is emitted
+meanwhile leaves late, and the credit and the pauses that it should know of are heard late."""
 
 
 class InstanceProcess:
@@ -58,7 +62,7 @@ class InstanceProcess:
         self._shell = Shell(self, definition, plan, place, parent_link.life(), backend=_backend(plan, place))
         self._wires = Wires(task, addresses)
         self._outbox: BoundedQueue[OutMessage] = BoundedQueue(
-            "data_out", QUEUE_MESSAGES, self._shell.settings.queue_bytes, self._wires.wake
+            "data_out", OUT_MESSAGES, self._shell.settings.queue_bytes, self._wires.wake
         )
         self._room = SpaceSignal()
         self._wants_room = False
