@@ -5,6 +5,9 @@ from __future__ import annotations
 import inspect
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from ardea.errors import UsageError, UserError
 from ardea.scheduler.schedulers import Scheduler
@@ -57,3 +60,14 @@ def _unusable(entry: EntryPoint, why: str) -> UserError:
         f"the scheduler {entry.name} of the package {package} cannot be used: {why}",
         hint=f"`pip install --upgrade {package}`, or tell its authors",
     )
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where topologies are: a scheduler, and the options of its constructor that find them."""
+
+    scheduler: str
+    options: dict[str, Any] = {}
+
+    def open(self) -> Scheduler:
+        """The scheduler; errors are those of :func:`load`."""
+        return load(self.scheduler)(**self.options)

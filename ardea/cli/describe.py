@@ -5,21 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
 from rich.table import Table
 
-from ardea.cli import console, documents
+from ardea.cli import console
 from ardea.cli.console import Name
 from ardea.cli.drawing import PlanOutput, draw
 from ardea.cli.graphs import DRAWN
-from ardea.cli.listing import row
 from ardea.cli.progress import jobs
 from ardea.cli.snapshot_lines import facts as of_snapshots
 from ardea.cli.stories import story_lines, stuck
 from ardea.cli.tables import fitted
+from ardea.documents.topologies import of_description
 from ardea.errors import UsageError
 from ardea.health import ProcessRow
 from ardea.metrics import Totals
@@ -58,29 +58,9 @@ def describe(
             return
         description = found.describe()
     if output is PlanOutput.JSON:
-        console.print_json(_document(description))
+        console.print_json(msgspec.to_builtins(of_description(description)))
     else:
         _print(description)
-
-
-def _document(description: Description) -> dict[str, Any]:
-    """What ``-o json`` prints.  Keys are only ever added."""
-    topology = description.topology
-    execution, record = topology.execution, topology.record
-    return row(topology) | {
-        "reason": execution.reason if execution else str(topology.problem),
-        "topology_class": record.topology_class if record else None,
-        "submitted_from": record.submitted_from if record else None,
-        "version": record.ardea_version if record else None,
-        "kept_by": msgspec.to_builtins(description.kept_by),
-        "master_silent": description.silence or None,
-        "status": documents.of_status(description.status),
-        "health": msgspec.to_builtins(description.health),
-        "processes": msgspec.to_builtins(description.processes),
-        "metrics_ports": description.metrics_ports,
-        "pods": description.pods,
-        "folder": str(description.folder) if description.folder else None,
-    }
 
 
 def _print(description: Description) -> None:
@@ -112,19 +92,19 @@ def _print(description: Description) -> None:
 
 def _facts(description: Description) -> Iterator[tuple[str, str | None]]:
     """Label and value; what has no value is not said."""
-    document, status = _document(description), description.status
-    yield "Topology", document["name"]
-    yield "Id", document["id"]
+    document, status = of_description(description), description.status
+    yield "Topology", document.name
+    yield "Id", document.id
     yield "State", description.topology.state
     yield "Health", description.health.state if description.health else None
-    yield "Reason", document["reason"]
-    yield "File", document["location"]
-    yield "Class", document["topology_class"]
-    yield "Submitted", f"{document['submitted_at']} by {document['submitted_by']}"
-    yield "Version", document["version"]
-    yield "Other version", document["other_version"]
+    yield "Reason", document.reason
+    yield "File", document.location
+    yield "Class", document.topology_class
+    yield "Submitted", f"{document.submitted_at} by {document.submitted_by}"
+    yield "Version", document.version
+    yield "Other version", document.other_version
     yield "Kept by", _kept(description.kept_by)
-    yield "Folder", document["folder"]
+    yield "Folder", document.folder
     yield "Metrics", _ports(description.metrics_ports)
     yield "Master", description.silence or _acting(status)
     if status is not None:

@@ -6,10 +6,12 @@ import enum
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 from rich.table import Table
 
 from ardea.cli import console, submission
 from ardea.cli.graphs import DRAWN
+from ardea.documents.plan import of_plan
 from ardea.loader import load
 
 
@@ -28,18 +30,10 @@ def draw(target: str, config: Mapping[str, Any], output: PlanOutput) -> None:
         topology = load(target)
         plan = topology.plan(config)
     operations: Mapping[str, Sequence[str]] = getattr(topology, "operations", {})
-    rows: list[dict[str, Any]] = [
-        {
-            "component": component.name,
-            "kind": component.kind,
-            "tasks": component.tasks,
-            "operations": list(operations.get(component.name, ())),
-            "inputs": {f"{i.component}:{i.stream}": i.grouping.describe() for i in component.inputs},
-        }
-        for component in plan
-    ]
+    document = msgspec.to_builtins(of_plan(plan, operations))
+    rows: list[dict[str, Any]] = document["components"]
     if output is PlanOutput.JSON:
-        console.print_json({"topology": plan.name, "components": rows})
+        console.print_json(document)
         return
     if output in DRAWN:
         print(DRAWN[output](rows), end="")  # noqa: T201

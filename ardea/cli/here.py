@@ -11,10 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ardea import loader
-from ardea.cli import console, documents, submission
+from ardea.cli import console, submission
 from ardea.cli.run import check_components
 from ardea.cli.watching import Watch
+from ardea.documents.figures import of_totals
 from ardea.errors import UserError
 from ardea.scheduler.home import DEFAULT, Home
 from ardea.scheduler.hopeless_run import PATIENCE
@@ -62,7 +65,7 @@ def run(
         state=outcome.state.value,
         reason=outcome.reason,
         seconds=outcome.seconds,
-        components={name: documents.of_totals(totals) for name, totals in outcome.components.items()},
+        components={name: msgspec.to_builtins(of_totals(totals)) for name, totals in outcome.components.items()},
         errors=tuple(outcome.errors),
         folder=watch.run.folder,
     )

@@ -6,11 +6,13 @@ import difflib
 from functools import partial
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
-from ardea.cli import console, documents, reload, submission
+from ardea.cli import console, reload, submission
 from ardea.cli.console import Output, OutputOption, StateOption
 from ardea.cli.watching import Watch
+from ardea.documents.figures import of_totals
 from ardea.errors import ClusterError, ExitCode, UsageError, UserError
 from ardea.scheduler.home import Home
 from ardea.scheduler.hopeless_run import PATIENCE
@@ -142,7 +144,7 @@ def _document(run: LocalRun, outcome: Outcome) -> dict[str, Any]:
         "state": outcome.state.value,
         "reason": outcome.reason,
         "seconds": round(outcome.seconds, 3),
-        "components": {name: documents.of_totals(totals) for name, totals in outcome.components.items()},
+        "components": {name: msgspec.to_builtins(of_totals(totals)) for name, totals in outcome.components.items()},
         "errors": list(outcome.errors),
         "folder": str(run.folder),
     }

@@ -5,17 +5,16 @@ from __future__ import annotations
 import time
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from ardea.cli import console
 from ardea.cli.console import Name, Output, OutputOption
 from ardea.cli.tables import fitted
-from ardea.config import Settings
-from ardea.errors import NotFound
+from ardea.documents.kept import KeptDocument, look
 from ardea.scheduler.packing.amounts import format_bytes
 from ardea.scheduler.savepoint import Saving, Wanted, new_id
 from ardea.scheduler.schedulers import Handle, Scheduler
-from ardea.snapshots.kept import Kept
 from ardea.snapshots.manifest import text_of
 from ardea.snapshots.place import absolute
 from ardea.snapshots.savepoint import SavepointProgress
@@ -63,33 +62,17 @@ def snapshots(scheduler: Scheduler, name: Name, output: OutputOption = Output.TA
 
     Savepoints in the default place are listed also of a topology that is gone.
     """
-    try:
-        with scheduler.find(name) as found:
-            topology, committed = found.id, found.committed()
-            settings = Settings.of(found.definition().shape.config)
-    except NotFound:
-        topology, committed, settings = name, None, None
-        if not (kept := scheduler.savepoints(name)):
-            raise
-    else:
-        kept = scheduler.savepoints(name)
+    document, mode = look(scheduler, name)
     if output is Output.JSON:
-        console.print_json(
-            {
-                "topology": topology,
-                "committed": None if committed is None else _row(committed),
-                "savepoints": [_row(each) for each in kept],
-            }
-        )
+        console.print_json(msgspec.to_builtins(document))
         return
     rows = [
-        *((each, "snapshot") for each in ([committed] if committed else [])),
-        *((each, "savepoint") for each in kept),
+        *((each, "snapshot") for each in ([document.committed] if document.committed else [])),
+        *((each, "savepoint") for each in document.savepoints),
     ]
     if not rows:
-        mode = "" if settings is None or settings.remembers else settings.reliability_mode
         none = f"the mode {mode} takes no snapshots" if mode else "no snapshot counts yet"
-        console.say(f"{topology}: {none}, and there are no savepoints")
+        console.say(f"{document.topology}: {none}, and there are no savepoints")
         return
     now, out = time.time(), console.out()
     columns = ("", "Number", "Timeline", "Age", "Size", "Files", "Topology", "Folder")
@@ -97,11 +80,11 @@ def snapshots(scheduler: Scheduler, name: Name, output: OutputOption = Output.TA
     out.print(fitted(columns, cells, out.width, least=("Timeline", "Files")), crop=False)
 
 
-def _cells(kept: Kept, now: float) -> tuple[str, ...]:
+def _cells(kept: KeptDocument, now: float) -> tuple[str, ...]:
     age = f"{max(0.0, now - kept.at):,.0f} s"
     where = kept.folder or "-"
     return (
-        text_of(kept.number),
+        kept.number,
         str(kept.timeline),
         age,
         format_bytes(kept.bytes),
@@ -109,18 +92,6 @@ def _cells(kept: Kept, now: float) -> tuple[str, ...]:
         kept.topology,
         where,
     )
-
-
-def _row(kept: Kept) -> dict[str, Any]:
-    return {
-        "number": text_of(kept.number),
-        "timeline": kept.timeline,
-        "at": kept.at,
-        "bytes": kept.bytes,
-        "files": kept.files,
-        "topology": kept.topology,
-        "folder": kept.folder or None,
-    }
 
 
 def _document(done: SavepointProgress) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from ardea.cli.keys import Keys
 from ardea.cli.progress import seconds
 from ardea.cli.snapshot_lines import line
 from ardea.cli.tables import fitted
-from ardea.cli.top_rows import Row, Window
 from ardea.cli.top_view import SORTS, View
+from ardea.documents.top import Row, Window, of_window
 from ardea.errors import Unreachable, UsageError, escaped
 from ardea.plan.names import MASTER_CONTAINER, container_name
 from ardea.scheduler.control import Status
@@ -66,9 +66,7 @@ def top(
             time.sleep(interval)
             status = look()
             if output is Output.JSON:
-                document = {"id": found.id, "state": status.state, "seconds": interval}
-                said = {"health": status.health, "snapshots": status.snapshots, "rows": window.rows()}
-                console.print_json(document | msgspec.to_builtins(said))
+                console.print_json(msgspec.to_builtins(of_window(found.id, status, window, interval)))
             else:
                 out.print(tables(status, window.rows(), out.width, view), crop=False)
             return

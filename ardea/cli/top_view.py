@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ardea.cli.top_rows import Row
+from ardea.documents.top import Row
 
 R = TypeVar("R")
 SORTS: dict[str, Callable[[Row], float]] = {

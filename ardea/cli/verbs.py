@@ -23,6 +23,7 @@ from ardea.cli import (
     submit,
     top,
     topologies,
+    ui,
     update,
 )
 from ardea.cli.console import Output, OutputOption
@@ -32,6 +33,7 @@ _ON_TOPOLOGIES: dict[str, Callable[..., None]] = {
     "list": listing.list_topologies,
     "describe": describe.describe,
     "top": top.top,
+    "ui": ui.ui,
     "debug": debug.debug,
     "logs": topologies.logs,
     "activate": topologies.activate,
@@ -58,7 +60,8 @@ class Verbs(TyperGroup):
         if (verb := _ON_TOPOLOGIES.get(cmd_name)) is None:
             return super().get_command(ctx, cmd_name)
         made = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        made.command(cmd_name)(console.reports(on_topologies(verb, updates=cmd_name == "update")))
+        placed = on_topologies(verb, updates=cmd_name == "update", closed=cmd_name == "ui")
+        made.command(cmd_name)(console.reports(placed))
         return typer.main.get_command(made)
 
 

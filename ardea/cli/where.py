@@ -12,6 +12,7 @@ import typer
 
 from ardea.errors import ArdeaError, UsageError
 from ardea.scheduler import registry
+from ardea.scheduler.registry import Place
 from ardea.scheduler.schedulers import Scheduler
 
 DEFAULT = "local"
@@ -34,15 +35,15 @@ class Candidate:
     kind: type[Scheduler]
     options: Mapping[str, inspect.Parameter]
 
-    def made(self, said: Mapping[str, Any]) -> Scheduler:
-        """The scheduler, by those of these values that are options of its own."""
-        return self.kind(**{name: value for name, value in said.items() if name in self.options})
+    def place(self, said: Mapping[str, Any]) -> Place:
+        """The scheduler with those of these values that are options of its own."""
+        return Place(self.name, {name: value for name, value in said.items() if name in self.options})
 
 
-def on_topologies(verb: Callable[..., None], *, updates: bool = False) -> Callable[..., None]:
+def on_topologies(verb: Callable[..., None], *, updates: bool = False, closed: bool = False) -> Callable[..., None]:
     """The verb with the options of all schedulers that say where topologies are; it takes a scheduler as its first.
 
-    ``updates``: also with those that say what an update brings.
+    ``updates``: also with those that say what an update brings.  ``closed``: it takes a :class:`Place` instead.
     """
     hints = get_type_hints(verb, include_extras=True)
     _, *rest = inspect.signature(verb).parameters.values()
@@ -59,7 +60,11 @@ def on_topologies(verb: Callable[..., None], *, updates: bool = False) -> Callab
         asked, said = given.pop(_NAME), {name: given.pop(name) for name in options}
         source = given.pop(_CONTEXT).get_parameter_source
         chosen = _chosen(candidates, asked, {name: source(name).name for name in options})
-        with chosen.made(said) as scheduler:
+        place = chosen.place(said)
+        if closed:
+            verb(place, **given)
+            return
+        with place.open() as scheduler:
             verb(scheduler, **given)
 
     parameters = [*own, *options.values(), named, context]
@@ -73,7 +78,7 @@ def scheduler_of(context: typer.Context) -> Scheduler:
     candidates = list(_candidates(set(), updates=False))
     said = {name: context.params[name] for each in candidates for name in each.options if name in context.params}
     sources = {name: source.name for name in said if (source := context.get_parameter_source(name)) is not None}
-    return _chosen(candidates, context.params.get(_NAME), sources).made(said)
+    return _chosen(candidates, context.params.get(_NAME), sources).place(said).open()
 
 
 def _candidates(taken: set[str], *, updates: bool) -> Iterator[Candidate]:

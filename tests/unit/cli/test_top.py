@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from ardea.cli.top import tables
-from ardea.cli.top_rows import Row, Window
 from ardea.cli.top_view import View
+from ardea.documents.top import Row, Window
 from ardea.health import Health, HealthState, Trouble
 from ardea.metrics import SECONDS, ProcessTotals, Totals
 from ardea.scheduler.control import Status

@@ -9,8 +9,8 @@ from rich.console import Console
 
 from ardea.cli.keys import first_key
 from ardea.cli.top import tables
-from ardea.cli.top_rows import Row
 from ardea.cli.top_view import HELP, SORTS, View
+from ardea.documents.top import Row
 from ardea.scheduler.control import Status
 
 PLAIN = dict.fromkeys(("emitted", "executed", "acked", "failed", "capacity", "back_pressure", "initiates"), 0.0) | {

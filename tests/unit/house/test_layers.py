@@ -32,6 +32,7 @@ OFFENCES = {
     "supervisor": ("ardea.parent_link", "numpy"),
     "processes": ("ardea.scheduler", "ardea.heron_instance"),
     "command-line": ("ardea.cli", "ardea.scheduler.kubernetes"),
+    "console": ("ardea.testing", "ardea.console"),
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ardea.cli.listing import row
+from ardea.documents.topologies import of_topology
 from ardea.errors import ClusterError, ExitCode, OtherVersion, Unreachable
 from ardea.scheduler.kubernetes import prepare as preparing
 from ardea.scheduler.kubernetes.handle import KubernetesHandle
@@ -44,7 +44,7 @@ def former(cluster, number):
 
 def test_it_is_listed_and_both_versions_are_named(former, number):
     (found,) = listing(former)
-    told = row(found.topology)
+    told = msgspec.to_builtins(of_topology(found.topology))
     assert (told["name"], told["running"]) == (NAME, True)
     assert f"Ardea {VERSIONS[number]} (format {number}), and this is" in told["other_version"]
     assert [instance.component for plan in found.inputs.containers for instance in plan.instances]

@@ -1,4 +1,4 @@
-"""What each component and task has done lately: the rows of ``ardea top``."""
+"""``ardea top``: what each component and task has done lately."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
+from ardea.health import Health
 from ardea.metrics import ProcessTotals, Totals
+from ardea.scheduler.control import Status
+from ardea.snapshots.status import SnapshotStatus
 
 WINDOW = 5.0
 """Seconds over which rates are taken while the table lives."""
@@ -44,6 +47,29 @@ class Row(msgspec.Struct, frozen=True):
     threads: int
 
 
+class TopDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """``seconds``: over which the rates of the rows were taken; ``snapshots``: null if none are taken."""
+
+    id: str
+    state: str
+    seconds: float
+    health: Health | None
+    snapshots: SnapshotStatus | None
+    rows: list[Row]
+
+
+def of_window(topology: str, status: Status, window: Window, seconds: float) -> TopDocument:
+    """What a master said last, and the rates before it; ``topology`` is the id."""
+    return TopDocument(
+        id=topology,
+        state=status.state,
+        seconds=seconds,
+        health=status.health,
+        snapshots=status.snapshots,
+        rows=window.rows(),
+    )
+
+
 class Window:
     """Readings of the last seconds.  Pure."""
 
@@ -57,6 +83,15 @@ class Window:
         self._readings.append((now, {_key(each): each for each in processes}))
         while len(self._readings) > 2 and now - self._readings[1][0] >= self._length:
             self._readings.popleft()
+
+    def begun_anew(self) -> Window:
+        """Another one for the same components, without readings."""
+        return Window(self._spouts, self._length)
+
+    @property
+    def seconds(self) -> float:
+        """Over which rates are taken; 0: there is one reading, and no rate."""
+        return self._readings[-1][0] - self._readings[0][0] if self._readings else 0.0
 
     def rows(self) -> list[Row]:
         """Each component, followed by its tasks; then the managers and masters that live."""

@@ -1,0 +1,57 @@
+"""``ardea ui``: the console of one place, for whoever sits at this machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+import webbrowser
+from typing import Annotated
+
+import typer
+
+from ardea.cli import completion, console
+from ardea.errors import UserError
+from ardea.scheduler.registry import Place
+
+
+def ui(
+    place: Place,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[TOPOLOGY]", help="The one that is shown first.", autocompletion=completion.topologies),
+    ] = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Where it listens, on loopback only; 0: any free port.")
+    ] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the link in a browser.")] = True,
+    view_only: Annotated[bool, typer.Option("--view-only", help="Let nobody act, or read logs and rows.")] = False,
+) -> None:
+    """Show topologies in a browser until Ctrl-C.
+
+    Prints a link; whoever has it may look and act.
+    """
+    try:
+        from ardea.console import serving, tokens  # what other verbs do not need
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"the console needs {error.name}, which is not installed", hint="pip install 'ardea[console]'"
+        ) from error
+    if name is not None:
+        with place.open() as scheduler, scheduler.find(name):
+            pass  # NotFound now, and not in the browser
+    made = tokens.Tokens.fresh(act=not view_only)
+    with serving.listen(serving.LOOPBACK, port) as opened:
+        shown = serving.link(opened, made.act or made.view, name)
+
+        def ready() -> None:
+            print(shown, flush=True)  # noqa: T201
+            console.say("open this link; Ctrl-C ends the console, and nothing else")
+            if browser and _has_screen():
+                webbrowser.open(shown)
+
+        serving.serve(place, opened, made, tokens.Hosts(), ready)
+
+
+def _has_screen() -> bool:
+    """Whether a browser would have a window of its own; one of the terminal's would hold the console up."""
+    return sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

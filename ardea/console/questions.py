@@ -1,0 +1,122 @@
+"""What schedulers and masters are asked: the list, one topology, its snapshots.  Each runs on a thread."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from ardea.console.asking import Question
+from ardea.console.documents import Edge
+from ardea.console.readings import Answer, Key, Pace
+from ardea.documents import kept, plan, topologies
+from ardea.documents.top import TopDocument, Window, of_window
+from ardea.plan import LogicalPlan
+from ardea.scheduler.control import Status
+from ardea.scheduler.schedulers import Handle, Scheduler
+
+LIST = Key("list")
+PACES: Mapping[str, Pace] = {
+    "list": Pace(looked_at=2.0, otherwise=10.0),
+    "topology": Pace(),
+    "snapshots": Pace(looked_at=5.0),
+}
+GAP = 10.0
+"""Seconds without a reading after which rates begin anew."""
+
+
+@dataclass(slots=True)
+class Told:
+    """One topology.
+
+    Attributes:
+        description: without a master that answers, its status is what one has said last.
+        plan: None: nobody has said it yet.
+        top: None: no master has answered yet.
+        edges: of the plan, with the rates of ``top``.
+    """
+
+    description: topologies.DescriptionDocument
+    plan: LogicalPlan | None = None
+    top: TopDocument | None = None
+    edges: tuple[Edge, ...] = ()
+    epoch: int = -1
+    window: Window | None = None
+    seen: float = 0.0
+
+
+class Questions:
+    """Those of one scheduler.  ``clock``: steady seconds."""
+
+    def __init__(self, scheduler: Scheduler, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._scheduler, self._clock = scheduler, clock
+        self.all: Mapping[str, Question] = {
+            "list": self._list,
+            "topology": self._topology,
+            "snapshots": self._snapshots,
+        }
+
+    def _list(self, _: str, __: Any) -> Answer:
+        return Answer(topologies.of_topologies(self._scheduler.topologies()).topologies)
+
+    def _snapshots(self, topology: str, _: Any) -> Answer:
+        document, _mode = kept.look(self._scheduler, topology)
+        return Answer(document)
+
+    def _topology(self, topology: str, before: Told | None) -> Answer:
+        with self._scheduler.find(topology) as found:
+            description = found.describe()
+            document = topologies.of_description(description)
+            told = self._told(found, document, description.status, before)
+        running = description.topology.running
+        silence = "" if description.status is not None else description.silence or "no master has answered yet"
+        return Answer(told, silence if running else "", over=not running)
+
+    def _told(
+        self,
+        found: Handle,
+        document: topologies.DescriptionDocument,
+        status: Status | None,
+        before: Told | None,
+    ) -> Told:
+        """What is known by now; what a master has said stays where none answers."""
+        now = self._clock()
+        if status is None:
+            if before is None:
+                return Told(document)
+            last = msgspec.structs.replace(document, status=before.description.status)
+            return Told(last, before.plan, before.top, before.edges, before.epoch, before.window, before.seen)
+        if before is None or before.plan is None or before.epoch != status.epoch or before.window is None:
+            shape = found.definition().shape.plan()
+            window = Window(frozenset(c.name for c in shape if c.kind == "spout"))
+        else:
+            shape = before.plan
+            window = before.window if now - before.seen < GAP else before.window.begun_anew()
+        window.observe(now, status.processes)
+        top = of_window(found.id, status, window, round(window.seconds, 3))
+        return Told(document, shape, top, tuple(edges(shape, top)), status.epoch, window, now)
+
+
+def edges(shape: LogicalPlan, top: TopDocument) -> list[Edge]:
+    """What flows where."""
+    emitted = {row.component: row.emitted for row in top.rows if row.task is None and row.component}
+    single = {component.name for component in shape if len(component.streams) == 1}
+    return [
+        Edge(
+            source=read.component,
+            stream=read.stream,
+            target=component.name,
+            grouping=read.grouping.describe(),
+            rate=emitted.get(read.component) if read.component in single else None,
+        )
+        for component in shape
+        for read in component.inputs
+    ]
+
+
+def of_shape(shape: LogicalPlan) -> plan.PlanDocument:
+    """The plan that runs; what each component of Trident does is known to the author's code alone."""
+    return plan.of_plan(shape)

@@ -1,0 +1,8 @@
+"""All routes of the REST interface, in one table.  docs/console.md says how one is added."""
+
+from __future__ import annotations
+
+from ardea.console import topology_routes
+from ardea.console.desk import Route
+
+ROUTES: tuple[Route, ...] = (*topology_routes.ROUTES,)

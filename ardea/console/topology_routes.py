@@ -1,0 +1,203 @@
+"""Routes of what can be seen: the list, one topology, its rates, its plan, its snapshots, and events of them all."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ardea.console.desk import Desk, Parameter, Route, sent, whole
+from ardea.console.documents import (
+    Description,
+    Encoded,
+    Snapshots,
+    Top,
+    Topologies,
+    encoded,
+    reading,
+)
+from ardea.console.feeds import Feed
+from ardea.console.problems import Refused
+from ardea.console.questions import LIST, Told, of_shape
+from ardea.console.readings import Key, Look, State
+from ardea.console.tokens import Right
+from ardea.documents.figures import fields
+from ardea.documents.plan import PlanDocument
+from ardea.errors import ArdeaError, Unreachable
+
+LISTED, MOST_LISTED = 100, 1000
+PING = 15
+"""Seconds after which a viewer who has heard nothing hears that the console lives."""
+TOO_SLOW = 15.0
+"""Seconds that one event may wait for a viewer to take it; then its connection is closed."""
+RATES_WITHIN = 5.0
+_PAGE = (
+    Parameter("limit", "at most so many", {"type": "integer", "minimum": 1, "maximum": MOST_LISTED, "default": LISTED}),
+    Parameter("after", "the id behind which the list goes on", {"type": "string"}),
+)
+
+
+async def _topologies(desk: Desk, request: Request) -> Response:
+    limit = whole(request, "limit", LISTED, 1, MOST_LISTED)
+    look = await desk.asker.fresh(LIST)
+    return sent(request, _page(desk, look, limit, request.query_params.get("after")))
+
+
+def _page(desk: Desk, look: Look, limit: int, after: str | None = None) -> Topologies:
+    ids = [each.id for each in look.said]
+    if after is not None and after not in ids:
+        raise Refused(400, f"after={after[:200]}: no such topology is listed any more", hint="begin without `after`")
+    first = 0 if after is None else ids.index(after) + 1
+    chosen = look.said[first : first + limit]
+    more = chosen[-1].id if chosen and first + limit < len(ids) else None
+    return Topologies(topologies=chosen, after=more, reading=reading(look, desk.asker.epoch))
+
+
+async def _topology(desk: Desk, request: Request) -> Response:
+    _, look = await desk.look("topology", request.path_params["name"])
+    return sent(request, _description(desk, look))
+
+
+async def _plan(desk: Desk, request: Request) -> Response:
+    topology, look = await desk.look("topology", request.path_params["name"])
+    told: Told = look.said
+    if told.plan is None:
+        raise Unreachable(f"{topology}: no master has said yet what runs", hint="`ardea describe` shows how far it is")
+    return sent(request, of_shape(told.plan))
+
+
+async def _top(desk: Desk, request: Request) -> Response:
+    topology, look = await desk.look("topology", request.path_params["name"])
+    deadline = desk.asker.clock() + RATES_WITHIN
+    while look.state is State.LIVE and not _has_rates(look) and desk.asker.clock() < deadline:
+        desk.asker.want(Key("topology", topology))
+        await desk.asker.news(0.5)
+        look = desk.asker.look(Key("topology", topology))
+    if (document := _rates(desk, look)) is None:
+        raise look.error or Unreachable(f"{topology} does not run", hint=f"`ardea describe {topology}` says why")
+    return sent(request, document)
+
+
+def _has_rates(look: Look) -> bool:
+    return look.said.top is not None and look.said.top.seconds > 0
+
+
+def _description(desk: Desk, look: Look) -> Description:
+    return Description(**fields(look.said.description), reading=reading(look, desk.asker.epoch))
+
+
+def _rates(desk: Desk, look: Look) -> Top | None:
+    told: Told = look.said
+    if told.top is None:
+        return None
+    return Top(**fields(told.top), edges=list(told.edges), reading=reading(look, desk.asker.epoch))
+
+
+async def _snapshots(desk: Desk, request: Request) -> Response:
+    _, look = await desk.look("snapshots", request.path_params["name"])
+    return sent(request, Snapshots(**fields(look.said), reading=reading(look, desk.asker.epoch)))
+
+
+async def _list_events(desk: Desk, _: Request) -> Response:
+    def documents() -> dict[str, Encoded]:
+        look = desk.asker.look(LIST)
+        return {} if look.said is None else {"topologies": encoded(_page(desk, look, MOST_LISTED))}
+
+    return events(desk, LIST, documents)
+
+
+async def _topology_events(desk: Desk, request: Request) -> Response:
+    key = Key("topology", (await desk.topology(request.path_params["name"])).id)
+
+    def documents() -> dict[str, Encoded]:
+        look = desk.asker.look(key)
+        if look.said is None:
+            return {}
+        found = {"topology": encoded(_description(desk, look))}
+        if look.said.plan is not None:
+            found["plan"] = encoded(of_shape(look.said.plan))
+        if (top := _rates(desk, look)) is not None and top.seconds > 0:
+            found["top"] = encoded(top)
+        return found
+
+    return events(desk, key, documents)
+
+
+def events(desk: Desk, key: Key, documents: Callable[[], dict[str, Encoded]]) -> EventSourceResponse:
+    """Documents as they change, to one viewer.
+
+    Args:
+        desk: what routes work with.
+        key: what the viewer looks at.
+        documents: what is known at present, by the names of events.
+
+    Raises:
+        Refused: there are too many viewers.
+    """
+    if not desk.viewers.enter():
+        raise Refused(503, "too many look at this console", hint="close a page, or wait until somebody else does")
+
+    async def stream() -> AsyncIterator[ServerSentEvent]:
+        feed = Feed()
+        try:
+            while True:
+                desk.asker.want(key)
+                try:
+                    found = documents()
+                except ArdeaError:
+                    found = {}
+                for news in feed.news(found):
+                    yield ServerSentEvent(news.body.decode(), event=news.kind, sep="\n")
+                await desk.asker.news(1.0)
+        finally:
+            desk.viewers.leave()
+
+    return EventSourceResponse(stream(), ping=PING, send_timeout=TOO_SLOW, sep="\n")
+
+
+ROUTES = (
+    Route(
+        path="/topologies",
+        right=Right.VIEW,
+        answer=_topologies,
+        gives=Topologies,
+        about="The topologies, the newest first",
+        parameters=_PAGE,
+    ),
+    Route(
+        path="/events",
+        right=Right.VIEW,
+        answer=_list_events,
+        gives=Topologies,
+        about="The list as it changes: event `topologies`",
+        events=True,
+    ),
+    Route(
+        path="/topologies/{name}", right=Right.VIEW, answer=_topology, gives=Description, about="What is known of one"
+    ),
+    Route(path="/topologies/{name}/plan", right=Right.VIEW, answer=_plan, gives=PlanDocument, about="Its components"),
+    Route(
+        path="/topologies/{name}/top",
+        right=Right.VIEW,
+        answer=_top,
+        gives=Top,
+        about="What each component and task does, and what flows between them",
+    ),
+    Route(
+        path="/topologies/{name}/snapshots",
+        right=Right.VIEW,
+        answer=_snapshots,
+        gives=Snapshots,
+        about="Its snapshot that counts, and savepoints",
+    ),
+    Route(
+        path="/topologies/{name}/events",
+        right=Right.VIEW,
+        answer=_topology_events,
+        gives=Description | PlanDocument | Top,
+        about="Its documents as they change: events `topology`, `plan`, `top`",
+        events=True,
+    ),
+)

@@ -1,0 +1,1 @@
+"""What ``-o json`` prints and the console serves, as types: fields are only ever added."""

@@ -1,0 +1,43 @@
+"""``ardea describe --plan``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from ardea.plan import LogicalPlan
+
+
+class PlanComponent(msgspec.Struct, frozen=True, kw_only=True):
+    """``operations``: of Trident; ``inputs``: ``COMPONENT:STREAM`` -> grouping."""
+
+    component: str
+    kind: str
+    tasks: int
+    operations: list[str]
+    inputs: dict[str, str]
+
+
+class PlanDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """The components of a topology, by their names."""
+
+    topology: str
+    components: list[PlanComponent]
+
+
+def of_plan(plan: LogicalPlan, operations: Mapping[str, Sequence[str]] | None = None) -> PlanDocument:
+    """``operations``: component -> what it does, of Trident; known only where the author's code is loaded."""
+    return PlanDocument(
+        topology=plan.name,
+        components=[
+            PlanComponent(
+                component=component.name,
+                kind=component.kind,
+                tasks=component.tasks,
+                operations=list((operations or {}).get(component.name, ())),
+                inputs={f"{i.component}:{i.stream}": i.grouping.describe() for i in component.inputs},
+            )
+            for component in plan
+        ],
+    )
