@@ -48,7 +48,18 @@ function tasksOf(known) {
 /** A dialog about one action.  `given`: what is asked for, but for what `fields` ask the person for. */
 function open(known, verb, { given = {}, fields = [], what = "" } = {}) {
   const dialog = h("dialog", { "aria-labelledby": "dialog-title", class: "action" });
-  const asked = { known, verb, given, fields, what, dialog, state: fields.length ? "form" : "asking", dry: null, error: null, done: null };
+  const asked = {
+    known,
+    verb,
+    given,
+    fields,
+    what,
+    dialog,
+    state: fields.length ? "form" : "asking",
+    dry: null,
+    error: null,
+    done: null,
+  };
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   draw(asked);
@@ -68,7 +79,10 @@ async function step(asked, while_, kept, then, more) {
   [asked.state, asked.error] = [while_, null];
   draw(asked);
   try {
-    asked[kept] = await ask(path("topologies", asked.known.id, asked.verb), { body: { ...asked.given, ...more }, patience: PATIENCE });
+    asked[kept] = await ask(path("topologies", asked.known.id, asked.verb), {
+      body: { ...asked.given, ...more },
+      patience: PATIENCE,
+    });
     asked.state = then;
   } catch (error) {
     asked.error = error;
@@ -80,7 +94,12 @@ async function step(asked, while_, kept, then, more) {
 function draw(asked) {
   const [title, about] = WORDS[asked.verb];
   const whole = `${title} ${asked.what || name(asked.known.describe?.name ?? asked.known.id)}`;
-  render(asked.dialog, [h("h2", { id: "dialog-title" }, whole), h("p", { class: "muted" }, about), body(asked), buttons(asked, title)]);
+  render(asked.dialog, [
+    h("h2", { id: "dialog-title" }, whole),
+    h("p", { class: "muted" }, about),
+    body(asked),
+    buttons(asked, title),
+  ]);
 }
 
 function body(asked) {
@@ -89,7 +108,8 @@ function body(asked) {
   if (asked.state === "asking") said.push(h("p", { role: "status" }, "Asking what would happen …"));
   if (asked.dry !== null) said.push(h("h3", null, "This would happen"), plan(asked.dry));
   if (asked.state === "doing") said.push(h("p", { role: "status" }, "It is under way …"));
-  if (asked.state === "changed") said.push(notice("warn", "Something else would happen by now. Look again before you confirm."));
+  if (asked.state === "changed")
+    said.push(notice("warn", "Something else would happen by now. Look again before you confirm."));
   if (asked.error !== null) said.push(trouble(asked.error));
   if (asked.state === "end") said.push(h("div", { role: "status" }, h("h3", null, "Done"), plan(asked.done)));
   return h("div", { class: "dialog-body" }, said);
@@ -100,7 +120,10 @@ function form(asked) {
     event.preventDefault();
     const values = new FormData(event.target);
     const changed = asked.fields.filter((field) => Number(values.get(field.key)) !== field.value);
-    asked.given = { ...asked.given, parallelism: Object.fromEntries(changed.map((field) => [field.key, Number(values.get(field.key))])) };
+    asked.given = {
+      ...asked.given,
+      parallelism: Object.fromEntries(changed.map((field) => [field.key, Number(values.get(field.key))])),
+    };
     if (changed.length) dryRun(asked);
   };
   return h(
@@ -108,7 +131,16 @@ function form(asked) {
     { id: "action-form", class: "scale", on: { submit } },
     asked.fields.map((field, number) => [
       h("label", { for: `field-${number}` }, name(field.label, 60)),
-      h("input", { id: `field-${number}`, name: field.key, type: "number", min: 1, max: 10000, step: 1, required: true, value: field.value }),
+      h("input", {
+        id: `field-${number}`,
+        name: field.key,
+        type: "number",
+        min: 1,
+        max: 10000,
+        step: 1,
+        required: true,
+        value: field.value,
+      }),
     ]),
   );
 }
@@ -128,7 +160,13 @@ function buttons(asked, title) {
 /** Whatever a dry run or an action says, as a list: words of the console, and fields of its document. */
 function plan(document) {
   const { confirm: _, ...said } = document;
-  return h("dl", { class: "facts" }, Object.entries(said).filter(([, value]) => !isEmpty(value)).map(([key, value]) => fact(key, value)));
+  return h(
+    "dl",
+    { class: "facts" },
+    Object.entries(said)
+      .filter(([, value]) => !isEmpty(value))
+      .map(([key, value]) => fact(key, value)),
+  );
 }
 
 function fact(key, value) {
@@ -136,13 +174,27 @@ function fact(key, value) {
 }
 
 function text(value) {
-  if (Array.isArray(value)) return value.some((each) => typeof each === "object") ? h("ul", { class: "plain" }, value.map((each) => h("li", null, text(each)))) : shown(value.join(", "), 2000);
+  if (Array.isArray(value))
+    return value.some((each) => typeof each === "object")
+      ? h(
+          "ul",
+          { class: "plain" },
+          value.map((each) => h("li", null, text(each))),
+        )
+      : shown(value.join(", "), 2000);
   if (value !== null && typeof value === "object") {
     if ("component" in value && Array.isArray(value.tasks)) {
       const [before, after] = value.tasks;
-      return `${name(value.component)}: ${before === after ? `${units.several(after, "task")}, ${value.what}` : `${before} → ${units.several(after, "task")}`}`;
+      const tasks = units.several(after, "task");
+      return `${name(value.component)}: ${before === after ? `${tasks}, ${value.what}` : `${before} → ${tasks}`}`;
     }
-    return h("dl", { class: "facts" }, Object.entries(value).filter(([, each]) => !isEmpty(each)).map(([key, each]) => fact(key, each)));
+    return h(
+      "dl",
+      { class: "facts" },
+      Object.entries(value)
+        .filter(([, each]) => !isEmpty(each))
+        .map(([key, each]) => fact(key, each)),
+    );
   }
   return shown(typeof value === "boolean" ? (value ? "yes" : "no") : value, 2000);
 }

@@ -61,7 +61,12 @@ function draw() {
 function header() {
   const [, id] = page.parts[0] === "t" ? page.parts : [];
   return [
-    h("a", { class: "brand", href: "#/", "aria-label": "Ardea, all topologies" }, h("span", { class: "brand-mark", "aria-hidden": "true" }), "Ardea"),
+    h(
+      "a",
+      { class: "brand", href: "#/", "aria-label": "Ardea, all topologies" },
+      h("span", { class: "brand-mark", "aria-hidden": "true" }),
+      "Ardea",
+    ),
     h(
       "nav",
       { class: "crumbs", "aria-label": "Where you are" },
@@ -78,8 +83,16 @@ function header() {
 function light() {
   const found = page.view.link;
   if (!found) return null;
-  const [word, kind] = { live: ["live", "ok"], connecting: ["connecting", "wait"] }[found.state] ?? ["not connected", "bad"];
-  return h("span", { class: `light ${kind}` }, h("span", { class: "mark", "aria-hidden": "true" }, kind === "ok" ? "●" : kind === "wait" ? "◌" : "✖"), word);
+  const [word, kind] = { live: ["live", "ok"], connecting: ["connecting", "wait"] }[found.state] ?? [
+    "not connected",
+    "bad",
+  ];
+  return h(
+    "span",
+    { class: `light ${kind}` },
+    h("span", { class: "mark", "aria-hidden": "true" }, kind === "ok" ? "●" : kind === "wait" ? "◌" : "✖"),
+    word,
+  );
 }
 
 /** What people have to know when the console does not answer. */

@@ -17,7 +17,8 @@ export function chart({ title, times, series, unit, redraw, least = 0, base = 10
   const at = index(times);
   const known = series.filter((each) => each.values.some((value) => value !== null));
   const most = nice(Math.max(least, ...known.flatMap((each) => each.values.filter((value) => value !== null))), base);
-  const words = (i) => `${units.clock(times[i])}: ${series.map((each) => `${each.name} ${unit(each.values[i])}`).join(", ")}`;
+  const words = (i) =>
+    `${units.clock(times[i])}: ${series.map((each) => `${each.name} ${unit(each.values[i])}`).join(", ")}`;
   return h(
     "figure",
     { class: "chart", key: `chart ${title}` },
@@ -55,7 +56,11 @@ export function spark(values, label) {
   const most = Math.max(...known) || 1;
   const x = (i) => (i / (values.length - 1)) * 100;
   const y = (value) => 19 - (value / most) * 18;
-  return h("svg", { class: "spark", viewBox: "0 0 100 20", preserveAspectRatio: "none", role: "img", "aria-label": label }, h("path", { d: line(values, x, y) }));
+  return h(
+    "svg",
+    { class: "spark", viewBox: "0 0 100 20", preserveAspectRatio: "none", role: "img", "aria-label": label },
+    h("path", { d: line(values, x, y) }),
+  );
 }
 
 function legend(series, at, unit) {
@@ -63,7 +68,13 @@ function legend(series, at, unit) {
     "ul",
     { class: "legend" },
     series.map((each, number) =>
-      h("li", null, h("span", { class: `swatch s${number}`, "aria-hidden": "true" }), `${each.name} `, h("b", null, unit(each.values[at] ?? null))),
+      h(
+        "li",
+        null,
+        h("span", { class: `swatch s${number}`, "aria-hidden": "true" }),
+        `${each.name} `,
+        h("b", null, unit(each.values[at] ?? null)),
+      ),
     ),
   );
 }
@@ -85,7 +96,9 @@ function face(times, series, most, unit, at) {
     h("text", { class: "tick", x: WIDTH - LEFT, y: HEIGHT - 3, "text-anchor": "end" }, units.clock(last)),
     hand.at !== null && h("line", { class: "hand", x1: x(at), x2: x(at), y1: TOP - 6, y2: y(0) }),
     series.map((each, number) =>
-      each.values[at] === null || hand.at === null ? null : h("circle", { class: `dot s${number}`, cx: x(at), cy: y(each.values[at]), r: 3 }),
+      each.values[at] === null || hand.at === null
+        ? null
+        : h("circle", { class: `dot s${number}`, cx: x(at), cy: y(each.values[at]), r: 3 }),
     ),
   );
 }
@@ -104,7 +117,16 @@ function handlers(times, redraw) {
     pointerleave: () => move(null),
     blur: () => move(null),
     keydown: (event) => {
-      const steps = { ArrowLeft: -1, ArrowRight: 1, ArrowDown: -1, ArrowUp: 1, PageDown: -12, PageUp: 12, Home: -1e6, End: 1e6 };
+      const steps = {
+        ArrowLeft: -1,
+        ArrowRight: 1,
+        ArrowDown: -1,
+        ArrowUp: 1,
+        PageDown: -12,
+        PageUp: 12,
+        Home: -1e6,
+        End: 1e6,
+      };
       const step = steps[event.key];
       if (step === undefined) return;
       event.preventDefault();

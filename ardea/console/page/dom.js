@@ -12,7 +12,8 @@ export function h(tag, attributes, ...children) {
   for (const [name, value] of Object.entries(attributes ?? {})) {
     if (value === null || value === undefined || value === false) continue;
     if (name === "on") listen(element, value);
-    else if (name === "style") for (const [property, amount] of Object.entries(value)) element.style.setProperty(property, amount);
+    else if (name === "style")
+      for (const [property, amount] of Object.entries(value)) element.style.setProperty(property, amount);
     else if (name === "key") element.itsKey = value;
     else if (name === "own") element.isOwn = true;
     else element.setAttribute(name, value === true ? "" : String(value));
@@ -45,7 +46,8 @@ export function render(root, content) {
   const next = document.createElement(root.nodeName);
   append(next, [content]);
   children(root, next);
-  if (focused !== document.activeElement && focused?.isConnected && root.contains(focused)) focused.focus({ preventScroll: true });
+  if (focused !== document.activeElement && focused?.isConnected && root.contains(focused))
+    focused.focus({ preventScroll: true });
 }
 
 function same(live, next) {
@@ -59,7 +61,8 @@ function morph(live, next) {
   }
   attributes(live, next);
   if (live.style.cssText !== next.style.cssText) live.style.cssText = next.style.cssText;
-  if (live.handlers) for (const type of Object.keys(live.handlers)) if (!next.handlers?.[type]) delete live.handlers[type];
+  if (live.handlers)
+    for (const type of Object.keys(live.handlers)) if (!next.handlers?.[type]) delete live.handlers[type];
   if (next.handlers) listen(live, next.handlers);
   if (!live.isOwn) children(live, next);
 }

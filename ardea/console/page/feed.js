@@ -81,7 +81,8 @@ export class Repeated {
   }
 
   #failed(error, backoff) {
-    if (!(error instanceof Refused)) error = new Refused(0, { what: `what the console says cannot be read: ${error.message}` });
+    if (!(error instanceof Refused))
+      error = new Refused(0, { what: `what the console says cannot be read: ${error.message}` });
     const pause = error.status === 401 || error.status === 404 || error.status === 403 ? 15 : backoff.next();
     const state = error.status === 401 ? "unknown" : error.gone ? "gone" : "refused";
     this.link.become(state, { why: error.message, hint: error.hint, next: performance.now() + 1000 * pause });

@@ -27,8 +27,24 @@ function one(thread, found, redraw) {
   return h(
     "figure",
     { key: `flames ${thread.name}` },
-    h("figcaption", { class: "bar" }, h("b", null, name(thread.name, 100)), ` ${units.count(thread.tree.samples)} samples`, top !== thread.tree && button("The whole thread", () => zoom(thread.tree))),
-    h("div", { class: "flames" }, rows.map((row) => h("div", { class: "flame-row" }, row.map((call) => bar(call, thread, zoom))))),
+    h(
+      "figcaption",
+      { class: "bar" },
+      h("b", null, name(thread.name, 100)),
+      ` ${units.count(thread.tree.samples)} samples`,
+      top !== thread.tree && button("The whole thread", () => zoom(thread.tree)),
+    ),
+    h(
+      "div",
+      { class: "flames" },
+      rows.map((row) =>
+        h(
+          "div",
+          { class: "flame-row" },
+          row.map((call) => bar(call, thread, zoom)),
+        ),
+      ),
+    ),
   );
 }
 

@@ -26,24 +26,31 @@ export function graph({ components, edges, rows, culprits, link, redraw }) {
   return [
     sizes(redraw),
     h(
-    "div",
-    { class: "graph-scroll", tabindex: 0, role: "region", "aria-label": title },
-    h("div", { class: "graph-size", style: { width: `${width * share}px`, height: `${height * share}px` } },
-    h(
       "div",
-      { class: "graph", style: { width: `${width}px`, height: `${height}px`, transform: share < 1 ? `scale(${share})` : "none" } },
+      { class: "graph-scroll", tabindex: 0, role: "region", "aria-label": title },
       h(
-        "svg",
-        { class: "edges", width: laid.width + 2 * MARGIN, height: laid.height + 2 * MARGIN, "aria-hidden": "true" },
-        merged.map((edge, number) => drawn(edge, laid.edges[number], most, rows, culprits)),
+        "div",
+        { class: "graph-size", style: { width: `${width * share}px`, height: `${height * share}px` } },
+        h(
+          "div",
+          {
+            class: "graph",
+            style: { width: `${width}px`, height: `${height}px`, transform: share < 1 ? `scale(${share})` : "none" },
+          },
+          h(
+            "svg",
+            { class: "edges", width: laid.width + 2 * MARGIN, height: laid.height + 2 * MARGIN, "aria-hidden": "true" },
+            merged.map((edge, number) => drawn(edge, laid.edges[number], most, rows, culprits)),
+          ),
+          h(
+            "ul",
+            { class: "nodes" },
+            components.map((component) =>
+              node(component, laid.nodes.get(component.component), rows, culprits, link, merged),
+            ),
+          ),
+        ),
       ),
-      h(
-        "ul",
-        { class: "nodes" },
-        components.map((component) => node(component, laid.nodes.get(component.component), rows, culprits, link, merged)),
-      ),
-    ),
-    ),
     ),
   ];
 }
@@ -87,13 +94,16 @@ function drawn(edge, points, most, rows, culprits) {
   const way = end[0] >= before[0] ? 1 : -1;
   const [x, y] = middle(moved);
   const label = edge.rate === null ? "" : units.rate(edge.rate);
-  const streams = edge.streams.length > 1 ? units.several(edge.streams.length, "stream") : named(edge.streams[0].stream);
+  const streams =
+    edge.streams.length > 1 ? units.several(edge.streams.length, "stream") : named(edge.streams[0].stream);
   const held = culprits.has(edge.target) ? " held" : "";
   return h(
     "g",
     { class: `edge${busy ? " busy" : ""}${held}`, key: `${edge.source}\n${edge.target}` },
     h("path", { d: curve(moved), "stroke-width": thick.toFixed(2) }),
-    h("polygon", { points: `${end[0]},${end[1]} ${end[0] - 8 * way},${end[1] - 4.5} ${end[0] - 8 * way},${end[1] + 4.5}` }),
+    h("polygon", {
+      points: `${end[0]},${end[1]} ${end[0] - 8 * way},${end[1] - 4.5} ${end[0] - 8 * way},${end[1] + 4.5}`,
+    }),
     label && h("text", { class: "edge-rate", x, y: y - 7, "text-anchor": "middle" }, label),
     streams && h("text", { class: "edge-stream", x, y: y + 13, "text-anchor": "middle" }, name(streams, 16)),
   );
@@ -130,12 +140,16 @@ function node(component, at, rows, culprits, link, merged) {
     { key: component.component, style: { left: `${at.x + MARGIN}px`, top: `${at.y + MARGIN}px` } },
     h(
       "a",
-      { class: classes.join(" "), href: link(component.component), title: `${name(component.component, 400)} ${does}`.trim() },
+      {
+        class: classes.join(" "),
+        href: link(component.component),
+        title: `${name(component.component, 400)} ${does}`.trim(),
+      },
       h(
         "span",
         { class: "node-head" },
         h("span", { class: "node-name" }, name(component.component, 60)),
-        h("span", { class: "node-tasks", "aria-label": units.several(component.tasks, "task") }, `×${component.tasks}`),
+        h("span", { class: "node-tasks" }, `×${component.tasks}`),
       ),
       does && h("span", { class: "node-does" }, name(does, 60)),
       row ? facts(row, component, merged) : h("span", { class: "muted" }, "nothing heard yet"),

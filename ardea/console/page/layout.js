@@ -12,7 +12,10 @@ const ROUNDS = 12;
  * @returns nodes by name `{x, y}` (their upper left corners), edges as lists of points, and the whole's size.
  */
 export function layout(names, pairs, size) {
-  const edges = forward(names, pairs.filter(([from, to]) => from !== to));
+  const edges = forward(
+    names,
+    pairs.filter(([from, to]) => from !== to),
+  );
   const layers = layered(names, edges);
   const chains = withBends(layers, edges);
   ordered(layers, chains);
@@ -122,7 +125,9 @@ function crossings(layers, after) {
   let found = 0;
   for (let depth = 0; depth + 1 < layers.length; depth++) {
     const place = new Map(layers[depth + 1].map((name, index) => [name, index]));
-    const ends = layers[depth].flatMap((name) => (after.get(name) ?? []).map((to) => place.get(to)).sort((a, b) => a - b));
+    const ends = layers[depth].flatMap((name) =>
+      (after.get(name) ?? []).map((to) => place.get(to)).sort((a, b) => a - b),
+    );
     for (let i = 0; i < ends.length; i++) for (let j = i + 1; j < ends.length; j++) found += ends[i] > ends[j] ? 1 : 0;
   }
   return found;
@@ -151,7 +156,9 @@ function placed(layers, chains, names, pairs, { width, height, across, down }) {
     });
     lines.set(`${chain[0]}\n${chain[chain.length - 1]}`, points);
   }
-  const edges = pairs.map(([from, to]) => lines.get(`${from}\n${to}`) ?? [...(lines.get(`${to}\n${from}`) ?? [])].reverse());
+  const edges = pairs.map(
+    ([from, to]) => lines.get(`${from}\n${to}`) ?? [...(lines.get(`${to}\n${from}`) ?? [])].reverse(),
+  );
   const nodes = new Map(names.map((name) => [name, all.get(name)]));
   return { nodes, edges, width: Math.max(0, layers.length * (width + across) - across), height: most };
 }

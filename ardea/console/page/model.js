@@ -33,7 +33,9 @@ export function edges(plan, top) {
 
 /** Rows of whole components, by name. */
 export function whole(top) {
-  return new Map((top?.rows ?? []).filter((row) => row.component && row.task === null).map((row) => [row.component, row]));
+  return new Map(
+    (top?.rows ?? []).filter((row) => row.component && row.task === null).map((row) => [row.component, row]),
+  );
 }
 
 /** Rows of tasks. */
@@ -66,7 +68,8 @@ export function sums(top, all) {
   const rows = [...whole(top).values()];
   const own = rows.filter((row) => spouts.has(row.component));
   const add = (list, field) => list.reduce((sum, row) => sum + (row[field] ?? 0), 0);
-  const most = (list, field) => list.reduce((best, row) => (row[field] !== null && row[field] > (best ?? -1) ? row[field] : best), null);
+  const most = (list, field) =>
+    list.reduce((best, row) => (row[field] !== null && row[field] > (best ?? -1) ? row[field] : best), null);
   return {
     emitted: add(own, "emitted"),
     acked: add(own, "acked"),
@@ -107,5 +110,7 @@ function processKey(row) {
 
 /** Whether a process is a manager, a master or a supervisor, and no task. */
 export function isManager(row) {
-  return row.container === null || row.container === 0 || row.name === "stream-manager" || row.name === "metrics-manager";
+  return (
+    row.container === null || row.container === 0 || row.name === "stream-manager" || row.name === "metrics-manager"
+  );
 }

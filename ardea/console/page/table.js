@@ -33,7 +33,8 @@ export function table({ id, label, columns, rows, key, text, redraw, find = "Sea
   return h(
     "div",
     { class: "table", key: `table ${id}` },
-    (text || extra) && h("div", { class: "table-bar" }, text && search(id, find, chosen, change, rows.length, found.length), extra),
+    (text || extra) &&
+      h("div", { class: "table-bar" }, text && search(id, find, chosen, change, rows.length, found.length), extra),
     h(
       "div",
       { class: "table-scroll", tabindex: 0, role: "region", "aria-label": label },
@@ -41,10 +42,23 @@ export function table({ id, label, columns, rows, key, text, redraw, find = "Sea
         "table",
         null,
         h("caption", { class: "sr" }, label),
-        h("thead", null, h("tr", null, columns.map((column) => heading(column, chosen, change)))),
-        h("tbody", null, page.map((row) => line(row, columns, key(row), tone?.(row)))),
+        h(
+          "thead",
+          null,
+          h(
+            "tr",
+            null,
+            columns.map((column) => heading(column, chosen, change)),
+          ),
+        ),
+        h(
+          "tbody",
+          null,
+          page.map((row) => line(row, columns, key(row), tone?.(row))),
+        ),
       ),
-      found.length === 0 && h("p", { class: "nothing" }, rows.length ? "Nothing here has this in its name." : empty ?? "There is none."),
+      found.length === 0 &&
+        h("p", { class: "nothing" }, rows.length ? "Nothing here has this in its name." : (empty ?? "There is none.")),
     ),
     found.length > PAGE && pages(chosen, found.length, change, label),
   );
@@ -63,7 +77,11 @@ function search(id, find, chosen, change, all, found) {
       autocomplete: "off",
       on: { input: (event) => change({ wanted: event.target.value, first: 0 }) },
     }),
-    h("span", { class: "muted", role: "status" }, chosen.wanted ? `${found} of ${units.several(all, "row")}` : units.several(all, "row")),
+    h(
+      "span",
+      { class: "muted", role: "status" },
+      chosen.wanted ? `${found} of ${units.several(all, "row")}` : units.several(all, "row"),
+    ),
   ];
 }
 
@@ -77,7 +95,9 @@ function sorted(rows, columns, { sort, down }) {
   if (!by) return rows;
   const value = (row) => by(row) ?? (down ? -Infinity : Infinity);
   const order = (one, other) =>
-    typeof one === "string" || typeof other === "string" ? String(one).localeCompare(String(other), "en", { numeric: true }) : one - other;
+    typeof one === "string" || typeof other === "string"
+      ? String(one).localeCompare(String(other), "en", { numeric: true })
+      : one - other;
   return [...rows].sort((one, other) => (down ? order(value(other), value(one)) : order(value(one), value(other))));
 }
 
@@ -88,7 +108,12 @@ function heading(column, chosen, change) {
   const down = on ? !chosen.down : Boolean(column.number);
   return h(
     "th",
-    { scope: "col", class: classes, "aria-sort": on ? (chosen.down ? "descending" : "ascending") : null, title: column.hint },
+    {
+      scope: "col",
+      class: classes,
+      "aria-sort": on ? (chosen.down ? "descending" : "ascending") : null,
+      title: column.hint,
+    },
     h(
       "button",
       { type: "button", class: "sort", on: { click: () => change({ sort: column.title, down, first: 0 }) } },
@@ -103,7 +128,11 @@ function line(row, columns, key, tone) {
     "tr",
     { key, class: tone || null },
     columns.map((column, number) =>
-      h(number === 0 ? "th" : "td", { scope: number === 0 ? "row" : null, class: column.number ? "number" : null }, plain(column.cell(row))),
+      h(
+        number === 0 ? "th" : "td",
+        { scope: number === 0 ? "row" : null, class: column.number ? "number" : null },
+        plain(column.cell(row)),
+      ),
     ),
   );
 }

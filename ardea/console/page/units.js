@@ -4,7 +4,12 @@
 export function count(value) {
   if (!isNumber(value)) return "–";
   const size = Math.abs(value);
-  for (const [least, letter] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e4, "k"]]) {
+  for (const [least, letter] of [
+    [1e12, "T"],
+    [1e9, "G"],
+    [1e6, "M"],
+    [1e4, "k"],
+  ]) {
     if (size >= least * 0.9995) return `${digits(value / (letter === "k" ? 1e3 : least))}${letter}`;
   }
   return size >= 100 || Number.isInteger(value) ? Math.round(value).toLocaleString("en") : digits(value);
@@ -28,7 +33,11 @@ export function seconds(value) {
 export function age(value) {
   if (!isNumber(value)) return "–";
   const past = Math.max(0, value);
-  for (const [unit, size, most] of [["s", 1, 120], ["min", 60, 7200], ["h", 3600, 172800]]) {
+  for (const [unit, size, most] of [
+    ["s", 1, 120],
+    ["min", 60, 7200],
+    ["h", 3600, 172800],
+  ]) {
     if (past < most) return `${Math.floor(past / size)} ${unit}`;
   }
   return `${Math.floor(past / 86400)} d`;

@@ -10,13 +10,20 @@ const MARKS = {
   warn: ["▲", ["DEGRADED", "stuck", "silent", "unwatched", "UNKNOWN"]],
   bad: ["✖", ["FAILED", "CRASHING", "UNREACHABLE", "ORPHANED", "KILLED", "dead", "gone", "refused"]],
 };
-const KINDS = new Map(Object.entries(MARKS).flatMap(([kind, [mark, words]]) => words.map((word) => [word, [kind, mark]])));
+const KINDS = new Map(
+  Object.entries(MARKS).flatMap(([kind, [mark, words]]) => words.map((word) => [word, [kind, mark]])),
+);
 
 /** A state: a mark, a word and a colour. */
 export function state(word, title) {
   if (!word) return h("span", { class: "muted" }, "–");
   const [kind, mark] = KINDS.get(word) ?? ["plain", "○"];
-  return h("span", { class: `state ${kind}`, title }, h("span", { class: "mark", "aria-hidden": "true" }, mark), name(word));
+  return h(
+    "span",
+    { class: `state ${kind}`, title },
+    h("span", { class: "mark", "aria-hidden": "true" }, mark),
+    name(word),
+  );
 }
 
 /** A share of 1 as a bar with its number; what is nearly full is marked. */
@@ -27,7 +34,11 @@ export function meter(label, share) {
     "span",
     { class: `meter${level}` },
     h("span", { class: "meter-label" }, label),
-    h("span", { class: "meter-bar", "aria-hidden": "true" }, h("span", { style: { width: `${known ? 100 * share : 0}%` } })),
+    h(
+      "span",
+      { class: "meter-bar", "aria-hidden": "true" },
+      h("span", { style: { width: `${known ? 100 * share : 0}%` } }),
+    ),
     h("span", { class: "meter-value" }, units.percent(share)),
   );
 }
@@ -44,7 +55,11 @@ export function figures(...all) {
 /** A list of facts; those without a value are left out. */
 export function facts(pairs) {
   const known = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return h("dl", { class: "facts" }, known.map(([label, value]) => h("div", null, h("dt", null, label), h("dd", null, plain(value)))));
+  return h(
+    "dl",
+    { class: "facts" },
+    known.map(([label, value]) => h("div", null, h("dt", null, label), h("dd", null, plain(value)))),
+  );
 }
 
 function plain(value) {
@@ -53,12 +68,7 @@ function plain(value) {
 
 /** A block with a heading. */
 export function panel(title, attributes, ...content) {
-  return h(
-    "section",
-    { class: "panel", key: `panel ${title}`, ...attributes },
-    h("h2", null, title),
-    content,
-  );
+  return h("section", { class: "panel", key: `panel ${title}`, ...attributes }, h("h2", null, title), content);
 }
 
 /** A sentence about what is not there. */
@@ -69,12 +79,22 @@ export function nothing(...text) {
 /** A sentence that somebody has to read.  `kind`: bad, warn or info. */
 export function notice(kind, ...content) {
   const mark = { bad: "✖", warn: "▲", info: "ℹ" }[kind];
-  return h("div", { class: `notice ${kind}` }, h("span", { class: "mark", "aria-hidden": "true" }, mark), h("div", null, content));
+  return h(
+    "div",
+    { class: `notice ${kind}` },
+    h("span", { class: "mark", "aria-hidden": "true" }, mark),
+    h("div", null, content),
+  );
 }
 
 /** What went wrong with a question to the console. */
 export function trouble(error) {
-  return notice("bad", shown(error.message), error.where && ` (${shown(error.where)})`, error.hint && h("div", { class: "hint" }, shown(error.hint)));
+  return notice(
+    "bad",
+    shown(error.message),
+    error.where && ` (${shown(error.where)})`,
+    error.hint && h("div", { class: "hint" }, shown(error.hint)),
+  );
 }
 
 export function button(label, act, attributes = {}) {

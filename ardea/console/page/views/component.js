@@ -19,12 +19,30 @@ function drawn(known, which, history) {
   const row = model.whole(known.top).get(which);
   if (!one && known.top) return nothing("There is no such component in this topology.");
   return [
-    h("h2", { class: "subject" }, name(which), one && h("span", { class: "chip" }, `${one.kind}, ${units.several(one.tasks, "task")}`)),
+    h(
+      "h2",
+      { class: "subject" },
+      name(which),
+      one && h("span", { class: "chip" }, `${one.kind}, ${units.several(one.tasks, "task")}`),
+    ),
     one?.operations.length > 0 && h("p", { class: "muted" }, name(one.operations.join(" · "), 1000)),
     row && numbers(row),
-    panel("Last minutes", {}, h("p", { class: "muted" }, since(history)), h("div", { class: "charts" }, chartsOf(known, history, which))),
+    panel(
+      "Last minutes",
+      {},
+      h("p", { class: "muted" }, since(history)),
+      h("div", { class: "charts" }, chartsOf(known, history, which)),
+    ),
     streams(known, which),
-    panel("Tasks", {}, taskTable(known, model.tasks(known.top).filter((each) => each.component === which), `tasks of ${which}`)),
+    panel(
+      "Tasks",
+      {},
+      taskTable(
+        known,
+        model.tasks(known.top).filter((each) => each.component === which),
+        `tasks of ${which}`,
+      ),
+    ),
   ];
 }
 
@@ -49,8 +67,18 @@ export function chartsOf(known, history, which) {
   const common = { times: history.times, redraw: known.redraw };
   const of = (field, words = field) => ({ name: words, values: history.values(which, field) });
   return [
-    chart({ ...common, title: "Rows", unit: units.rate, series: [of("executed"), of("emitted"), of("acked"), of("failed")] }),
-    chart({ ...common, title: "Latency", unit: units.seconds, series: [of("latency_p50", "p50"), of("latency_p99", "p99")] }),
+    chart({
+      ...common,
+      title: "Rows",
+      unit: units.rate,
+      series: [of("executed"), of("emitted"), of("acked"), of("failed")],
+    }),
+    chart({
+      ...common,
+      title: "Latency",
+      unit: units.seconds,
+      series: [of("latency_p50", "p50"), of("latency_p99", "p99")],
+    }),
     chart({
       ...common,
       title: "Shares of the time",
@@ -59,14 +87,23 @@ export function chartsOf(known, history, which) {
       series: [of("capacity"), of("back_pressure", "held back"), of("initiates", "holds back")],
     }),
     chart({ ...common, title: "CPU, cores", unit: units.cores, series: [of("cpu", "cores")] }),
-    chart({ ...common, title: "Memory", unit: units.bytes, base: 2, series: [of("resident_memory_bytes", "resident")] }),
+    chart({
+      ...common,
+      title: "Memory",
+      unit: units.bytes,
+      base: 2,
+      series: [of("resident_memory_bytes", "resident")],
+    }),
     chart({ ...common, title: "Waiting input", unit: units.bytes, base: 2, series: [of("queued_bytes", "queued")] }),
     chart({ ...common, title: "Pending", unit: units.count, series: [of("pending")] }),
   ];
 }
 
 function streams(known, which) {
-  const [reads, read] = [known.edges.filter((edge) => edge.target === which), known.edges.filter((edge) => edge.source === which)];
+  const [reads, read] = [
+    known.edges.filter((edge) => edge.target === which),
+    known.edges.filter((edge) => edge.source === which),
+  ];
   const line = (edge, other, words) =>
     h(
       "li",
@@ -78,5 +115,14 @@ function streams(known, which) {
       edge.rate === null ? "" : h("b", null, ` · ${units.rate(edge.rate)}`),
     );
   if (!reads.length && !read.length) return null;
-  return panel("Streams", {}, h("ul", { class: "plain" }, reads.map((edge) => line(edge, edge.source, "reads ")), read.map((edge) => line(edge, edge.target, "is read by "))));
+  return panel(
+    "Streams",
+    {},
+    h(
+      "ul",
+      { class: "plain" },
+      reads.map((edge) => line(edge, edge.source, "reads ")),
+      read.map((edge) => line(edge, edge.target, "is read by ")),
+    ),
+  );
 }

@@ -15,14 +15,25 @@ export function containers(known) {
     title: "Containers",
     draw: () => {
       if (!known.describe) return nothing("Its containers have not been heard yet.");
-      return [panel("Containers", {}, containerTable(known)), panel("Processes", {}, processTable(known, known.describe.processes, `processes ${known.id}`))];
+      return [
+        panel("Containers", {}, containerTable(known)),
+        panel("Processes", {}, processTable(known, known.describe.processes, `processes ${known.id}`)),
+      ];
     },
   };
 }
 
 function containerTable(known) {
-  const numbers = [...new Set([...known.describe.processes.map((row) => row.container), ...model.tasks(known.top).map((row) => row.container)])];
-  const rows = numbers.filter((number) => number !== null).sort((a, b) => a - b).map((number) => summary(known, number));
+  const numbers = [
+    ...new Set([
+      ...known.describe.processes.map((row) => row.container),
+      ...model.tasks(known.top).map((row) => row.container),
+    ]),
+  ];
+  const rows = numbers
+    .filter((number) => number !== null)
+    .sort((a, b) => a - b)
+    .map((number) => summary(known, number));
   return table({
     id: `containers ${known.id}`,
     label: "Containers",
@@ -30,7 +41,16 @@ function containerTable(known) {
     key: (row) => String(row.number),
     redraw: known.redraw,
     columns: [
-      { title: "Container", by: (row) => row.number, cell: (row) => h("a", { href: known.to("container", row.number) }, row.number === 0 ? "0, the master's" : String(row.number)) },
+      {
+        title: "Container",
+        by: (row) => row.number,
+        cell: (row) =>
+          h(
+            "a",
+            { href: known.to("container", row.number) },
+            row.number === 0 ? "0, the master's" : String(row.number),
+          ),
+      },
       { title: "Where", by: (row) => row.where, cell: (row) => row.where },
       { title: "Processes", number: true, by: (row) => row.processes, cell: (row) => units.count(row.processes) },
       { title: "Not running", number: true, by: (row) => row.down, cell: (row) => units.count(row.down) },
@@ -48,7 +68,9 @@ function summary(known, number) {
   const pod = (known.describe.pods ?? []).find((each) => each.container === number);
   return {
     number,
-    where: pod ? `${pod.pod ?? "no pod"} on ${pod.node ?? "no node"}, ${pod.phase ?? ""}${pod.trouble ? `; ${pod.trouble}` : ""}` : (known.describe.kept_by?.host ?? "?"),
+    where: pod
+      ? `${pod.pod ?? "no pod"} on ${pod.node ?? "no node"}, ${pod.phase ?? ""}${pod.trouble ? `; ${pod.trouble}` : ""}`
+      : (known.describe.kept_by?.host ?? "?"),
     processes: own.length,
     down: own.filter((row) => row.state !== "running").length,
     restarts: add(own, "restarts"),
@@ -59,7 +81,9 @@ function summary(known, number) {
 
 /** Processes with their lives. */
 function processTable(known, rows, id) {
-  const used = new Map([...model.tasks(known.top), ...model.managers(known.top)].map((row) => [`${row.task}/${row.container}`, row]));
+  const used = new Map(
+    [...model.tasks(known.top), ...model.managers(known.top)].map((row) => [`${row.task}/${row.container}`, row]),
+  );
   const use = (row, field) => (used.get(`${row.name}/${row.container}`) ?? used.get(`${row.name}/null`))?.[field];
   const tasks = new Set(model.tasks(known.top).map((row) => row.task));
   return table({
@@ -75,19 +99,38 @@ function processTable(known, rows, id) {
       {
         title: "Process",
         by: (row) => row.name,
-        cell: (row) => h("a", { href: tasks.has(row.name) ? known.to("task", row.name) : known.to("logs", logOf(row)) }, name(row.name)),
+        cell: (row) =>
+          h(
+            "a",
+            { href: tasks.has(row.name) ? known.to("task", row.name) : known.to("logs", logOf(row)) },
+            name(row.name),
+          ),
       },
-      { title: "Container", number: true, by: (row) => row.container, cell: (row) => (row.container === null ? null : String(row.container)) },
+      {
+        title: "Container",
+        number: true,
+        by: (row) => row.container,
+        cell: (row) => (row.container === null ? null : String(row.container)),
+      },
       { title: "State", by: (row) => row.state, cell: (row) => state(row.state) },
       { title: "Pid", number: true, by: (row) => row.pid, cell: (row) => row.pid && String(row.pid) },
       { title: "Life", number: true, by: (row) => row.life, cell: (row) => String(row.life) },
       { title: "Restarts", number: true, by: (row) => row.restarts, cell: (row) => units.count(row.restarts) },
       { title: "CPU", number: true, by: (row) => use(row, "cpu"), cell: (row) => units.cores(use(row, "cpu")) },
-      { title: "Memory", number: true, by: (row) => use(row, "resident_memory_bytes"), cell: (row) => units.bytes(use(row, "resident_memory_bytes")) },
+      {
+        title: "Memory",
+        number: true,
+        by: (row) => use(row, "resident_memory_bytes"),
+        cell: (row) => units.bytes(use(row, "resident_memory_bytes")),
+      },
       {
         title: "Last end",
         by: (row) => row.last_end,
-        cell: (row) => row.last_end && [`${units.age(Date.now() / 1000 - row.last_end)} ago: `, h("span", { class: "why" }, shown(row.last_reason, 200))],
+        cell: (row) =>
+          row.last_end && [
+            `${units.age(Date.now() / 1000 - row.last_end)} ago: `,
+            h("span", { class: "why" }, shown(row.last_reason, 200)),
+          ],
       },
     ],
   });
@@ -117,10 +160,23 @@ export function container(known, which) {
           ["Where", found.where],
           ["CPU", `${units.cores(found.cpu)} cores`],
           ["Memory", units.bytes(found.memory)],
-          ["Metrics", known.describe.metrics_ports?.[number] && `http://127.0.0.1:${known.describe.metrics_ports[number]}/metrics`],
+          [
+            "Metrics",
+            known.describe.metrics_ports?.[number] &&
+              `http://127.0.0.1:${known.describe.metrics_ports[number]}/metrics`,
+          ],
         ]),
         panel("Processes", {}, processTable(known, own, `processes of ${number}`)),
-        number !== 0 && panel("Tasks", {}, taskTable(known, model.tasks(known.top).filter((row) => row.container === number), `tasks of container ${number}`)),
+        number !== 0 &&
+          panel(
+            "Tasks",
+            {},
+            taskTable(
+              known,
+              model.tasks(known.top).filter((row) => row.container === number),
+              `tasks of container ${number}`,
+            ),
+          ),
         told(known, `container-${number}`),
       ];
     },

@@ -18,7 +18,15 @@ export function inspection(known, task) {
   const begin = async (kind, work) => {
     stop?.abort();
     const mine = (stop = new AbortController());
-    Object.assign(found, { kind, busy: true, since: performance.now(), error: null, lines: [], document: null, zoom: null });
+    Object.assign(found, {
+      kind,
+      busy: true,
+      since: performance.now(),
+      error: null,
+      lines: [],
+      document: null,
+      zoom: null,
+    });
     known.redraw();
     try {
       await work(mine.signal);
@@ -29,7 +37,8 @@ export function inspection(known, task) {
     known.redraw();
   };
   const where = (kind) => path("topologies", known.id, "tasks", task, kind);
-  const document = (kind) => begin(kind, async (signal) => (found.document = await ask(where(kind), { signal, patience: PATIENCE })));
+  const document = (kind) =>
+    begin(kind, async (signal) => (found.document = await ask(where(kind), { signal, patience: PATIENCE })));
   const sample = () =>
     begin("sample", async (signal) => {
       for await (const { data } of events(where("sample"), { signal })) {
@@ -70,14 +79,23 @@ function linesOf(data) {
 
 function result(found, known) {
   if (found.kind === "sample" && (found.lines.length || !found.busy)) {
-    return found.lines.length ? h("pre", { tabindex: 0, "aria-label": "Sample" }, shown(found.lines.join("\n"), 200000)) : !found.error && nothing("It has emitted nothing.");
+    return found.lines.length
+      ? h("pre", { tabindex: 0, "aria-label": "Sample" }, shown(found.lines.join("\n"), 200000))
+      : !found.error && nothing("It has emitted nothing.");
   }
   if (found.document === null) return null;
   return found.kind === "profile" ? flames(found, known.redraw) : stacks(found.document);
 }
 
 function stacks(document) {
-  return document.threads.map((thread) => h("details", { open: true }, h("summary", null, shown(thread.name, 200)), h("pre", { tabindex: 0 }, shown(thread.frames.map(frame).join("\n")))));
+  return document.threads.map((thread) =>
+    h(
+      "details",
+      { open: true },
+      h("summary", null, shown(thread.name, 200)),
+      h("pre", { tabindex: 0 }, shown(thread.frames.map(frame).join("\n"))),
+    ),
+  );
 }
 
 function frame(each) {

@@ -30,7 +30,11 @@ function spark(known) {
       redraw: known.redraw,
       empty: "No component runs a job in Spark now.",
       columns: [
-        { title: "Component", by: ([component]) => component, cell: ([component]) => h("a", { href: known.to("component", component) }, name(component)) },
+        {
+          title: "Component",
+          by: ([component]) => component,
+          cell: ([component]) => h("a", { href: known.to("component", component) }, name(component)),
+        },
         { title: "Tasks", number: true, cell: ([, totals]) => units.count(totals.job_tasks) },
         { title: "Done", number: true, cell: ([, totals]) => units.count(totals.job_tasks_done) },
         { title: "Progress", cell: ([, totals]) => meter("", totals.job_tasks_done / totals.job_tasks) },
@@ -53,7 +57,11 @@ function trident(known) {
       redraw: known.redraw,
       empty: "This is no topology of Trident, or its operations are not known here.",
       columns: [
-        { title: "Component", by: (each) => each.component, cell: (each) => h("a", { href: known.to("component", each.component) }, name(each.component)) },
+        {
+          title: "Component",
+          by: (each) => each.component,
+          cell: (each) => h("a", { href: known.to("component", each.component) }, name(each.component)),
+        },
         { title: "Does", cell: (each) => name(each.operations.join(" · "), 400) },
         { title: "Executed", number: true, cell: (each) => units.rate(now.get(each.component)?.executed) },
       ],

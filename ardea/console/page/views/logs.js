@@ -31,7 +31,9 @@ export function logs(known, which = "") {
 
 /** All processes whose logs there are. */
 function chooser(known, which) {
-  const names = [...new Set((known.describe?.processes ?? []).map(logOf))].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
+  const names = [...new Set((known.describe?.processes ?? []).map(logOf))].sort((a, b) =>
+    a.localeCompare(b, "en", { numeric: true }),
+  );
   const all = [...new Set([...known.components.map((each) => each.component), ...names, ...(which ? [which] : [])])];
   const go = (event) => {
     event.preventDefault();
@@ -42,8 +44,20 @@ function chooser(known, which) {
     "form",
     { class: "bar", key: "chooser", on: { submit: go } },
     h("label", { for: "process" }, "Log of"),
-    h("input", { id: "process", name: "process", list: "processes", value: which, autocomplete: "off", spellcheck: "false", placeholder: "a component, task or process" }),
-    h("datalist", { id: "processes" }, all.slice(0, 2000).map((each) => h("option", { value: each }))),
+    h("input", {
+      id: "process",
+      name: "process",
+      list: "processes",
+      value: which,
+      autocomplete: "off",
+      spellcheck: "false",
+      placeholder: "a component, task or process",
+    }),
+    h(
+      "datalist",
+      { id: "processes" },
+      all.slice(0, 2000).map((each) => h("option", { value: each })),
+    ),
     h("button", { type: "submit" }, "Follow"),
     which === "" && h("span", { class: "muted" }, `${units.several(all.length, "log")} to choose from`),
   );
@@ -98,7 +112,8 @@ class Log {
   /** Puts what has come into the box; the oldest lines make room. */
   #flush() {
     if (!this.#waiting.length) return;
-    const several = new Set(this.#waiting.map((line) => line.process)).size > 1 || this.#box.classList.contains("several");
+    const several =
+      new Set(this.#waiting.map((line) => line.process)).size > 1 || this.#box.classList.contains("several");
     this.#box.classList.toggle("several", several);
     this.#box.append(...this.#waiting.map((line) => this.#line(line)));
     this.#kept += this.#waiting.length;
@@ -124,7 +139,11 @@ class Log {
       { class: "panel log-panel" },
       this.#controls(),
       trouble && notice("bad", shown(why), hint ? ` (${shown(hint)})` : ""),
-      this.#leftOut > 0 && notice("warn", `${units.several(this.#leftOut, "line")} were left out: they came faster than they can be shown.`),
+      this.#leftOut > 0 &&
+        notice(
+          "warn",
+          `${units.several(this.#leftOut, "line")} were left out: they came faster than they can be shown.`,
+        ),
       this.#box,
     );
   }
@@ -140,16 +159,33 @@ class Log {
     return h(
       "form",
       { class: "bar", on: { submit } },
-      h("input", { type: "search", name: "search", class: "search", "aria-label": "Only lines that contain", placeholder: "Only lines that contain …", value: this.#search, autocomplete: "off" }),
+      h("input", {
+        type: "search",
+        name: "search",
+        class: "search",
+        "aria-label": "Only lines that contain",
+        placeholder: "Only lines that contain …",
+        value: this.#search,
+        autocomplete: "off",
+      }),
       h(
         "label",
         null,
         h("span", { class: "sr" }, "Least level"),
-        h("select", { name: "level" }, LEVELS.map((level) => h("option", { value: level, selected: level === this.#level }, level || "every level"))),
+        h(
+          "select",
+          { name: "level" },
+          LEVELS.map((level) => h("option", { value: level, selected: level === this.#level }, level || "every level")),
+        ),
       ),
       h("button", { type: "submit" }, "Search"),
-      h("span", { class: "muted", role: "status" }, `${units.several(this.#kept, "line")}${this.#follows ? ", followed" : ""}`),
-      !this.#follows && button("To the end", () => ((this.#box.scrollTop = this.#box.scrollHeight), this.known.redraw())),
+      h(
+        "span",
+        { class: "muted", role: "status" },
+        `${units.several(this.#kept, "line")}${this.#follows ? ", followed" : ""}`,
+      ),
+      !this.#follows &&
+        button("To the end", () => ((this.#box.scrollTop = this.#box.scrollHeight), this.known.redraw())),
       button("Clear", () => this.#clear(), { class: "quiet" }),
     );
   }

@@ -24,7 +24,14 @@ function drawn(known, history) {
     panel(
       "Graph",
       { class: "panel graph-panel" },
-      graph({ components: all, edges: known.edges, rows, culprits: model.culprits(top), link: (each) => known.to("component", each), redraw: known.redraw }),
+      graph({
+        components: all,
+        edges: known.edges,
+        rows,
+        culprits: model.culprits(top),
+        link: (each) => known.to("component", each),
+        redraw: known.redraw,
+      }),
     ),
     panel("Components", {}, components(known, all, rows)),
     panel("Last minutes", {}, h("div", { class: "charts" }, charts(known, all, history))),
@@ -42,7 +49,8 @@ function numbers(known, sums) {
     figure("Busiest", units.percent(sums.capacity), { kind: sums.capacity >= 0.9 ? "warn" : "" }),
     figure("CPU, cores", units.cores(sums.cpu)),
     figure("Memory", units.bytes(sums.memory)),
-    known.top.snapshots && figure("Snapshot", last?.ago === null || last?.ago === undefined ? "–" : `${units.age(last.ago)} old`),
+    known.top.snapshots &&
+      figure("Snapshot", last?.ago === null || last?.ago === undefined ? "–" : `${units.age(last.ago)} old`),
     last?.bytes && figure("State", units.bytes(last.bytes)),
   );
 }
@@ -102,22 +110,55 @@ function charts(known, all, history) {
   const every = all.map((each) => each.component);
   const common = { times: history.times, redraw: known.redraw, note: since(history) };
   return [
-    chart({ ...common, title: "Spouts", unit: units.rate, series: [
-      { name: "emitted", values: add(spouts, "emitted") },
-      { name: "acked", values: add(spouts, "acked") },
-      { name: "failed", values: add(every, "failed") },
-    ] }),
-    chart({ ...common, title: "Complete latency", unit: units.seconds, series: [
-      { name: "p50", values: most(spouts, "latency_p50") },
-      { name: "p99", values: most(spouts, "latency_p99") },
-    ] }),
-    chart({ ...common, title: "Busiest and held back", unit: units.percent, least: 1, series: [
-      { name: "capacity", values: most(every, "capacity") },
-      { name: "spouts held back", values: most(spouts, "back_pressure") },
-    ] }),
-    chart({ ...common, title: "CPU of tasks, cores", unit: units.cores, series: [{ name: "all tasks", values: add(every, "cpu") }] }),
-    chart({ ...common, title: "Memory of tasks", unit: units.bytes, base: 2, series: [{ name: "all tasks", values: add(every, "resident_memory_bytes") }] }),
-    chart({ ...common, title: "Waiting input", unit: units.bytes, base: 2, series: [{ name: "all tasks", values: add(every, "queued_bytes") }] }),
+    chart({
+      ...common,
+      title: "Spouts",
+      unit: units.rate,
+      series: [
+        { name: "emitted", values: add(spouts, "emitted") },
+        { name: "acked", values: add(spouts, "acked") },
+        { name: "failed", values: add(every, "failed") },
+      ],
+    }),
+    chart({
+      ...common,
+      title: "Complete latency",
+      unit: units.seconds,
+      series: [
+        { name: "p50", values: most(spouts, "latency_p50") },
+        { name: "p99", values: most(spouts, "latency_p99") },
+      ],
+    }),
+    chart({
+      ...common,
+      title: "Busiest and held back",
+      unit: units.percent,
+      least: 1,
+      series: [
+        { name: "capacity", values: most(every, "capacity") },
+        { name: "spouts held back", values: most(spouts, "back_pressure") },
+      ],
+    }),
+    chart({
+      ...common,
+      title: "CPU of tasks, cores",
+      unit: units.cores,
+      series: [{ name: "all tasks", values: add(every, "cpu") }],
+    }),
+    chart({
+      ...common,
+      title: "Memory of tasks",
+      unit: units.bytes,
+      base: 2,
+      series: [{ name: "all tasks", values: add(every, "resident_memory_bytes") }],
+    }),
+    chart({
+      ...common,
+      title: "Waiting input",
+      unit: units.bytes,
+      base: 2,
+      series: [{ name: "all tasks", values: add(every, "queued_bytes") }],
+    }),
   ];
 }
 

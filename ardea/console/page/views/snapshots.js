@@ -17,39 +17,71 @@ export function snapshots(known) {
     return 5;
   }, known.redraw);
   list.open();
-  return { title: "Snapshots", repeated: [list], close: () => list.close(), draw: () => [now(known), listed(known, kept.document, list.link)] };
+  return {
+    title: "Snapshots",
+    repeated: [list],
+    close: () => list.close(),
+    draw: () => [now(known), listed(known, kept.document, list.link)],
+  };
 }
 
 function now(known) {
   const status = known.top?.snapshots ?? known.status?.snapshots;
-  if (!status) return panel("Now", {}, nothing("This topology takes no snapshots; `topology.reliability.mode: EFFECTIVELY_ONCE` would."));
+  if (!status)
+    return panel(
+      "Now",
+      {},
+      nothing("This topology takes no snapshots; `topology.reliability.mode: EFFECTIVELY_ONCE` would."),
+    );
   const { last, taking, rollback } = status;
   return panel(
     "Now",
     {},
-    h("p", null, state(status.state), ` ${name(status.mode)}, timeline ${status.timeline}, every ${units.seconds(status.interval)} `, actions.savepointButton(known)),
+    h(
+      "p",
+      null,
+      state(status.state),
+      ` ${name(status.mode)}, timeline ${status.timeline}, every ${units.seconds(status.interval)} `,
+      actions.savepointButton(known),
+    ),
     facts([
       ["Last snapshot", last && lastOne(last)],
       ["Under way", taking && `${taking.number}, for ${units.seconds(taking.seconds)}`],
       ["Waits for", status.waits.join("; ")],
       ["Abandoned", status.abandoned ? `${status.abandoned} in a row, the last one because of ${status.why}` : ""],
-      ["Rollbacks", rollback ? `${status.rollbacks}; the last one ${units.age(rollback.ago)} ago: ${rollback.cause}` : "none that this master has seen"],
-      ...(status.sinks ?? []).slice(0, 10).map((sink) => ["Sink", `${sink.task}: ${sink.intervals} intervals wait, the oldest for ${units.age(sink.seconds)}. ${sink.why}`]),
+      [
+        "Rollbacks",
+        rollback
+          ? `${status.rollbacks}; the last one ${units.age(rollback.ago)} ago: ${rollback.cause}`
+          : "none that this master has seen",
+      ],
+      ...(status.sinks ?? [])
+        .slice(0, 10)
+        .map((sink) => [
+          "Sink",
+          `${sink.task}: ${sink.intervals} intervals wait, the oldest for ${units.age(sink.seconds)}. ${sink.why}`,
+        ]),
     ]),
   );
 }
 
 function lastOne(last) {
+  const [slowest, aligned] = [units.seconds(last.slowest_seconds), units.seconds(last.aligned)];
+  const slow = `slowest: ${last.slowest}, ${slowest} (${aligned} aligning)`;
   if (last.ago === null) return `${last.number}, committed by a former master`;
   return (
     `${last.number}, ${units.age(last.ago)} ago, took ${units.seconds(last.seconds)}; ${units.bytes(last.bytes)}, ` +
-    `${units.bytes(last.written)} of it new; slowest: ${last.slowest}, ${units.seconds(last.slowest_seconds)} (${units.seconds(last.aligned)} aligning)`
+    `${units.bytes(last.written)} of it new; ${slow}`
   );
 }
 
 function listed(known, document, link) {
-  if (document === null) return panel("Kept", {}, link.why ? trouble({ message: link.why, hint: link.hint }) : nothing("Asking …"));
-  const rows = [...(document.committed ? [{ ...document.committed, what: "snapshot" }] : []), ...document.savepoints.map((each) => ({ ...each, what: "savepoint" }))];
+  if (document === null)
+    return panel("Kept", {}, link.why ? trouble({ message: link.why, hint: link.hint }) : nothing("Asking …"));
+  const rows = [
+    ...(document.committed ? [{ ...document.committed, what: "snapshot" }] : []),
+    ...document.savepoints.map((each) => ({ ...each, what: "savepoint" })),
+  ];
   return panel(
     "Kept",
     {},

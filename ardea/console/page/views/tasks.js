@@ -14,14 +14,23 @@ import { told } from "./troubles.js";
 export function tasks(known) {
   return {
     title: "Tasks",
-    draw: () => (known.top ? panel("Tasks", {}, taskTable(known, model.tasks(known.top), `tasks ${known.id}`)) : nothing("Its tasks have not been heard yet.")),
+    draw: () =>
+      known.top
+        ? panel("Tasks", {}, taskTable(known, model.tasks(known.top), `tasks ${known.id}`))
+        : nothing("Its tasks have not been heard yet."),
   };
 }
 
 /** Tasks with what they do now.  `rows`: of `top`. */
 export function taskTable(known, rows, id) {
   const running = model.processes(known.describe);
-  const number = (title, field, unit, hint) => ({ title, hint, number: true, by: (row) => row[field], cell: (row) => unit(row[field]) });
+  const number = (title, field, unit, hint) => ({
+    title,
+    hint,
+    number: true,
+    by: (row) => row[field],
+    cell: (row) => unit(row[field]),
+  });
   const state_ = (row) => running.get(row.task)?.state ?? null;
   return table({
     id,
@@ -33,7 +42,11 @@ export function taskTable(known, rows, id) {
     redraw: known.redraw,
     tone: (row) => (row.failed > 0 || row.exceptions > 0 ? "failing" : row.initiates > model.LEAST ? "culprit" : ""),
     columns: [
-      { title: "Task", by: (row) => row.task, cell: (row) => h("a", { href: known.to("task", row.task) }, name(row.task)) },
+      {
+        title: "Task",
+        by: (row) => row.task,
+        cell: (row) => h("a", { href: known.to("task", row.task) }, name(row.task)),
+      },
       {
         title: "Container",
         number: true,
@@ -41,7 +54,12 @@ export function taskTable(known, rows, id) {
         cell: (row) => h("a", { href: known.to("container", row.container) }, String(row.container)),
       },
       { title: "State", by: (row) => state_(row) ?? "", cell: (row) => state(state_(row)) },
-      { title: "Restarts", number: true, by: (row) => running.get(row.task)?.restarts ?? 0, cell: (row) => units.count(running.get(row.task)?.restarts) },
+      {
+        title: "Restarts",
+        number: true,
+        by: (row) => running.get(row.task)?.restarts ?? 0,
+        cell: (row) => units.count(running.get(row.task)?.restarts),
+      },
       ...numberColumns(number),
       number("Exceptions", "exceptions", units.count, "in the last seconds"),
     ],
@@ -61,7 +79,12 @@ export function task(known, which) {
         h("h2", { class: "subject" }, name(which), process && state(process.state)),
         facts(of(known, which, row, process)),
         row ? numbers(row) : nothing("There is no such task, or nothing has been heard of it yet."),
-        panel("Last minutes", {}, h("p", { class: "muted" }, since(history)), h("div", { class: "charts" }, chartsOf(known, history, which))),
+        panel(
+          "Last minutes",
+          {},
+          h("p", { class: "muted" }, since(history)),
+          h("div", { class: "charts" }, chartsOf(known, history, which)),
+        ),
         looks.draw(),
         lives(known, which, process),
       ];
@@ -75,7 +98,12 @@ function of(known, which, row, process) {
   const container = row?.container ?? process?.container;
   return [
     ["Component", component && h("a", { href: known.to("component", component) }, name(component))],
-    ["Container", container !== undefined && container !== null && h("a", { href: known.to("container", container) }, String(container))],
+    [
+      "Container",
+      container !== undefined &&
+        container !== null &&
+        h("a", { href: known.to("container", container) }, String(container)),
+    ],
     ["Process", process?.pid && `pid ${process.pid}, life ${process.life}`],
     ["Asked for", asked && `${asked.cpu} CPU, ${units.bytes(asked.ram)}`],
     ["Log", h("a", { href: known.to("logs", which) }, "follow it")],

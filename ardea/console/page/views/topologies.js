@@ -73,7 +73,11 @@ function drawn(page, known, list) {
         figure("Over", units.count(all.filter((row) => !row.running).length)),
       ),
     known.rows() === null
-      ? h("p", { class: "nothing" }, list.link.state === "connecting" ? "Asking the console …" : "Nothing has been heard yet.")
+      ? h(
+          "p",
+          { class: "nothing" },
+          list.link.state === "connecting" ? "Asking the console …" : "Nothing has been heard yet.",
+        )
       : h("section", { class: "panel" }, listed(page, known, all)),
   );
 }
@@ -108,9 +112,18 @@ function listed(page, known, all) {
     empty: "No topology has been submitted here. `ardea submit FILE` does so.",
     columns: [
       { title: "Name", by: (row) => row.name, cell: (row) => h("a", { href: link(row.id) }, name(row.name)) },
-      { title: "State", by: (row) => row.state ?? "", cell: (row) => state(row.state, row.problem && shown(row.problem, 400)) },
+      {
+        title: "State",
+        by: (row) => row.state ?? "",
+        cell: (row) => state(row.state, row.problem && shown(row.problem, 400)),
+      },
       { title: "Health", by: (row) => row.health?.state ?? "", cell: health },
-      { title: "Emitted", number: true, by: (row) => of(row, "emitted"), cell: (row) => units.rate(of(row, "emitted")) },
+      {
+        title: "Emitted",
+        number: true,
+        by: (row) => of(row, "emitted"),
+        cell: (row) => units.rate(of(row, "emitted")),
+      },
       { title: "Failed", number: true, by: (row) => of(row, "failed"), cell: (row) => bad(of(row, "failed")) },
       { title: "Age", number: true, by: (row) => since(row), cell: (row) => units.age(since(row)) },
       { title: "By", by: (row) => row.submitted_by ?? "", cell: (row) => row.submitted_by },

@@ -109,7 +109,8 @@ function top(known, tab) {
 }
 
 function subtitle(describe, known) {
-  if (!describe) return known.feed.link.state === "connecting" ? "Asking the console …" : "Nothing has been heard of it yet.";
+  if (!describe)
+    return known.feed.link.state === "connecting" ? "Asking the console …" : "Nothing has been heard of it yet.";
   const age = describe.submitted_at ? (Date.now() - Date.parse(describe.submitted_at)) / 1000 : null;
   const master = describe.status?.acting ? `${describe.status.acting} acts, term ${describe.status.term}` : null;
   return [
@@ -153,25 +154,44 @@ function notices(known, health) {
   const found = [];
   const reading = known.feed.readings.top ?? known.feed.readings.topology;
   if (reading?.state === "stale") {
-    found.push(notice("warn", h("b", null, "The master does not answer. "), `${shown(reading.why || describe?.master_silent || "")} What is shown is ${units.age(reading.age(true))} old.`));
+    found.push(
+      notice(
+        "warn",
+        h("b", null, "The master does not answer. "),
+        `${shown(reading.why || describe?.master_silent || "")} What is shown is ${units.age(reading.age(true))} old.`,
+      ),
+    );
   }
-  for (const [component, { share, tasks: all }] of model.culprits(said)) found.push(held(known, component, share, all[0]));
+  for (const [component, { share, tasks: all }] of model.culprits(said))
+    found.push(held(known, component, share, all[0]));
   if ((said?.state ?? describe?.state) === "PAUSED") {
     found.push(notice("info", h("b", null, "Its spouts are paused"), " by `deactivate`; `activate` lets them go on."));
   }
   const update = status?.update;
   if (update && ["draining", "switching", "putting back"].includes(update.step)) {
-    found.push(notice("info", h("b", null, `An update is ${update.step}. `), update.late.length ? `It waits for ${name(update.late.join(", "), 200)}.` : ""));
+    found.push(
+      notice(
+        "info",
+        h("b", null, `An update is ${update.step}. `),
+        update.late.length ? `It waits for ${name(update.late.join(", "), 200)}.` : "",
+      ),
+    );
   }
-  const missing = [...(status?.missing_containers ?? []).map((number) => `container ${number}`), ...(status?.silent_tasks ?? [])];
+  const missing = [
+    ...(status?.missing_containers ?? []).map((number) => `container ${number}`),
+    ...(status?.silent_tasks ?? []),
+  ];
   if (missing.length) found.push(notice("warn", h("b", null, "Not registered: "), name(missing.join(", "), 300)));
   for (const each of (health?.troubles ?? []).slice(0, 3)) {
     const since = each.since === null ? "" : ` since ${units.age(Date.now() / 1000 - each.since)}`;
-    found.push(notice(each.crashing ? "bad" : "warn", h("b", null, `${name(each.who)}${since}: `), shown(each.why, 400)));
+    found.push(
+      notice(each.crashing ? "bad" : "warn", h("b", null, `${name(each.who)}${since}: `), shown(each.why, 400)),
+    );
   }
   const more = (health?.troubles?.length ?? 0) - 3;
   if (more > 0) found.push(h("p", null, h("a", { href: known.to("troubles") }, `${more} more troubles`)));
-  if (describe && !describe.running && describe.reason) found.push(notice("info", h("b", null, "It is over: "), shown(describe.reason, 1000)));
+  if (describe && !describe.running && describe.reason)
+    found.push(notice("info", h("b", null, "It is over: "), shown(describe.reason, 1000)));
   return h("div", { class: "notices", key: "notices" }, found);
 }
 
@@ -179,13 +199,18 @@ function notices(known, health) {
 function held(known, component, share, worst) {
   const since = known.history?.above(component, "initiates", model.LEAST) ?? null;
   const spouts = new Set(known.components.filter((each) => each.kind === "spout").map((each) => each.component));
-  const paused = [...model.whole(known.top).values()].filter((row) => spouts.has(row.component) && row.back_pressure > model.LEAST);
-  const victims = paused.map((row) => `${name(row.component)} ${units.percent(row.back_pressure)} of the time`).join(", ");
+  const paused = [...model.whole(known.top).values()].filter(
+    (row) => spouts.has(row.component) && row.back_pressure > model.LEAST,
+  );
+  const victims = paused
+    .map((row) => `${name(row.component)} ${units.percent(row.back_pressure)} of the time`)
+    .join(", ");
   return notice(
     "bad",
     h("a", { href: known.to("task", worst.task) }, h("b", null, name(worst.task))),
     ` of ${name(component)} holds the spouts back for ${units.percent(share)} of the time`,
     since === null ? "" : `, since ${units.clock(since)} (${units.age(Date.now() / 1000 - since)})`,
-    `: too much waits for it. ${victims ? `Paused: ${victims}. ` : ""}In all, it has cost ${units.seconds(worst.initiated_seconds)}.`,
+    `: too much waits for it. ${victims ? `Paused: ${victims}. ` : ""}`,
+    `In all, it has cost ${units.seconds(worst.initiated_seconds)}.`,
   );
 }

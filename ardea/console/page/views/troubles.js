@@ -12,7 +12,12 @@ export function troubles(known) {
     draw: () => {
       const health = known.top?.health ?? known.describe?.health;
       if (!known.describe) return nothing("Nothing has been heard yet.");
-      return [panel("Health", {}, health ? found(known, health) : nothing("It is over, or nobody can say.")), exceptions(known), ends(known), stories(known)];
+      return [
+        panel("Health", {}, health ? found(known, health) : nothing("It is over, or nobody can say.")),
+        exceptions(known),
+        ends(known),
+        stories(known),
+      ];
     },
   };
 }
@@ -41,10 +46,25 @@ function exceptions(known) {
     "Exceptions",
     {},
     groups.length
-      ? h("ul", { class: "exceptions" }, groups.map((group) => exception(known, group)))
+      ? h(
+          "ul",
+          { class: "exceptions" },
+          groups.map((group) => exception(known, group)),
+        )
       : nothing("The last exception of each task would be here; there is none."),
     seen.length > 0 &&
-      h("p", null, "Raising now: ", seen.slice(0, 20).map((row, i) => [i ? ", " : "", h("a", { href: known.to("task", row.task) }, name(row.task)), ` (${row.exceptions})`])),
+      h(
+        "p",
+        null,
+        "Raising now: ",
+        seen
+          .slice(0, 20)
+          .map((row, i) => [
+            i ? ", " : "",
+            h("a", { href: known.to("task", row.task) }, name(row.task)),
+            ` (${row.exceptions})`,
+          ]),
+      ),
   );
 }
 
@@ -53,14 +73,25 @@ function exception(known, { text, times, tasks }) {
   return h(
     "li",
     null,
-    h("div", { class: "exception-head" }, h("b", { class: "failed" }, shown(lines.at(-1), 300)), times > 1 && h("span", { class: "chip" }, `${times} tasks`)),
-    h("div", null, [...tasks].slice(0, 20).map((task, i) => [i ? ", " : "", h("a", { href: known.to("task", task) }, name(task))])),
+    h(
+      "div",
+      { class: "exception-head" },
+      h("b", { class: "failed" }, shown(lines.at(-1), 300)),
+      times > 1 && h("span", { class: "chip" }, `${times} tasks`),
+    ),
+    h(
+      "div",
+      null,
+      [...tasks].slice(0, 20).map((task, i) => [i ? ", " : "", h("a", { href: known.to("task", task) }, name(task))]),
+    ),
     lines.length > 1 && h("details", null, h("summary", null, "All of it"), h("pre", { tabindex: 0 }, shown(text))),
   );
 }
 
 function ends(known) {
-  const died = known.describe.processes.filter((row) => row.restarts > 0 && row.last_end !== null).sort((a, b) => b.last_end - a.last_end);
+  const died = known.describe.processes
+    .filter((row) => row.restarts > 0 && row.last_end !== null)
+    .sort((a, b) => b.last_end - a.last_end);
   if (!died.length) return null;
   return panel(
     "Processes that have ended",
@@ -68,15 +99,19 @@ function ends(known) {
     h(
       "ul",
       { class: "plain" },
-      died.slice(0, 50).map((row) =>
-        h(
-          "li",
-          null,
-          h("b", null, name(row.name)),
-          row.container === null ? "" : ` in container ${row.container}`,
-          `, ${units.several(row.restarts, "restart")}, the last one ${units.age(Date.now() / 1000 - row.last_end)} ago: ${shown(row.last_reason, 400)}`,
+      died
+        .slice(0, 50)
+        .map((row) =>
+          h(
+            "li",
+            null,
+            h("b", null, name(row.name)),
+            row.container === null ? "" : ` in container ${row.container}`,
+            `, ${units.several(row.restarts, "restart")}, the last one `,
+            `${units.age(Date.now() / 1000 - row.last_end)} ago: `,
+            shown(row.last_reason, 400),
+          ),
         ),
-      ),
     ),
   );
 }
@@ -84,7 +119,11 @@ function ends(known) {
 function stories(known) {
   const all = Object.entries(known.status?.stories ?? {}).filter(([, events]) => events.length);
   if (!all.length) return null;
-  return panel("What happened last", {}, all.slice(0, 40).map(([who, events]) => h("details", null, h("summary", null, name(who)), story(events))));
+  return panel(
+    "What happened last",
+    {},
+    all.slice(0, 40).map(([who, events]) => h("details", null, h("summary", null, name(who)), story(events))),
+  );
 }
 
 /** What happened last to one of them. */
@@ -94,6 +133,7 @@ export function told(known, who) {
 }
 
 function story(events) {
-  const line = ([ago, what, times]) => h("li", null, `${units.age(ago)} ago: ${shown(what, 1000)}${times > 1 ? ` (${times} times)` : ""}`);
+  const line = ([ago, what, times]) =>
+    h("li", null, `${units.age(ago)} ago: ${shown(what, 1000)}${times > 1 ? ` (${times} times)` : ""}`);
   return h("ol", { class: "plain story" }, events.map(line));
 }
