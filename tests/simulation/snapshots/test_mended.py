@@ -138,3 +138,18 @@ def test_a_process_that_dies_in_initialize_is_mended_when_no_rest_has_come():
         done = cluster.updated(cluster.update_request(version()))
         assert (done.step, done.reason) == ("done", "")
         all_counted(cluster)
+
+
+def test_a_paused_task_that_has_not_begun_again_does_so_with_the_keys_of_the_next_plan():
+    """Its object was made for those of the former one, and has had no state yet."""
+    with Cluster(EffectivelyOnce(Counted), containers=2, config=CONFIG, cost={"words": 0.02}) as cluster:
+        cluster.advance(4.0)
+        cluster.deactivate()
+        cluster.advance(2.0)
+        cluster.kill("count-1")
+        cluster.advance(4.0)
+        assert cluster.updated(cluster.update_request(parallelism={"count": 3}, patience=20.0)).step == "done"
+        timeline = Inside(cluster).store.records[-1].timeline
+        cluster.activate()
+        all_counted(cluster)
+        assert Inside(cluster).store.records[-1].timeline == timeline, "no task had to go back"
