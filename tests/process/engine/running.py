@@ -57,7 +57,7 @@ class Running:
 
     # --- waiting ----------------------------------------------------------------------------------------------
 
-    def until(self, condition: Callable[[], T], what: str, seconds: float = 60.0) -> T:
+    def until(self, condition: Callable[[], T], what: str, seconds: float = 120.0) -> T:
         """Steps the run until ``condition`` is true; fails with all logs if it ends or takes too long before."""
         deadline = time.monotonic() + seconds
         while not (value := condition()):
@@ -92,7 +92,7 @@ class Running:
         totals = status.components.get(name) or tasks.get(name)
         return int(getattr(totals, counter)) if totals is not None else 0
 
-    def grows(self, counter: str, name: str, by: int = 1, seconds: float = 60.0) -> None:
+    def grows(self, counter: str, name: str, by: int = 1, seconds: float = 120.0) -> None:
         """Waits until the counter has grown by so much from now on."""
         goal = self.total(counter, name) + by
         self.until(lambda: self.total(counter, name) >= goal, f"{name} {counter} reaches {goal}", seconds)

@@ -50,10 +50,10 @@ class Command:
         eventually(self._position.exists, 60, self.log.read_text)
         [self.folder] = self.home.folders()
         self.supervisor = int(read_status(self.folder)["pid"])
-        eventually(lambda: len(self.everybody()) == PROCESSES, 60, self._run)
+        eventually(lambda: len(self.everybody()) == PROCESSES, 120, self._run)
         assert self.everybody() > {self.supervisor, *self.pids().values()}
         eventually(
-            lambda: len(unix_sockets(self.folder)) == SOCKETS, 60, lambda: f"all listen: {unix_sockets(self.folder)}"
+            lambda: len(unix_sockets(self.folder)) == SOCKETS, 120, lambda: f"all listen: {unix_sockets(self.folder)}"
         )
 
     def _run(self) -> str:

@@ -64,7 +64,7 @@ class Prometheus:
 
     def wait(self, query: str, condition: Callable[[dict[tuple[str, ...], float]], object]) -> dict:
         """Asks until the answer fulfils the condition."""
-        deadline, tick, answer = time.monotonic() + 60, threading.Event(), None
+        deadline, tick, answer = time.monotonic() + 120, threading.Event(), None
         while time.monotonic() < deadline:
             assert self._process.poll() is None, f"prometheus ended: {self._log.read_text()}"
             try:
