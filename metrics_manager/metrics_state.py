@@ -16,6 +16,9 @@ from ardea.metrics.overview import (
     SUMMARY_COUNTERS,
     SUMMARY_GAUGES,
     SUMMARY_INITIATED,
+    SUMMARY_INPUT,
+    SUMMARY_QUEUE,
+    SUMMARY_READ,
     SUMMARY_USER,
     SUMMARY_USER_VALUES,
     Values,
@@ -187,11 +190,15 @@ def _summed(values: Mapping[Key, Values]) -> dict[str, Values]:
             found[name] = add(found[name], value) if name in found else value
         elif name == SUMMARY_INITIATED:
             found[f"{name} {labels[0]}"] = value
+        if name == SUMMARY_READ:
+            found[" ".join((name, *labels))] = value
     return found
 
 
 def _summed_gauges(gauges: Mapping[Key, float]) -> dict[str, float]:
     found = {name: value for (name, _), value in gauges.items() if name in SUMMARY_GAUGES}
+    if (queued := gauges.get((SUMMARY_QUEUE, (SUMMARY_INPUT,)))) is not None:
+        found[SUMMARY_QUEUE] = queued
     for metric in SUMMARY_USER_VALUES:
         if (value := gauges.get((SUMMARY_USER, (metric,)))) is not None:
             found[f"{SUMMARY_USER} {metric}"] = value

@@ -6,7 +6,7 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, Self
 
@@ -14,7 +14,7 @@ import msgspec
 
 from ardea.errors import ArdeaError, ClusterError, NotFound, Unreachable
 from ardea.health import Health, ProcessRow
-from ardea.metrics import ProcessTotals, Totals
+from ardea.metrics import ProcessTotals, Samples, Totals
 from ardea.plan.change import UpdateProgress
 from ardea.plan.definition import Definition
 from ardea.plan.names import MASTER_CONTAINER, TOPOLOGY_MASTER, container_name
@@ -63,7 +63,8 @@ class Status(msgspec.Struct, frozen=True):
     ``stories``: what happened last to each task and container, to the update and the topology; only for who asks so.
     ``acting``: what people call the master, or its pod; ``came_up``: it was complete at least once; ``health``: None
     once it is over; ``supervised``: what the supervisors say of the processes; ``snapshots``: None if none are taken;
-    ``begins``: why it has not begun from its savepoint; ``kept``: what the verb ``snapshots`` has found last.
+    ``begins``: why it has not begun from its savepoint; ``kept``: what the verb ``snapshots`` has found last;
+    ``history``: the samples that the verb ``history`` asks for.
     """
 
     topology: str
@@ -89,6 +90,7 @@ class Status(msgspec.Struct, frozen=True):
     savepoint: SavepointProgress | None = None
     begins: str = ""
     kept: Listing | None = None
+    history: Samples | None = None
 
     @property
     def complete(self) -> bool:
@@ -167,6 +169,23 @@ class ControlPort(Protocol):
             Unreadable: it did what it was asked for, and answers as another version does.
             ArdeaError: it refused.
         """
+
+
+def samples(control: ControlPort, names: Iterable[str] = (), since: float = 0.0) -> Samples:
+    """What components and tasks did lately (docs/console.md, History).
+
+    Args:
+        control: of the topology.
+        names: components and tasks, at most 100; none: all components.
+        since: Unix seconds; later samples only.
+
+    Raises:
+        Unreachable, ArdeaError: see :meth:`ControlPort.ask`; a master of an older version refuses.
+    """
+    status = control.ask("history", names=",".join(names), since=repr(since))
+    if status.history is None:
+        raise Unreadable(f"the master of {status.topology} answers without a history")
+    return status.history
 
 
 class MasterClient:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +12,9 @@ from typing import Any, ClassVar, NamedTuple, Self
 from ardea.config import Settings
 from ardea.errors import ClusterError, NotFound, OtherVersion, Unreachable, UsageError
 from ardea.health import Health, ProcessRow
+from ardea.metrics import Samples
 from ardea.plan.definition import Begins, Definition
-from ardea.scheduler.control import ControlPort, Status, Unreadable
+from ardea.scheduler.control import ControlPort, Status, Unreadable, samples
 from ardea.scheduler.difference import Difference
 from ardea.scheduler.submission import Submission
 from ardea.scheduler.update import Change
@@ -256,6 +257,16 @@ class Handle(Closing, ABC):
         definition = self.definition()
         storage = Settings.of(definition.shape.config).snapshot_storage
         return savepoints_at(storage, definition.state, self.id, name)
+
+    def history(self, names: Iterable[str] = (), since: float = 0.0) -> Samples:
+        """What components and tasks did lately, as its master keeps it; see :func:`ardea.scheduler.control.samples`.
+
+        Raises:
+            Unreachable: it does not run, or no master answered in time.
+            ArdeaError: its master is of an older version.
+        """
+        with self.control() as control:
+            return samples(control, names, since)
 
     def committed(self) -> Kept | None:
         """The snapshot that counts; None: there is none, or it cannot be seen from here."""

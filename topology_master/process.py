@@ -15,7 +15,7 @@ import msgspec
 from ardea import parent_link
 from ardea.config import Settings
 from ardea.errors import ExitCode
-from ardea.metrics import Identity, Overview
+from ardea.metrics import Identity
 from ardea.plan.definition import Definition
 from ardea.plan.names import TOPOLOGY_MASTER
 from ardea.protocol.checked import MalformedError, checked
@@ -25,7 +25,7 @@ from ardea.state import Fenced, Lease, Term, Unavailable, open_state, paths, rec
 from ardea.state.records import MasterLocation, RunState
 from ardea.topology_master.forgotten import ForgottenError, Memory
 from ardea.topology_master.gauges import Gauges
-from ardea.topology_master.health import HealthWatch
+from ardea.topology_master.heard import Heard
 from ardea.topology_master.master import Master
 from ardea.topology_master.sockets import Sockets
 from ardea.topology_master.standby import Standby
@@ -43,6 +43,7 @@ class MasterProcess:
     """Wires one master; :meth:`run` returns the exit code."""
 
     _master: Master
+    _heard: Heard
     _verbs: Verbs
 
     def __init__(
@@ -68,7 +69,6 @@ class MasterProcess:
         self._state = open_state(definition.state)
         self._lease: Lease | None = None
         self._sockets = Sockets(host, metrics, definition.keys, keys)
-        self._overview, self._health = Overview(), HealthWatch()
         self._gauges = Gauges(
             Identity(topology=definition.topology, container=0, process=self._name, life=parent_link.life())
         )
@@ -166,8 +166,9 @@ class MasterProcess:
             self._close()
             return self.exit_code or ExitCode.TEMPORARY
         self._master = self._begin()
+        self._heard = Heard(time.monotonic(), time.time())
         acting = os.environ.get("POD_NAME", self._name)
-        self._verbs = Verbs(self._master, self._overview, self._health, self._token, acting)
+        self._verbs = Verbs(self._master, self._heard, self._token, acting)
         self._lease = lease
         log.info("this master acts", extra={"term": self._master.term})
         if self._master.execution.state.final:
@@ -201,6 +202,7 @@ class MasterProcess:
             self._next_second = now + 1.0
             sockets.learn(self._master.admissions.definition.keys)
             parent_link.beat(in_user_code=False)
+            self._heard.look(self._master.admissions.plan, now)
             self._tell_metrics(now)
         return min(due, self._end(now)) if self._master.over else due
 
@@ -253,7 +255,7 @@ class MasterProcess:
             refusal = Refusal(code="OTHER_VERSION", message=why, definite=True)
             self._sockets.answer(identity, Header(kind=REFUSED), refusal)
         else:
-            self._health.heard(self._overview.accept(body, now), now)
+            self._heard.summary(body, now)
 
     # --- the end ----------------------------------------------------------------------------------------------
 

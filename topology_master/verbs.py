@@ -12,13 +12,15 @@ import msgspec
 
 from ardea.errors import OtherVersion, ProtocolError, StateError
 from ardea.health import Health, ProcessRow
-from ardea.metrics import Overview
+from ardea.metrics import Samples
 from ardea.plan.change import UpdateRequest
 from ardea.plan.definition import Definition
 from ardea.protocol.wire_pb2 import Answer, Ask, TaskState
 from ardea.state import Fenced
 from ardea.topology_master.ending import LastReport
-from ardea.topology_master.health import HealthWatch, Seen
+from ardea.topology_master.health import Seen
+from ardea.topology_master.heard import Heard
+from ardea.topology_master.history import MOST_NAMES
 from ardea.topology_master.master import Master
 from ardea.topology_master.savepoints import SavepointRequest
 from ardea.versions import protocol_differs
@@ -32,16 +34,14 @@ class Verbs:
     def __init__(
         self,
         master: Master,
-        overview: Overview,
-        health: HealthWatch,
+        heard: Heard,
         token: str,
         acting: str,
         wall: Callable[[], float] = time.time,
     ) -> None:
         """``acting`` is what people call this process, or its pod; ``wall``: Unix seconds."""
         self._master, self._acting = master, acting
-        self._overview, self._health, self._wall = overview, health, wall
-        self._token = token
+        self._heard, self._token, self._wall = heard, token, wall
 
     def answer(self, ask: Ask, protocol: int, now: float) -> Answer:
         """Does what is asked.  An update needs a caller of this version."""
@@ -54,6 +54,7 @@ class Verbs:
                 raise OtherVersion("OTHER_VERSION", why)
             if not self._obeyed(ask, now):
                 return Answer(ok=False, code="UNKNOWN_VERB", message=f"the master knows no verb {ask.verb!r}")
+            more = self._asked_for(ask, now)
         except ValueError as error:
             return Answer(ok=False, code="BAD_ARGUMENT", message=f"{ask.verb}: {error}")
         except ProtocolError as error:
@@ -62,8 +63,23 @@ class Verbs:
             raise
         except StateError as error:
             return Answer(ok=False, code="NOT_WRITTEN", message=f"{ask.verb}: {error.message}")
-        stories = {"stories": self._master.stories.events(now)} if "stories" in ask.arguments else {}
-        return Answer(ok=True, body=msgspec.json.encode({**self._status(now), **stories}))
+        return Answer(ok=True, body=msgspec.json.encode({**self._status(now), **more}))
+
+    def _asked_for(self, ask: Ask, now: float) -> dict[str, Any]:
+        """What the status has only for who asks for it; ValueError if he asks for what cannot be."""
+        more: dict[str, Any] = {}
+        if "stories" in ask.arguments:
+            more["stories"] = self._master.stories.events(now)
+        if ask.verb == "history":
+            more["history"] = self._samples(ask)
+        return more
+
+    def _samples(self, ask: Ask) -> Samples:
+        names = [name for name in ask.arguments.get("names", "").split(",") if name]
+        if len(names) > MOST_NAMES:
+            raise ValueError(f"{len(names)} names, at most {MOST_NAMES}")
+        everybody = [component.name for component in self._master.admissions.plan.logical]
+        return self._heard.history.samples(names or everybody, _seconds(ask.arguments.get("since", "0")))
 
     def _obeyed(self, ask: Ask, now: float) -> bool:
         master = self._master
@@ -83,7 +99,7 @@ class Verbs:
             master.save(_savepoint(ask), now)
         elif ask.verb == "snapshots":
             self._list(_given(ask, "id"), _given(ask, "name"))
-        elif ask.verb != "status":
+        elif ask.verb != "status" and ask.verb != "history":
             return False
         return True
 
@@ -93,9 +109,10 @@ class Verbs:
 
     def _status(self, now: float) -> dict[str, Any]:
         master, plan = self._master, self._master.admissions.plan
-        self._overview.expire(now)
+        overview = self._heard.overview
+        overview.expire(now)
         coordination = master.coordination
-        errors, rows = master.ending.errors(), self._health.rows(plan, now)
+        errors, rows = master.ending.errors(), self._heard.health.rows(plan, now)
         return {
             "topology": master.admissions.definition.topology,
             "state": master.execution.state.value,
@@ -111,8 +128,8 @@ class Verbs:
             "savepoint": msgspec.to_builtins(master.savepoints.progress()),
             "update": msgspec.to_builtins(master.updates.progress()),
             "tasks": {plan.tasks[t].name: self._task(t, last) for t, last in master.ending.tasks.items()},
-            "components": {name: msgspec.to_builtins(t) for name, t in self._overview.components().items()},
-            "processes": [msgspec.to_builtins(p) for p in self._overview.processes()],
+            "components": {name: msgspec.to_builtins(t) for name, t in overview.components().items()},
+            "processes": [msgspec.to_builtins(p) for p in overview.processes()],
             "acting": self._acting,
             "came_up": master.execution.came_up,
             "health": None if master.over else msgspec.to_builtins(self._look(rows, now)),
@@ -131,7 +148,7 @@ class Verbs:
             came_up=master.execution.came_up,
             others=() if coordination is None else list(coordination.troubles(now, wall)),
         )
-        return self._health.look(seen, rows, now, wall)
+        return self._heard.health.look(seen, rows, now, wall)
 
     def _task(self, task: int, last: LastReport) -> dict[str, Any]:
         plan = self._master.admissions.plan

@@ -3,6 +3,7 @@
 from ardea.metrics.overview import (
     JOB_TASKS,
     JOB_TASKS_DONE,
+    Counts,
     Lives,
     Overview,
     ProcessTotals,
@@ -22,6 +23,7 @@ from ardea.metrics.registry import (
     frames_of,
     is_last,
 )
+from ardea.metrics.samples import Samples
 from ardea.metrics.series import SECONDS, SERIES, TUPLES, Kind, Scope, Series, quantile
 from ardea.metrics.user import (
     AssignableMetric,
@@ -42,6 +44,7 @@ __all__ = [
     "AssignableMetric",
     "CountMetric",
     "Counter",
+    "Counts",
     "Gauge",
     "Histogram",
     "HistogramValue",
@@ -55,6 +58,7 @@ __all__ = [
     "ReducedMetric",
     "Reducer",
     "Registry",
+    "Samples",
     "Scope",
     "Series",
     "Snapshot",

@@ -6,8 +6,8 @@ and the progress line read.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 import msgspec.structs
@@ -37,11 +37,15 @@ SUMMARY_COUNTERS = (
 )
 SUMMARY_INITIATED = "ardea_stmgr_backpressure_seconds_total"
 """Summed for each initiator apart, as ``NAME INITIATOR``: a stream manager measures it, and it is said of the task."""
+SUMMARY_READ = "ardea_instance_tuples_executed_total"
+"""Told in all, and for each stream apart, as ``NAME SOURCE STREAM``: what flows along each edge of the graph."""
 SUMMARY_GAUGES = (
     "ardea_spout_pending_tuples",
     "ardea_process_resident_memory_bytes",
     "ardea_process_threads",
 )
+SUMMARY_QUEUE, SUMMARY_INPUT = "ardea_queue_bytes", "data_in"
+"""Of the queues of a process only that of its input, under the name alone."""
 SUMMARY_USER = "ardea_user_value"
 JOB_TASKS, JOB_TASKS_DONE = "job-tasks", "job-tasks-done"
 SUMMARY_USER_VALUES = (JOB_TASKS, JOB_TASKS_DONE)
@@ -112,7 +116,7 @@ def _raise(known: dict[K, Values], news: Mapping[K, Values]) -> None:
 
 
 class TaskSummary(msgspec.Struct, frozen=True, array_like=True):
-    """One process of a container; series summed over their own labels, but SUMMARY_INITIATED."""
+    """One process of a container; series summed over their own labels, but SUMMARY_INITIATED and SUMMARY_READ."""
 
     process: str
     component: str
@@ -228,6 +232,20 @@ class ProcessTotals(msgspec.Struct, frozen=True):
     totals: Totals
 
 
+class Counts(NamedTuple):
+    """What one process has counted, over all its lives; ``heard``: when it was told last, in the seconds of ``accept``.
+
+    ``totals`` are by series, as in a :class:`TaskSummary`.
+    """
+
+    container: int
+    process: str
+    component: str
+    heard: float
+    totals: Mapping[str, Values]
+    gauges: Mapping[str, float]
+
+
 class _Process:
     __slots__ = ("component", "gauges", "lives", "seen")
 
@@ -270,6 +288,13 @@ class Overview:
         for process in self._processes.values():
             if now - process.seen >= self._expiry:
                 process.gauges = {}
+
+    def counts(self) -> Iterator[Counts]:
+        """Every process, in no order; what is given changes with the next summary."""
+        for (container, name, _), process in self._processes.items():
+            lives = process.lives
+            totals = lives.totals() if lives.former else lives.current
+            yield Counts(container, name, process.component, process.seen, totals, process.gauges)
 
     def processes(self) -> list[ProcessTotals]:
         """Every process, by container, name and task."""

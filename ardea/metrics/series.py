@@ -7,7 +7,9 @@ are base units (seconds, bytes), latencies are histograms, so that sums over tas
 from __future__ import annotations
 
 import enum
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from itertools import accumulate
 
 
 class Kind(enum.StrEnum):
@@ -242,12 +244,12 @@ def quantile(bounds: tuple[float, ...], buckets: tuple[float, ...], q: float) ->
     Returns:
         In the unit of the bounds; the highest bound for what lies beyond it; None when nothing was observed.
     """
-    rank = q * sum(buckets)
     if not any(buckets):
         return None
-    seen, lower = 0.0, 0.0
-    for bound, count in zip(bounds, buckets, strict=False):
-        if count and seen + count >= rank:
-            return lower + (bound - lower) * (rank - seen) / count
-        seen, lower = seen + count, bound
-    return lower
+    sums = list(accumulate(buckets))
+    rank = q * sums[-1]
+    here = bisect_left(sums, rank) if rank > 0 else bisect_right(sums, 0.0)
+    if here >= len(bounds):
+        return bounds[-1]
+    lower, seen = (bounds[here - 1], sums[here - 1]) if here else (0.0, 0.0)
+    return lower + (bounds[here] - lower) * (rank - seen) / buckets[here]

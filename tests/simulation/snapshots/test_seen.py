@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ardea.health import HealthState
-from ardea.metrics import Identity, Overview
+from ardea.metrics import Identity
 from ardea.metrics.registry import Snapshot
 from ardea.protocol.wire_pb2 import Ask
 from ardea.scheduler.control import Status, status_in
@@ -14,7 +14,7 @@ from ardea.snapshots.manifest import decode_manifest, manifest_name, text_of
 from ardea.testing import Cluster
 from ardea.testing.inside import Inside
 from ardea.topology_master.gauges import Gauges
-from ardea.topology_master.health import HealthWatch
+from ardea.topology_master.heard import Heard
 from ardea.topology_master.snapshot_figures import Cause, Reason
 from ardea.topology_master.snapshots import Phase
 from ardea.topology_master.verbs import Verbs
@@ -36,7 +36,7 @@ class Seeing:
 
     def answer(self) -> Status:
         """To who asks the master, as ``describe`` does."""
-        verbs = Verbs(self.inside.master, Overview(), HealthWatch(), "token", "master", lambda: 1000.0)
+        verbs = Verbs(self.inside.master, Heard(0.0, 1000.0), "token", "master", lambda: 1000.0)
         said = verbs.answer(Ask(verb="status", token="token", arguments={"stories": "1"}), PROTOCOL, self.topology.time)
         return status_in(said, PROTOCOL, "counted")
 
