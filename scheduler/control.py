@@ -6,7 +6,7 @@ import contextlib
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol, Self
 
@@ -20,6 +20,7 @@ from ardea.plan.definition import Definition
 from ardea.plan.names import MASTER_CONTAINER, TOPOLOGY_MASTER, container_name
 from ardea.plan.resource import Resource
 from ardea.protocol.checked import MalformedError, checked
+from ardea.protocol.story import line
 from ardea.protocol.wire_pb2 import ANSWER, ASK, REOPENED, Answer, Ask, Header, TaskState
 from ardea.scheduler.keys import keys_of
 from ardea.snapshots.kept import Listing
@@ -146,6 +147,14 @@ def status_in(answer: Answer, protocol: int, topology: str) -> Status:
         raise Unreadable(
             why or f"what {master} answers cannot be read: {error}", hint="use the version that submitted it"
         ) from error
+
+
+def story_lines(status: Status, names: Iterable[str]) -> Iterator[str]:
+    """Their stories, the oldest event first; nothing of whom nothing is known."""
+    for name in names:
+        if events := status.stories.get(name):
+            yield f"story of {name}:"
+            yield from (f"  {line(*event)}" for event in events)
 
 
 def _some(names: list[str]) -> str:

@@ -14,11 +14,12 @@ from ardea.plan.names import container_name
 from ardea.plan.wire import packing_from_bytes
 from ardea.scheduler.control import ControlPort, MasterClient
 from ardea.scheduler.home import Home
+from ardea.scheduler.local_evidence import evidence, secrets
 from ardea.scheduler.local_health import health_of
 from ardea.scheduler.local_update import LocalUpdate
 from ardea.scheduler.processes import metrics_ports, processes
 from ardea.scheduler.restart import Restart
-from ardea.scheduler.schedulers import Description, Handle
+from ardea.scheduler.schedulers import Description, Evidence, Handle
 from ardea.scheduler.update import Change
 from ardea.snapshots.kept import Kept, committed_in
 from ardea.state import paths, records
@@ -91,6 +92,14 @@ class LocalHandle(Handle):
         if (pid := process.get("pid")) is None:
             raise Unreachable(f"{task} does not run now", hint="`ardea describe` says why")
         os.kill(pid, signal.SIGUSR1)
+
+    def evidence(self) -> Iterator[Evidence]:
+        """See :class:`Handle`."""
+        return evidence(self._folder, running=self.topology.running)
+
+    def secrets(self) -> Iterator[str]:
+        """See :class:`Handle`."""
+        return secrets(self._folder)
 
     def restart(self, container: int | None, patience: float) -> list[int]:
         """See :class:`Handle`."""

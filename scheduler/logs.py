@@ -199,6 +199,19 @@ class LocalLogs(Logs):
                 yield None
                 self._pause(LOOK_EVERY)
 
+    def newest(self, label: str, most: int) -> bytes:
+        """See :class:`ardea.scheduler.schedulers.Logs`."""
+        (log,) = (log for log in log_files(self._folder) if log.label == label)
+        older = sorted(log.path.parent.glob(f"{log.path.name}.*"), key=lambda path: int(path.suffix[1:]))
+        found = b""
+        for path in (log.path, *older):
+            if len(found) < most:
+                with path.open("rb") as file:
+                    size = file.seek(0, os.SEEK_END)
+                    file.seek(max(0, size - (most - len(found))))
+                    found = file.read(most - len(found)) + found
+        return found
+
     def _there(self, selection: str | None, *, running: bool) -> list[LogName]:
         try:
             return log_files(self._folder, selection)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -65,6 +66,16 @@ class LogLine(NamedTuple):
 
     label: str
     text: str
+
+
+class Evidence(NamedTuple):
+    """A file for the bundle of ``ardea debug bundle``: ``read`` gives text as bytes, or a document for JSON.
+
+    ``read`` may raise any :class:`ArdeaError` or OSError, which the bundle's manifest then tells.
+    """
+
+    file: str
+    read: Callable[[], object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,6 +283,14 @@ class Handle(Closing, ABC):
         """The snapshot that counts; None: there is none, or it cannot be seen from here."""
         return None
 
+    def evidence(self) -> Iterator[Evidence]:
+        """What else its place knows, beyond :meth:`describe` and logs: metrics, ends, events.  By default nothing."""
+        yield from ()
+
+    def secrets(self) -> Iterator[str]:
+        """Values that nothing which is handed on may contain: its token and keys.  By default nobody here has them."""
+        yield from ()
+
     def why(self) -> str:
         """Why it is in its present state; empty: nobody knows."""
         try:
@@ -358,6 +377,18 @@ class Logs(Closing, ABC):
                 after the first None is not missed.
             since: of what is there already, only what was printed within so many seconds; None: all.
         """
+
+    def newest(self, label: str, most: int) -> bytes:
+        """The last ``most`` bytes of one process' log, as they were printed; ``label`` is one of :meth:`names`."""
+        kept: deque[bytes] = deque()
+        size = 0
+        for line in self.lines(label.rpartition("/")[2]):
+            if line is not None and line.label == label:
+                kept.append(line.text.encode(errors="backslashreplace") + b"\n")
+                size += len(kept[-1])
+            while size - len(kept[0] if kept else b"") >= most:
+                size -= len(kept.popleft())
+        return b"".join(kept)[-most:]
 
 
 class Scheduler(Closing, ABC):

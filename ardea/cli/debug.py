@@ -13,11 +13,10 @@ import typer
 from ardea.cli import completion, console
 from ardea.cli.console import Name
 from ardea.cli.progress import Silence
-from ardea.cli.stories import story_lines
 from ardea.errors import NotFound, Unreachable, UserError
 from ardea.plan.definition import Definition
 from ardea.plan.wire import packing_from_bytes
-from ardea.scheduler.control import ControlPort
+from ardea.scheduler.control import ControlPort, story_lines
 from ardea.scheduler.schedulers import Handle, LogLine, Scheduler
 
 LASTS = 15

@@ -17,14 +17,14 @@ from ardea.cli.drawing import PlanOutput, draw
 from ardea.cli.graphs import DRAWN
 from ardea.cli.progress import jobs
 from ardea.cli.snapshot_lines import facts as of_snapshots
-from ardea.cli.stories import story_lines, stuck
+from ardea.cli.stories import stuck
 from ardea.cli.tables import fitted
 from ardea.documents.topologies import of_description
 from ardea.errors import UsageError
 from ardea.health import ProcessRow
 from ardea.metrics import Totals
 from ardea.protocol.incarnations import admission_of, life_of
-from ardea.scheduler.control import Status, unfinished
+from ardea.scheduler.control import Status, story_lines, unfinished
 from ardea.scheduler.packing.amounts import format_bytes, format_cpu
 from ardea.scheduler.schedulers import Description, Scheduler
 from ardea.state.records import SchedulerLocation

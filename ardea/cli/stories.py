@@ -1,12 +1,11 @@
-"""What is printed of stories: of what is stuck, and of what somebody looks at."""
+"""Whose stories are printed: those of what is stuck."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from ardea.health import ProcessRow
 from ardea.plan.names import container_name
-from ardea.protocol.story import line
 from ardea.scheduler.control import Status
 
 
@@ -24,11 +23,3 @@ def stuck(status: Status, processes: Iterable[ProcessRow]) -> list[str]:
     if (snapshots := status.snapshots) is not None and (snapshots.waits or snapshots.abandoned or snapshots.rollbacks):
         names.append("snapshots")
     return list(dict.fromkeys(names))
-
-
-def story_lines(status: Status, names: Iterable[str]) -> Iterator[str]:
-    """Their stories, the oldest event first; nothing of whom nothing is known."""
-    for name in names:
-        if events := status.stories.get(name):
-            yield f"story of {name}:"
-            yield from (f"  {line(*event)}" for event in events)

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from ardea import __version__
 from ardea.cli import (
+    bundle,
     console,
     debug,
     describe,
@@ -35,6 +36,7 @@ _ON_TOPOLOGIES: dict[str, Callable[..., None]] = {
     "top": top.top,
     "ui": ui.ui,
     "debug": debug.debug,
+    "debug bundle": bundle.bundle,
     "logs": topologies.logs,
     "activate": topologies.activate,
     "deactivate": topologies.deactivate,
@@ -54,6 +56,12 @@ class Verbs(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """In the order of the help."""
         return list(VERBS)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Some verbs have two words."""
+        if len(args) > 1 and (verb := " ".join(args[:2])) in _ON_TOPOLOGIES:
+            return verb, self.get_command(ctx, verb), args[2:]
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The verb; None: there is none of that name."""

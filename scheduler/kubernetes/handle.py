@@ -13,6 +13,7 @@ from ardea.scheduler.kubernetes import layout, names
 from ardea.scheduler.kubernetes.client import Cluster
 from ardea.scheduler.kubernetes.control import Port
 from ardea.scheduler.kubernetes.describe import pod_rows, process_rows
+from ardea.scheduler.kubernetes.evidence import evidence
 from ardea.scheduler.kubernetes.kept import listed
 from ardea.scheduler.kubernetes.logs import PodLogs
 from ardea.scheduler.kubernetes.restart import Restart
@@ -20,7 +21,7 @@ from ardea.scheduler.kubernetes.submission import Options
 from ardea.scheduler.kubernetes.topologies import Found, find, health_of, pods_of
 from ardea.scheduler.kubernetes.update import PodUpdate, Preparation
 from ardea.scheduler.kubernetes.waiting import refusals
-from ardea.scheduler.schedulers import Description, Handle
+from ardea.scheduler.schedulers import Description, Evidence, Handle
 from ardea.scheduler.update import Change
 from ardea.snapshots.kept import Kept, Listing
 from ardea.state.records import SchedulerLocation
@@ -103,6 +104,10 @@ class KubernetesHandle(Handle):
         )
         if code != 0:
             raise ClusterError(f"{task}: no signal could be sent to its process (exit {code}): {said}")
+
+    def evidence(self) -> Iterator[Evidence]:
+        """See :class:`Handle`."""
+        return evidence(self._cluster, self._found)
 
     def restart(self, container: int | None, patience: float) -> list[int]:
         """See :class:`Handle`."""

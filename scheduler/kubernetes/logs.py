@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
+from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -16,6 +17,8 @@ from ardea.scheduler.kubernetes.topologies import Found, pods_of
 from ardea.scheduler.schedulers import LogLine, Logs
 
 LOOK_EVERY = 0.2
+_NEWEST_LINES = 100_000
+"""Of one log, for a bundle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,18 @@ class PodLogs(Logs):
                 hint="COMPONENT, COMPONENT:INDEX (from 0), or one of the processes named",
             )
         return chosen
+
+    def newest(self, label: str, most: int) -> bytes:
+        """See :class:`Logs`; kubelet cannot give the last bytes, so that at most the last lines pass through here."""
+        (source,) = (source for source in self.sources(None) if source.label == label)
+        kept: deque[bytes] = deque()
+        size = 0
+        for line in self._opened(source, follow=False, tail=_NEWEST_LINES, since=None):
+            kept.append(line + b"\n")
+            size += len(line) + 1
+            while size - len(kept[0]) >= most:
+                size -= len(kept.popleft())
+        return b"".join(kept)[-most:]
 
     def close(self) -> None:
         """See :class:`Logs`."""

@@ -11,13 +11,13 @@ from rich.console import Console
 
 from ardea.cli import console
 from ardea.cli.describe import _print, _tasks
-from ardea.cli.stories import story_lines, stuck
+from ardea.cli.stories import stuck
 from ardea.health import Health, HealthState, ProcessRow, Trouble
 from ardea.metrics import ProcessTotals, Totals
 from ardea.plan.change import UpdateProgress
 from ardea.plan.resource import MIB, Resource
 from ardea.protocol.incarnations import incarnation
-from ardea.scheduler.control import Status, StoryEvent, TaskStatus
+from ardea.scheduler.control import Status, StoryEvent, TaskStatus, story_lines
 from ardea.scheduler.processes import metrics_ports
 from ardea.scheduler.schedulers import Description
 from ardea.snapshots.status import LastRollback, LastSnapshot, SnapshotStatus, UnderWay, WaitingSink
