@@ -180,6 +180,8 @@ class Bundle:
     # --- which there are --------------------------------------------------------------------------------------
 
     def _pieces(self, deadline: float) -> Iterator[Evidence]:
+        for secret in self._listed("secrets", self._logs.secrets, deadline) if self._logs is not None else ():
+            self._redaction.learn(secret)
         if self._handle is not None:
             yield from self._of_handle(self._handle, deadline)
         yield Evidence("versions.json", partial(_versions, self._handle))
@@ -189,8 +191,6 @@ class Bundle:
 
     def _of_handle(self, handle: Handle, deadline: float) -> Iterator[Evidence]:
         """All that is secret is known before the first file."""
-        for secret in self._listed("secrets", handle.secrets, deadline):
-            self._redaction.learn(secret)
         definition = self._known(handle.definition, ("configuration.json", "plan.json"), deadline)
         described = ("topology.json", "status.json", "stories.txt", "processes.json")
         description = self._known(handle.describe, described, deadline)

@@ -16,7 +16,7 @@ from ardea.plan.names import CONTAINERS
 from ardea.scheduler.exits import ExitRecords
 from ardea.scheduler.keys import keys_of
 from ardea.scheduler.processes import metrics_ports
-from ardea.scheduler.redaction import written_in
+from ardea.scheduler.redaction import set_in, written_in
 from ardea.scheduler.schedulers import Evidence
 from ardea.state.address import CREDENTIAL
 from ardea.transport import KEY_FILE
@@ -34,7 +34,7 @@ def evidence(folder: Path, *, running: bool) -> Iterator[Evidence]:
 
 
 def secrets(folder: Path) -> Iterator[str]:
-    """The token of the control port, the secret keys, the credential for the state, and those in the author's file."""
+    """The token of the control port, secret keys, the credential for the state; of the configuration and the file."""
     if credential := os.environ.get(CREDENTIAL):
         yield credential
         yield credential.partition(":")[2]
@@ -43,7 +43,9 @@ def secrets(folder: Path) -> Iterator[str]:
         if file.is_file():
             yield file.read_text(errors="replace").strip()
     with contextlib.suppress(ArdeaError, OSError):  # it may be anywhere by now
-        location = Definition.read(folder / "definition").location
+        definition = Definition.read(folder / "definition")
+        yield from set_in({"submitter": definition.config, "topology": definition.shape.config})
+        location = definition.location
         file = Path(location if Path(location).is_file() else location.rpartition(":")[0])
         yield from written_in(file.read_text(errors="replace"))
 

@@ -14,7 +14,7 @@ from ardea.plan.names import container_name
 from ardea.plan.wire import packing_from_bytes
 from ardea.scheduler.control import ControlPort, MasterClient
 from ardea.scheduler.home import Home
-from ardea.scheduler.local_evidence import evidence, secrets
+from ardea.scheduler.local_evidence import evidence
 from ardea.scheduler.local_health import health_of
 from ardea.scheduler.local_update import LocalUpdate
 from ardea.scheduler.processes import metrics_ports, processes
@@ -96,10 +96,6 @@ class LocalHandle(Handle):
     def evidence(self) -> Iterator[Evidence]:
         """See :class:`Handle`."""
         return evidence(self._folder, running=self.topology.running)
-
-    def secrets(self) -> Iterator[str]:
-        """See :class:`Handle`."""
-        return secrets(self._folder)
 
     def restart(self, container: int | None, patience: float) -> list[int]:
         """See :class:`Handle`."""

@@ -16,6 +16,7 @@ from ardea.errors import NotFound
 from ardea.logs import SUPERVISOR, written_at
 from ardea.plan.names import CONTAINERS, METRICS_MANAGER, STREAM_MANAGER
 from ardea.scheduler.home import is_held
+from ardea.scheduler.local_evidence import secrets
 from ardea.scheduler.schedulers import LogLine, Logs
 
 _OWN = r"(life \d+ (started|ended)|in one call of user code for |\d+ bytes of output lost).*"
@@ -211,6 +212,10 @@ class LocalLogs(Logs):
                     file.seek(max(0, size - (most - len(found))))
                     found = file.read(most - len(found)) + found
         return found
+
+    def secrets(self) -> Iterator[str]:
+        """See :class:`ardea.scheduler.schedulers.Logs`."""
+        return secrets(self._folder)
 
     def _there(self, selection: str | None, *, running: bool) -> list[LogName]:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -49,6 +50,25 @@ def names_credential(key: str) -> bool:
     return _CREDENTIAL.search(key) is not None
 
 
+def set_in(settings: object, *, secret: bool = False) -> Iterator[str]:
+    """The values of keys that are named like a credential, at any depth, and passwords in addresses."""
+    if isinstance(settings, Mapping):
+        secret = secret or names_credential(str(settings.get("name", "")))  # a variable of a pod
+        for key, inner in settings.items():
+            yield from set_in(inner, secret=secret or names_credential(str(key)))
+    elif isinstance(settings, (list, tuple)):
+        for inner in settings:
+            yield from set_in(inner, secret=secret)
+    elif isinstance(settings, bytes):
+        yield from set_in(settings.decode(errors="replace"), secret=secret)
+    elif secret and settings is not None and not isinstance(settings, bool):
+        yield str(settings)
+    elif isinstance(settings, str) and "://" in settings:
+        with contextlib.suppress(ValueError):  # what only looks like an address is replaced where it stands
+            if password := urlsplit(settings).password:
+                yield from (password, unquote(password))
+
+
 def written_in(source: str) -> Iterator[str]:
     """Strings in Python's code that are given to a name, a key or a parameter named like a credential; nothing runs."""
     try:
@@ -56,6 +76,7 @@ def written_in(source: str) -> Iterator[str]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for node in ast.walk(tree):
+        pairs: list[tuple[object, object]] = []
         match node:
             case ast.Dict():
                 pairs = [
@@ -69,8 +90,6 @@ def written_in(source: str) -> Iterator[str]:
                 pairs = [(ast.unparse(node.target), node.value)]
             case ast.keyword():
                 pairs = [(node.arg, node.value)]
-            case _:
-                continue
         for key, value in pairs:
             if isinstance(value, ast.Constant) and isinstance(value.value, str) and names_credential(str(key)):
                 yield value.value
@@ -105,33 +124,9 @@ class Redaction:
         self._known = sorted(known, key=len, reverse=True)  # one may stand in another
 
     def learn_from(self, settings: Mapping[str, Any]) -> None:
-        """The values of keys that are named like a credential, at any depth, and passwords in addresses."""
-        for key, value in settings.items():
-            self._learn_value(value, secret=names_credential(str(key)))
-
-    def _learn_value(self, value: object, *, secret: bool) -> None:
-        if isinstance(value, Mapping):
-            secret = secret or names_credential(str(value.get("name", "")))  # a variable of a pod
-            for key, inner in value.items():
-                self._learn_value(inner, secret=secret or names_credential(str(key)))
-        elif isinstance(value, (list, tuple)):
-            for inner in value:
-                self._learn_value(inner, secret=secret)
-        elif isinstance(value, bytes):
-            self._learn_value(value.decode(errors="replace"), secret=secret)
-        elif secret and not isinstance(value, bool) and value is not None:
-            self.learn(str(value))
-        elif isinstance(value, str) and "://" in value:
-            self._learn_address(value)
-
-    def _learn_address(self, address: str) -> None:
-        try:
-            password = urlsplit(address).password
-        except ValueError:
-            return  # it is no address; what looks like one is replaced where it stands
-        if password:
-            self.learn(password)
-            self.learn(unquote(password))
+        """What :func:`set_in` finds."""
+        for value in set_in(settings):
+            self.learn(value)
 
     # --- how it is replaced -----------------------------------------------------------------------------------
 

@@ -287,10 +287,6 @@ class Handle(Closing, ABC):
         """What else its place knows, beyond :meth:`describe` and logs: metrics, ends, events.  By default nothing."""
         yield from ()
 
-    def secrets(self) -> Iterator[str]:
-        """Values that nothing which is handed on may contain: its token and keys.  By default nobody here has them."""
-        yield from ()
-
     def why(self) -> str:
         """Why it is in its present state; empty: nobody knows."""
         try:
@@ -377,6 +373,10 @@ class Logs(Closing, ABC):
                 after the first None is not missed.
             since: of what is there already, only what was printed within so many seconds; None: all.
         """
+
+    def secrets(self) -> Iterator[str]:
+        """Values that nothing which is handed on may contain: token, keys, passwords.  By default none is known."""
+        yield from ()
 
     def newest(self, label: str, most: int) -> bytes:
         """The last ``most`` bytes of one process' log, as they were printed; ``label`` is one of :meth:`names`."""
