@@ -14,7 +14,7 @@ import msgspec
 
 from ardea.errors import ArdeaError, ClusterError, NotFound, Unreachable
 from ardea.health import Health, ProcessRow
-from ardea.metrics import ProcessTotals, Samples, Totals
+from ardea.metrics import Edge, ProcessTotals, Samples, Stall, Totals
 from ardea.plan.change import UpdateProgress
 from ardea.plan.definition import Definition
 from ardea.plan.names import MASTER_CONTAINER, TOPOLOGY_MASTER, container_name
@@ -65,7 +65,8 @@ class Status(msgspec.Struct, frozen=True):
     ``acting``: what people call the master, or its pod; ``came_up``: it was complete at least once; ``health``: None
     once it is over; ``supervised``: what the supervisors say of the processes; ``snapshots``: None if none are taken;
     ``begins``: why it has not begun from its savepoint; ``kept``: what the verb ``snapshots`` has found last;
-    ``history``: the samples that the verb ``history`` asks for.
+    ``history``: the samples that the verb ``history`` asks for; ``edges``: those of the plan, none from a master of an
+    older version; ``stalls``: the tasks that hold spouts back, who does so for longest first.
     """
 
     topology: str
@@ -92,6 +93,8 @@ class Status(msgspec.Struct, frozen=True):
     begins: str = ""
     kept: Listing | None = None
     history: Samples | None = None
+    edges: list[Edge] = []
+    stalls: list[Stall] = []
 
     @property
     def complete(self) -> bool:

@@ -7,14 +7,14 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from operator import add, sub
 
-from ardea.metrics import SECONDS, Counts, quantile
+from ardea.metrics import SECONDS, Counts, Edge, quantile
 from ardea.metrics.overview import SUMMARY_INITIATED, SUMMARY_QUEUE, SUMMARY_READ
 from ardea.metrics.samples import FIELDS
 from ardea.plan.physical import PhysicalPlan
 
 Row = tuple[float, ...]
 """A value for each of ``FIELDS``; NaN: it is not known."""
-Edge = tuple[str, str, str]
+Way = tuple[str, str, str]
 """Source, stream and reader."""
 Key = tuple[int, str]
 """Container and process."""
@@ -44,15 +44,13 @@ _UNKNOWN: Row = (math.nan,) * len(FIELDS)
 class Lately:
     """Looks again and again; each look says what was since the one before.
 
-    ``edges``: tuples a second along each edge, as its reader has processed them; one that is missing is not known.
-    ``read``: tuples so far along each edge.  ``initiates``: the share of the time, 0 to 1, in which a task held spouts
-    back, by its name.
+    ``initiates``: the share of the time, 0 to 1, in which a task held spouts back, by its name.
     """
 
     def __init__(self) -> None:
-        self.edges: dict[Edge, float] = {}
-        self.read: dict[Edge, int] = {}
         self.initiates: dict[str, float] = {}
+        self._rates: dict[Way, float] = {}  # tuples a second; a way that is missing is not known
+        self._read: dict[Way, int] = {}  # tuples so far
         self._readings: dict[Key, array[float]] = {}
         self._parts: dict[Key, dict[str, float]] = {}  # streams that a task has read, tasks that a manager paused for
 
@@ -64,7 +62,7 @@ class Lately:
             plan: the present one.
             now: on the clock of ``told``, later than that of the look before.
         """
-        self.edges, self.read, self.initiates = {}, {}, {}
+        self.initiates, self._rates, self._read = {}, {}, {}
         rows: dict[str, Row] = {place.name: _UNKNOWN for place in plan.tasks.values()}
         homes = {(place.container, place.name): place.component for place in plan.tasks.values()}
         latencies: dict[str, list[float]] = {}
@@ -87,6 +85,25 @@ class Lately:
                 rows[task] = (*rows[task][:_INITIATES], share, *rows[task][_INITIATES + 1 :])
         return rows | {name: _whole(own, latencies.get(name, ())) for name, own in _members(rows, plan)}
 
+    def edges(self, plan: PhysicalPlan) -> list[Edge]:
+        """Those of the plan, by their reader, as the last look has found them."""
+        found = []
+        for reader in plan.logical:
+            for read in reader.inputs:
+                way = read.component, read.stream, reader.name
+                rate = self._rates.get(way)
+                found.append(
+                    Edge(
+                        source=read.component,
+                        stream=read.stream,
+                        target=reader.name,
+                        grouping=read.grouping.describe(),
+                        tuples=self._read.get(way, 0),
+                        rate=None if rate is None else round(rate, 3),
+                    )
+                )
+        return found
+
     def _part(self, key: Key, counts: Counts, seconds: float, *, news: bool) -> None:
         """Of a task: what it has read of each stream; of a manager: for how long its tasks have paused spouts.
 
@@ -100,10 +117,10 @@ class Lately:
             found[name] = values[0]
             rate = (values[0] - former.get(name, 0.0)) / seconds if seconds else None
             if counts.component:
-                edge = said[1], said[2], counts.component
-                self.read[edge] = self.read.get(edge, 0) + int(values[0])
+                way = said[1], said[2], counts.component
+                self._read[way] = self._read.get(way, 0) + int(values[0])
                 if rate is not None:
-                    self.edges[edge] = self.edges.get(edge, 0.0) + rate
+                    self._rates[way] = self._rates.get(way, 0.0) + rate
             elif rate is not None:
                 self.initiates[said[1]] = min(1.0, self.initiates.get(said[1], 0.0) + rate)
         if found and news:

@@ -130,6 +130,8 @@ class Verbs:
             "tasks": {plan.tasks[t].name: self._task(t, last) for t, last in master.ending.tasks.items()},
             "components": {name: msgspec.to_builtins(t) for name, t in overview.components().items()},
             "processes": [msgspec.to_builtins(p) for p in overview.processes()],
+            "edges": self._heard.lately.edges(plan),
+            "stalls": self._heard.stalls.present,
             "acting": self._acting,
             "came_up": master.execution.came_up,
             "health": None if master.over else msgspec.to_builtins(self._look(rows, now)),
@@ -146,7 +148,10 @@ class Verbs:
             silent=master.silent_tasks,
             updating=master.updates.running,
             came_up=master.execution.came_up,
-            others=() if coordination is None else list(coordination.troubles(now, wall)),
+            others=[
+                *(() if coordination is None else coordination.troubles(now, wall)),
+                *self._heard.stalls.troubles(),
+            ],
         )
         return self._heard.health.look(seen, rows, now, wall)
 

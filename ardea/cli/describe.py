@@ -17,6 +17,7 @@ from ardea.cli.drawing import PlanOutput, draw
 from ardea.cli.graphs import DRAWN
 from ardea.cli.progress import jobs
 from ardea.cli.snapshot_lines import facts as of_snapshots
+from ardea.cli.stall_lines import facts as of_stalls
 from ardea.cli.stories import stuck
 from ardea.cli.tables import fitted
 from ardea.documents.topologies import of_description
@@ -112,6 +113,7 @@ def _facts(description: Description) -> Iterator[tuple[str, str | None]]:
         yield "Not registered", ", ".join(missing) or "none"
         yield "Given up", f"{status.given_up:,}"
         yield "Unfinished", unfinished(status)
+        yield from of_stalls(status.stalls, time.time())
         yield "Spark", ", ".join(jobs(status.components))
         if status.snapshots is not None:
             yield from of_snapshots(status.snapshots)

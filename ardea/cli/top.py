@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from ardea.cli import console
+from ardea.cli import console, stall_lines
 from ardea.cli.console import Name, Output, OutputOption
 from ardea.cli.keys import Keys
 from ardea.cli.progress import seconds
@@ -104,6 +104,7 @@ def tables(status: Status, rows: Sequence[Row], width: int, view: View, height: 
     parts: list[RenderableType] = [Text(escaped(said)) for said in health.lines(time.time())] if health else []
     if status.snapshots is not None:
         parts.append(Text(escaped(line(status.snapshots))))
+    parts += [Text(escaped(stall_lines.line(stall, time.time()))) for stall in status.stalls[:1]]
     if height is not None:
         others, more = others[: max(FEWEST, height // 4)], max(0, len(others) - max(FEWEST, height // 4))
         used = len(parts) + len(others) + 6 + bool(more)

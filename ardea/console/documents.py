@@ -41,20 +41,9 @@ class Description(DescriptionDocument, frozen=True, kw_only=True):
     reading: Reading
 
 
-class Edge(msgspec.Struct, frozen=True, kw_only=True):
-    """``rate``: rows a second that ``source`` emits into the stream; null: it has several, which nobody counts."""
-
-    source: str
-    stream: str
-    target: str
-    grouping: str
-    rate: float | None
-
-
 class Top(TopDocument, frozen=True, kw_only=True):
-    """``ardea top``, with the edges of the plan."""
+    """``ardea top``."""
 
-    edges: list[Edge]
     reading: Reading
 
 

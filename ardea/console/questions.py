@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from ardea.console.asking import Question
-from ardea.console.documents import Edge
 from ardea.console.readings import Answer, Key, Pace
 from ardea.documents import kept, plan, topologies
 from ardea.documents.top import TopDocument, Window, of_window
@@ -36,13 +35,11 @@ class Told:
         description: without a master that answers, its status is what one has said last.
         plan: None: nobody has said it yet.
         top: None: no master has answered yet.
-        edges: of the plan, with the rates of ``top``.
     """
 
     description: topologies.DescriptionDocument
     plan: LogicalPlan | None = None
     top: TopDocument | None = None
-    edges: tuple[Edge, ...] = ()
     epoch: int = -1
     window: Window | None = None
     seen: float = 0.0
@@ -88,7 +85,7 @@ class Questions:
             if before is None:
                 return Told(document)
             last = msgspec.structs.replace(document, status=before.description.status)
-            return Told(last, before.plan, before.top, before.edges, before.epoch, before.window, before.seen)
+            return Told(last, before.plan, before.top, before.epoch, before.window, before.seen)
         if before is None or before.plan is None or before.epoch != status.epoch or before.window is None:
             shape = found.definition().shape.plan()
             window = Window(frozenset(c.name for c in shape if c.kind == "spout"))
@@ -97,24 +94,7 @@ class Questions:
             window = before.window if now - before.seen < GAP else before.window.begun_anew()
         window.observe(now, status.processes)
         top = of_window(found.id, status, window, round(window.seconds, 3))
-        return Told(document, shape, top, tuple(edges(shape, top)), status.epoch, window, now)
-
-
-def edges(shape: LogicalPlan, top: TopDocument) -> list[Edge]:
-    """What flows where."""
-    emitted = {row.component: row.emitted for row in top.rows if row.task is None and row.component}
-    single = {component.name for component in shape if len(component.streams) == 1}
-    return [
-        Edge(
-            source=read.component,
-            stream=read.stream,
-            target=component.name,
-            grouping=read.grouping.describe(),
-            rate=emitted.get(read.component) if read.component in single else None,
-        )
-        for component in shape
-        for read in component.inputs
-    ]
+        return Told(document, shape, top, status.epoch, window, now)
 
 
 def of_shape(shape: LogicalPlan) -> plan.PlanDocument:

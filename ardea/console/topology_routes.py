@@ -92,7 +92,7 @@ def _rates(desk: Desk, look: Look) -> Top | None:
     told: Told = look.said
     if told.top is None:
         return None
-    return Top(**fields(told.top), edges=list(told.edges), reading=reading(look, desk.asker.epoch))
+    return Top(**fields(told.top), reading=reading(look, desk.asker.epoch))
 
 
 async def _snapshots(desk: Desk, request: Request) -> Response:

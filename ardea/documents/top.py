@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from ardea.health import Health
-from ardea.metrics import ProcessTotals, Totals
+from ardea.metrics import Edge, ProcessTotals, Stall, Totals
 from ardea.scheduler.control import Status
 from ardea.snapshots.status import SnapshotStatus
 
@@ -48,7 +48,10 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class TopDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """``seconds``: over which the rates of the rows were taken; ``snapshots``: null if none are taken."""
+    """``seconds``: over which the rates of the rows were taken; ``snapshots``: null if none are taken.
+
+    ``edges`` and ``stalls`` are of the master's last sample, which is of five seconds.
+    """
 
     id: str
     state: str
@@ -56,6 +59,8 @@ class TopDocument(msgspec.Struct, frozen=True, kw_only=True):
     health: Health | None
     snapshots: SnapshotStatus | None
     rows: list[Row]
+    edges: list[Edge]
+    stalls: list[Stall]
 
 
 def of_window(topology: str, status: Status, window: Window, seconds: float) -> TopDocument:
@@ -67,6 +72,8 @@ def of_window(topology: str, status: Status, window: Window, seconds: float) -> 
         health=status.health,
         snapshots=status.snapshots,
         rows=window.rows(),
+        edges=status.edges,
+        stalls=status.stalls,
     )
 
 

@@ -23,7 +23,7 @@ from ardea.metrics.registry import (
     frames_of,
     is_last,
 )
-from ardea.metrics.samples import Samples
+from ardea.metrics.samples import Edge, Samples, Stall
 from ardea.metrics.series import SECONDS, SERIES, TUPLES, Kind, Scope, Series, quantile
 from ardea.metrics.user import (
     AssignableMetric,
@@ -45,6 +45,7 @@ __all__ = [
     "CountMetric",
     "Counter",
     "Counts",
+    "Edge",
     "Gauge",
     "Histogram",
     "HistogramValue",
@@ -62,6 +63,7 @@ __all__ = [
     "Scope",
     "Series",
     "Snapshot",
+    "Stall",
     "Summary",
     "TaskSummary",
     "Totals",

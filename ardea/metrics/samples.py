@@ -1,4 +1,4 @@
-"""What each task and component did lately, as a topology's master keeps it (docs/console.md, History)."""
+"""What each task, component and edge did lately, as a topology's master keeps it (docs/console.md, History)."""
 
 from __future__ import annotations
 
@@ -33,3 +33,36 @@ class Samples(msgspec.Struct, frozen=True):
     interval: float
     times: list[float]
     series: dict[str, dict[str, list[float | None]]]
+
+
+class Edge(msgspec.Struct, frozen=True, kw_only=True):
+    """What flows from a stream of ``source`` to ``target``, as the tasks of ``target`` have processed it.
+
+    ``tuples``: since the topology began.  ``rate``: a second, in the master's last sample; None: it is not known.
+    """
+
+    source: str
+    stream: str
+    target: str
+    grouping: str
+    tuples: int
+    rate: float | None
+
+
+class Stall(msgspec.Struct, frozen=True, kw_only=True):
+    """A task that holds spouts back, because too much waits for it.
+
+    ``spouts``: the components that it holds back.  ``since``: Unix seconds; in each sample since then it has.  Of the
+    last sample: ``share`` of the time in which it did, and ``capacity``, in which it worked, both 0 to 1.
+    ``queued_bytes``: input that waits in its process.  ``idle_since``: Unix seconds since which it has held them back
+    all the time and has processed nothing; None: it has.
+    """
+
+    task: str
+    component: str
+    spouts: list[str]
+    since: float
+    share: float
+    capacity: float | None
+    queued_bytes: int | None
+    idle_since: float | None = None

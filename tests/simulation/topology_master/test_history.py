@@ -56,3 +56,29 @@ def test_a_status_has_no_history_unless_it_is_asked_for(told):
 )
 def test_a_question_that_cannot_be_is_refused(told, arguments):
     assert told.asks("history", **arguments).code == "BAD_ARGUMENT"
+
+
+def test_a_master_says_what_flows_along_each_edge(told):
+    (edge,) = told.status().edges
+    assert (edge.source, edge.stream, edge.target, edge.grouping) == ("n", "default", "count", "shuffle")
+    assert edge.rate == pytest.approx(20.0, rel=0.1)
+    assert edge.tuples > 400
+    assert told.status().stalls == []
+
+
+class Slow(Topology):
+    config = {"topology.message.timeout.secs": 10}
+    n = Endless.spec()
+    quick = TupleCounter.spec(inputs={n: Grouping.SHUFFLE})
+    slow = TupleCounter.spec(inputs={n: Grouping.SHUFFLE})
+
+
+def test_a_master_names_who_holds_spouts_back():
+    with Cluster(Slow, containers=2, cost={"n": 0.005, "slow": 0.1, "quick": 0.001}, check=False) as cluster:
+        made = Telling(cluster)
+        made.runs(20)
+        (stall,) = made.status().stalls
+        assert (stall.task, stall.component, stall.spouts) == ("slow-0", "slow", ["n"])
+        assert WALL < stall.since < WALL + 16.0
+        assert stall.capacity > 0.9
+        assert made.status().health.state == "HEALTHY"

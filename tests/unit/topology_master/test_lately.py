@@ -77,7 +77,7 @@ def test_the_first_look_knows_no_rates():
     row = made.after()["count-0"]
     assert math.isnan(row["executed"])
     assert math.isnan(row["capacity"])
-    assert made.lately.edges == {}
+    assert [edge.rate for edge in made.lately.edges(made.plan)] == [None]
 
 
 def test_rates_latencies_and_shares_since_the_look_before(topology):
@@ -119,9 +119,9 @@ def test_what_flows_along_an_edge_is_what_its_reader_has_processed(topology):
         topology.executes("count-0", 500)
         topology.executes("count-1", 100)
         topology.after()
-    edge = "words", "default", "count"
-    assert topology.lately.edges == {edge: 120.0}
-    assert topology.lately.read == {edge: 1200}
+    (edge,) = topology.lately.edges(topology.plan)
+    assert (edge.source, edge.stream, edge.target, edge.grouping) == ("words", "default", "count", "fields(word)")
+    assert (edge.rate, edge.tuples) == (120.0, 1200)
 
 
 def test_an_edge_is_a_sum_of_those_that_were_heard_before(topology):
@@ -134,7 +134,7 @@ def test_an_edge_is_a_sum_of_those_that_were_heard_before(topology):
     topology.mute = set()
     topology.executes("count-1", 50)
     topology.after()
-    assert fresh.edges == {("words", "default", "count"): 10.0}
+    assert [(edge.rate, edge.tuples) for edge in fresh.edges(topology.plan)] == [(10.0, 10**6 + 50)]
 
 
 def test_who_pauses_spouts_is_said_of_the_task(topology):
