@@ -7,16 +7,12 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 
 from ardea.metrics import Samples
-from ardea.metrics.samples import FIELDS
+from ardea.metrics.samples import FIELDS, KEPT
 
 EVERY = 5.0
 """Seconds between two samples, unless there are too many tasks."""
-KEPT = 900.0
-"""Seconds for which a sample is kept."""
 MOST_BYTES = 12_000_000
 """All values together."""
-MOST_NAMES = 100
-"""That one question may be about."""
 _WIDTH = len(FIELDS)
 _VALUE = array("f").itemsize
 _DIGITS = 6

@@ -13,6 +13,7 @@ import msgspec
 from ardea.errors import OtherVersion, ProtocolError, StateError
 from ardea.health import Health, ProcessRow
 from ardea.metrics import Samples
+from ardea.metrics.samples import MOST_NAMES
 from ardea.plan.change import UpdateRequest
 from ardea.plan.definition import Definition
 from ardea.protocol.wire_pb2 import Answer, Ask, TaskState
@@ -20,7 +21,6 @@ from ardea.state import Fenced
 from ardea.topology_master.ending import LastReport
 from ardea.topology_master.health import Seen
 from ardea.topology_master.heard import Heard
-from ardea.topology_master.history import MOST_NAMES
 from ardea.topology_master.master import Master
 from ardea.topology_master.savepoints import SavepointRequest
 from ardea.versions import protocol_differs

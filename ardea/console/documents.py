@@ -12,6 +12,7 @@ from ardea.console.readings import Look, State
 from ardea.documents.kept import SnapshotsDocument
 from ardea.documents.top import TopDocument
 from ardea.documents.topologies import DescriptionDocument, TopologiesDocument
+from ardea.metrics import Samples
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +50,12 @@ class Top(TopDocument, frozen=True, kw_only=True):
 
 class Snapshots(SnapshotsDocument, frozen=True, kw_only=True):
     """``ardea snapshots``."""
+
+    reading: Reading
+
+
+class History(Samples, frozen=True, kw_only=True):
+    """What components and tasks did lately, as their master keeps it."""
 
     reading: Reading
 

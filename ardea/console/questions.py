@@ -13,6 +13,7 @@ from ardea.console.asking import Question
 from ardea.console.readings import Answer, Key, Pace
 from ardea.documents import kept, plan, topologies
 from ardea.documents.top import TopDocument, Window, of_window
+from ardea.metrics import Samples
 from ardea.plan import LogicalPlan
 from ardea.scheduler.control import Status
 from ardea.scheduler.schedulers import Handle, Scheduler
@@ -22,6 +23,7 @@ PACES: Mapping[str, Pace] = {
     "list": Pace(looked_at=2.0, otherwise=10.0),
     "topology": Pace(),
     "snapshots": Pace(looked_at=5.0),
+    "history": Pace(looked_at=5.0),
 }
 GAP = 10.0
 """Seconds without a reading after which rates begin anew."""
@@ -54,6 +56,7 @@ class Questions:
             "list": self._list,
             "topology": self._topology,
             "snapshots": self._snapshots,
+            "history": self._history,
         }
 
     def _list(self, _: str, __: Any) -> Answer:
@@ -62,6 +65,17 @@ class Questions:
     def _snapshots(self, topology: str, _: Any) -> Answer:
         document, _mode = kept.look(self._scheduler, topology)
         return Answer(document)
+
+    def _history(self, what: str, before: Samples | None) -> Answer:
+        """``what``: an id; behind a blank names, with commas between.  A master is asked for what is new only."""
+        topology, _, names = what.partition(" ")
+        chosen = names.split(",") if names else []
+        with self._scheduler.find(topology) as found:
+            last = before.times[-1] if before is not None and before.times else 0.0
+            samples = found.history(chosen, last)
+            if last and before is not None and (both := before.followed_by(samples)) is not None:
+                return Answer(both)
+            return Answer(found.history(chosen) if last else samples)
 
     def _topology(self, topology: str, before: Told | None) -> Answer:
         with self._scheduler.find(topology) as found:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 import msgspec
 
 FIELDS = (
@@ -21,6 +23,11 @@ FIELDS = (
 )
 """Of one sample, in the order in which a master keeps them."""
 
+KEPT = 900.0
+"""Seconds for which a sample is kept."""
+MOST_NAMES = 100
+"""That one question may be about."""
+
 
 class Samples(msgspec.Struct, frozen=True):
     """Those of some components and tasks.  Times are Unix seconds, ``interval`` seconds.
@@ -33,6 +40,25 @@ class Samples(msgspec.Struct, frozen=True):
     interval: float
     times: list[float]
     series: dict[str, dict[str, list[float | None]]]
+
+    def after(self, since: float) -> Samples:
+        """Those later than ``since``, in Unix seconds."""
+        first = bisect_right(self.times, since)
+        series = {name: {f: column[first:] for f, column in own.items()} for name, own in self.series.items()}
+        return msgspec.structs.replace(self, times=self.times[first:], series=series)
+
+    def followed_by(self, later: Samples) -> Samples | None:
+        """Both, without those of more than fifteen minutes before the last; None: they do not belong together."""
+        mine, its = (self.since, self.interval, self.series.keys()), (later.since, later.interval, later.series.keys())
+        if mine != its:
+            return None
+        times = [*self.times, *later.times]
+        series = {
+            name: {field: [*column, *later.series[name][field]] for field, column in own.items()}
+            for name, own in self.series.items()
+        }
+        both = msgspec.structs.replace(later, times=times, series=series)
+        return both.after(times[-1] - KEPT) if times else both
 
 
 class Edge(msgspec.Struct, frozen=True, kw_only=True):

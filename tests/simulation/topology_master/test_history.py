@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ardea import Grouping, Topology
+from ardea.metrics.samples import MOST_NAMES
 from ardea.testing import Cluster
-from ardea.topology_master.history import EVERY, MOST_NAMES
+from ardea.topology_master.history import EVERY
 from tests.simulation.parts import Endless, TupleCounter
 from tests.simulation.topology_master.telling import WALL, Telling
 

@@ -10,6 +10,7 @@ import typer
 
 from ardea.errors import ArdeaError, ClusterError, Conflict, NotFound, TimedOut
 from ardea.health import ProcessRow
+from ardea.metrics import Samples
 from ardea.plan.wire import packing_from_bytes
 from ardea.protocol.incarnations import incarnation
 from ardea.scheduler.control import Status, TaskStatus
@@ -115,14 +116,37 @@ class Found(Handle):
         return nullcontext(self)
 
     def ask(self, verb, *, patience=5.0, body=b"", **arguments):
-        if verb not in ("status", "activate", "deactivate", "debug"):
+        if verb not in ("status", "activate", "deactivate", "debug", "history"):
             raise ArdeaError(f"the master knows no verb {verb!r}")
         self.entry.state = {"activate": "RUNNING", "deactivate": "PAUSED"}.get(verb, self.entry.state)
         packing = packing_from_bytes(self.entry.definition.packing)
         life = incarnation(1, self.entry.life)
         tasks = {i.name: TaskStatus("ACTIVE", life, 0, i.resource) for i in packing.instances}
         epoch, stories = self.entry.definition.epoch, {name: [(1.0, "came", 1)] for name in (*tasks, "container-1")}
-        return Status(self.id, self.entry.state, "", 1, epoch, [], [], 0, [], None, tasks, {}, [], stories=stories)
+        history = self.samples(**arguments) if verb == "history" else None
+        return Status(
+            self.id,
+            self.entry.state,
+            "",
+            1,
+            epoch,
+            [],
+            [],
+            0,
+            [],
+            None,
+            tasks,
+            {},
+            [],
+            stories=stories,
+            history=history,
+        )
+
+    def samples(self, names, since):
+        """One each five seconds up to the hundredth; the value is the time."""
+        times = [at for at in range(5, 101, 5) if at > float(since)]
+        chosen = names.split(",") if names else ["ignore", "numbers"]
+        return Samples(1.0, 5.0, [*map(float, times)], {name: {"executed": [*times]} for name in chosen})
 
     def dump(self, task):
         self.entry.printed[task].append("Current thread 0x1 (most recent call first):")

@@ -8,8 +8,8 @@ import random
 import msgspec
 import pytest
 
-from ardea.metrics.samples import FIELDS, Samples
-from ardea.topology_master.history import EVERY, KEPT, MOST_BYTES, History
+from ardea.metrics.samples import FIELDS, KEPT, Samples
+from ardea.topology_master.history import EVERY, MOST_BYTES, History
 
 BEGUN = 1_000_000.0
 

@@ -1,0 +1,56 @@
+"""The route of what a topology did in the last fifteen minutes."""
+
+from __future__ import annotations
+
+import math
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ardea.console.desk import Desk, Parameter, Route, sent
+from ardea.console.documents import History, reading
+from ardea.console.problems import Refused
+from ardea.console.readings import Key
+from ardea.console.tokens import Right
+from ardea.documents.figures import fields
+from ardea.metrics import Samples
+from ardea.metrics.samples import MOST_NAMES
+
+
+async def _history(desk: Desk, request: Request) -> Response:
+    names = sorted({name for name in request.query_params.get("names", "").split(",") if name})
+    if len(names) > MOST_NAMES:
+        raise Refused(400, f"names takes at most {MOST_NAMES} components and tasks, not {len(names)}")
+    if any(" " in name for name in names):
+        raise Refused(400, "no component or task has a blank in its name")
+    since = _seconds(request)
+    topology = (await desk.topology(request.path_params["name"])).id
+    look = await desk.asker.fresh(Key("history", f"{topology} {','.join(names)}"))
+    samples: Samples = look.said
+    return sent(request, History(**fields(samples.after(since)), reading=reading(look, desk.asker.epoch)))
+
+
+def _seconds(request: Request) -> float:
+    text = request.query_params.get("since", "0")
+    try:
+        since = float(text)
+    except ValueError:
+        since = math.nan
+    if not 0.0 <= since < math.inf:
+        raise Refused(400, f"since takes Unix seconds, not {text[:50]!r}")
+    return since
+
+
+ROUTES = (
+    Route(
+        path="/topologies/{name}/history",
+        right=Right.VIEW,
+        answer=_history,
+        gives=History,
+        about="What components and tasks did in the last fifteen minutes, a sample each five seconds",
+        parameters=(
+            Parameter("names", "components and tasks, with commas between; none: all components", {"type": "string"}),
+            Parameter("since", "Unix seconds; later samples only", {"type": "number", "minimum": 0, "default": 0}),
+        ),
+    ),
+)
