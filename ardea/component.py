@@ -13,6 +13,7 @@ from ardea.context import TopologyContext
 from ardea.errors import UserError
 from ardea.plan import GroupingPlan
 from ardea.tuples import ColumnBatch, Tuple
+from ardea.watermarks import SourceTime, Timestamps
 
 DEFAULT_STREAM = "default"
 
@@ -86,6 +87,8 @@ class Component:
             fields.
         fixed_parallelism: its tasks count on their number, so that ``ardea update`` rescales it only with a new file.
         logger: the standard library's, named after the component.
+        watermark: in a topology whose rows have stamps, those with smaller ones have come, but for late ones: seconds
+            since 1970; None before the first one, infinity once all input has ended.  The engine's to set.
     """
 
     outputs: Outputs = ()
@@ -93,6 +96,7 @@ class Component:
     rescalable: bool = False
     fixed_parallelism: bool = False
     logger: logging.Logger = logging.getLogger("ardea")
+    watermark: float | None = None
 
     @classmethod
     def spec(
@@ -168,6 +172,8 @@ class Spout(Component):
     ``replayable = False`` says that it cannot go back, as one that listens on a socket: with ``EFFECTIVELY_ONCE`` it
     needs no state, and its rows since the last snapshot are lost with a rollback.
 
+    ``timestamps`` says which field of its rows has the time of what they are about (docs/time.md).
+
     **Replaying.**  A row emitted with a ``tup_id`` is the root of a tree.  The executor keeps it until the tree is
     acked, and emits it again, with the same ``tup_id``, when it failed, timed out or was lost, waiting a little longer
     each time (0, 0.1 ... 30 s).  ``topology.max.tuple.replays`` bounds that.  A class that overrides :meth:`fail`
@@ -179,7 +185,10 @@ class Spout(Component):
     """
 
     replayable: bool = True
+    timestamps: Timestamps | None = None
 
+    _time: SourceTime | None = None
+    _has_partitions = False  # it says itself of which one each row is
     _collector: SpoutCollector = NotRunning()
 
     def next_tuple(self) -> None:

@@ -12,6 +12,7 @@ import msgspec
 from ardea.collectors import Values
 from ardea.errors import TopologyError, UserError, printable
 from ardea.sources import END, PositionLost, Source
+from ardea.watermarks import Timestamps
 
 AT_ONCE = 16
 EVERY = 10.0
@@ -30,6 +31,7 @@ class Lines(Source):
         translate: Callable[[bytes], Values | None] | None = None,
         *,
         follow: bool = False,
+        timestamps: Timestamps | None = None,
     ) -> None:
         """Nothing is opened.
 
@@ -38,6 +40,7 @@ class Lines(Source):
             outputs: the fields.
             translate: from a line, without its end, to a row; None leaves it out.  By default the line as text.
             follow: goes on with lines and files that are added; False: ends after those that are there.
+            timestamps: see :class:`ardea.Source`.
 
         Raises:
             TopologyError: a path is not absolute.
@@ -49,7 +52,7 @@ class Lines(Source):
                 hint="Tasks run in folders of their own: write str(Path(__file__).parent / 'orders.jsonl').",
             )
         self.outputs = [outputs] if isinstance(outputs, str) else list(outputs)
-        self.follow = follow
+        self.follow, self.timestamps = follow, timestamps
         self.every = EVERY if follow else None
         self.at_once = None if follow else AT_ONCE
         self.translate = translate or _text
@@ -135,7 +138,12 @@ class JsonLines(Lines):
     """Files with an object a line: ``JsonLines("/data/orders-*.jsonl", ["customer", "amount"])``."""
 
     def __init__(
-        self, paths: str | Path | Sequence[str | Path], outputs: Sequence[str], *, follow: bool = False
+        self,
+        paths: str | Path | Sequence[str | Path],
+        outputs: Sequence[str],
+        *,
+        follow: bool = False,
+        timestamps: Timestamps | None = None,
     ) -> None:
         """``outputs``: the names of the members that make a row; one that an object does not have is None there."""
         fields = [outputs] if isinstance(outputs, str) else list(outputs)
@@ -145,7 +153,7 @@ class JsonLines(Lines):
             get = decode(line).get
             return [get(field) for field in fields]
 
-        super().__init__(paths, fields, row, follow=follow)
+        super().__init__(paths, fields, row, follow=follow, timestamps=timestamps)
 
 
 def _matching(pattern: str) -> Iterable[Path]:

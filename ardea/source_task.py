@@ -16,6 +16,7 @@ from ardea.errors import ArdeaError, FailedException, UserError, printable
 from ardea.keyed import ListState
 from ardea.metrics.user import CountMetric
 from ardea.sources import END, PartitionReader, PositionLost, Source, owner
+from ardea.watermarks import stamps_of
 
 TELL = 1.0
 """Seconds between two words to the source about what is acked."""
@@ -78,7 +79,9 @@ class Part:
 class Parts:
     """The partitions of a task: those that are read, in turn, and those that wait until others have ended."""
 
-    def __init__(self, at_once: int | None) -> None:
+    def __init__(self, at_once: int | None, begins: Callable[[str], None]) -> None:
+        """``begins`` hears of each that is read from now on."""
+        self._begins = begins
         self._at_once = at_once or math.inf
         self._known: dict[str, Part] = {}
         self._waiting: deque[Part] = deque()
@@ -113,7 +116,9 @@ class Parts:
 
     def _fill(self) -> None:
         while self._waiting and len(self.turn) < self._at_once:
-            self.turn.append(self._waiting.popleft())
+            part = self._waiting.popleft()
+            self.turn.append(part)
+            self._begins(part.name)
 
 
 class Words:
@@ -162,7 +167,9 @@ class PartitionSpout(Spout):
     ``tup_id``, at least once only: the number of the batch in this life, and that of the row in it.
     """
 
+    _has_partitions = True
     source: Source
+    stamped: int = 0  # the place of the field with stamps
     positions = ListState(share="all")  # [partition, position, whether it has ended], as of the last snapshot
 
     def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
@@ -172,7 +179,7 @@ class PartitionSpout(Spout):
         self._remembers = settings.remembers
         self._tracks = settings.reliability_mode == "ATLEAST_ONCE" and settings.ackers != 0
         self._most = min(settings.batch_rows, settings.max_spout_pending, 1 << ROW_BITS)
-        self._parts = Parts(self.source.at_once)
+        self._parts = Parts(self.source.at_once, self._begins)
         self._batches: dict[int, Part] = {}  # by number, those with open rows
         self._number = 0  # of the next batch
         self._words = Words(self.source)
@@ -285,6 +292,11 @@ class PartitionSpout(Spout):
             raise UserError(f"{what} has a name twice: {printable(repr(sorted(names)), 200)}")
         return set(names)
 
+    def _begins(self, name: str) -> None:
+        """Time goes on no further than in that one, from now on."""
+        if self._time is not None:
+            self._time.add(name)
+
     def _found(self, names: set[str]) -> None:
         self._listed = True
         for part in self._parts:
@@ -294,10 +306,14 @@ class PartitionSpout(Spout):
         for name in sorted(names):
             if self._owns(name) and name not in self._parts:
                 self._parts.add(Part(name))
+        if self._time is not None:
+            self._time.remove("")
 
     def _forget(self, part: Part) -> None:
         self._close(part)
         self._parts.remove(part)
+        if self._time is not None:
+            self._time.remove(part.name)
         self._words.forget(part.name)
         for number in part.open:
             del self._batches[number]
@@ -315,6 +331,8 @@ class PartitionSpout(Spout):
 
         def again() -> float:
             self._close(part)
+            if self._time is not None:
+                self._time.unreadable(part.name)
             return part.patience.failed(now)
 
         what = f"partition {part.name} cannot be read from position {printable(repr(part.position), 200)} on"
@@ -323,10 +341,14 @@ class PartitionSpout(Spout):
             return False
         rows, position = read
         part.patience.succeeded()
+        if self._time is not None:
+            self._time.readable(part.name)
         count = 0 if rows is END else self._emit(part, rows)
         part.position = position
         if rows is END:
             self._parts.ended(part)
+            if self._time is not None:
+                self._time.remove(part.name)
             self._close(part)
         return count > 0
 
@@ -358,6 +380,8 @@ class PartitionSpout(Spout):
             raise UserError(f"partition {part.name}: read({self._most}) returned {count} rows")
         if not count:
             return 0
+        if self._time is not None:
+            self._time.emits(part.name, stamps_of(rows, self.stamped))
         ids = self._opened(part, count) if self._tracks else None
         if columns:
             self.emit_batch(rows, ids)

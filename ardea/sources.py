@@ -11,6 +11,7 @@ import xxhash
 from ardea.collectors import Values
 from ardea.component import Inputs, Outputs, Spec, Spout
 from ardea.errors import TopologyError
+from ardea.watermarks import Timestamps
 
 
 class END:
@@ -59,11 +60,13 @@ class Source:
             all have ended.
         at_once: how many partitions a task reads at a time, in the order of their names: where there are many, and
             each of them ends.  None: all of them, in turn.
+        timestamps: which field has the time of what a row is about (docs/time.md); None: no one.
     """
 
     outputs: Outputs = ()
     every: float | None = None
     at_once: int | None = None
+    timestamps: Timestamps | None = None
 
     def list_partitions(self) -> Sequence[str]:
         """The names of all partitions that there are.
@@ -92,8 +95,8 @@ class Source:
 class SourceSpout:
     """Reads a source: ``SourceSpout(Orders()).spec(par=2)``.  Guarantees and failures: docs/sources.md."""
 
-    def __init__(self, source: Any) -> None:
-        """Nothing is opened.
+    def __init__(self, source: Any, *, timestamps: Timestamps | None = None) -> None:
+        """Nothing is opened; ``timestamps``: in place of the source's own.
 
         Raises:
             TopologyError: it is no source, or one of its attributes is wrong.
@@ -111,6 +114,7 @@ class SourceSpout:
                 [f"SourceSpout: {problem}" for problem in problems], hint="docs/sources.md says what a source is."
             )
         self.source: Source = source
+        self._timestamps = timestamps or source.timestamps
 
     def spec(
         self,
@@ -127,7 +131,10 @@ class SourceSpout:
         """Places it in a topology, as :meth:`ardea.Component.spec` does."""
         from ardea.source_task import PartitionSpout
 
-        body = {"outputs": self.source.outputs, "source": self.source}
+        body = {"outputs": self.source.outputs, "source": self.source, "timestamps": self._timestamps}
+        fields = [each for each in self.source.outputs if isinstance(each, str)]
+        if self._timestamps is not None and self._timestamps.field in fields:
+            body["stamped"] = fields.index(self._timestamps.field)
         cls: type[Spout] = type("SourceSpout", (PartitionSpout,), body)
         return cls.spec(name, par, inputs, config, tasks=tasks, cpu=cpu, ram=ram, disk=disk)
 

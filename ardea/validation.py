@@ -22,6 +22,7 @@ from ardea.keyed import keyed_of, prefix_of, states_of
 from ardea.plan import ComponentPlan, InputPlan, LogicalPlan, StreamPlan
 from ardea.plan.logical import ComponentKind
 from ardea.timers import Timers
+from ardea.watermarks import Timestamps
 
 T = TypeVar("T")
 
@@ -73,6 +74,7 @@ def problems_of(plan: LogicalPlan) -> list[str]:
         found += _component_name(component)
         found += _class(component)
         found += _streams(component)
+        found += _timestamps(component)
         found += _inputs(component, declared)
         found += _columns(component, declared)
         found += _types_of_states(component)
@@ -169,6 +171,16 @@ def _streams(component: ComponentPlan) -> Iterator[str]:
             yield f"{where}: {stream.name} is not a valid stream id: names that begin with '__' are reserved"
         for field in _repeated(stream.fields):
             yield f"{where} stream: [{stream.name}]: duplicate field '{field}'"
+
+
+def _timestamps(component: ComponentPlan) -> Iterator[str]:
+    where, timestamps = f"Component: [{component.name}]", getattr(component.cls, "timestamps", None)
+    if component.kind != "spout" or timestamps is None:
+        return
+    if not isinstance(timestamps, Timestamps):
+        yield f"{where}: timestamps is {timestamps!r}; write timestamps = Timestamps('FIELD')"
+    elif not any(timestamps.field in stream.fields for stream in component.streams):
+        yield f"{where}: its timestamps stand in the field '{timestamps.field}', which none of its streams has"
 
 
 def _inputs(component: ComponentPlan, declared: Mapping[str, ComponentPlan]) -> Iterator[str]:

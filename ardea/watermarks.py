@@ -6,9 +6,9 @@ Pure; docs/time.md.  Times are seconds since 1970, minus infinity before there i
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import Any, Generic, Literal, TypeVar
 
 from ardea.errors import UserError
@@ -57,7 +57,7 @@ class Timestamps:
     def seconds(self, stamp: Any) -> float | None:
         """A stamp as seconds since 1970; None: it is none."""
         if isinstance(stamp, datetime):
-            return (stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=timezone.utc)).timestamp()
+            return (stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)).timestamp()
         if isinstance(stamp, bool) or not isinstance(stamp, int | float):
             return None
         seconds = stamp / _UNITS[self.unit]
@@ -148,11 +148,15 @@ class Minimum(Generic[K]):
 class SourceTime:
     """The watermark of one task of a spout, by partition; ``""``: that of a spout without partitions.
 
-    A spout with partitions removes that one once it knows them.
+    A spout with partitions removes that one once it knows them.  ``now``: seconds since 1970.  ``told``: what the
+    readers have heard.  ``late``, ``ahead``, ``unstamped``: rows so far.
     """
 
-    def __init__(self, timestamps: Timestamps) -> None:
+    def __init__(self, timestamps: Timestamps, now: Callable[[], float]) -> None:
         self.timestamps = timestamps
+        self.told = NEVER
+        self.late = self.ahead = self.unstamped = 0
+        self._now = now
         self._minimum: Minimum[str] = Minimum([""])
         self._newest: dict[str, float] = {}
         # Idleness, by a clock that only goes while more could have come.
@@ -171,10 +175,12 @@ class SourceTime:
         """Whether nobody is to wait for the task."""
         return self._minimum.idle
 
+    # --- partitions -------------------------------------------------------------------------------------------
+
     def add(self, partition: str) -> None:
         """One more of the task's, with what a snapshot knows of it."""
         self._minimum.add(partition)
-        self.unreadable(partition)
+        self._heard_of(partition)
         if (newest := self._newest.get(partition)) is not None:
             self._minimum.say(partition, newest - float(self.timestamps.lateness))
 
@@ -184,22 +190,42 @@ class SourceTime:
         self._newest.pop(partition, None)
         self._since.pop(partition, None)
 
-    def reached(self, partition: str, stamp: float, now: float) -> bool:
-        """The newest stamp of some rows; False: it is too far ahead of the clock, and says nothing.
-
-        ``now``: seconds since 1970.
-        """
-        if stamp > now + float(self.timestamps.max_ahead):
-            return False
-        self.unreadable(partition)
-        newest = self._newest[partition] = max(stamp, self._newest.get(partition, NEVER))
-        self._minimum.say(partition, newest - float(self.timestamps.lateness))
-        return True
-
     def unreadable(self, partition: str) -> None:
-        """Rows may be there, and cannot be read: that is not idleness."""
+        """Rows may be there, and cannot be read: that is not idleness, until it is :meth:`readable`."""
+        self._since[partition] = math.inf
+
+    def readable(self, partition: str) -> None:
+        """Whether there are rows or not."""
+        if self._since.get(partition) == math.inf:
+            self._heard_of(partition)
+
+    def _heard_of(self, partition: str) -> None:
         self._since[partition] = self._clock
         self._due = min(self._due, self._clock + self._longest)
+
+    # --- rows -------------------------------------------------------------------------------------------------
+
+    def emits(self, partition: str, stamps: Any) -> None:
+        """Rows of a partition are emitted; ``stamps``: those values of the field, a list or a NumPy array."""
+        if not len(stamps):
+            return
+        seconds, most = self.timestamps.seconds, self._now() + float(self.timestamps.max_ahead)
+        low, high = map(seconds, _ends(stamps))
+        if low is None or high is None or low < self.told or high > most:
+            high = self._highest([*map(seconds, stamps if isinstance(stamps, list) else stamps.tolist())], most)
+        if high is not None:
+            self._heard_of(partition)
+            newest = self._newest[partition] = max(high, self._newest.get(partition, NEVER))
+            self._minimum.say(partition, newest - float(self.timestamps.lateness))
+
+    def _highest(self, stamps: list[float | None], most: float) -> float | None:
+        """Up to ``most``; counts the others one by one."""
+        known = [stamp for stamp in stamps if stamp is not None]
+        sound = [stamp for stamp in known if stamp <= most]
+        self.unstamped += len(stamps) - len(known)
+        self.ahead += len(known) - len(sound)
+        self.late += sum(stamp < self.told for stamp in sound)
+        return max(sound, default=None)
 
     def waited(self, seconds: float) -> None:
         """For so long more could have come."""
@@ -215,9 +241,11 @@ class SourceTime:
                 self._due = min(self._due, due)
 
     def finished(self) -> None:
-        """By its own word there is nothing new for now."""
+        """By the spout's own word there is nothing new for now."""
         for partition in self._since:
             self._minimum.rest(partition)
+
+    # --- snapshots --------------------------------------------------------------------------------------------
 
     def saved(self) -> list[tuple[str, float]]:
         """The newest stamp by partition."""
@@ -226,6 +254,26 @@ class SourceTime:
     def restore(self, watermark: float, newest: Iterable[tuple[str, float]]) -> None:
         """As it was; but for the unnamed one, the spout adds the partitions that it has."""
         self._minimum = Minimum((), watermark)
+        self.told = watermark
         self._newest = dict(newest)
         self._since.clear()
         self.add("")
+
+
+def _ends(stamps: Any) -> tuple[Any, Any]:
+    """The least and the highest, as they stand there; None: they have to be looked at one by one."""
+    try:
+        return (min(stamps), max(stamps)) if isinstance(stamps, list) else (stamps.min().item(), stamps.max().item())
+    except (TypeError, ValueError, AttributeError):  # of different types, or of one that has no order
+        return None, None
+
+
+def stamps_of(rows: Any, place: int) -> Any:
+    """The values of a field of rows, or of a record batch, as :meth:`SourceTime.emits` takes them."""
+    if hasattr(rows, "num_rows"):
+        array = rows.column(place).to_numpy(zero_copy_only=False)
+        return array.astype("datetime64[us]") if array.dtype.kind == "M" else array
+    try:
+        return [row[place] for row in rows]
+    except (IndexError, TypeError):  # rows that will be refused
+        return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, cast
@@ -21,8 +22,9 @@ from ardea.heron_instance.poison import Poison
 from ardea.heron_instance.raised_errors import RaisedErrors
 from ardea.heron_instance.row_calls import BatchCalls, Calls, RowCalls
 from ardea.heron_instance.runner import Parts
+from ardea.heron_instance.watermarks import BoltTime
 from ardea.protocol.checked import MARKERS
-from ardea.protocol.wire_pb2 import MARKER, ROWS, Header, Order
+from ardea.protocol.wire_pb2 import MARKER, ROWS, WATERMARK, Header, Order
 from ardea.tuples import ColumnBatch, Tuple
 
 
@@ -152,6 +154,8 @@ class BoltRunner:
                     self._arrivals.ended(arrived.header.source)
                 if self._parts.reporter.marked(arrived.header):
                     self._quiet()
+            elif arrived.header.kind == WATERMARK:
+                self._parts.reporter.heard(arrived.header)
             else:
                 self._open(arrived)
 
@@ -203,11 +207,16 @@ class BoltRunner:
             if waiting >= env.settings.batch_rows:
                 began, now = now, emitted.send_rows()
                 self._parts.user_code.flushing.flushed(began, now)
-        due = sending.flush(emitted, now, idle=idle, force=full)
+        due = min(sending.flush(emitted, now, idle=idle, force=full), self._tell(now))
         self._parts.reporter.report()
         if self.busy:
             return now
         return min(due, self._alarms.next(now), now + 1.0)
+
+    def _tell(self, now: float) -> float:
+        """The task's watermark; returns when there is more to tell."""
+        time, markers = self._parts.reporter.time, self._parts.reporter.markers
+        return time.tell(now, self.emitted) if isinstance(time, BoltTime) and not markers.closed else math.inf
 
     def waited(self, seconds: float) -> None:
         """Idle."""

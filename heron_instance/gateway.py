@@ -12,18 +12,16 @@ from typing import Protocol
 
 from ardea.errors import OtherVersion, ProtocolError
 from ardea.heron_instance.messages import OutMessage
-from ardea.protocol.checked import DATA
+from ardea.protocol.checked import DATA, MARKERS
 from ardea.protocol.flow import Channel, Window
 from ardea.protocol.ids import U64
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link, Port
 from ardea.protocol.pulse import PATIENT
 from ardea.protocol.wire_pb2 import (
-    BARRIER,
     CREDITS,
     HEARTBEAT,
     HELLO,
-    MARKER,
     ORDER,
     PAUSE,
     PLAN,
@@ -44,9 +42,9 @@ from ardea.versions import protocol_differs
 HEARTBEAT_EVERY = 1.0
 HELLO_EVERY = 0.2
 FROM_MANAGER = frozenset(
-    {HELLO, REFUSED, HEARTBEAT, RESEND, ROWS, MARKER, BARRIER, VERDICTS, CREDITS, PAUSE, PLAN, TASKS, ORDER}
+    {HELLO, REFUSED, HEARTBEAT, RESEND, ROWS, *MARKERS, VERDICTS, CREDITS, PAUSE, PLAN, TASKS, ORDER}
 )
-TO_EXECUTOR = frozenset({ROWS, MARKER, BARRIER, VERDICTS, PAUSE, TASKS, ORDER})
+TO_EXECUTOR = frozenset({ROWS, *MARKERS, VERDICTS, PAUSE, TASKS, ORDER})
 
 
 class Listener(Protocol):

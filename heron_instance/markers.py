@@ -7,6 +7,7 @@ earlier one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ardea.protocol.rounds import Rounds
@@ -53,6 +54,11 @@ class Markers:
         """Data behind a marker cancels it, and this task's own rest."""
         self.seen.forget(source)
         self.resting = False
+
+    def fresh(self, lives: Mapping[int, int], *, again: bool = False) -> list[int]:
+        """Which of these are incarnations that have not been heard of; ``again``: or whose manager has a new life."""
+        known = self.lives
+        return [task for task, life in lives.items() if life > known.get(task, 0) - again]
 
     def risen(self, task: int, life: int, *, again: bool) -> bool:
         """A task's incarnation; True if it must be told this task's marker again."""

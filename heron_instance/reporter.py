@@ -12,6 +12,7 @@ from ardea.heron_instance.environment import Environment
 from ardea.heron_instance.lifecycle import Lifecycle
 from ardea.heron_instance.markers import Markers
 from ardea.heron_instance.messages import OutMessage
+from ardea.heron_instance.watermarks import BoltTime, time_of
 from ardea.protocol.wire_pb2 import ACTIVE, BARRIER, ENDED, MARKER, REPORT, RESTING, Header, TaskReport, TaskState
 
 
@@ -34,7 +35,8 @@ class Rows(Protocol):
 class Reporter:
     """Of one task.
 
-    ``given_up``: how many rows will never be sent (again).  ``broken``: a spout's.
+    ``given_up``: how many rows will never be sent (again).  ``broken``: a spout's.  ``time``: None where rows have
+    no stamps.
     """
 
     rows: Rows
@@ -44,6 +46,7 @@ class Reporter:
         self._lifecycle = lifecycle
         # Rounds of a new life lie above those of all former ones: an old report cannot match.
         self.markers = Markers(*self._neighbours, round=env.life << 32)
+        self.time = time_of(env)
         self.given_up = 0
         self.broken: BrokenRows | None = None
         self._error, self._error_tree = "", 0
@@ -78,12 +81,21 @@ class Reporter:
         if header.round or header.end:
             end, final = header.end, header.snapshot
             self.markers.arrived(header.source, header.source_life, header.round, end=end, final=final)
+            if header.source in self.markers.ended and isinstance(self.time, BoltTime):
+                self.time.ended(header.source)
             return True
         rested = self.markers.resting and not self.markers.closed
         self.markers.data(header.source)
         if rested:
             self.wake()
         return False
+
+    def heard(self, header: Header) -> None:
+        """A watermark has arrived; one of a former incarnation says nothing."""
+        source, markers = header.source, self.markers
+        former = header.source_life < markers.lives.get(source, 0)
+        if isinstance(self.time, BoltTime) and source not in markers.ended and not former:
+            self.time.heard(header)
 
     def wake(self) -> None:
         """Rests no longer, although it has sent nothing, so that its readers go on with their ticks."""
@@ -99,13 +111,22 @@ class Reporter:
 
     def learn(self, lives: Mapping[int, int], *, again: bool = False) -> None:
         """Incarnations of other tasks; ``again``: their manager has a new life."""
-        if risen := [task for task, life in lives.items() if self.markers.risen(task, life, again=again)]:
+        markers = self.markers
+        if isinstance(self.time, BoltTime):
+            self.time.risen(markers.fresh(lives))
+        deaf = [task for task in markers.fresh(lives, again=again) if task in markers.feeds]
+        if risen := [task for task, life in lives.items() if markers.risen(task, life, again=again)]:
             self._mark(risen)
+        if deaf:
+            self._tell_again(deaf)
 
     def replanned(self) -> None:
         """Other tasks may read and write now."""
         if fresh := self.markers.replanned(*self._neighbours):
             self._mark(sorted(fresh))
+        if isinstance(self.time, BoltTime):
+            self.time.replanned()
+        self._tell_again()
 
     def take_over(self, former: Reporter) -> None:
         """Goes on where that of the former timeline stood: incarnations, and rounds that only rise."""
@@ -118,6 +139,7 @@ class Reporter:
         """The stream manager has a new life: what it knew of this task is said again."""
         if self.markers.resting or self.markers.closed:
             self._mark()
+        self._tell_again()
         self._report = ()
         self.report()
 
@@ -136,6 +158,11 @@ class Reporter:
         header.round = markers.round if round_ is None else round_
         header.timeline, header.snapshot = env.timeline, markers.final if markers.closed else 0
         env.output.put(OutMessage(header, [], 0, 0))
+
+    def _tell_again(self, targets: Iterable[int] = ()) -> None:
+        """The last watermark, unless the end says more."""
+        if self.time is not None and not self.markers.closed:
+            self.time.telling.again(targets)
 
     def barrier(self, number: int) -> None:
         """Separates what that snapshot covers from what comes after it, for all that read this task."""

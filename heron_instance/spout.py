@@ -14,6 +14,7 @@ from ardea.heron_instance.open_rows import OpenRows
 from ardea.heron_instance.runner import Parts
 from ardea.heron_instance.settling import Settling
 from ardea.heron_instance.spout_rows import SpoutRows
+from ardea.heron_instance.watermarks import SpoutTime
 from ardea.protocol.ids import column
 from ardea.protocol.wire_pb2 import DONE, HOLD, PAUSE, REOPENED, VERDICTS, Header, Order, TaskState
 
@@ -137,12 +138,23 @@ class SpoutRunner:
         wake = min(wake, self._parts.sending.flush(emitted, now, idle=silent, force=full))
         if self._settling.left:
             wake = min(wake, now)
+        wake = min(wake, self._tell(now))
         rests = self._asking.finished or lifecycle.draining or lifecycle.hold
         if rests and not emitted.unsent and not reporter.markers.resting:
             reporter.rest()
         reporter.report()
         self._env.instruments.verdicts.pending.value = self._open.count
         return wake
+
+    def _tell(self, now: float) -> float:
+        """The task's watermark; returns when there is more to tell."""
+        time, asking, lifecycle = self._reporter.time, self._asking, self._lifecycle
+        if not isinstance(time, SpoutTime):
+            return math.inf
+        if asking.finished:
+            time.source.finished()
+        waits = lifecycle.active and not (lifecycle.draining or lifecycle.hold or self._env.output.held)
+        return time.tell(now, self.emitted, waits=waits and now >= self._paused_until and self._open.budget(now) > 0)
 
     def _emit(self, now: float) -> float:
         """What failed before, and more, as far as that is allowed; returns when there may be more."""

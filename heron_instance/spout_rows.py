@@ -18,6 +18,7 @@ from ardea.heron_instance.sendable import own
 from ardea.heron_instance.settling import Settling
 from ardea.heron_instance.spout_trees import SpoutTrees
 from ardea.heron_instance.trees import Row, TrackedColumns, ids_of, plain
+from ardea.heron_instance.watermarks import SpoutTime
 from ardea.protocol.arrow import rows_of
 
 
@@ -160,7 +161,10 @@ class SpoutRows:
 
     def _send_rows(self, part: StreamBuffer | None = None) -> None:
         """Data cancels a rest."""
-        self._env.observer.leaving(*self._task_output.on_its_way(part))
+        buffers, runs = self._task_output.on_its_way(part)
+        self._env.observer.leaving(buffers, runs)
+        if isinstance(self._reporter.time, SpoutTime):
+            self._reporter.time.emits(buffers)
         if self._task_output.waiting:
             self._reporter.markers.resting = False
             self._asking.emitted()

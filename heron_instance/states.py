@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from ardea.backends.bases import MemoryBackend, base_in_memory
 from ardea.backends.contract import PARTS, Backend, Base
@@ -19,11 +19,21 @@ from ardea.heron_instance.intervals import Intervals
 from ardea.keyed import KeyedState, ListState, TaskState, states_of
 from ardea.protocol.scalars import type_name
 from ardea.snapshots.key_groups import Keys, TimerKeys, owned_by
-from ardea.snapshots.pieces import HEAD, Kind
+from ardea.snapshots.pieces import HEAD, WATERMARK, Kind
 from ardea.snapshots.state_file import Piece, decode_state, encode_piece, unreadable, unstorable
 from ardea.timers import Timers
 
 _TOO_LATE = "Call context.keyed_state() in initialize(), in every life of the task."
+
+
+class Time(Protocol):
+    """A task's watermark, and what it follows from."""
+
+    def saved(self) -> list[Any]:
+        """For a file."""
+
+    def restore(self, former: Sequence[list[Any]]) -> None:
+        """What was saved of each of some former tasks."""
 
 
 @dataclass(slots=True)
@@ -40,6 +50,7 @@ class States:
 
     ``now``: seconds since 1970.  ``timers``: the component's, if it declares some.  ``intervals``: the rows that a
     two-phase sink keeps; None: the object is none.  ``backend``: None, or nobody has keys: what has keys is in memory.
+    ``time``: None where rows have no stamps.
     """
 
     def __init__(
@@ -53,6 +64,7 @@ class States:
         self._component, self._keys, self._now = component, keys, now
         self._backend = backend or MemoryBackend(Path())
         self.timers: TimerTable | None = None
+        self.time: Time | None = None
         self._aging: list[_Aging] = []
         self._tables: dict[str, tuple[KeyedTable, Lower]] = {}
         self._single: dict[str, TaskState] = {}
@@ -121,6 +133,9 @@ class States:
         """
         self._frozen = [encode_piece(self._one(name)) for name in self._single]
         self._frozen += [encode_piece(self._items(name)) for name in self._lists]
+        if self.time is not None:
+            items = [(item,) for item in self.time.saved()]
+            self._frozen.append(encode_piece(Piece(WATERMARK, Kind.ITEMS, range(0), items)))
         for table, _ in self._tables.values():
             table.freeze()
 
@@ -197,6 +212,8 @@ class States:
                 self._tables[piece.state][1].load(piece)
             elif own and piece.state in self._single:
                 setattr(self._component, piece.state, *self._read(piece))
+            elif piece.state == WATERMARK:
+                self._former.setdefault(WATERMARK, {})[index] = [item for (item,) in piece.rows]
             elif piece.state in self._lists:
                 self._former.setdefault(piece.state, {})[index] = self._read(piece)
             elif self._unknown is not None and piece.groups and piece.state not in self._values:
@@ -205,6 +222,9 @@ class States:
     def loaded(self, tasks: int) -> None:
         """All files that are needed of so many former tasks: items of lists are shared out."""
         keys, former, self._former = self._keys, self._former, {}
+        times = former.pop(WATERMARK, None)
+        if times and self.time is not None:
+            self.time.restore([*times.values()])
         for name, lists in former.items():
             items = [item for _, part in sorted(lists.items()) for item in part]
             if self._lists[name].share == "split" and keys is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ardea.protocol.flow import Channel
 from ardea.protocol.lane import Lane
-from ardea.protocol.wire_pb2 import Header
+from ardea.protocol.wire_pb2 import WATERMARK, Header
 from ardea.stream_manager.inputs import Inputs
 from ardea.stream_manager.members import Members
 from ardea.stream_manager.output_credit import Outputs
@@ -42,12 +42,30 @@ class Markers:
         for target in targets:
             if target not in self._channels:
                 continue
+            if header.kind == WATERMARK and self._stands_for(header, self._channels[target]):
+                continue
             if self._channels[target].offer((header, ()), 0, 0):
                 free.setdefault(tasks[target].container, []).append(target)
             else:
                 self._outputs.output_credits[source].hold(0, now)
         for container, those in free.items():
             self.forward(header, container, those)
+
+    @staticmethod
+    def _stands_for(header: Header, channel: Channel[Batch]) -> bool:
+        """Whether it has taken the place of an older watermark of its task, behind which no rows wait.
+
+        Else they would gather as long as a task is away to which no rows go.
+        """
+        held = channel.held
+        for place in range(len(held) - 1, -1, -1):
+            other = held[place][0][0]
+            if other.kind != WATERMARK:
+                return False
+            if other.source == header.source:
+                held[place] = (header, ()), 0, 0
+                return True
+        return False
 
     def forward(self, header: Header, container: int, targets: Sequence[int]) -> None:
         """To tasks of one container, for which nothing of the source waits here any more."""

@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from ardea.protocol.checked import MARKERS
 from ardea.protocol.wire_pb2 import (
     ACKS,
-    BARRIER,
     CREDITS,
     HEARTBEAT,
     HELLO,
     INIT,
-    MARKER,
     PAUSE,
     REFUSED,
     REPORT,
@@ -27,8 +25,8 @@ from ardea.protocol.wire_pb2 import (
     TaskReport,
 )
 
-_INSTANCES = frozenset({HELLO, HEARTBEAT, RESEND, INIT, ROWS, MARKER, BARRIER, ACKS, CREDITS, REPORT})
-_MANAGERS = frozenset({HELLO, REFUSED, HEARTBEAT, RESEND, ROWS, MARKER, BARRIER, ACKS, CREDITS, PAUSE, TASKS})
+_INSTANCES = frozenset({HELLO, HEARTBEAT, RESEND, INIT, ROWS, *MARKERS, ACKS, CREDITS, REPORT})
+_MANAGERS = frozenset({HELLO, REFUSED, HEARTBEAT, RESEND, ROWS, *MARKERS, ACKS, CREDITS, PAUSE, TASKS})
 _BATCHES = frozenset({ROWS, *MARKERS})
 _LIVES = 1 << 32
 """An instance is its life alone, without an admission."""

@@ -7,6 +7,7 @@ their range.  Whether it fits the reader's plan, and may come from that peer, th
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -39,6 +40,7 @@ from ardea.protocol.wire_pb2 import (
     TASKS,
     UNTRACKED,
     VERDICTS,
+    WATERMARK,
     Address,
     Admission,
     Answer,
@@ -58,7 +60,7 @@ from ardea.protocol.wire_pb2 import (
 
 MOST = 1 << 40
 """More than any count that a report may have: what is summed over many stays a number that can be stored."""
-MARKERS = frozenset({MARKER, BARRIER})
+MARKERS = frozenset({MARKER, BARRIER, WATERMARK})
 """What travels among the rows, once over each link."""
 DATA = frozenset({INIT, ROWS, *MARKERS})
 """The kinds of the data lane."""
@@ -146,6 +148,10 @@ def _barrier(header: Header, message: Sequence[bytes]) -> bool:
     return _marker(header, message) and header.timeline > 0 and header.snapshot > 0
 
 
+def _watermark(header: Header, message: Sequence[bytes]) -> bool:
+    return _marker(header, message) and not math.isnan(header.watermark)
+
+
 def _body(cls: Any, holds: Callable[[Any], bool] = lambda _: True) -> Check:
     """One frame, which is a ``cls`` that ``holds`` says yes to."""
 
@@ -183,6 +189,7 @@ _CHECKS: Mapping[int, Check] = {
     ROWS: _rows,
     MARKER: _marker,
     BARRIER: _barrier,
+    WATERMARK: _watermark,
     ACKS: _columns(5),
     VERDICTS: _verdicts,
     CREDITS: _bare,

@@ -18,6 +18,7 @@ class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ROWS: _ClassVar[Kind]
     MARKER: _ClassVar[Kind]
     BARRIER: _ClassVar[Kind]
+    WATERMARK: _ClassVar[Kind]
     ACKS: _ClassVar[Kind]
     VERDICTS: _ClassVar[Kind]
     CREDITS: _ClassVar[Kind]
@@ -74,6 +75,7 @@ INIT: Kind
 ROWS: Kind
 MARKER: Kind
 BARRIER: Kind
+WATERMARK: Kind
 ACKS: Kind
 VERDICTS: Kind
 CREDITS: Kind
@@ -165,7 +167,7 @@ class Demand(_message.Message):
     def __init__(self, task: _Optional[int] = ..., held_rows: _Optional[int] = ..., held_bytes: _Optional[int] = ...) -> None: ...
 
 class Header(_message.Message):
-    __slots__ = ("kind", "sequence", "confirmed_data", "confirmed_control", "sender", "receiver", "epoch", "source", "target", "stream", "rows", "codec", "ids", "source_life", "target_life", "container", "container_life", "round", "end", "targets", "target_lives", "opens", "void", "head", "timeline", "snapshot", "paused", "sequence_data", "sequence_control", "credits", "paces", "demands", "loads", "all_held", "asks", "protocol")
+    __slots__ = ("kind", "sequence", "confirmed_data", "confirmed_control", "sender", "receiver", "epoch", "source", "target", "stream", "rows", "codec", "ids", "source_life", "target_life", "container", "container_life", "round", "end", "targets", "target_lives", "opens", "void", "head", "timeline", "snapshot", "watermark", "idle", "paused", "sequence_data", "sequence_control", "credits", "paces", "demands", "loads", "all_held", "asks", "protocol")
     KIND_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     CONFIRMED_DATA_FIELD_NUMBER: _ClassVar[int]
@@ -192,6 +194,8 @@ class Header(_message.Message):
     HEAD_FIELD_NUMBER: _ClassVar[int]
     TIMELINE_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    WATERMARK_FIELD_NUMBER: _ClassVar[int]
+    IDLE_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_DATA_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_CONTROL_FIELD_NUMBER: _ClassVar[int]
@@ -228,6 +232,8 @@ class Header(_message.Message):
     head: bytes
     timeline: int
     snapshot: int
+    watermark: float
+    idle: bool
     paused: bool
     sequence_data: int
     sequence_control: int
@@ -238,7 +244,7 @@ class Header(_message.Message):
     all_held: bool
     asks: bool
     protocol: int
-    def __init__(self, kind: _Optional[_Union[Kind, str]] = ..., sequence: _Optional[int] = ..., confirmed_data: _Optional[int] = ..., confirmed_control: _Optional[int] = ..., sender: _Optional[int] = ..., receiver: _Optional[int] = ..., epoch: _Optional[int] = ..., source: _Optional[int] = ..., target: _Optional[int] = ..., stream: _Optional[int] = ..., rows: _Optional[int] = ..., codec: _Optional[_Union[Codec, str]] = ..., ids: _Optional[_Union[Ids, str]] = ..., source_life: _Optional[int] = ..., target_life: _Optional[int] = ..., container: _Optional[int] = ..., container_life: _Optional[int] = ..., round: _Optional[int] = ..., end: bool = ..., targets: _Optional[_Iterable[int]] = ..., target_lives: _Optional[_Iterable[int]] = ..., opens: bool = ..., void: bool = ..., head: _Optional[bytes] = ..., timeline: _Optional[int] = ..., snapshot: _Optional[int] = ..., paused: bool = ..., sequence_data: _Optional[int] = ..., sequence_control: _Optional[int] = ..., credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., paces: _Optional[_Iterable[_Union[Pace, _Mapping]]] = ..., demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ..., loads: _Optional[_Iterable[_Union[Load, _Mapping]]] = ..., all_held: bool = ..., asks: bool = ..., protocol: _Optional[int] = ...) -> None: ...
+    def __init__(self, kind: _Optional[_Union[Kind, str]] = ..., sequence: _Optional[int] = ..., confirmed_data: _Optional[int] = ..., confirmed_control: _Optional[int] = ..., sender: _Optional[int] = ..., receiver: _Optional[int] = ..., epoch: _Optional[int] = ..., source: _Optional[int] = ..., target: _Optional[int] = ..., stream: _Optional[int] = ..., rows: _Optional[int] = ..., codec: _Optional[_Union[Codec, str]] = ..., ids: _Optional[_Union[Ids, str]] = ..., source_life: _Optional[int] = ..., target_life: _Optional[int] = ..., container: _Optional[int] = ..., container_life: _Optional[int] = ..., round: _Optional[int] = ..., end: bool = ..., targets: _Optional[_Iterable[int]] = ..., target_lives: _Optional[_Iterable[int]] = ..., opens: bool = ..., void: bool = ..., head: _Optional[bytes] = ..., timeline: _Optional[int] = ..., snapshot: _Optional[int] = ..., watermark: _Optional[float] = ..., idle: bool = ..., paused: bool = ..., sequence_data: _Optional[int] = ..., sequence_control: _Optional[int] = ..., credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., paces: _Optional[_Iterable[_Union[Pace, _Mapping]]] = ..., demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ..., loads: _Optional[_Iterable[_Union[Load, _Mapping]]] = ..., all_held: bool = ..., asks: bool = ..., protocol: _Optional[int] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("protocol", "topology", "digest", "digests", "task", "container", "tasks", "holder", "died_on", "epoch", "build", "admission", "leaving", "term", "known", "paused", "ending")

@@ -22,6 +22,10 @@ _MAGIC = b"ARDEASNP"
 HEAD = _HEAD.pack(_MAGIC, FORMAT)
 
 
+WATERMARK = "__watermark"
+"""The piece that has a task's; what an author declares has no such name."""
+
+
 class Kind(enum.IntEnum):
     """What the rows of a piece are."""
 

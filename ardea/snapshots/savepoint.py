@@ -14,7 +14,7 @@ from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest
 from ardea.errors import Conflict, NotFound, StateError
 from ardea.plan.keyed import KeyedComponent
 from ardea.snapshots.manifest import STATE_FILES, File, Manifest, Part, decode_manifest, state_name
-from ardea.snapshots.pieces import Kind, pieces
+from ardea.snapshots.pieces import WATERMARK, Kind, pieces
 from ardea.snapshots.place import Files
 
 DESCRIPTION = "savepoint.json"
@@ -142,7 +142,8 @@ def save(source: Files, target: Files, savepoint: Savepoint, *, anew: bool, want
             target.write(names[file.name], [content])
             if file.name.endswith(STATE_FILES):
                 known = states.setdefault(part.component, {})
-                known.update((piece.state, KINDS[piece.kind]) for piece in pieces(content, file.name))
+                found = (piece for piece in pieces(content, file.name) if piece.state != WATERMARK)
+                known.update((piece.state, KINDS[piece.kind]) for piece in found)
         stored = msgspec.structs.replace(savepoint, manifest=_renamed(savepoint.manifest, names), states=states)
         target.write(DESCRIPTION, [encode(stored)])
     except BaseException:

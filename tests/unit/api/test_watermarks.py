@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime, timedelta, timezone
+from datetime import datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.errors import UserError
-from ardea.watermarks import DAY, NEVER, Minimum, SourceTime, Timestamps
+from ardea.watermarks import DAY, NEVER, Minimum, SourceTime, Timestamps, stamps_of
 
 PARTS = "abc"
 TIMES = st.integers(0, 100).map(float)
@@ -149,8 +149,8 @@ SOURCE_STEPS = st.lists(
 )
 
 
-def source(partitions, **options):
-    time = SourceTime(Timestamps("at", **options))
+def source(partitions, now=100.0, **options):
+    time = SourceTime(Timestamps("at", **options), lambda: now)
     for partition in partitions:
         time.add(partition)
     time.remove("")
@@ -161,12 +161,12 @@ def source(partitions, **options):
 def test_no_partition_that_is_not_idle_is_passed_by_more_than_its_lateness(steps):
     time = source(PARTS, lateness=5.0, idle_after=10.0, max_ahead=50.0)
     newest, silent, before = dict.fromkeys(PARTS, NEVER), dict.fromkeys(PARTS, 0.0), NEVER
-    idle, now = dict.fromkeys(PARTS, False), 100.0
+    idle, ahead = dict.fromkeys(PARTS, False), 0
     for what, partition, value in steps:
         if what == "row":
-            counts = time.reached(partition, value, now)
-            assert counts == (value <= now + 50.0)
-            if counts:
+            time.emits(partition, [value])
+            ahead += value > 150.0
+            if value <= 150.0:
                 newest[partition] = max(newest[partition], value)
                 silent[partition], idle[partition] = 0.0, False
         else:
@@ -175,34 +175,93 @@ def test_no_partition_that_is_not_idle_is_passed_by_more_than_its_lateness(steps
             idle = {each: idle[each] or silent[each] >= 10.0 for each in PARTS}
         counting = [newest[each] - 5.0 for each in PARTS if not idle[each]]
         expected = max(before, min(counting) if counting else max(newest.values()) - 5.0)
-        assert (time.watermark, time.idle) == (expected, not counting)
+        assert (time.watermark, time.idle, time.ahead) == (expected, not counting, ahead)
         before = time.watermark
 
 
 def test_one_stamp_of_the_far_future_does_not_move_it():
     time = source("a")
-    assert not time.reached("a", 100.0 + DAY + 1.0, 100.0)
-    assert time.watermark == NEVER
-    assert time.reached("a", 100.0 + DAY, 100.0)
+    time.emits("a", [100.0 + DAY + 1.0])
+    assert (time.watermark, time.ahead) == (NEVER, 1)
+    time.emits("a", [7.0, 100.0 + DAY + 1.0, 9.0])
+    assert (time.watermark, time.ahead) == (9.0, 2)
+    time.emits("a", [100.0 + DAY])
+    assert (time.watermark, time.ahead) == (100.0 + DAY, 2)
+
+
+@pytest.mark.parametrize("stamps", [[None, 7.0, "x", math.nan, 5.0], [math.nan, 7.0], [7.0, None], ["x", 7.0]])
+def test_what_is_no_stamp_says_nothing_and_is_counted(stamps):
+    time = source("a")
+    time.emits("a", stamps)
+    assert (time.watermark, time.unstamped) == (7.0, len(stamps) - sum(s in (5.0, 7.0) for s in stamps))
+
+
+def test_rows_of_which_none_has_a_stamp_leave_it_where_it_is():
+    time = source("a")
+    for stamps in ([None], ["x", "y"], [True], []):
+        time.emits("a", stamps)
+    assert (time.watermark, time.unstamped) == (NEVER, 4)
+
+
+def test_rows_below_what_readers_have_heard_are_late():
+    time = source("a", lateness=2.0)
+    time.emits("a", [9.0, 3.0])
+    assert time.late == 0, "nobody has heard anything yet"
+    time.told = time.watermark
+    time.emits("a", [7.0, 6.0, 8.0])
+    assert time.late == 1
+
+
+@pytest.mark.parametrize(
+    "type_", ["int64", "float64", "timestamp[us]", "timestamp[ns]", "timestamp[ms, tz=UTC]", "int32"]
+)
+def test_columns_say_the_same(type_):
+    arrow = pytest.importorskip("pyarrow")
+    time = source("a")
+    kind = arrow.timestamp("ms", "UTC") if "tz" in type_ else arrow.type_for_alias(type_)
+    scale = {"timestamp[us]": 10**6, "timestamp[ns]": 10**9, "timestamp[ms, tz=UTC]": 10**3}.get(type_, 1)
+    batch = arrow.record_batch(
+        [arrow.array([0, 0, 0]), arrow.array([3 * scale, 9 * scale, None]).cast(kind)], ["n", "at"]
+    )
+    time.emits("a", stamps_of(batch.slice(0, 2), 1))
+    assert (time.watermark, time.unstamped) == (9.0, 0)
+    time.emits("a", stamps_of(batch, 1))
+    assert (time.watermark, time.unstamped) == (9.0, 1)
+
+
+def test_columns_of_texts_have_no_stamps():
+    arrow = pytest.importorskip("pyarrow")
+    time = source("a")
+    for column in (["x", "y"], ["x", None], [None, None]):
+        time.emits("a", stamps_of(arrow.record_batch([arrow.array(column)], ["at"]), 0))
+    assert (time.watermark, time.unstamped) == (NEVER, 6)
+
+
+def test_rows_that_will_be_refused_have_no_stamps():
+    assert stamps_of([(1, 2.0), (1,)], 1) == []
+    assert stamps_of([(1, 2.0), 3], 1) == []
 
 
 def test_a_partition_that_cannot_be_read_is_not_idle():
     time = source("ab", idle_after=10.0)
-    time.reached("a", 50.0, 50.0)
+    time.emits("a", [50.0])
     time.waited(9.0)
     time.unreadable("b")
-    time.reached("a", 51.0, 50.0)
+    time.emits("a", [51.0])
+    time.waited(9.0)
+    time.readable("b")
+    time.emits("a", [51.0])
     time.waited(9.0)
     assert time.watermark == NEVER
-    time.reached("a", 52.0, 50.0)
+    time.emits("a", [52.0])
     time.waited(1.0)
     assert (time.watermark, time.idle) == (52.0, False)
 
 
 def test_partitions_that_are_not_known_yet_hold_it():
-    time = SourceTime(Timestamps("at"))
+    time = SourceTime(Timestamps("at"), lambda: 100.0)
     time.add("a")
-    time.reached("a", 7.0, 7.0)
+    time.emits("a", [7.0])
     assert (time.watermark, time.idle) == (NEVER, False)
     time.remove("")
     assert time.watermark == 7.0
@@ -213,24 +272,24 @@ def test_a_source_that_has_no_partition_or_has_finished_is_idle():
     assert not time.idle
     time.remove("a")
     assert (time.idle, time.watermark) == (True, NEVER)
-    plain = SourceTime(Timestamps("at"))
-    plain.reached("", 3.0, 3.0)
+    plain = SourceTime(Timestamps("at"), lambda: 100.0)
+    plain.emits("", [3.0])
     plain.finished()
     assert (plain.idle, plain.watermark) == (True, 3.0)
 
 
 def test_what_was_saved_goes_on_where_it_was():
     time = source("ab", lateness=1.0)
-    time.reached("a", 7.0, 7.0)
-    time.reached("b", 5.0, 7.0)
-    after = SourceTime(time.timestamps)
+    time.emits("a", [7.0])
+    time.emits("b", [5.0])
+    after = SourceTime(time.timestamps, lambda: 100.0)
     after.restore(time.watermark, time.saved())
     after.add("b")
     after.remove("")
     assert after.watermark == 4.0
-    after.reached("b", 2.0, 7.0)
+    after.emits("b", [2.0])
     assert after.watermark == 4.0
-    after.reached("b", 9.0, 7.0)
+    after.emits("b", [9.0])
     assert after.watermark == 8.0
 
 
@@ -263,8 +322,8 @@ def test_texts_become_seconds():
         ("s", 7, 7.0),
         ("ms", 7500, 7.5),
         ("ns", 2_000_000_000, 2.0),
-        ("ms", datetime(1970, 1, 1, 0, 0, 3), 3.0),
-        ("s", datetime(1970, 1, 1, 2, 0, 3, tzinfo=timezone(timedelta(hours=2))), 3.0),
+        ("ms", datetime.fromisoformat("1970-01-01T00:00:03"), 3.0),
+        ("s", datetime.fromisoformat("1970-01-01T02:00:03+02:00"), 3.0),
         ("s", None, None),
         ("s", "7", None),
         ("s", True, None),

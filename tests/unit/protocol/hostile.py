@@ -106,6 +106,7 @@ _SCALARS: dict[int, st.SearchStrategy[Any]] = {
     FieldDescriptor.TYPE_FIXED64: _u64,
     FieldDescriptor.TYPE_BOOL: st.booleans(),
     FieldDescriptor.TYPE_ENUM: st.integers(0, 40),
+    FieldDescriptor.TYPE_DOUBLE: st.sampled_from([0.0, 1.7e9, float("-inf"), float("inf"), float("nan")]),
     FieldDescriptor.TYPE_FLOAT: st.sampled_from([0.0, 0.5, 1.0, -1.0, float("inf"), float("nan")]),
     FieldDescriptor.TYPE_STRING: _texts,
     FieldDescriptor.TYPE_BYTES: st.binary(max_size=20) | _known,

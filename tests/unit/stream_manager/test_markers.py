@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.protocol.lane import Lane
-from ardea.protocol.wire_pb2 import BARRIER, MARKER, ROWS, Header
+from ardea.protocol.wire_pb2 import BARRIER, MARKER, ROWS, WATERMARK, Header
 from tests.unit.stream_manager.mesh import Mesh
 
 
@@ -104,6 +104,47 @@ def test_where_rows_wait_the_marker_waits_after_them(mesh):
     assert mesh.got(slow) == [-16, -5, 7]
     assert mesh.between()[2:] == [(2, [slow])]
     assert credit.held == 0
+
+
+def watermarks(mesh, task):
+    """What the task was sent: watermarks, and rows by their size, negative."""
+    said = [header for _, to, header, _ in mesh.said if to == f"task {task}" and header.kind in (ROWS, WATERMARK)]
+    return [header.watermark if header.kind == WATERMARK else -header.rows for header in said]
+
+
+def test_a_watermark_travels_as_a_marker_does_and_a_newer_one_takes_the_place_of_one_that_waits(mesh):
+    """No rows wait between them; else it goes behind these."""
+    slow, quick = mesh.tasks(2, "keep")
+    mesh.emits(mesh.spout, slow, 16)
+    mesh.emits(mesh.spout, slow, 5)
+
+    def tells(*times):
+        for time in times:
+            header = Header(kind=WATERMARK, source=mesh.spout, watermark=time, epoch=1)
+            mesh.from_task(mesh.spout, header, lane=Lane.DATA)
+        mesh.flush()
+
+    tells(7.0, 8.0, 9.0)
+    mesh.emits(mesh.spout, slow, 3)
+    tells(10.0, 11.0)
+    assert watermarks(mesh, quick) == [7.0, 8.0, 9.0, 10.0, 11.0]
+    credit = mesh.managers[1].outputs.output_credits[mesh.spout]
+    assert credit.held == 5 + 3 + 2
+    mesh.consumes(slow, 1, 16)
+    mesh.flush()
+    assert watermarks(mesh, slow) == [-16, -5, 9.0, -3, 11.0]
+    assert credit.held == 0
+
+
+def test_a_watermark_takes_nobody_elses_place(mesh):
+    slow = mesh.tasks(1, "keep")[0]
+    other = mesh.tasks(2, "rows")[0]
+    mesh.managers[1].rows.close(slow)
+    mesh.managers[2].rows.close(slow)
+    for source in (mesh.spout, other, mesh.spout, other):
+        mesh.from_task(source, Header(kind=WATERMARK, source=source, watermark=1.0, epoch=1), lane=Lane.DATA)
+    mesh.flush()
+    assert [len(mesh.managers[number].rows.channels[slow].held) for number in (1, 2)] == [1, 1]
 
 
 def test_lives_that_a_task_names_count_for_nothing(mesh):

@@ -1,0 +1,182 @@
+"""The watermark of a task of a timed component: what follows for it, and what it tells its readers (docs/time.md).
+
+A component is timed that has stamps of its own, or reads one that is timed; all others know nothing of this.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from ardea.component import Spout
+from ardea.heron_instance.buffers import StreamBuffer
+from ardea.heron_instance.environment import Environment
+from ardea.heron_instance.messages import OutMessage
+from ardea.plan.logical import LogicalPlan
+from ardea.protocol.wire_pb2 import WATERMARK, Header
+from ardea.watermarks import NEVER, Minimum, SourceTime, stamps_of
+
+SPOUT_EVERY, BOLT_EVERY = 0.2, 0.05
+"""Seconds between two that a task tells."""
+
+
+class Emitted(Protocol):
+    """What a component has emitted."""
+
+    def send(self) -> None:
+        """Sends all of it."""
+
+
+class Telling:
+    """What the readers of a task have heard; at most one message each ``every`` seconds."""
+
+    def __init__(self, env: Environment, every: float) -> None:
+        self._env, self._every = env, every
+        self._next = -math.inf
+        self.told = NEVER, False
+
+    def tell(self, now: float, emitted: Emitted, watermark: float, *, idle: bool) -> float:
+        """What is new, behind all that was emitted before; returns when it may be told (infinity: nothing is new)."""
+        news = watermark, idle
+        if news == self.told or self._env.output.held:
+            return math.inf
+        if now < self._next:
+            return self._next
+        emitted.send()
+        self.told, self._next = news, now + self._every
+        self.again()
+        return math.inf
+
+    def again(self, targets: Iterable[int] = ()) -> None:
+        """The same, to these tasks or to all that read this one."""
+        env, (watermark, idle) = self._env, self.told
+        if self.told == (NEVER, False) or not env.plan.readers(env.task.component):
+            return
+        header = Header(kind=WATERMARK, source=env.task.task, targets=targets, epoch=env.plan.epoch)
+        header.watermark, header.idle, header.timeline = watermark, idle, env.timeline
+        env.output.put(OutMessage(header, [], 0, 0))
+
+
+class SpoutTime:
+    """Of a spout's task."""
+
+    def __init__(self, env: Environment, spout: Spout) -> None:
+        assert spout.timestamps is not None
+        self.source = SourceTime(spout.timestamps, env.context.now)
+        self.telling = Telling(env, SPOUT_EVERY)
+        self._spout = spout
+        self._looked = env.clock()
+        streams = env.plan.logical[env.task.component].streams
+        field = spout.timestamps.field
+        self._places = {
+            number: stream.fields.index(field) for number, stream in enumerate(streams) if field in stream.fields
+        }
+        spout._time = self.source
+        if spout._has_partitions:
+            self.source.unreadable("")  # until they are known
+
+    def emits(self, buffers: Iterable[StreamBuffer]) -> None:
+        """Rows that are about to leave, of a spout that has no partitions."""
+        if self._spout._has_partitions:
+            return
+        for buffer in buffers:
+            place = self._places.get(buffer.number)
+            if place is not None and len(buffer):
+                parcel = buffer.columns
+                rows = buffer.rows.whole[buffer.rows.gone :] if parcel is None else parcel.batch
+                self.source.emits("", stamps_of(rows, place))
+
+    def tell(self, now: float, emitted: Emitted, *, waits: bool) -> float:
+        """What is new; ``waits``: it is the source that has nothing, and not the topology that wants nothing."""
+        source, elapsed, self._looked = self.source, now - self._looked, now
+        if waits:
+            source.waited(elapsed)
+        due = self.telling.tell(now, emitted, source.watermark, idle=source.idle)
+        if source.told < (told := self.telling.told[0]):
+            self._spout.watermark = source.told = told
+        return due
+
+    def saved(self) -> list[Any]:
+        """For a snapshot: what was told, which nobody forgets, and the newest stamps."""
+        return [[self.source.told], *map(list, self.source.saved())]
+
+    def restore(self, former: Sequence[list[Any]]) -> None:
+        """What former tasks have :meth:`saved`."""
+        watermark = _lowest(former)
+        self.source.restore(watermark, ((name, newest) for items in former for name, newest in items[1:]))
+        self._spout.watermark = None if watermark == NEVER else watermark
+
+
+class BoltTime:
+    """Of a bolt's task."""
+
+    def __init__(self, env: Environment) -> None:
+        self._env = env
+        self.tasks = Minimum(_timed_upstream(env))
+        self.telling = Telling(env, BOLT_EVERY)
+
+    def replanned(self) -> None:
+        """Other tasks may be read."""
+        self.tasks.keep(_timed_upstream(self._env))
+        self._pass()
+
+    def risen(self, tasks: Iterable[int]) -> None:
+        """These have other lives, which are waited for whatever the former ones have said."""
+        for task in tasks:
+            self.tasks.again(task)
+
+    def heard(self, header: Header) -> None:
+        """A task upstream has told something; all that it had sent before is processed."""
+        if header.watermark > NEVER or not header.idle:
+            self.tasks.say(header.source, header.watermark)
+        if header.idle:
+            self.tasks.rest(header.source)
+        self._pass()
+
+    def ended(self, source: int) -> None:
+        """Nothing comes of that task any more."""
+        self.tasks.end(source)
+        self._pass()
+
+    def tell(self, now: float, emitted: Emitted) -> float:
+        """What is new."""
+        return self.telling.tell(now, emitted, self.tasks.watermark, idle=self.tasks.idle)
+
+    def saved(self) -> list[Any]:
+        """See :class:`SpoutTime`."""
+        return [[self.tasks.watermark]]
+
+    def restore(self, former: Sequence[list[Any]]) -> None:
+        """Likewise."""
+        self.tasks = Minimum(_timed_upstream(self._env), _lowest(former))
+        self._pass()
+
+    def _pass(self) -> None:
+        if self.tasks.watermark > NEVER:
+            self._env.component.watermark = self.tasks.watermark
+
+
+def time_of(env: Environment) -> SpoutTime | BoltTime | None:
+    """Of the task, which keeps it in snapshots; None: its component is not timed."""
+    if env.task.component not in timed(env.plan.logical):
+        return None
+    time = SpoutTime(env, env.component) if isinstance(env.component, Spout) else BoltTime(env)
+    env.states.time = time
+    return time
+
+
+def timed(plan: LogicalPlan) -> frozenset[str]:
+    """Components that have stamps of their own, and all that these reach."""
+    stamped = {each.name for each in plan.spouts if getattr(each.cls, "timestamps", None) is not None}
+    return frozenset(stamped.union(*map(plan.downstream, stamped)))
+
+
+def _timed_upstream(env: Environment) -> list[int]:
+    plan = env.plan
+    components = timed(plan.logical)
+    return [task for task in plan.upstream(env.task.component) if plan.tasks[task].component in components]
+
+
+def _lowest(former: Sequence[list[Any]]) -> float:
+    return min((float(items[0][0]) for items in former), default=NEVER)
