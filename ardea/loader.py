@@ -198,8 +198,14 @@ def place_of(error: BaseException, *, authors: bool = False) -> str:
 
 
 @lru_cache(1000)
+def is_ours(file: str) -> bool:
+    """Whether it is a module of Ardea."""
+    return Path(file).is_relative_to(_ARDEA)
+
+
+@lru_cache(1000)
 def _is_the_authors(file: str) -> bool:
-    if Path(file).is_relative_to(_ARDEA):
+    if is_ours(file):
         return False
     path = Path(file).resolve()
     return path.is_file() and not any(path.is_relative_to(folder) for folder in _PYTHONS)

@@ -38,6 +38,7 @@ class RaisedErrors:
         what = f"{type(error).__name__}: {printable(error)} at {place_of(error)}"
         said = f"{task} raised {what} ({origin})"
         self._reporter.raised(said, tree)
+        self._reporter.exceptions.note(error, text, origin)
         self._env.observer.raised(error, batch, rows)
         return said
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from ardea.errors import printable
 from ardea.heron_instance.broken_rows import TELL_EVERY, BrokenRows, rank
 from ardea.heron_instance.environment import Environment
+from ardea.heron_instance.exception_groups import ExceptionGroups
 from ardea.heron_instance.lifecycle import Lifecycle
 from ardea.heron_instance.markers import Markers
 from ardea.heron_instance.messages import OutMessage
@@ -36,7 +37,7 @@ class Reporter:
     """Of one task.
 
     ``given_up``: how many rows will never be sent (again).  ``broken``: a spout's.  ``time``: None where rows have
-    no stamps.
+    no stamps.  ``exceptions``: of its code.
     """
 
     rows: Rows
@@ -49,6 +50,7 @@ class Reporter:
         self.time = time_of(env)
         self.given_up = 0
         self.broken: BrokenRows | None = None
+        self.exceptions = ExceptionGroups(env.clock)
         self._error, self._error_tree = "", 0
         self._raised: tuple[str, int] | None = None  # since the master was told of one
         self._told_raised = -math.inf
@@ -134,6 +136,7 @@ class Reporter:
         self.markers.round = former.markers.round
         self._version, self.given_up = former._version, former.given_up
         self._error, self._error_tree, self._raised = former._error, former._error_tree, former._raised
+        self.exceptions = former.exceptions
 
     def manager_reborn(self) -> None:
         """The stream manager has a new life: what it knew of this task is said again."""
@@ -194,11 +197,23 @@ class Reporter:
         counts = (rows.open_rows, rows.waiting_rows) if lifecycle.draining or lifecycle.hold else ()
         plan = (env.plan.epoch, lifecycle.hold)
         broken = self.broken.version if self.broken is not None else 0
+        raised = self.exceptions.version(last=markers.closed or bool(failure))
         state = self.state
         if env.snapshots is not None and env.commits is not None:  # in one report with the rest that follows the rows
             env.snapshots.report.owes = env.commits.intervals.owed
         snapshots = b"" if env.snapshots is None else env.snapshots.report.SerializeToString()
-        content = (state, markers.round, seen, self.given_up, failure, self.error, counts, plan, broken, snapshots)
+        content = (
+            state,
+            markers.round,
+            seen,
+            self.given_up,
+            failure,
+            self.error,
+            counts,
+            plan,
+            (broken, raised),
+            snapshots,
+        )
         if content == self._report:
             return
         self._report = content
@@ -217,6 +232,7 @@ class Reporter:
             waiting=rows.waiting_rows,
             epoch=env.plan.epoch,
             hold=lifecycle.hold,
+            raised=self.exceptions.told(),
         )
         if self.broken is not None:
             report.broken.update(self.broken.last)

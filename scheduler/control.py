@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol, Self
 import msgspec
 
 from ardea.errors import ArdeaError, ClusterError, NotFound, Unreachable
-from ardea.health import Health, ProcessRow
+from ardea.health import Health, ProcessRow, Raised
 from ardea.metrics import Edge, ProcessTotals, Samples, Stall, Totals
 from ardea.plan.change import UpdateProgress
 from ardea.plan.definition import Definition
@@ -66,7 +66,8 @@ class Status(msgspec.Struct, frozen=True):
     once it is over; ``supervised``: what the supervisors say of the processes; ``snapshots``: None if none are taken;
     ``begins``: why it has not begun from its savepoint; ``kept``: what the verb ``snapshots`` has found last;
     ``history``: the samples that the verb ``history`` asks for; ``edges``: those of the plan, none from a master of an
-    older version; ``stalls``: the tasks that hold spouts back, who does so for longest first.
+    older version; ``stalls``: the tasks that hold spouts back, who does so for longest first; ``exceptions``: those of
+    authors' code, what was raised last first, only for who asks so.
     """
 
     topology: str
@@ -95,6 +96,7 @@ class Status(msgspec.Struct, frozen=True):
     history: Samples | None = None
     edges: list[Edge] = []
     stalls: list[Stall] = []
+    exceptions: list[Raised] = []
 
     @property
     def complete(self) -> bool:

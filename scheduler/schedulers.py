@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 from ardea.config import Settings
 from ardea.errors import ClusterError, NotFound, OtherVersion, Unreachable, UsageError
-from ardea.health import Health, ProcessRow
+from ardea.health import Health, ProcessRow, Raised
 from ardea.metrics import Samples
 from ardea.plan.definition import Begins, Definition
 from ardea.scheduler.control import ControlPort, Status, Unreadable, samples
@@ -278,6 +278,15 @@ class Handle(Closing, ABC):
         """
         with self.control() as control:
             return samples(control, names, since)
+
+    def exceptions(self) -> list[Raised]:
+        """What authors' code has raised since the master began, in groups; what was raised last comes first.
+
+        Raises:
+            Unreachable: it does not run, or no master answered in time.
+        """
+        with self.control() as control:
+            return control.ask("status", exceptions="yes").exceptions
 
     def committed(self) -> Kept | None:
         """The snapshot that counts; None: there is none, or it cannot be seen from here."""

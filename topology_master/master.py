@@ -37,6 +37,7 @@ from ardea.topology_master.admissions import Admissions
 from ardea.topology_master.coordination import Coordination
 from ardea.topology_master.departures import Departures
 from ardea.topology_master.ending import Ending, Phase
+from ardea.topology_master.exceptions import Exceptions
 from ardea.topology_master.execution import Execution
 from ardea.topology_master.orders import Orders
 from ardea.topology_master.savepoints import SavepointRequest, Savepoints
@@ -76,6 +77,7 @@ class Master:
         self.updates = Updates(self.orders, self, self.coordination, definition, former, found.switch, now)
         self.departures = Departures(self.orders, self.coordination)
         self.savepoints = Savepoints(self.orders, self.coordination, definition.topology)
+        self.exceptions = Exceptions()
         self._drain_until = math.inf
         self._next_heartbeat = 0.0
         self._news = False  # managers or tasks have said something since the last look at all of them
@@ -130,6 +132,7 @@ class Master:
         # One that has moved may still report from where it was.
         if place is not None and place.container == container and self.ending.reported(report):
             self.stories.tell(place.name, f"{describe(report.life)} reports {TaskState.Name(report.state)}")
+            self.exceptions.reported(place, report.life, report.raised, now)
             self._news = True
 
     def _leaving(self, container: int, now: float) -> None:

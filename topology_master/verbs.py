@@ -70,6 +70,8 @@ class Verbs:
         more: dict[str, Any] = {}
         if "stories" in ask.arguments:
             more["stories"] = self._master.stories.events(now)
+        if "exceptions" in ask.arguments:
+            more["exceptions"] = self._master.exceptions.present(now, self._wall())
         if ask.verb == "history":
             more["history"] = self._samples(ask)
         return more

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,7 @@ import msgspec
 import typer
 from rich.table import Table
 
-from ardea.cli import console
+from ardea.cli import console, raised_lines
 from ardea.cli.console import Name
 from ardea.cli.drawing import PlanOutput, draw
 from ardea.cli.graphs import DRAWN
@@ -21,13 +22,13 @@ from ardea.cli.stall_lines import facts as of_stalls
 from ardea.cli.stories import stuck
 from ardea.cli.tables import fitted
 from ardea.documents.topologies import of_description
-from ardea.errors import UsageError
-from ardea.health import ProcessRow
+from ardea.errors import ArdeaError, UsageError
+from ardea.health import ProcessRow, Raised
 from ardea.metrics import Totals
 from ardea.protocol.incarnations import admission_of, life_of
 from ardea.scheduler.control import Status, story_lines, unfinished
 from ardea.scheduler.packing.amounts import format_bytes, format_cpu
-from ardea.scheduler.schedulers import Description, Scheduler
+from ardea.scheduler.schedulers import Description, Handle, Scheduler
 from ardea.state.records import SchedulerLocation
 from ardea.supervision.spec import RESTARTED
 
@@ -58,13 +59,22 @@ def describe(
             draw(submitted.location, submitted.config, output)
             return
         description = found.describe()
+        raised = [] if output is PlanOutput.JSON else _raised(found, description)
     if output is PlanOutput.JSON:
         console.print_json(msgspec.to_builtins(of_description(description)))
     else:
-        _print(description)
+        _print(description, raised)
 
 
-def _print(description: Description) -> None:
+def _raised(found: Handle, description: Description) -> list[Raised]:
+    """Asked for only where something was raised, as far as anybody answers."""
+    if description.status is not None and description.status.errors:
+        with contextlib.suppress(ArdeaError):
+            return found.exceptions()
+    return []
+
+
+def _print(description: Description, raised: Sequence[Raised] = ()) -> None:
     status, rows = description.status, description.processes
     out = console.out()
 
@@ -81,6 +91,8 @@ def _print(description: Description) -> None:
         line(_LIFE)
         for error in status.errors:
             line(f"error: {error}")
+        for group in raised_lines.lines(raised, time.time()):
+            line(group)
     for pod in description.pods or ():
         where = f"pod {pod['pod']} on {pod['node'] or 'no node'}, {pod['phase']}" if pod["pod"] else "no pod"
         line(f"container {pod['container']}: {where}" + (f"; {pod['trouble']}" if pod["trouble"] else ""))

@@ -68,6 +68,7 @@ _ID, _OFFSET = 8, 4
 _FRAMES = {UNTRACKED: 2, ONE: 4, MANY: 5}
 """Of ``ROWS``, by its ids: the header, values, and columns."""
 _ADMISSIONS = 1 << 32
+_MOST_GROUPS = 64
 _LONGEST_NAME = 255
 _HOST = re.compile(r"[A-Za-z0-9\[:][A-Za-z0-9.:%_\[\]-]{0,252}")
 _ORDERS, _STATES, _CODECS = (frozenset(kinds.values()) for kinds in (OrderKind, TaskState, Codec))
@@ -177,7 +178,8 @@ def _hello(hello: Hello) -> bool:
 
 
 def _report(report: TaskReport) -> bool:
-    return report.state in _STATES and max(report.given_up, report.open, report.waiting) < MOST
+    counts = [report.given_up, report.open, report.waiting, *(group.count for group in report.raised)]
+    return report.state in _STATES and max(counts) < MOST and len(report.raised) <= _MOST_GROUPS
 
 
 _CHECKS: Mapping[int, Check] = {

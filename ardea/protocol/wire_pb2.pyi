@@ -389,7 +389,7 @@ class Tasks(_message.Message):
     def __init__(self, lives: _Optional[_Mapping[int, int]] = ..., again: bool = ...) -> None: ...
 
 class TaskReport(_message.Message):
-    __slots__ = ("task", "life", "state", "round", "seen", "given_up", "version", "failure", "error", "open", "waiting", "epoch", "hold", "error_tree", "broken", "snapshots")
+    __slots__ = ("task", "life", "state", "round", "seen", "given_up", "version", "failure", "error", "open", "waiting", "epoch", "hold", "error_tree", "broken", "snapshots", "raised")
     class BrokenEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -413,6 +413,7 @@ class TaskReport(_message.Message):
     ERROR_TREE_FIELD_NUMBER: _ClassVar[int]
     BROKEN_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
+    RAISED_FIELD_NUMBER: _ClassVar[int]
     task: int
     life: int
     state: TaskState
@@ -429,7 +430,24 @@ class TaskReport(_message.Message):
     error_tree: int
     broken: _containers.ScalarMap[int, str]
     snapshots: SnapshotReport
-    def __init__(self, task: _Optional[int] = ..., life: _Optional[int] = ..., state: _Optional[_Union[TaskState, str]] = ..., round: _Optional[int] = ..., seen: _Optional[int] = ..., given_up: _Optional[int] = ..., version: _Optional[int] = ..., failure: _Optional[str] = ..., error: _Optional[str] = ..., open: _Optional[int] = ..., waiting: _Optional[int] = ..., epoch: _Optional[int] = ..., hold: _Optional[int] = ..., error_tree: _Optional[int] = ..., broken: _Optional[_Mapping[int, str]] = ..., snapshots: _Optional[_Union[SnapshotReport, _Mapping]] = ...) -> None: ...
+    raised: _containers.RepeatedCompositeFieldContainer[RaisedGroup]
+    def __init__(self, task: _Optional[int] = ..., life: _Optional[int] = ..., state: _Optional[_Union[TaskState, str]] = ..., round: _Optional[int] = ..., seen: _Optional[int] = ..., given_up: _Optional[int] = ..., version: _Optional[int] = ..., failure: _Optional[str] = ..., error: _Optional[str] = ..., open: _Optional[int] = ..., waiting: _Optional[int] = ..., epoch: _Optional[int] = ..., hold: _Optional[int] = ..., error_tree: _Optional[int] = ..., broken: _Optional[_Mapping[int, str]] = ..., snapshots: _Optional[_Union[SnapshotReport, _Mapping]] = ..., raised: _Optional[_Iterable[_Union[RaisedGroup, _Mapping]]] = ...) -> None: ...
+
+class RaisedGroup(_message.Message):
+    __slots__ = ("digest", "count", "type", "message", "stack", "row")
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    STACK_FIELD_NUMBER: _ClassVar[int]
+    ROW_FIELD_NUMBER: _ClassVar[int]
+    digest: int
+    count: int
+    type: str
+    message: str
+    stack: str
+    row: str
+    def __init__(self, digest: _Optional[int] = ..., count: _Optional[int] = ..., type: _Optional[str] = ..., message: _Optional[str] = ..., stack: _Optional[str] = ..., row: _Optional[str] = ...) -> None: ...
 
 class SnapshotReport(_message.Message):
     __slots__ = ("timeline", "moved", "number", "files", "aligned", "aside", "broken", "lost", "gives_up", "why", "bound", "blamed", "died_on", "waits", "too_much", "unwritten", "oldest", "kept", "unreadable", "owes")
