@@ -12,6 +12,7 @@ from ardea.console.readings import Look, State
 from ardea.documents.kept import SnapshotsDocument
 from ardea.documents.top import TopDocument
 from ardea.documents.topologies import DescriptionDocument, TopologiesDocument
+from ardea.health import Raised
 from ardea.metrics import Samples
 
 
@@ -57,6 +58,13 @@ class Snapshots(SnapshotsDocument, frozen=True, kw_only=True):
 class History(Samples, frozen=True, kw_only=True):
     """What components and tasks did lately, as their master keeps it."""
 
+    reading: Reading
+
+
+class Exceptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What authors' code has raised, in groups; what was raised last comes first."""
+
+    exceptions: list[Raised]
     reading: Reading
 
 

@@ -1,4 +1,4 @@
-"""The route of what a topology did in the last fifteen minutes."""
+"""Routes of what a master keeps: samples of the last fifteen minutes, and exceptions of authors' code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ardea.console.desk import Desk, Parameter, Route, sent
-from ardea.console.documents import History, reading
+from ardea.console.documents import Exceptions, History, reading
 from ardea.console.problems import Refused
 from ardea.console.readings import Key
 from ardea.console.tokens import Right
@@ -28,6 +28,11 @@ async def _history(desk: Desk, request: Request) -> Response:
     look = await desk.asker.fresh(Key("history", f"{topology} {','.join(names)}"))
     samples: Samples = look.said
     return sent(request, History(**fields(samples.after(since)), reading=reading(look, desk.asker.epoch)))
+
+
+async def _exceptions(desk: Desk, request: Request) -> Response:
+    _, look = await desk.look("exceptions", request.path_params["name"])
+    return sent(request, Exceptions(exceptions=look.said, reading=reading(look, desk.asker.epoch)))
 
 
 def _seconds(request: Request) -> float:
@@ -52,5 +57,12 @@ ROUTES = (
             Parameter("names", "components and tasks, with commas between; none: all components", {"type": "string"}),
             Parameter("since", "Unix seconds; later samples only", {"type": "number", "minimum": 0, "default": 0}),
         ),
+    ),
+    Route(
+        path="/topologies/{name}/exceptions",
+        right=Right.ACT,
+        answer=_exceptions,
+        gives=Exceptions,
+        about="What authors' code has raised since its master began, in groups by type and stack",
     ),
 )

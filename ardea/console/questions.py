@@ -24,6 +24,7 @@ PACES: Mapping[str, Pace] = {
     "topology": Pace(),
     "snapshots": Pace(looked_at=5.0),
     "history": Pace(looked_at=5.0),
+    "exceptions": Pace(looked_at=5.0),
 }
 GAP = 10.0
 """Seconds without a reading after which rates begin anew."""
@@ -57,6 +58,7 @@ class Questions:
             "topology": self._topology,
             "snapshots": self._snapshots,
             "history": self._history,
+            "exceptions": self._exceptions,
         }
 
     def _list(self, _: str, __: Any) -> Answer:
@@ -76,6 +78,10 @@ class Questions:
             if last and before is not None and (both := before.followed_by(samples)) is not None:
                 return Answer(both)
             return Answer(found.history(chosen) if last else samples)
+
+    def _exceptions(self, topology: str, _: Any) -> Answer:
+        with self._scheduler.find(topology) as found:
+            return Answer(found.exceptions())
 
     def _topology(self, topology: str, before: Told | None) -> Answer:
         with self._scheduler.find(topology) as found:

@@ -8,6 +8,7 @@ from ardea.console.questions import Questions
 from ardea.console.readings import Answer
 from ardea.metrics import Samples
 from tests.unit.cli.memory import Found, Memory
+from tests.unit.console.conftest import ACT
 
 
 def test_all_components_or_those_that_are_named(browser, submit):
@@ -31,6 +32,19 @@ def test_a_question_that_cannot_be_is_refused(browser, submit, query):
 
 def test_a_topology_that_there_is_not_has_none(browser):
     assert browser.get("/topologies/Missing/history").status_code == 404
+
+
+def test_exceptions_are_for_those_who_may_act(browser, submit):
+    """Stacks and rows are secrets."""
+    submit()
+    assert browser.get("/topologies/Endless/exceptions").status_code == 403
+    (group,) = browser.get("/topologies/Endless/exceptions", ACT).json()["exceptions"]
+    assert (group["component"], group["type"], group["count"], group["tasks"]) == (
+        "ignore",
+        "ValueError",
+        3,
+        {"ignore-0": 3},
+    )
 
 
 def test_a_master_is_asked_for_what_is_new_only(submit, monkeypatch):
