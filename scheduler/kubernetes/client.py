@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlencode
@@ -94,9 +95,10 @@ class LogStream:
 class Cluster:
     """One namespace of one cluster."""
 
-    def __init__(self, api: Any, namespace: str) -> None:
-        """``api`` is an ``ApiClient``."""
+    def __init__(self, api: Any, namespace: str, *, inside: bool = False) -> None:
+        """``api`` is an ``ApiClient``; ``inside``: it has the account of the pod that this runs in."""
         self.api, self.namespace = api, namespace
+        self._inside = inside
 
     @classmethod
     def connect(
@@ -118,7 +120,7 @@ class Cluster:
             if not kubeconfig and not context and (_ACCOUNT / "token").exists():
                 settings = client.Configuration()
                 config.load_incluster_config(client_configuration=settings)
-                return cls(client.ApiClient(settings), namespace or (_ACCOUNT / "namespace").read_text())
+                return cls(client.ApiClient(settings), namespace or (_ACCOUNT / "namespace").read_text(), inside=True)
             contexts, active = config.list_kube_config_contexts(kubeconfig)
             chosen = next((c for c in contexts if c["name"] == context), None) if context else active
             if chosen is None:
@@ -198,6 +200,11 @@ class Cluster:
         path = "apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
         answer = self._ask("POST", path, f"ask for the right to {verb} {resource}", {}, review, "application/json")
         return bool(answer["status"]["allowed"])
+
+    @cached_property
+    def asks_directly(self) -> bool:
+        """Whether masters are asked over TCP: this runs in a pod whose account may start no programs in other pods."""
+        return self._inside and not self.may("create", "pods", subresource="exec")
 
     def version(self) -> tuple[int, int]:
         """Of the API server: (1, 31)."""

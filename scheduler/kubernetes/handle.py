@@ -11,7 +11,6 @@ from ardea.plan.definition import Definition
 from ardea.scheduler.control import ControlPort
 from ardea.scheduler.kubernetes import layout, names
 from ardea.scheduler.kubernetes.client import Cluster
-from ardea.scheduler.kubernetes.control import Port
 from ardea.scheduler.kubernetes.describe import pod_rows, process_rows
 from ardea.scheduler.kubernetes.evidence import evidence
 from ardea.scheduler.kubernetes.kept import listed
@@ -21,6 +20,7 @@ from ardea.scheduler.kubernetes.submission import Options
 from ardea.scheduler.kubernetes.topologies import Found, find, health_of, pods_of
 from ardea.scheduler.kubernetes.update import PodUpdate, Preparation
 from ardea.scheduler.kubernetes.waiting import refusals
+from ardea.scheduler.kubernetes.ways import require_programs, way_to
 from ardea.scheduler.schedulers import Description, Evidence, Handle
 from ardea.scheduler.update import Change
 from ardea.snapshots.kept import Kept, Listing
@@ -89,7 +89,7 @@ class KubernetesHandle(Handle):
                 f"{why}: its masters cannot be asked by this version",
                 hint=f"use the version that submitted it, or `ardea kill {self.topology.name}{self.options}`",
             )
-        port = Port(self._cluster, self._found)
+        port = way_to(self._cluster, self._found)
         try:
             yield port
         finally:
@@ -97,6 +97,7 @@ class KubernetesHandle(Handle):
 
     def dump(self, task: str) -> None:
         """See :class:`Handle`: SIGUSR1 makes the process do so."""
+        require_programs(self._cluster, self._found, "debug")
         (source,) = PodLogs(self._cluster, self._found).sources(task)
         status = layout.process_folder(self.id, source.number, source.container) / "status.json"
         code, said = self._cluster.execute(
@@ -113,6 +114,7 @@ class KubernetesHandle(Handle):
         """See :class:`Handle`."""
         self.require_running()
         self.require_version("restart")
+        require_programs(self._cluster, self._found, "restart")
         with self.control() as control:
             work = Restart(self._cluster, self._found, control)
             chosen = work.containers() if container is None else [container]
@@ -123,9 +125,10 @@ class KubernetesHandle(Handle):
         """See :class:`Handle`."""
         self.require_running()
         self.require_version("update")
+        require_programs(self._cluster, self._found, "update")  # it loads the topology's code, beside others' keys
         if target is None and (self._code.path_in_image or self._code.include):
             raise UsageError("--path-in-image and --include are about a FILE, which is not given; nothing was changed")
-        port = Port(self._cluster, self._found)
+        port = way_to(self._cluster, self._found)
         try:
             wanted = Preparation(self._cluster, self._found, port).wanted(change, target, self._code)
         except BaseException:

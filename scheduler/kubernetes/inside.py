@@ -9,27 +9,22 @@ asked for a minute.
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 import os
-import secrets
 import select
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ardea.protocol.checked import MalformedError, checked
-from ardea.protocol.wire_pb2 import ANSWER, ASK, Ask, Header
-from ardea.transport import KEY_FILE, Dialled, Keyring, Poller, context
-from ardea.versions import PROTOCOL
+from ardea.protocol.wire_pb2 import Ask
+from ardea.scheduler.kubernetes.asking import MASTER, asked
+from ardea.transport import KEY_FILE, Keyring
 
 READY = b"ready"
 """Its first line."""
 IDLE_SECS = 60.0
 KEYS = "keys"
 """As :data:`ardea.scheduler.keys.FOLDER`, whose module would bring all plans into memory."""
-_MASTER = "master"
 _CHUNK = 1 << 16
 
 
@@ -67,36 +62,14 @@ def main() -> int:
     secret = key.read_text().strip() if key.exists() else ""
     _say(READY)
     for line in _lines():
-        asked = json.loads(line)
-        ask = Ask.FromString(base64.b64decode(asked["ask"]))
+        told = json.loads(line)
+        ask = Ask.FromString(base64.b64decode(told["ask"]))
         ask.token = token
-        keys = Keyring(secret, {_MASTER: asked["key"]}) if asked["key"] else None
-        frames = _asked(asked["address"], keys, ask, float(asked["seconds"]))
+        keys = Keyring(secret, {MASTER: told["key"]}) if told["key"] else None
+        frames = asked(told["address"], keys, ask, float(told["seconds"]))
         encoded = None if frames is None else [base64.b64encode(frame).decode() for frame in frames]
-        _say(json.dumps({"number": asked["number"], "frames": encoded}).encode())
+        _say(json.dumps({"number": told["number"], "frames": encoded}).encode())
     return 0
-
-
-def _asked(address: str, keys: Keyring | None, ask: Ask, seconds: float) -> list[bytes] | None:
-    """The frames of the answer."""
-    deadline = time.monotonic() + seconds
-    ctx, poller = context(), Poller()
-    identity = b"c%d-%s" % (os.getpid(), secrets.token_hex(4).encode())
-    link = Dialled(ctx, identity, address, keys, _MASTER)
-    poller.watch(link)
-    try:
-        link.send([Header(kind=ASK, protocol=PROTOCOL).SerializeToString(), ask.SerializeToString()])
-        while (left := deadline - time.monotonic()) > 0:
-            poller.wait(left)
-            for frames in link.receive(16):
-                with contextlib.suppress(MalformedError):  # as if it had not come
-                    if checked(frames).kind == ANSWER:
-                        return list(frames)
-        return None
-    finally:
-        link.close(0)
-        poller.close()
-        ctx.destroy(linger=0)
 
 
 def _lines() -> Iterator[bytes]:

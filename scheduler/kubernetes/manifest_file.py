@@ -93,7 +93,7 @@ def _secrets(prepared: Prepared) -> list[Manifest]:
     inputs, name = prepared.inputs, paths.name_of(prepared.inputs.id)
     token, password = secrets.token_hex(_WORDS), secrets.token_hex(_WORDS)
     made = [
-        objects.secret(inputs, token, f"{inputs.id}:{password}", None),
+        *objects.access_secrets(inputs, token, f"{inputs.id}:{password}", prepared.keys, None),
         *objects.key_secrets(inputs, prepared.keys, None),
     ]
     if inputs.definition.state_users:

@@ -46,6 +46,11 @@ def secret(root_name: str) -> str:
     return f"{root_name}-access"
 
 
+def callers_secret(root_name: str) -> str:
+    """The Secret with what a caller in the cluster shows at the control port, and nothing else: token and key."""
+    return f"{root_name}-callers"
+
+
 def state_secret(root_name: str) -> str:
     """The Secret of those tasks that use the state manager; it outlives the topology."""
     return f"{root_name}-state"

@@ -80,9 +80,24 @@ def code(inputs: ManifestInputs, bundle: Bundle | None, owner: pods.Owner) -> di
     }
 
 
-def secret(inputs: ManifestInputs, token: str, credential: str, owner: pods.Owner) -> dict[str, Any]:
-    """``token`` opens the control port; ``credential`` is ``user:password`` for ZooKeeper."""
-    return _secret(names.secret(inputs.root), {"token": token, "zookeeper": credential}, inputs, owner)
+def access_secrets(
+    inputs: ManifestInputs, token: str, credential: str, keys: Mapping[str, str], owner: pods.Owner
+) -> list[dict[str, Any]]:
+    """One for the topology's pods, and one for callers in the cluster that no pod of it mounts.
+
+    Args:
+        inputs: the topology.
+        token: opens the control port.
+        credential: ``user:password`` for ZooKeeper.
+        keys: secret keys by the names that :func:`ardea.scheduler.keys.issue` has.
+        owner: the root; None: nobody.
+    """
+    values = {"token": token, "zookeeper": credential}
+    shown = {"token": token, **({CALLERS: keys[CALLERS]} if CALLERS in keys else {})}
+    return [
+        _secret(names.secret(inputs.root), values, inputs, owner),
+        _secret(names.callers_secret(inputs.root), shown, inputs, owner),
+    ]
 
 
 def key_secrets(inputs: ManifestInputs, keys: Mapping[str, str], owner: pods.Owner) -> list[dict[str, Any]]:

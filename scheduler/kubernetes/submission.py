@@ -177,9 +177,9 @@ def submit(cluster: Objects, prepared: Prepared) -> Manifest:
         root = cluster.create(wanted)
     try:
         token, password = secrets.token_hex(16), secrets.token_hex(16)
-        cluster.apply(objects.secret(inputs, token, f"{inputs.id}:{password}", root))
+        opens = objects.access_secrets(inputs, token, f"{inputs.id}:{password}", prepared.keys, root)
         code = objects.code(inputs, prepared.bundle, root)
-        for manifest in (code, *objects.key_secrets(inputs, prepared.keys, root), *pods.jobs(inputs, root)):
+        for manifest in (*opens, code, *objects.key_secrets(inputs, prepared.keys, root), *pods.jobs(inputs, root)):
             cluster.apply(manifest)
         access.grant(cluster, inputs)  # the last, because it stays, whatever is refused
     except BaseException:

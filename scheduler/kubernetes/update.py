@@ -26,11 +26,11 @@ from ardea.scheduler.control import ControlPort, Status
 from ardea.scheduler.difference import difference
 from ardea.scheduler.kubernetes import access, bundle, layout, names, objects, pods
 from ardea.scheduler.kubernetes.client import Manifest, Objects
-from ardea.scheduler.kubernetes.control import Port
 from ardea.scheduler.kubernetes.manifest_inputs import BUNDLE, Bundle, ManifestInputs, Pods
 from ardea.scheduler.kubernetes.provision import Provision
 from ardea.scheduler.kubernetes.submission import Options, pack
 from ardea.scheduler.kubernetes.topologies import Found
+from ardea.scheduler.kubernetes.ways import Way
 from ardea.scheduler.schedulers import Say, Update
 from ardea.scheduler.update import Change, Refused, Updating, Version, next_of, plan_of
 from ardea.transport import KEY_FILE, holder
@@ -174,7 +174,7 @@ class PodUpdate(Update):
     def __init__(
         self,
         cluster: Objects,
-        port: Port,
+        port: Way,
         wanted: Wanted,
         *,
         clock: Callable[[], float] = time.monotonic,

@@ -13,6 +13,7 @@ class FakeCluster:
 
     def __init__(self, namespace="here"):
         self.namespace = namespace
+        self.asks_directly = False
         self.objects = {}
         self.calls = []
         self.refuses = set()  # names whose creation fails

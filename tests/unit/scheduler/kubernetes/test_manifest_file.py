@@ -101,7 +101,7 @@ def test_the_last_comment_applies_the_secrets_which_only_their_owner_can_read(pr
     file, secrets = secrets_by(comments)
     assert file.parent == tmp_path / "home" / ".ardea" / "kubernetes"
     assert [stat.S_IMODE(path.stat().st_mode) for path in (file, file.parent)] == [0o600, 0o700]
-    assert [name for _, name in secrets] == ["sums-access", "sums-key-0", "sums-key-1", "sums-key-2"]
+    assert [name for _, name in secrets] == ["sums-access", "sums-callers", "sums-key-0", "sums-key-1", "sums-key-2"]
     inputs = ManifestInputs.read(manifests["ConfigMap", "sums"])
     assert file.name == f"{inputs.id}-secrets.json"
     user, _, password = value(secrets["Secret", "sums-access"], "zookeeper").partition(":")
@@ -118,7 +118,7 @@ def test_the_last_comment_applies_the_secrets_which_only_their_owner_can_read(pr
 
 def test_secrets_are_printed_on_demand_and_then_not_kept(printed, tmp_path):
     manifests, comments = printed("--include-secrets")
-    assert [kind for kind, _ in manifests] == ["ConfigMap", "ConfigMap", *["Secret"] * 4, *["Job"] * 4]
+    assert [kind for kind, _ in manifests] == ["ConfigMap", "ConfigMap", *["Secret"] * 5, *["Job"] * 4]
     assert not (tmp_path / "home").exists()
     assert [line for line in comments if "Secrets" in line] == []
 
@@ -138,7 +138,8 @@ def test_all_that_pods_mount_is_there(printed):
                 assert not any(reference.get("optional") for reference in references), "it would start without"
                 wanted |= {("Secret", reference["name"]) for reference in references}
     assert len(wanted) > 5
-    assert wanted == {key for key in {**manifests, **secrets} if key[0] != "Job"}
+    for_the_console = ("Secret", "tridentwordcount-callers")
+    assert wanted | {for_the_console} == {key for key in {**manifests, **secrets} if key[0] != "Job"}
 
 
 def test_as_json_it_is_one_list_and_stderr_has_the_command(dry_run):
@@ -146,7 +147,7 @@ def test_as_json_it_is_one_list_and_stderr_has_the_command(dry_run):
     document = json.loads(told.stdout)
     assert (document["kind"], len(document["items"])) == ("List", 6)
     _, secrets = secrets_by(told.stderr.strip().splitlines())
-    assert len(secrets) == 4
+    assert len(secrets) == 5
 
 
 def test_each_is_a_topology_of_its_own(printed):

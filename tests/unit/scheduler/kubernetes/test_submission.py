@@ -8,7 +8,7 @@ import json
 import msgspec
 import pytest
 
-from ardea.errors import Conflict, NotFound, UserError
+from ardea.errors import ClusterError, Conflict, NotFound, UserError
 from ardea.scheduler.kubernetes import objects
 from ardea.scheduler.kubernetes.describe import pod_rows
 from ardea.scheduler.kubernetes.handle import KubernetesHandle
@@ -32,7 +32,7 @@ def ended(cluster, state="SUCCEEDED", reason=""):
 def test_root_secret_and_jobs(cluster, prepared):
     made = prepared()
     submit(cluster, made)
-    assert kinds(cluster) == [*["ConfigMap"] * 2, *["Job"] * 4, *["Secret"] * 4]
+    assert kinds(cluster) == [*["ConfigMap"] * 2, *["Job"] * 4, *["Secret"] * 5]
     secret = cluster.find("Secret", "sums-access")["data"]
     user, _, password = base64.b64decode(secret["zookeeper"]).decode().partition(":")
     assert user == made.inputs.id
@@ -265,6 +265,26 @@ def test_kill_works_without_a_master(cluster, prepared):
     assert cluster.objects == {}
     assert time.now == 0.0
     assert "no living master" in said[0]
+
+
+@pytest.mark.parametrize("kind", ["Secret", "Job"])
+def test_kill_needs_not_see_secrets_which_go_with_the_root(cluster, prepared, kind):
+    """The console's account may not list them."""
+    submit(cluster, prepared())
+    listed = cluster.list
+
+    def forbidden(asked, selector=""):
+        if asked == kind:
+            raise ClusterError(f"cannot list {kind}s: forbidden")
+        return listed(asked, selector)
+
+    cluster.list = forbidden
+    if kind == "Secret":
+        kill(cluster, Time(), [])
+        assert cluster.objects == {}
+    else:
+        with pytest.raises(ClusterError, match="cannot list Jobs: forbidden"):
+            kill(cluster, Time(), [])
 
 
 def test_kill_says_what_is_left(cluster, prepared):
