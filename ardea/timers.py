@@ -14,18 +14,19 @@ class Timers(State):
     A timer belongs to its key, as keyed state does, and moves with it.
     """
 
-    def __init__(self, *, time: Literal["processing"] = "processing") -> None:
-        """``time``: by which clock; ``processing``: the machine's.
+    def __init__(self, *, time: Literal["processing", "event"] = "processing") -> None:
+        """``time``: by which clock; ``processing``: the machine's; ``event``: the task's watermark (docs/time.md).
 
         Raises:
             UserError: there is no such clock.
         """
         super().__init__(None)
-        if time != "processing":
+        if time not in ("processing", "event"):
             raise UserError(
                 f"Timers(time={time!r}): there is no such time",
-                hint="time='processing' is the clock of the machine; event time needs watermarks, which are not built.",
+                hint="time='processing' is the clock of the machine, time='event' the watermark.",
             )
+        self.time = time
 
     def __get__(self, component: object, owner: type | None = None) -> Any:
         """The component's own timers hide this, once there are some."""

@@ -22,7 +22,7 @@ from ardea.keyed import keyed_of, prefix_of, states_of
 from ardea.plan import ComponentPlan, InputPlan, LogicalPlan, StreamPlan
 from ardea.plan.logical import ComponentKind
 from ardea.timers import Timers
-from ardea.watermarks import Timestamps
+from ardea.watermarks import Timestamps, timed
 
 T = TypeVar("T")
 
@@ -82,7 +82,7 @@ def problems_of(plan: LogicalPlan) -> list[str]:
         found += [problem for component in plan for problem in _goes_back(component)]
     else:
         found += [problem for component in plan for problem in _dead_letters(component, declared)]
-    return [*found, *_shape(plan), *_cycles(plan), *problems_of_numbers(plan)]
+    return [*found, *_event_timers(plan), *_shape(plan), *_cycles(plan), *problems_of_numbers(plan)]
 
 
 def stream_of(component: ComponentPlan, name: str) -> StreamPlan | None:
@@ -181,6 +181,18 @@ def _timestamps(component: ComponentPlan) -> Iterator[str]:
         yield f"{where}: timestamps is {timestamps!r}; write timestamps = Timestamps('FIELD')"
     elif not any(timestamps.field in stream.fields for stream in component.streams):
         yield f"{where}: its timestamps stand in the field '{timestamps.field}', which none of its streams has"
+
+
+def _event_timers(plan: LogicalPlan) -> Iterator[str]:
+    known = timed(plan)
+    for component in plan:
+        if component.name not in known:
+            for state in states_of(component.cls):
+                if isinstance(state, Timers) and state.time == "event":
+                    yield (
+                        f"Component: [{component.name}]: {state.name} go by event time, and no spout that it reads says"
+                        " by timestamps= which time its rows have"
+                    )
 
 
 def _inputs(component: ComponentPlan, declared: Mapping[str, ComponentPlan]) -> Iterator[str]:

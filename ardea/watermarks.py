@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Generic, Literal, TypeVar
 
 from ardea.errors import UserError
+from ardea.plan import LogicalPlan
 from ardea.units import duration
 
 K = TypeVar("K", bound=Hashable)
@@ -145,17 +146,26 @@ class Minimum(Generic[K]):
             self.watermark = math.inf
 
 
+@dataclass(slots=True)
+class StampCounts:
+    """Rows so far that were late when they were emitted, ahead of the clock, or without a stamp."""
+
+    late: int = 0
+    ahead: int = 0
+    none: int = 0
+
+
 class SourceTime:
     """The watermark of one task of a spout, by partition; ``""``: that of a spout without partitions.
 
     A spout with partitions removes that one once it knows them.  ``now``: seconds since 1970.  ``told``: what the
-    readers have heard.  ``late``, ``ahead``, ``unstamped``: rows so far.
+    readers have heard.
     """
 
-    def __init__(self, timestamps: Timestamps, now: Callable[[], float]) -> None:
+    def __init__(self, timestamps: Timestamps, now: Callable[[], float], counts: StampCounts) -> None:
         self.timestamps = timestamps
         self.told = NEVER
-        self.late = self.ahead = self.unstamped = 0
+        self.counts = counts
         self._now = now
         self._minimum: Minimum[str] = Minimum([""])
         self._newest: dict[str, float] = {}
@@ -222,9 +232,9 @@ class SourceTime:
         """Up to ``most``; counts the others one by one."""
         known = [stamp for stamp in stamps if stamp is not None]
         sound = [stamp for stamp in known if stamp <= most]
-        self.unstamped += len(stamps) - len(known)
-        self.ahead += len(known) - len(sound)
-        self.late += sum(stamp < self.told for stamp in sound)
+        self.counts.none += len(stamps) - len(known)
+        self.counts.ahead += len(known) - len(sound)
+        self.counts.late += sum(stamp < self.told for stamp in sound)
         return max(sound, default=None)
 
     def waited(self, seconds: float) -> None:
@@ -277,3 +287,9 @@ def stamps_of(rows: Any, place: int) -> Any:
         return [row[place] for row in rows]
     except (IndexError, TypeError):  # rows that will be refused
         return []
+
+
+def timed(plan: LogicalPlan) -> frozenset[str]:
+    """Components that have stamps of their own, and all that these reach."""
+    stamped = {each.name for each in plan.spouts if getattr(each.cls, "timestamps", None) is not None}
+    return frozenset(stamped.union(*map(plan.downstream, stamped)))

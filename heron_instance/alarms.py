@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import cast
 
 from ardea.component import Bolt
 from ardea.heron_instance.runner import Parts
+from ardea.keyed import states_of
+from ardea.timers import Timers
 from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, Tuple
+from ardea.watermarks import NEVER
+
+_LAST = sys.float_info.max
+"""No timer is later, and there is one at no time that is infinite."""
 
 
 class TickBatch:
@@ -28,6 +35,7 @@ class Alarms:
         self._parts, self._env = parts, parts.env
         self._bolt = cast("Bolt", parts.env.component)
         self._every = parts.env.settings.tick
+        self._event = any(isinstance(each, Timers) and each.time == "event" for each in states_of(type(self._bolt)))
         self._ticks = 0
         self._next_tick = math.inf
 
@@ -42,7 +50,17 @@ class Alarms:
         if markers.closed:
             return math.inf
         tick = math.inf if markers.resting else self._next_tick
-        return tick if env.states.timers is None else min(tick, now + env.states.timers.next - env.context.now())
+        if env.states.timers is None:
+            return tick
+        left = env.states.timers.next - self._time
+        return min(tick, now + left) if left <= 0 or not self._event else tick
+
+    @property
+    def _time(self) -> float:
+        """By which timers are due."""
+        if not self._event:
+            return self._env.context.now()
+        return NEVER if self._bolt.watermark is None else min(self._bolt.watermark, _LAST)
 
     def tick(self, now: float) -> None:
         """A tick, if one is due."""
@@ -54,11 +72,18 @@ class Alarms:
         with self._parts.user_code:
             self._bolt.process_tick(Tuple((self._every,), self._ticks, TickBatch()))
 
+    def passed(self) -> bool:
+        """A watermark may have risen: as :meth:`fire`, for all that are due by it."""
+        return self._event and self.fire()
+
     def fire(self) -> bool:
-        """As many timers as are due, and fit into a slice of time; whether the task was at rest and had some."""
+        """As many timers as are due, and fit into a slice of time; whether the task was at rest and had some.
+
+        All of those that go by the watermark: what they emit comes ahead of it.
+        """
         env, markers = self._env, self._parts.reporter.markers
         timers = env.states.timers
-        if timers is None or markers.closed or timers.next > (now := env.context.now()):
+        if timers is None or markers.closed or timers.next > (now := self._time):
             return False
         rested, markers.resting = markers.resting, False
         if env.snapshots is not None:
@@ -67,6 +92,6 @@ class Alarms:
         while (timer := timers.take(now)) is not None:
             with self._parts.user_code:
                 self._bolt.on_timer(timer.name, timer.key, timer.at)
-            if env.clock() >= until:
+            if env.clock() >= until and not self._event:
                 break
         return rested

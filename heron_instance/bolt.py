@@ -152,10 +152,13 @@ class BoltRunner:
             elif arrived.header.kind == MARKER:
                 if arrived.header.end:
                     self._arrivals.ended(arrived.header.source)
-                if self._parts.reporter.marked(arrived.header):
+                rests = self._parts.reporter.marked(arrived.header)
+                if self._alarms.passed() or rests:
                     self._quiet()
             elif arrived.header.kind == WATERMARK:
                 self._parts.reporter.heard(arrived.header)
+                if self._alarms.passed():
+                    self._quiet()
             else:
                 self._open(arrived)
 

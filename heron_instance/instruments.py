@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ardea.metrics.registry import Counter, Registry
+from ardea.watermarks import StampCounts
 
 
 class Verdicts:
@@ -53,6 +54,7 @@ class Instruments:
         self.double_acks = registry.counter("ardea_instance_double_acks_total")
         self.execute = registry.histogram("ardea_instance_execute_duration_seconds")
         self.next_tuple = registry.histogram("ardea_spout_next_tuple_duration_seconds")
+        self.stamps = StampCounts()
         self.malformed = 0  # messages whose rows cannot be read
         self._executed: dict[tuple[str, str], Counter] = {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -10,6 +11,7 @@ from ardea.heron_instance.messages import OutMessage
 from ardea.heron_instance.queues import BoundedQueue
 from ardea.heron_instance.shell import Shell
 from ardea.heron_instance.snapshots import TaskSnapshots
+from ardea.heron_instance.watermarks import BoltTime, SpoutTime
 from ardea.metrics import Registry, observe_process
 from ardea.protocol.flow import Window
 
@@ -53,9 +55,22 @@ class Meters:
             if name not in self._user_metrics:
                 self._user_metrics.add(name)
                 self._registry.user_metric(name, metric)
+        if executor.reporter.time is not None:
+            self._of_time(executor.reporter.time)
         for name, buffer in executor.task_output.buffers.items():
             counter = self._registry.counter("ardea_instance_tuples_emitted_total", stream=name)
             counter.value = buffer.emitted
+
+    def _of_time(self, time: SpoutTime | BoltTime) -> None:
+        registry = self._registry
+        if math.isfinite(watermark := time.watermark):
+            registry.gauge("ardea_watermark_lag_seconds").value = time.now() - watermark
+        else:
+            registry.remove_gauge("ardea_watermark_lag_seconds")
+        if isinstance(time, SpoutTime):
+            for fault in ("late", "ahead", "none"):
+                counter = registry.counter("ardea_spout_stamps_total", fault=fault)
+                counter.value = getattr(self._shell.instruments.stamps, fault)
 
 
 def _of_snapshots(registry: Registry, snapshots: TaskSnapshots, window: Window) -> None:

@@ -13,9 +13,8 @@ from ardea.component import Spout
 from ardea.heron_instance.buffers import StreamBuffer
 from ardea.heron_instance.environment import Environment
 from ardea.heron_instance.messages import OutMessage
-from ardea.plan.logical import LogicalPlan
 from ardea.protocol.wire_pb2 import WATERMARK, Header
-from ardea.watermarks import NEVER, Minimum, SourceTime, stamps_of
+from ardea.watermarks import NEVER, Minimum, SourceTime, stamps_of, timed
 
 SPOUT_EVERY, BOLT_EVERY = 0.2, 0.05
 """Seconds between two that a task tells."""
@@ -63,8 +62,9 @@ class SpoutTime:
 
     def __init__(self, env: Environment, spout: Spout) -> None:
         assert spout.timestamps is not None
-        self.source = SourceTime(spout.timestamps, env.context.now)
+        self.source = SourceTime(spout.timestamps, env.context.now, env.instruments.stamps)
         self.telling = Telling(env, SPOUT_EVERY)
+        self.now = env.context.now
         self._spout = spout
         self._looked = env.clock()
         streams = env.plan.logical[env.task.component].streams
@@ -75,6 +75,11 @@ class SpoutTime:
         spout._time = self.source
         if spout._has_partitions:
             self.source.unreadable("")  # until they are known
+
+    @property
+    def watermark(self) -> float:
+        """As its readers know it."""
+        return self.source.told
 
     def emits(self, buffers: Iterable[StreamBuffer]) -> None:
         """Rows that are about to leave, of a spout that has no partitions."""
@@ -115,6 +120,12 @@ class BoltTime:
         self._env = env
         self.tasks = Minimum(_timed_upstream(env))
         self.telling = Telling(env, BOLT_EVERY)
+        self.now = env.context.now
+
+    @property
+    def watermark(self) -> float:
+        """As the component knows it."""
+        return self.tasks.watermark
 
     def replanned(self) -> None:
         """Other tasks may be read."""
@@ -164,12 +175,6 @@ def time_of(env: Environment) -> SpoutTime | BoltTime | None:
     time = SpoutTime(env, env.component) if isinstance(env.component, Spout) else BoltTime(env)
     env.states.time = time
     return time
-
-
-def timed(plan: LogicalPlan) -> frozenset[str]:
-    """Components that have stamps of their own, and all that these reach."""
-    stamped = {each.name for each in plan.spouts if getattr(each.cls, "timestamps", None) is not None}
-    return frozenset(stamped.union(*map(plan.downstream, stamped)))
 
 
 def _timed_upstream(env: Environment) -> list[int]:

@@ -112,6 +112,17 @@ SERIES: dict[str, Series] = {
         _gauge(_T, "ardea_instance_held_bytes", "Encoded rows that wait for credit in an instance."),
         _gauge(
             _T,
+            "ardea_watermark_lag_seconds",
+            "The machine's clock less the task's watermark; none before the first one, nor after the end.",
+        ),
+        _counter(
+            _T,
+            "ardea_spout_stamps_total",
+            "Rows of a spout with timestamps that were late, ahead of the clock, or without a stamp.",
+            "fault",
+        ),
+        _gauge(
+            _T,
             "ardea_instance_snapshot_seconds",
             "Of the last snapshot: align, freeze and write; of the last rollback: restore.",
             "step",

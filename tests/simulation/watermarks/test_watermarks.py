@@ -8,12 +8,26 @@ import random
 import pytest
 
 from ardea import END, Source, SourceSpout, Timestamps, Topology
+from ardea.errors import TopologyError
+from ardea.heron_instance.meters import Meters
+from ardea.heron_instance.queues import BoundedQueue
 from ardea.testing import Cluster, CollectBolt, run
 from ardea.testing.inside import Inside
 from ardea.testing.kit import Schedule
 from tests.simulation.schedules import targets
-from tests.simulation.snapshots.counted import EffectivelyOnce
-from tests.simulation.watermarks.timed import Exact, Passes, Sees, Stamped, Timed, begin, late
+from tests.simulation.snapshots.counted import EffectivelyOnce, tables_of
+from tests.simulation.watermarks.timed import (
+    Exact,
+    Passes,
+    Results,
+    Sees,
+    Stamped,
+    Timed,
+    Windowed,
+    begin,
+    late,
+    windows,
+)
 from tests.sizes import size
 
 COST = {"rows": 0.06}
@@ -125,6 +139,59 @@ def test_more_tasks_begin_with_what_those_had_whose_keys_they_take():
     assert late() == []
 
 
+# --- timers that go by the watermark ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_window_is_over_once_time_has_passed_it_and_no_row_of_it_is_missing(mode):
+    config = {"topology.reliability.mode": mode}
+    result = run(Windowed, containers=2, seed=9, cost=COST, config=config)
+    assert result.state == "SUCCEEDED"
+    assert sorted(Results.all) == sorted((*key, count) for key, count in windows().items())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_windows_close_while_rows_come_and_not_only_at_the_end(mode):
+    with Cluster(Windowed, containers=2, seed=9, cost=COST, config={"topology.reliability.mode": mode}) as cluster:
+        cluster.advance(5.0)
+        assert cluster.state == "RUNNING"
+        assert len(Results.all) > 8
+
+
+def windowed(seed, containers, faults):
+    """Raises what a promise that is broken raises."""
+    begin()
+    config = {"topology.stateful.checkpoint.interval.secs": 0.5}
+    options = {"containers": containers, "seed": seed, "config": config, "cost": COST}
+    with Cluster(EffectivelyOnce(Windowed), **options, faults=faults) as cluster:
+        cluster.run_until(lambda: cluster.over, timeout=400)
+        assert (cluster.state, cluster.reason) == ("SUCCEEDED", "")
+        store, rows, times = Inside(cluster).store, {}, {}
+        for tables in tables_of(store, store.records[-1].committed):
+            rows.update(tables.get("rows", {}))
+            times.update(tables.get("times", {}))
+    assert rows == windows(), "all rows of each window"
+    assert {*times.values()} == {1}, "each window once"
+
+
+@pytest.mark.parametrize("name", ["rows-0", "windows-1", "results-0", "manager-2"])
+def test_effectively_once_each_window_closes_once_with_all_its_rows_whoever_dies(name):
+    windowed(10, 2, [(3.0, lambda cluster: cluster.kill(name))])
+
+
+@pytest.mark.parametrize("seed", range(size(3, 2000, whole=40)))
+def test_effectively_once_windows_are_exact_under_a_schedule_of_faults(seed):
+    containers = random.Random(f"containers of {seed}").randint(1, 3)
+    schedule = Schedule.seeded(seed, targets(Windowed, containers), faults=6, seconds=6.0)
+    windowed(seed, containers, [*schedule.simulated()])
+
+
+def test_timers_by_event_time_where_no_row_has_a_time_are_refused(monkeypatch):
+    monkeypatch.setattr(Stamped, "timestamps", None)
+    with pytest.raises(TopologyError, match=r"\[windows\]: timers go by event time, and no spout that it reads"):
+        Windowed.plan({})
+
+
 # --- partitions -------------------------------------------------------------------------------------------------------
 
 
@@ -228,6 +295,20 @@ def test_a_new_life_hears_what_was_said_before_it(name):
         cluster.kill(name)
         cluster.advance(20.0)
         assert known() == {8.0}
+
+
+def test_metrics_say_how_far_behind_time_is_and_which_stamps_are_odd():
+    with Cluster(parted(Parted(a=[10.0, 20.0, 3.0, None])), seed=8) as cluster:
+        cluster.advance(0.001)
+        for name in ("rows-0", "kept-0"):
+            shell = Inside(cluster).process(name).shell
+            meters = Meters(shell, BoundedQueue("data_out", 8, 1000), lambda: 0)
+            cluster.run_until(lambda: cluster.task("kept-0", CollectBolt).watermark == 19.0)
+            meters.hand_over(0, lambda _: None)
+            lag = shell.registry.gauge("ardea_watermark_lag_seconds").value
+            assert lag == shell.executor.env.context.now() - 19.0
+        rows = Inside(cluster).process("rows-0").shell.instruments.stamps
+        assert (rows.ahead, rows.none) == (0, 0)
 
 
 # --- nothing is paid where no row has a stamp -------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from ardea import Bolt, Grouping, KeyedState, Spout, TaskState, Timestamps, Topology
+from ardea import Bolt, Grouping, KeyedState, Spout, TaskState, Timers, Timestamps, Topology
 from ardea.snapshots.manifest import decode_manifest, manifest_name
 from ardea.testing.inside import Inside
 from ardea.watermarks import NEVER
@@ -76,6 +76,50 @@ class Timed(Topology):
     sees = Sees.spec(par=2, inputs={rows: Grouping.fields("spout", "place"), passes: Grouping.fields("spout", "place")})
 
 
+WINDOW = 5
+
+
+class Windows(Bolt):
+    """Counts the rows of each window of a spout, once time has passed its end."""
+
+    outputs = ("spout", "end", "count")
+    counts = KeyedState(default=dict)
+    timers = Timers(time="event")
+
+    def process(self, tup):
+        end, counts = (int(tup["at"] // WINDOW) + 1) * WINDOW, self.counts[tup["spout"]]
+        counts[end] = counts.get(end, 0) + 1
+        self.timers.set(tup["spout"], end, str(end))
+
+    def on_timer(self, name, key, at):
+        assert self.watermark >= at
+        self.emit((key, int(at), self.counts[key].pop(int(name))))
+
+
+class Results(Bolt):
+    """``all``: of the whole process."""
+
+    all = []
+    rows = KeyedState(default=0)
+    times = KeyedState(default=0)
+
+    def process(self, tup):
+        self.rows[tup["spout"], tup["end"]] += tup["count"]
+        self.times[tup["spout"], tup["end"]] += 1
+        self.all.append(tuple(tup))
+
+
+class Windowed(Topology):
+    rows = Stamped.spec(par=2)
+    windows = Windows.spec(par=2, inputs={rows: Grouping.fields("spout")})
+    results = Results.spec(par=2, inputs={windows: Grouping.fields("spout", "end")})
+
+
+def windows():
+    """What the results must be: (spout, end of a window) -> rows."""
+    return Counter((spout, (int(at // WINDOW) + 1) * WINDOW) for spout in (0, 1) for at in stamps(spout, Stamped.most))
+
+
 class Exact:
     """What committed snapshots must hold of time, and how far the last one is."""
 
@@ -122,6 +166,7 @@ class Exact:
 def begin():
     """Nothing has been seen."""
     Sees.seen.clear()
+    Results.all.clear()
     Sees.begins.clear()
     Sees.ends.clear()
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.errors import UserError
-from ardea.watermarks import DAY, NEVER, Minimum, SourceTime, Timestamps, stamps_of
+from ardea.watermarks import DAY, NEVER, Minimum, SourceTime, StampCounts, Timestamps, stamps_of
 
 PARTS = "abc"
 TIMES = st.integers(0, 100).map(float)
@@ -150,7 +150,7 @@ SOURCE_STEPS = st.lists(
 
 
 def source(partitions, now=100.0, **options):
-    time = SourceTime(Timestamps("at", **options), lambda: now)
+    time = SourceTime(Timestamps("at", **options), lambda: now, StampCounts())
     for partition in partitions:
         time.add(partition)
     time.remove("")
@@ -175,41 +175,41 @@ def test_no_partition_that_is_not_idle_is_passed_by_more_than_its_lateness(steps
             idle = {each: idle[each] or silent[each] >= 10.0 for each in PARTS}
         counting = [newest[each] - 5.0 for each in PARTS if not idle[each]]
         expected = max(before, min(counting) if counting else max(newest.values()) - 5.0)
-        assert (time.watermark, time.idle, time.ahead) == (expected, not counting, ahead)
+        assert (time.watermark, time.idle, time.counts.ahead) == (expected, not counting, ahead)
         before = time.watermark
 
 
 def test_one_stamp_of_the_far_future_does_not_move_it():
     time = source("a")
     time.emits("a", [100.0 + DAY + 1.0])
-    assert (time.watermark, time.ahead) == (NEVER, 1)
+    assert (time.watermark, time.counts.ahead) == (NEVER, 1)
     time.emits("a", [7.0, 100.0 + DAY + 1.0, 9.0])
-    assert (time.watermark, time.ahead) == (9.0, 2)
+    assert (time.watermark, time.counts.ahead) == (9.0, 2)
     time.emits("a", [100.0 + DAY])
-    assert (time.watermark, time.ahead) == (100.0 + DAY, 2)
+    assert (time.watermark, time.counts.ahead) == (100.0 + DAY, 2)
 
 
 @pytest.mark.parametrize("stamps", [[None, 7.0, "x", math.nan, 5.0], [math.nan, 7.0], [7.0, None], ["x", 7.0]])
 def test_what_is_no_stamp_says_nothing_and_is_counted(stamps):
     time = source("a")
     time.emits("a", stamps)
-    assert (time.watermark, time.unstamped) == (7.0, len(stamps) - sum(s in (5.0, 7.0) for s in stamps))
+    assert (time.watermark, time.counts.none) == (7.0, len(stamps) - sum(s in (5.0, 7.0) for s in stamps))
 
 
 def test_rows_of_which_none_has_a_stamp_leave_it_where_it_is():
     time = source("a")
     for stamps in ([None], ["x", "y"], [True], []):
         time.emits("a", stamps)
-    assert (time.watermark, time.unstamped) == (NEVER, 4)
+    assert (time.watermark, time.counts.none) == (NEVER, 4)
 
 
 def test_rows_below_what_readers_have_heard_are_late():
     time = source("a", lateness=2.0)
     time.emits("a", [9.0, 3.0])
-    assert time.late == 0, "nobody has heard anything yet"
+    assert time.counts.late == 0, "nobody has heard anything yet"
     time.told = time.watermark
     time.emits("a", [7.0, 6.0, 8.0])
-    assert time.late == 1
+    assert time.counts.late == 1
 
 
 @pytest.mark.parametrize(
@@ -224,9 +224,9 @@ def test_columns_say_the_same(type_):
         [arrow.array([0, 0, 0]), arrow.array([3 * scale, 9 * scale, None]).cast(kind)], ["n", "at"]
     )
     time.emits("a", stamps_of(batch.slice(0, 2), 1))
-    assert (time.watermark, time.unstamped) == (9.0, 0)
+    assert (time.watermark, time.counts.none) == (9.0, 0)
     time.emits("a", stamps_of(batch, 1))
-    assert (time.watermark, time.unstamped) == (9.0, 1)
+    assert (time.watermark, time.counts.none) == (9.0, 1)
 
 
 def test_columns_of_texts_have_no_stamps():
@@ -234,7 +234,7 @@ def test_columns_of_texts_have_no_stamps():
     time = source("a")
     for column in (["x", "y"], ["x", None], [None, None]):
         time.emits("a", stamps_of(arrow.record_batch([arrow.array(column)], ["at"]), 0))
-    assert (time.watermark, time.unstamped) == (NEVER, 6)
+    assert (time.watermark, time.counts.none) == (NEVER, 6)
 
 
 def test_rows_that_will_be_refused_have_no_stamps():
@@ -259,7 +259,7 @@ def test_a_partition_that_cannot_be_read_is_not_idle():
 
 
 def test_partitions_that_are_not_known_yet_hold_it():
-    time = SourceTime(Timestamps("at"), lambda: 100.0)
+    time = SourceTime(Timestamps("at"), lambda: 100.0, StampCounts())
     time.add("a")
     time.emits("a", [7.0])
     assert (time.watermark, time.idle) == (NEVER, False)
@@ -272,7 +272,7 @@ def test_a_source_that_has_no_partition_or_has_finished_is_idle():
     assert not time.idle
     time.remove("a")
     assert (time.idle, time.watermark) == (True, NEVER)
-    plain = SourceTime(Timestamps("at"), lambda: 100.0)
+    plain = SourceTime(Timestamps("at"), lambda: 100.0, StampCounts())
     plain.emits("", [3.0])
     plain.finished()
     assert (plain.idle, plain.watermark) == (True, 3.0)
@@ -282,7 +282,7 @@ def test_what_was_saved_goes_on_where_it_was():
     time = source("ab", lateness=1.0)
     time.emits("a", [7.0])
     time.emits("b", [5.0])
-    after = SourceTime(time.timestamps, lambda: 100.0)
+    after = SourceTime(time.timestamps, lambda: 100.0, StampCounts())
     after.restore(time.watermark, time.saved())
     after.add("b")
     after.remove("")

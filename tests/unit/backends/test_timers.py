@@ -157,10 +157,10 @@ def test_a_key_of_another_task_is_refused_and_named():
         bolt.timers.set(other, 1.0)
 
 
-def test_there_is_no_event_time_yet():
+def test_there_is_no_other_time():
     with pytest.raises(UserError, match="there is no such time") as caught:
-        Timers(time="event")
-    assert "watermarks" in caught.value.hint
+        Timers(time="wall")
+    assert "time='event'" in caught.value.hint
 
 
 def test_on_a_bolt_that_no_topology_runs_it_says_so():
