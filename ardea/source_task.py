@@ -385,12 +385,8 @@ class PartitionSpout(Spout):
         ids = self._opened(part, count) if self._tracks else None
         if columns:
             self.emit_batch(rows, ids)
-        elif ids is None:
-            for row in rows:
-                self.emit(row)
         else:
-            for row, tup_id in zip(rows, ids, strict=True):
-                self.emit(row, tup_id)
+            self.emit_many(rows, ids)
         return count
 
     def _opened(self, part: Part, count: int) -> range:

@@ -17,8 +17,7 @@ class Customers(Spout):
     outputs, rows = ["customer", "city"], CUSTOMERS
 
     def next_tuple(self):
-        for number, row in enumerate(self.rows):
-            self.emit(row, tup_id=number)
+        self.emit_many(self.rows, tup_ids=range(len(self.rows)))
         self.finish()
 
 
@@ -41,8 +40,8 @@ class Join(Bolt):
         else:
             self.waiting[customer].append(tup["amount"])
         if customer in self.cities:
-            for amount in self.waiting.pop(customer, ()):
-                self.emit([customer, self.cities[customer], amount])
+            city = self.cities[customer]
+            self.emit_many([customer, city, amount] for amount in self.waiting.pop(customer, ()))
 
 
 class Report(Bolt):

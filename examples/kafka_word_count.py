@@ -21,8 +21,7 @@ class Split(Bolt):
     outputs = ["word"]
 
     def process(self, tup):
-        for word in words_in(tup["line"].lower()):
-            self.emit([word])
+        self.emit_many(zip(words_in(tup["line"].lower())))
 
 
 class Count(Bolt):

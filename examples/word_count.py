@@ -63,8 +63,7 @@ class Split(Bolt):
     outputs = ["word"]
 
     def process(self, tup):
-        for word in words_in(tup.values[0]):
-            self.emit((word,))
+        self.emit_many(zip(words_in(tup.values[0])))
 
 
 class Count(Bolt):
@@ -79,8 +78,7 @@ class Count(Bolt):
         self.counts[tup.values[0]] += 1
 
     def end_of_input(self):
-        for word, count in self.counts.items():
-            self.emit((word, count))
+        self.emit_many(self.counts.items())
 
 
 class Report(Bolt):

@@ -18,6 +18,7 @@ from ardea.heron_instance.column_bolt import ColumnCalls, reads_columns
 from ardea.heron_instance.flushing import AFTER
 from ardea.heron_instance.hooks import Hooks
 from ardea.heron_instance.input_batch import InputBatch
+from ardea.heron_instance.many_rows import BoltMany
 from ardea.heron_instance.poison import Poison
 from ardea.heron_instance.raised_errors import RaisedErrors
 from ardea.heron_instance.row_calls import BatchCalls, Calls, RowCalls
@@ -69,9 +70,11 @@ class BoltRunner:
     def _install(self) -> None:
         """Gives the bolt its emit; a class with an ``emit`` of its own reaches it through the base's."""
         rows, calls, acking = self.emitted, self._calls, self.emitted.acking
+        only = None if isinstance(calls, ColumnCalls) else self._parts.sending.only
+        self._many = many = BoltMany(self._parts, rows, calls, None if only is None else only.rows)
         collector = _Collector(
             calls.emit,
-            rows.emit_rows,
+            many.emit_many,
             calls.emit_batch,
             acking.ack,
             acking.fail,
@@ -82,6 +85,8 @@ class BoltRunner:
         install(self._bolt, self._env.task.component, collector)
         if not overrides(type(self._bolt), "emit"):
             self._bolt.emit = calls.emit  # type: ignore[method-assign]
+        if not overrides(type(self._bolt), "emit_many"):
+            self._bolt.emit_many = many.emit_many  # type: ignore[method-assign]
 
     def begun(self) -> None:
         """As the bolt is now, and with its hooks."""
@@ -89,6 +94,7 @@ class BoltRunner:
         if self._env.context.hooks:
             hooks = Hooks(self._env.context.hooks, self._env.task.task, self._env.clock)
             self.emitted.hooks = self.emitted.acking.hooks = hooks
+            self._many.none_is_plain()
         if self._poison is not None:
             self._poison.look()
         self._calls.begun(hooks)
@@ -304,7 +310,7 @@ class _Collector:
     """What the base class's methods reach when the author overrides them."""
 
     emit: Callable[..., list[int] | None]
-    emit_rows: Callable[[Sequence[Sequence[Any]], str, tuple[Any, ...]], Mapping[int, int]]
+    emit_many: Callable[..., Mapping[int, int] | None]
     emit_batch: Callable[[Any, str, Any], None]
     ack: Callable[[Tuple], None]
     fail: Callable[[Tuple], None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from threading import get_ident
 from typing import Any, cast
@@ -18,11 +17,11 @@ from ardea.heron_instance.environment import NO_THREAD
 from ardea.heron_instance.hooks import Hooks
 from ardea.heron_instance.input_batch import UNANCHORED, InputBatch, Int
 from ardea.heron_instance.messages import OutMessage
+from ardea.heron_instance.output import Part
 from ardea.heron_instance.runner import Parts
 from ardea.heron_instance.sendable import own
 from ardea.heron_instance.trees import Trees
 from ardea.protocol.columns import ColumnRows
-from ardea.protocol.headed import HeadedRows
 from ardea.tuples import Tuple
 
 
@@ -116,17 +115,15 @@ class BoltRows:
             self.hooks.emitted(values, stream, list(tasks))
         return list(tasks) if need_task_ids else None
 
-    def emit_rows(self, rows: Sequence[Sequence[Any]], stream: str, head: tuple[Any, ...]) -> Mapping[int, int]:
-        """Untracked rows, routed at once; see :meth:`ardea.Bolt.emit_rows`."""
-        self._user_code.check_thread()
-        if self.hooks is not None:  # which are told row by row
-            whole = HeadedRows(head, rows)
-            return Counter(t for row in whole for t in self.emit(row, stream, UNANCHORED, None, None, True) or ())
+    def emit_part(self, part: Part, stream: str, current: int, anchors: Sequence[Tuple] | None) -> Mapping[int, int]:
+        """Many rows, which hooks do not see; how many each task gets, if that is wanted."""
         with self._user_code.lock:
+            mark: int | Anchors = current if anchors is None else self._anchors(anchors)
+            if isinstance(mark, tuple):
+                self.anchoring.mixed = True
             buffer = self._task_output.buffer(stream)
-            self._task_output.check(buffer)
             self.anchoring.mark(buffer.rows)
-            counts = self._task_output.emit_routed(buffer, HeadedRows(head, rows) if head else rows, UNANCHORED)
+            counts = self._task_output.emit_part(buffer, part, [mark] * len(part.rows))
             if len(buffer.rows.values) >= self._task_output.row_limit:
                 self.overflow()
             return counts

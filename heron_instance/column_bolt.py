@@ -48,11 +48,15 @@ class ColumnCalls:
         need_task_ids: bool = False,
     ) -> list[int] | None:
         """Anchored to the batch inside ``process_columns`` only."""
-        mark = self._current if self._bolt.auto_anchor else UNANCHORED
-        return self._rows.emit(values, stream, mark, anchors, direct_task, need_task_ids)
+        return self._rows.emit(values, stream, self.mark, anchors, direct_task, need_task_ids)
+
+    @property
+    def mark(self) -> int:
+        """See :class:`ardea.heron_instance.row_calls.Calls`, as for all of these."""
+        return self._current if self._bolt.auto_anchor else UNANCHORED
 
     def emit_batch(self, batch: Any, stream: str, anchors: Any) -> None:
-        """See :class:`ardea.heron_instance.row_calls.Calls`, as for all of these."""
+        """At once."""
         self._rows.emit_columns(batch, stream, anchors, self._current)
 
     def begun(self, hooks: Hooks | None) -> None:

@@ -8,14 +8,16 @@ from __future__ import annotations
 import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
 from ardea.errors import EncodingError, UserError
 from ardea.heron_instance.buffers import StreamBuffer
 from ardea.heron_instance.environment import Environment
-from ardea.heron_instance.parcels import ColumnParcel, Consumer
+from ardea.heron_instance.input_batch import Int
+from ardea.heron_instance.parcels import ColumnParcel, Consumer, RowParcel
 from ardea.heron_instance.routing import Emitter, Router, make_router
-from ardea.heron_instance.sendable import own, well_formed
+from ardea.heron_instance.sendable import well_formed
 from ardea.plan.logical import GroupingPlan
 from ardea.protocol.arrow import arrow
 from ardea.protocol.columns import ColumnRows
@@ -25,6 +27,24 @@ from ardea.protocol.values import RowCodec
 _HEAD_BYTES = 256
 _LOCAL = ("local_or_shuffle", "load_aware")
 """Groupings for which it matters which tasks are in the container."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Rows of one call that emits many: ``first`` is the place of the first in it.
+
+    ``head`` stands in front of each; ``chosen``: their tasks are wanted at once.
+    """
+
+    rows: list[Any]
+    first: int = 0
+    head: tuple[Any, ...] = ()
+    chosen: bool = False
+
+    @property
+    def whole(self) -> Sequence[Sequence[Any]]:
+        """The rows with all of their values."""
+        return HeadedRows(self.head, self.rows) if self.head else self.rows
 
 
 class TaskOutput:
@@ -165,39 +185,63 @@ class TaskOutput:
         rows.marks.append(mark)
         return tasks
 
-    def emit_routed(self, buffer: StreamBuffer, rows: Sequence[Sequence[Any]], mark: Any) -> dict[int, int]:
-        """Routes many rows at once; how many each task gets."""
-        waiting = buffer.rows
-        if not well_formed(rows, len(buffer.plan.fields)):
+    def room(self, stream: str) -> int:
+        """How many rows more make a flush inside a call."""
+        buffer = self.buffers.get(stream)
+        return max(1, self.row_limit - (0 if buffer is None else len(buffer.rows.values)))
+
+    def emit_part(self, buffer: StreamBuffer, part: Part, marks: Sequence[Any]) -> Mapping[int, int]:
+        """Many rows; how many each task gets, if their tasks are to be chosen at once."""
+        self.check(buffer)
+        waiting, first = buffer.rows, len(buffer.rows.values)
+        picked = self._pick(buffer, part, first) if part.chosen else {}
+        call = waiting.call(part.first)
+        if picked is None:
             waiting.unfold()
-            return dict(Counter(task for row in rows for task in self.emit_chosen(buffer, row, mark)))
-        head: tuple[Any, ...] = ()
-        body, encoded = rows, b""
-        if isinstance(rows, HeadedRows) and (encoded := self._encoded_head(rows.head)):
-            head, body = rows.head, rows.body
-        first, count = len(waiting.values), len(rows)
-        counts = self._route(buffer, rows, first)
-        if first == 0:
-            waiting.head, waiting.encoded_head = head, encoded
-        elif waiting.encoded_head != encoded:
-            waiting.unfold()
-            body = rows
-        waiting.values.extend([row if type(row) is tuple else own(row) for row in body])
-        waiting.marks.extend([mark] * count)
-        waiting.picked.ranges.append(range(first, first + count))
+            each = zip(part.whole, marks, strict=True)
+            counts = Counter(task for row, mark in each for task in self.emit_chosen(buffer, row, mark))
+        else:
+            waiting.values.extend(self._folded(waiting, part))
+            waiting.marks.extend(marks)
+            counts = self._picked(waiting, picked, range(first, len(waiting.values))) if part.chosen else Counter()
+        waiting.called(call)
         return counts
 
-    def _route(self, buffer: StreamBuffer, rows: Sequence[Sequence[Any]], first: int) -> dict[int, int]:
-        """Picks the tasks of rows that will wait from number ``first`` on."""
-        counts: dict[int, int] = {}
-        for consumer in buffer.consumers:
-            if consumer.router is None:
-                continue
-            for place, picked in consumer.router.shares(rows):
-                task = consumer.targets[place]
-                counts[task] = counts.get(task, 0) + len(picked)
-                buffer.rows.picked.many.setdefault(task, []).append(picked + first)
-        return counts
+    def _pick(self, buffer: StreamBuffer, part: Part, first: int) -> dict[int, list[Int]] | None:
+        """The numbers of each task's rows, from ``first`` on; None: each has to be looked at by itself."""
+        routers = [(c.router, c.targets) for c in buffer.consumers if c.router is not None]
+        well = well_formed(part.rows, len(buffer.plan.fields) - len(part.head))
+        if not well or any(router.asks_author for router, _ in routers):
+            return None
+        whole = part.whole
+        picked: dict[int, list[Int]] = {}
+        try:
+            for router, targets in routers:
+                for place, rows in router.shares(whole):
+                    picked.setdefault(targets[place], []).append(rows + first)
+        except EncodingError:
+            if part.head:
+                raise
+            return None
+        return picked
+
+    @staticmethod
+    def _picked(waiting: RowParcel, picked: Mapping[int, list[Int]], rows: range) -> Counter[int]:
+        """Notes which tasks get these rows."""
+        for task, parts in picked.items():
+            waiting.picked.many.setdefault(task, []).extend(parts)
+        waiting.picked.ranges.append(rows)
+        return Counter({task: sum(map(len, parts)) for task, parts in picked.items()})
+
+    def _folded(self, waiting: RowParcel, part: Part) -> Iterable[Sequence[Any]]:
+        """The rows as they will wait: without their head, if what waits has the same."""
+        encoded = self._encoded_head(part.head) if part.head else b""
+        if not waiting.values:
+            waiting.head, waiting.encoded_head = (part.head, encoded) if encoded else ((), b"")
+        elif waiting.encoded_head != encoded:
+            waiting.unfold()
+            encoded = b""
+        return part.rows if encoded or not part.head else HeadedRows(part.head, part.rows)
 
     def _encoded_head(self, head: tuple[Any, ...]) -> bytes:
         """Empty: these values stand in each row, as those that cannot be sent or are too large for a header do."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -123,12 +124,19 @@ class Picked:
             yield task, None if len(picked) == total and not repeats(picked) else picked
 
 
+OPEN = sys.maxsize
+"""Where the rows of a call end that goes on."""
+Call = list[int]
+"""Rows that one call has emitted: from which row, to which, and the place of the first in the call."""
+
+
 @dataclass(slots=True)
 class RowParcel:
     """Single rows.
 
     ``marks`` say where each comes from (a spout's message id or a bolt's anchors).  ``head`` are values in front of
     those of each row; ``values`` lack them.  The first ``gone`` rows have left in the middle of a call of user code.
+    ``calls`` that emitted many are those since the last of the ``flushes``.
     """
 
     values: list[Sequence[Any]] = field(default_factory=list)
@@ -138,13 +146,32 @@ class RowParcel:
     encoded_head: bytes = b""
     plain: bool = False  # what are_plain says of the rows
     gone: int = 0
+    calls: list[Call] = field(default_factory=list)
+    flushes: int = 0
 
     def __len__(self) -> int:
         return len(self.values) - self.gone
 
+    def call(self, first: int) -> Call:
+        """One emits rows from now on, of which the next has the place ``first`` in it."""
+        call = [len(self.values), OPEN, first]
+        self.calls.append(call)
+        return call
+
+    def called(self, call: Call) -> None:
+        """It emits no more."""
+        call[1] = end = len(self.values)
+        if call[0] == end and self.calls and self.calls[-1] is call:
+            self.calls.pop()  # without a flush, they would pile up
+
+    def place_of(self, row: int) -> int | None:
+        """In the call that emitted many rows, and this one among them."""
+        return next((first + row - start for start, end, first in reversed(self.calls) if start <= row < end), None)
+
     def part(self, end: int) -> RowParcel:
         """A copy of what waits among the first ``end`` rows, to which emits may append meanwhile."""
         part = RowParcel(self.values[:end], self.marks[:end], self.picked.copy(), gone=self.gone)
+        part.calls = [list(call) for call in self.calls]
         part.cut()
         return part
 
@@ -153,12 +180,18 @@ class RowParcel:
         gone, self.gone = self.gone, 0
         del self.values[:gone], self.marks[:gone]
         self.picked.cut(gone)
+        for call in self.calls:  # in place: one that is open goes on
+            call[0] -= gone
+            call[1] -= gone if call[1] < OPEN else 0
+        self.calls[:] = [call for call in self.calls if call[1] > 0]
 
     def clear(self) -> None:
         """Nothing waits."""
         self.values.clear()
         self.marks.clear()
         self.picked.clear()
+        self.calls.clear()
+        self.flushes += 1
         self.head, self.encoded_head = (), b""
 
     def unfold(self) -> None:
@@ -204,10 +237,12 @@ class RowParcel:
         """The head travels once."""
         header.head = self.encoded_head
 
-    def faults(self, sendable: Sendable) -> Iterable[EncodingError | None]:
+    def faults(self, sendable: Sendable) -> Iterator[EncodingError | None]:
         """Row by row."""
         self.unfold()
-        return map(sendable.why_not, self.values)
+        for row, values in enumerate(self.values):
+            error = sendable.why_not(values)
+            yield error if error is None else _placed(error, self.place_of(row))
 
     def take_out(self, bad: Sequence[int], refused: Callable[[int], None]) -> None:
         """One at a time."""
@@ -215,6 +250,20 @@ class RowParcel:
             refused(place)
             del self.values[place], self.marks[place]
             self.picked.take_out(place)
+            self._without(place)
+
+    def _without(self, row: int) -> None:
+        """Of a call that emitted it two are left, as far as places go."""
+        calls, self.calls[:] = list(self.calls), []
+        for call in calls:
+            start, end, first = call
+            if start <= row < end:
+                self.calls.append([start, row, first])
+                call[0], call[2] = row, first + row + 1 - start
+            elif row < start:
+                call[0] -= 1
+            call[1] -= row < end < OPEN
+            self.calls.append(call)
 
     def take_ids(self) -> list[Any]:
         """From the marks."""
@@ -278,6 +327,15 @@ class ColumnParcel:
         """From what was emitted beside the batch."""
         origin, self.origin = self.origin, None
         return [] if origin is None else [tup_id for tup_id in plain(origin.ids) if tup_id is not None]
+
+
+def _placed(error: EncodingError, place: int | None) -> EncodingError:
+    """It says which row of ``emit_many`` it is about, if it is one."""
+    if place is None:
+        return error
+    placed = EncodingError(f"{error.message}; rows[{place}] of emit_many", hint=error.hint)
+    placed.certain = error.certain
+    return placed
 
 
 def _routed(rows: Sequence[Sequence[Any]], places: Int | None, consumers: Sequence[Consumer]) -> Destinations:

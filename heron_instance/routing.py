@@ -51,9 +51,11 @@ class Router(ABC):
     """Sends rows to places among ``targets`` (task ids, ascending).
 
     ``fixed`` is the place of all rows if it is always the same; nobody needs to call :meth:`route` then.
+    ``asks_author``: an author's code chooses, and may raise.
     """
 
     fixed: int | None = None
+    asks_author = False
 
     def __init__(self, targets: tuple[int, ...]) -> None:
         self.targets = targets
@@ -301,6 +303,8 @@ class PartialKeyRouter(Router):
 
 class CustomRouter(Router):
     """Where the author's object says: ``choose_tasks(values)`` gives task ids."""
+
+    asks_author = True
 
     def __init__(self, targets: tuple[int, ...], chooser: Any, origin: str) -> None:
         super().__init__(targets)

@@ -31,6 +31,10 @@ class Calls(Protocol):
     def emit(self) -> Emit:
         """The bolt's, once, as it may keep it."""
 
+    @property
+    def mark(self) -> int:
+        """Of what is emitted now without anchors of its own."""
+
     def emit_batch(self, batch: Any, stream: str, anchors: Any) -> None:
         """The bolt's, of columns."""
 
@@ -120,8 +124,13 @@ class RowCalls:
         mark = self._current() if self._auto_anchor else UNANCHORED
         return self._rows.emit(values, stream, mark, anchors, direct_task, need_task_ids)
 
-    def emit_batch(self, batch: Any, stream: str, anchors: Any) -> None:
+    @property
+    def mark(self) -> int:
         """See :class:`Calls`, as for all of these."""
+        return self._current() if self._auto_anchor else UNANCHORED
+
+    def emit_batch(self, batch: Any, stream: str, anchors: Any) -> None:
+        """At once."""
         self._rows.emit_columns(batch, stream, anchors, self._current())
 
     def begun(self, hooks: Hooks | None) -> None:
@@ -189,8 +198,13 @@ class BatchCalls:
         mark = self._current if self._auto_anchor else UNANCHORED
         return self._rows.emit(values, stream, mark, anchors, direct_task, need_task_ids)
 
-    def emit_batch(self, batch: Any, stream: str, anchors: Any) -> None:
+    @property
+    def mark(self) -> int:
         """See :class:`Calls`, as for all of these."""
+        return self._current if self._auto_anchor else UNANCHORED
+
+    def emit_batch(self, batch: Any, stream: str, anchors: Any) -> None:
+        """At once."""
         self._rows.emit_columns(batch, stream, anchors, self._current)
 
     def begun(self, hooks: Hooks | None) -> None:

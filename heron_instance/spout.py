@@ -10,6 +10,7 @@ from typing import Any, Self, cast
 from ardea.component import Spout, install, overrides
 from ardea.heron_instance.asking import Asking
 from ardea.heron_instance.hooks import Hooks
+from ardea.heron_instance.many_rows import SpoutMany
 from ardea.heron_instance.open_rows import OpenRows
 from ardea.heron_instance.runner import Parts
 from ardea.heron_instance.settling import Settling
@@ -47,10 +48,13 @@ class SpoutRunner:
         emit: Callable[..., list[int] | None] = self.emitted.emit
         if (only := self._parts.sending.only) is not None:
             emit, self._none_is_plain = self.emitted.plain_emit(only)
-        collector = _Collector(emit, self.emitted.emit_batch, self._asking.finish, self._asking.reopen)
+        self._many = many = SpoutMany(self._parts, self.emitted)
+        collector = _Collector(emit, many.emit_many, self.emitted.emit_batch, self._asking.finish, self._asking.reopen)
         install(self._spout, self._env.task.component, collector)
         if not overrides(type(self._spout), "emit"):
             self._spout.emit = emit  # type: ignore[method-assign]
+        if not overrides(type(self._spout), "emit_many"):
+            self._spout.emit_many = many.emit_many  # type: ignore[method-assign]
 
     def take_over(self, former: Self) -> None:
         """Nothing comes for a spout but what is said again."""
@@ -60,6 +64,7 @@ class SpoutRunner:
         if hooks := self._env.context.hooks:
             self._settling.hooks = self.emitted.hooks = Hooks(hooks, self._env.task.task, self._env.clock)
             self._none_is_plain()
+            self._many.none_is_plain()
         self._asking.bind()
 
     def over(self) -> None:
@@ -213,6 +218,7 @@ class _Collector:
     """What the base class's methods reach when the author overrides them."""
 
     emit: Callable[..., Any]
+    emit_many: Callable[..., Any]
     emit_batch: Callable[..., None]
     finish: Callable[[], None]
     reopen: Callable[[], None]

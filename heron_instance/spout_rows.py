@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import get_ident
 from typing import Any
 
@@ -13,6 +13,7 @@ from ardea.heron_instance.buffers import StreamBuffer
 from ardea.heron_instance.environment import NO_THREAD
 from ardea.heron_instance.hooks import Hooks
 from ardea.heron_instance.open_rows import OpenRows
+from ardea.heron_instance.output import Part
 from ardea.heron_instance.runner import Parts
 from ardea.heron_instance.sendable import own
 from ardea.heron_instance.settling import Settling
@@ -89,6 +90,15 @@ class SpoutRows:
         if self.hooks is not None:
             self.hooks.emitted(values, stream, list(tasks))
         return list(tasks) if need_task_ids else None
+
+    def emit_part(self, part: Part, tup_ids: Sequence[Any], stream: str) -> Mapping[int, int]:
+        """Many rows, which hooks do not see; how many each task gets, if that is wanted."""
+        with self._user_code.lock:
+            buffer = self._task_output.buffer(stream)
+            counts = self._task_output.emit_part(buffer, part, tup_ids)
+            if len(buffer.rows.values) >= self._task_output.row_limit:
+                self.overflow()
+            return counts
 
     def emit_batch(self, batch: Any, tup_ids: TupIds | None, stream: str) -> None:
         """Columns leave at once, after the rows emitted before."""

@@ -69,7 +69,8 @@ class Reporting(Bolt):
 
     def send(self, batch: TrackedBatch, stream: str, rows: Rows) -> None:
         """Emits rows, untracked: the counts are what finds a loss."""
-        batch.sent.update(self.emit_rows(rows, stream, head=(batch.run.txid, batch.run.attempt)))
+        head = (batch.run.txid, batch.run.attempt)
+        batch.sent.update(self.emit_many(rows, stream, (), need_task_counts=True, head=head))
 
     def report(self, group: str, batch: TrackedBatch, anchor: Any) -> None:
         """Tells every task how many rows of the batch it was sent."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from ardea.collectors import TupIds
+from ardea.collectors import RowIds, TupIds
 from ardea.component import DEFAULT_STREAM, Spout, Stream, install, overrides
 from ardea.config import Settings
 from ardea.context import TopologyContext
@@ -64,6 +64,18 @@ class _Into:
             raise UserError(f"{self._name}: as a source of batches a spout emits plainly, on the default stream")
         self.rows.append((tuple(values) if isinstance(values, list) else values, tup_id))  # it may use a list again
         return None
+
+    def emit_many(
+        self,
+        rows: Iterable[Sequence[Any]],
+        tup_ids: Iterable[Any] | None,
+        stream: str,
+        direct_task: int | None,
+        need_task_counts: bool,
+    ) -> None:
+        ids = RowIds(rows, tup_ids, self._name)
+        for row in rows:
+            self.emit(row, ids.next(), stream, direct_task, need_task_counts)
 
     def emit_batch(self, batch: Any, tup_ids: TupIds | None, stream: str) -> None:
         ids = [None] * batch.num_rows if tup_ids is None else getattr(tup_ids, "tolist", lambda: tup_ids)()

@@ -65,7 +65,8 @@ def script(steps, hooked=False, single=False):
                 if rows is None:
                     self.emit(ROW, stream=stream)
                 else:
-                    Script.told.append((stream, self.emit_rows(rows, stream, head=head)))
+                    counts = self.emit_many(rows, stream, (), need_task_counts=True, head=head)
+                    Script.told.append((stream, counts))
 
     first = DEFAULT_STREAM if single else "one"
 

@@ -114,7 +114,7 @@ class Routes(Bolt):
 
     def process(self, tup):
         rows = [[tup[0]]]
-        self.emit_rows(rows)
+        self.emit_many(rows, anchors=())
         rows[0][0] = "changed"
 
 

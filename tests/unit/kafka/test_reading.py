@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from types import SimpleNamespace
 from typing import Any
 
@@ -103,6 +104,10 @@ class Task(RecordSpout):
 
     def emit(self, values, tup_id=None, stream="default", direct_task=None, need_task_ids=False):
         self.emitted.append(([tup_id], [values]))
+
+    def emit_many(self, rows, tup_ids=None, stream="default", direct_task=None, need_task_counts=False):
+        for row, tup_id in zip(rows, itertools.repeat(None) if tup_ids is None else tup_ids, strict=False):
+            self.emit(row, tup_id, stream)
 
     def emit_batch(self, batch, tup_ids=None, stream="default"):
         self.emitted.append((tup_ids, batch.to_pylist()))

@@ -1,0 +1,85 @@
+"""``emit_many`` is a loop of emits: the same messages leave, whatever is emitted, how and to whom."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tests.sizes import share
+
+from .many_steps import GROUPINGS, BatchScript, BoltScript, ColumnScript, Holds, Log, SpoutScript, of, outcome
+
+WORDS = "abc"
+WRONG: list[Any] = [(1,), (1, "a", 2), ({1}, "a"), "ab", 5, ["x", {2}], ({1}, {2})]
+
+good = st.tuples(st.integers(0, 9), st.sampled_from(WORDS)).flatmap(lambda row: st.sampled_from([row, list(row)]))
+STEP = {
+    "kind": st.sampled_from(["list", "tuple", "generator", "generator", "zip", "items"]),
+    "stream": st.sampled_from(["default", "default", "other", "direct", "unknown"]),
+    "rows": st.lists(good, max_size=12),
+    "event": st.sampled_from(["raises", "emits", "long", ""]),
+    "at": st.integers(0, 8),
+    "anchors": st.sampled_from(["none", "none", "empty", "first", "last", "all"]),
+    "ids": st.sampled_from(["none", "list", "range", "count", "generator"]),
+    "direct": st.sampled_from([True, False, None]),
+    "needs": st.booleans(),
+}
+
+
+@st.composite
+def a_step(draw):
+    step = draw(st.fixed_dictionaries(STEP))
+    if step["kind"] not in ("zip", "items") and draw(st.integers(0, 3)) == 0:
+        step["rows"].insert(draw(st.integers(0, len(step["rows"]))), draw(st.sampled_from(WRONG)))
+    return step
+
+
+SOME = [(n, WORDS[n % 3]) for n in range(8)]
+
+
+@settings(max_examples=share(100), deadline=None)
+@example(
+    script=BoltScript,
+    steps=[of(rows=SOME, needs=True)] * 2,
+    groupings=["shuffle"] * 3,
+    single=True,
+    hooked=False,
+    rows=2,
+    ackers=1,
+)
+@example(
+    script=Holds,
+    steps=[of(rows=SOME, anchors="all")],
+    groupings=["all"] * 3,
+    single=False,
+    hooked=False,
+    rows=2,
+    ackers=1,
+)
+@example(
+    script=SpoutScript,
+    steps=[of(rows=SOME, ids="range")],
+    groupings=["all"] * 3,
+    single=True,
+    hooked=False,
+    rows=2,
+    ackers=1,
+)
+@given(
+    script=st.sampled_from([BoltScript, BoltScript, Holds, BatchScript, ColumnScript, SpoutScript, SpoutScript]),
+    steps=st.lists(a_step(), min_size=1, max_size=5),
+    groupings=st.tuples(*[st.sampled_from(sorted(GROUPINGS))] * 3),
+    single=st.booleans(),
+    hooked=st.sampled_from([False, False, False, True]),
+    rows=st.sampled_from([1, 2, 1000]),
+    ackers=st.integers(0, 1),
+)
+def test_the_same_leaves_as_of_a_loop(script, steps, groupings, single, hooked, rows, ackers):
+    config = {"topology.executor.batch.rows": rows, "topology.acker.executors": ackers}
+    exact = not any(step["needs"] for step in steps)
+    options = {"exact": exact, "single": single, "hooked": hooked, **config}
+    with Log() as log:
+        loop, many = (outcome(script, steps, groupings, log, many=many, **options) for many in (False, True))
+    assert many == loop
