@@ -66,9 +66,11 @@ class Lately:
         rows: dict[str, Row] = {place.name: _UNKNOWN for place in plan.tasks.values()}
         homes = {(place.container, place.name): place.component for place in plan.tasks.values()}
         latencies: dict[str, list[float]] = {}
+        spouts = {component.name for component in plan.logical.spouts}
         for counts in told:
             key = counts.container, counts.process
-            reading, former = _reading(counts, now), self._readings.get(key)
+            series = _COMPLETE if counts.component in spouts else _EXECUTE  # every task has both
+            reading, former = _reading(counts, series, now), self._readings.get(key)
             news = former is None or reading[_HEARD] > former[_HEARD]
             if news:
                 self._readings[key] = reading
@@ -127,10 +129,11 @@ class Lately:
             self._parts[key] = found
 
 
-def _reading(counts: Counts, now: float) -> array[float]:
+def _reading(counts: Counts, latency: str, now: float) -> array[float]:
+    """``latency``: the series that has it."""
     totals = counts.totals
     numbers = [totals[name][0] if name in totals else 0.0 for name in _COUNTERS]
-    return array("d", [counts.heard, now, *numbers, *(totals.get(_COMPLETE) or totals.get(_EXECUTE, ()))])
+    return array("d", [counts.heard, now, *numbers, *totals.get(latency, ())])
 
 
 def _since(former: array[float] | None, reading: array[float], change: list[float] | None) -> list[float]:

@@ -161,6 +161,8 @@ class _Check:
             _expect("the tasks in describe", sorted(description.status.tasks), ["ignore-0", "numbers-0"])
             untold = {"container-1", "ignore-0", "numbers-0"} - description.status.stories.keys()
             _expect("of whom describe has no story", untold, set())
+            _expect("the components in its history", sorted(found.history().series), ["ignore", "numbers"])
+            _expect("the exceptions of a topology that raises none", found.exceptions(), [])
             missing = {"ignore-0", "numbers-0"} - {process.name for process in description.processes}
             _expect("the tasks whose processes describe lacks", missing, set())
         with self._make() as scheduler, _raises(NotFound, "find of a topology that there is not"):

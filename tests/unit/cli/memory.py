@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from ardea.errors import ArdeaError, ClusterError, Conflict, NotFound, TimedOut
-from ardea.health import ProcessRow, Raised
+from ardea.health import ProcessRow
 from ardea.metrics import Samples
 from ardea.plan.wire import packing_from_bytes
 from ardea.protocol.incarnations import incarnation
@@ -23,13 +23,6 @@ from ardea.state.topologies import TopologyStatus
 
 RUNNING: dict[str, Entry] = {}
 """By name."""
-RAISED = [
-    Raised(
-        component="ignore", type="ValueError", message="odd", stack="...", row="(1,)", count=3, tasks={"ignore-0": 3},
-        first=1.0, last=2.0,
-    )
-]  # fmt: skip
-"""What each of them has raised."""
 
 
 def entry(topology: str) -> Entry:
@@ -74,7 +67,7 @@ class Entry(Deployment):
         self.name = submission.plan.name
         self.kind = submission.topology_class
         self.definition = submission.definition
-        self.state, self.life = "RUNNING", 1
+        self.state, self.life, self.raised = "RUNNING", 1, []
         self.printed = {name: ["it begins"] for name in self.tasks}
 
     @property
@@ -131,7 +124,11 @@ class Found(Handle):
         tasks = {i.name: TaskStatus("ACTIVE", life, 0, i.resource) for i in packing.instances}
         epoch, stories = self.entry.definition.epoch, {name: [(1.0, "came", 1)] for name in (*tasks, "container-1")}
         history = self.samples(**arguments) if verb == "history" else None
-        more = {"stories": stories, "history": history, "exceptions": RAISED if "exceptions" in arguments else []}
+        more = {
+            "stories": stories,
+            "history": history,
+            "exceptions": self.entry.raised if "exceptions" in arguments else [],
+        }
         return Status(self.id, self.entry.state, "", 1, epoch, [], [], 0, [], None, tasks, {}, [], **more)
 
     def samples(self, names, since):

@@ -6,7 +6,9 @@ import pytest
 
 from ardea.console.questions import Questions
 from ardea.console.readings import Answer
+from ardea.health import Raised
 from ardea.metrics import Samples
+from tests.unit.cli import memory
 from tests.unit.cli.memory import Found, Memory
 from tests.unit.console.conftest import ACT
 
@@ -37,14 +39,11 @@ def test_a_topology_that_there_is_not_has_none(browser):
 def test_exceptions_are_for_those_who_may_act(browser, submit):
     """Stacks and rows are secrets."""
     submit()
+    whole = {"type": "ValueError", "message": "odd", "stack": "...", "row": "(1,)", "first": 1.0, "last": 2.0}
+    memory.RUNNING["Endless"].raised = [Raised(component="ignore", count=3, tasks={"ignore-0": 3}, **whole)]
     assert browser.get("/topologies/Endless/exceptions").status_code == 403
     (group,) = browser.get("/topologies/Endless/exceptions", ACT).json()["exceptions"]
-    assert (group["component"], group["type"], group["count"], group["tasks"]) == (
-        "ignore",
-        "ValueError",
-        3,
-        {"ignore-0": 3},
-    )
+    assert group == {"component": "ignore", "count": 3, "tasks": {"ignore-0": 3}, **whole}
 
 
 def test_a_master_is_asked_for_what_is_new_only(submit, monkeypatch):
