@@ -3,7 +3,7 @@
 #   make image                             builds ardea:VERSION with buildah or docker
 #   make image BASE=NAME@DIGEST            on a Debian with Python that nobody can change
 #   make image EXTRAS="cli drpc spark"     with other extras of pyproject.toml; spark brings Debian's Java
-#   make image EXTRAS=                     the engine alone: no command line, no DRPC
+#   make image EXTRAS=                     the engine alone: no command line, no console, no DRPC
 #   FROM ardea:VERSION                     is how an author adds packages and code (docs/kubernetes.md)
 #
 # What is installed are the versions that requirements-engine.txt says, and for the extras requirements-extras.txt.
@@ -11,7 +11,7 @@
 # dependencies stays as long as these files and pyproject.toml do.
 
 ARG BASE=python:3.11-slim
-ARG EXTRAS="cli drpc"
+ARG EXTRAS="cli console drpc"
 
 FROM $BASE AS dependencies
 ARG EXTRAS

@@ -9,6 +9,14 @@
 {{- if and .Values.zookeeper.enabled (or .Values.externalZookeeper.tls .Values.externalZookeeper.secret) }}
 {{- fail "zookeeper.enabled is true, and externalZookeeper.tls or externalZookeeper.secret is set: the chart's own servers speak neither TLS nor SASL. Set zookeeper.enabled=false to use external servers." }}
 {{- end }}
+{{- with .Values.console }}
+{{- if and .enabled .ingress.enabled (not .ingress.host) }}
+{{- fail "console.ingress.enabled is true and console.ingress.host is empty: the console refuses requests for a name that it does not know. Set the name by which people reach it." }}
+{{- end }}
+{{- if and .enabled (not $.Values.rbac.create) .serviceAccount.create }}
+{{- fail "console.enabled is true, rbac.create is false and console.serviceAccount.create is true: the console's account would have no rights. Set console.serviceAccount.create=false and console.serviceAccount.name to an account that has them (docs/helm.md)." }}
+{{- end }}
+{{- end }}
 {{- range (lookup "v1" "ConfigMap" .Release.Namespace "").items }}
 {{- $labels := .metadata.labels | default dict }}
 {{- $other := get $labels "app.kubernetes.io/instance" }}

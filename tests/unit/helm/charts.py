@@ -52,5 +52,6 @@ def of_kind(objects: dict[tuple[str, str], Object], kind: str) -> list[Object]:
 
 def pod_specs(objects: dict[tuple[str, str], Object]) -> dict[str, Object]:
     """The pods' specifications by name, those of templates included."""
-    specs = {thing["metadata"]["name"]: thing["spec"]["template"]["spec"] for thing in of_kind(objects, "StatefulSet")}
+    kept = [*of_kind(objects, "StatefulSet"), *of_kind(objects, "Deployment")]
+    specs = {thing["metadata"]["name"]: thing["spec"]["template"]["spec"] for thing in kept}
     return specs | {thing["metadata"]["name"]: thing["spec"] for thing in of_kind(objects, "Pod")}

@@ -88,7 +88,8 @@ def test_pods_pass_the_restricted_standard_with_a_read_only_root(values):
         assert spec["securityContext"]["runAsNonRoot"] is True, name
         assert spec["securityContext"]["seccompProfile"]["type"] == "RuntimeDefault"
         assert not {"hostNetwork", "hostPID", "hostIPC"} & spec.keys()
-        assert all({"configMap", "emptyDir", "persistentVolumeClaim"} & volume.keys() for volume in spec["volumes"])
+        allowed = {"configMap", "emptyDir", "persistentVolumeClaim", "secret"}
+        assert all(allowed & volume.keys() for volume in spec["volumes"])
         for container in spec["containers"]:
             security = container["securityContext"]
             assert security["allowPrivilegeEscalation"] is False
@@ -109,15 +110,20 @@ def test_every_reference_leads_to_an_object(values):
             assert ("ServiceAccount", spec["serviceAccountName"]) in objects
     for binding in of_kind(objects, "RoleBinding"):
         assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) in objects
+    kept = [*of_kind(objects, "StatefulSet"), *of_kind(objects, "Deployment")]
+
+    def selected(wanted: Object) -> Object:
+        """The one whose pods these labels select."""
+        (found,) = (k for k in kept if wanted.items() <= k["spec"]["template"]["metadata"]["labels"].items())
+        return found
+
     for stateful in of_kind(objects, "StatefulSet"):
-        labels = stateful["spec"]["template"]["metadata"]["labels"]
         assert ("Service", stateful["spec"]["serviceName"]) in objects
-        for thing in of_kind(objects, "Service"):
-            assert thing["spec"]["selector"].items() <= labels.items()
-            named = {port["name"] for port in stateful["spec"]["template"]["spec"]["containers"][0]["ports"]}
-            assert {port["targetPort"] for port in thing["spec"]["ports"]} <= named
-        for budget in of_kind(objects, "PodDisruptionBudget"):
-            assert budget["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    for thing in of_kind(objects, "Service"):
+        ports = selected(thing["spec"]["selector"])["spec"]["template"]["spec"]["containers"][0]["ports"]
+        assert {port["targetPort"] for port in thing["spec"]["ports"]} <= {port["name"] for port in ports}
+    for budget in of_kind(objects, "PodDisruptionBudget"):
+        assert selected(budget["spec"]["selector"]["matchLabels"])
 
 
 @each_file

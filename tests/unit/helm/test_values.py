@@ -96,6 +96,10 @@ def test_the_readme_lists_every_value():
         ("networkPolicy.egress.exept[0]=10.0.0.0/8", "exept"),
         ("networkPolicy.egress.except[0]=metadata", "except"),
         ("networkPolicy.egress.open=perhaps", "open"),
+        ("console.enable=true", "enable"),
+        ("console.service.port=http", "port"),
+        ("console.allowedHosts[0]=https://a", "allowedHosts"),
+        ("console.ingress.hosts[0]=a", "hosts"),
     ],
 )
 def test_a_typo_is_refused_by_name(setting, named):
