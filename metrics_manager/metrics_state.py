@@ -15,6 +15,7 @@ from ardea.metrics import SERIES, Identity, Kind, Lives, Scope, Series, Snapshot
 from ardea.metrics.overview import (
     SUMMARY_COUNTERS,
     SUMMARY_GAUGES,
+    SUMMARY_HELD,
     SUMMARY_INITIATED,
     SUMMARY_INPUT,
     SUMMARY_QUEUE,
@@ -197,9 +198,10 @@ def _summed(values: Mapping[Key, Values]) -> dict[str, Values]:
 
 def _summed_gauges(gauges: Mapping[Key, float]) -> dict[str, float]:
     found = {name: value for (name, _), value in gauges.items() if name in SUMMARY_GAUGES}
+    held = {f"{name} {labels[0]}": value for (name, labels), value in gauges.items() if name == SUMMARY_HELD and value}
     if (queued := gauges.get((SUMMARY_QUEUE, (SUMMARY_INPUT,)))) is not None:
         found[SUMMARY_QUEUE] = queued
     for metric in SUMMARY_USER_VALUES:
         if (value := gauges.get((SUMMARY_USER, (metric,)))) is not None:
             found[f"{SUMMARY_USER} {metric}"] = value
-    return found
+    return found | held

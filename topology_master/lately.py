@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import add, sub
 
 from ardea.metrics import SECONDS, Counts, Edge, quantile
-from ardea.metrics.overview import SUMMARY_INITIATED, SUMMARY_QUEUE, SUMMARY_READ
+from ardea.metrics.overview import SUMMARY_HELD, SUMMARY_INITIATED, SUMMARY_QUEUE, SUMMARY_READ
 from ardea.metrics.samples import FIELDS
 from ardea.plan.physical import PhysicalPlan
 
@@ -35,7 +35,7 @@ _GAUGES = ("ardea_process_resident_memory_bytes", "ardea_spout_pending_tuples", 
 _HEARD, _AT, _FIRST = 0, 1, 2
 _LATENCY = _FIRST + len(_COUNTERS)
 """Of a reading: when it was told, when it was looked at, its counters, and the buckets of its latency if it has any."""
-_P50, _P99, _INITIATES = map(FIELDS.index, ("latency_p50", "latency_p99", "initiates"))
+_P50, _P99, _INITIATES, _QUEUED = map(FIELDS.index, ("latency_p50", "latency_p99", "initiates", "queued_bytes"))
 _MOST = frozenset(map(FIELDS.index, ("capacity", "back_pressure", "initiates")))
 """Of which a component has those of the task that has most."""
 _UNKNOWN: Row = (math.nan,) * len(FIELDS)
@@ -66,6 +66,7 @@ class Lately:
         rows: dict[str, Row] = {place.name: _UNKNOWN for place in plan.tasks.values()}
         homes = {(place.container, place.name): place.component for place in plan.tasks.values()}
         latencies: dict[str, list[float]] = {}
+        held: dict[str, float] = {}
         spouts = {component.name for component in plan.logical.spouts}
         for counts in told:
             key = counts.container, counts.process
@@ -76,16 +77,26 @@ class Lately:
                 self._readings[key] = reading
             change = list(map(sub, reading, former)) if news and former is not None else None
             self._part(key, counts, 0.0 if change is None else change[_AT], news=news)
+            if news and not counts.component:
+                _add_held(held, counts.gauges)
             if news and (component := homes.get(key)) is not None:
                 latency = _since(former, reading, change)
                 rows[counts.process] = _row(change, latency, counts.gauges)
                 if latency:
                     known = latencies.get(component)
                     latencies[component] = list(map(add, known, latency)) if known else latency
-        for task, share in self.initiates.items():
-            if task in rows and not math.isnan(rows[task][_INITIATES]):
-                rows[task] = (*rows[task][:_INITIATES], share, *rows[task][_INITIATES + 1 :])
+        self._of_managers(rows, plan, held)
         return rows | {name: _whole(own, latencies.get(name, ())) for name, own in _members(rows, plan)}
+
+    def _of_managers(self, rows: dict[str, Row], plan: PhysicalPlan, held: Mapping[str, float]) -> None:
+        """What stream managers have said of tasks; ``held``: bytes, by the number of a task."""
+        for number, place in plan.tasks.items():
+            share, bytes_ = self.initiates.get(place.name, 0.0), held.get(str(number), 0.0)
+            if share or bytes_:
+                row = [*rows[place.name]]
+                row[_INITIATES] += share
+                row[_QUEUED] += bytes_
+                rows[place.name] = tuple(row)
 
     def edges(self, plan: PhysicalPlan) -> list[Edge]:
         """Those of the plan, by their reader, as the last look has found them."""
@@ -134,6 +145,13 @@ def _reading(counts: Counts, latency: str, now: float) -> array[float]:
     totals = counts.totals
     numbers = [totals[name][0] if name in totals else 0.0 for name in _COUNTERS]
     return array("d", [counts.heard, now, *numbers, *totals.get(latency, ())])
+
+
+def _add_held(held: dict[str, float], gauges: Mapping[str, float]) -> None:
+    for name, value in gauges.items():
+        if name.startswith(SUMMARY_HELD):
+            task = name.partition(" ")[2]
+            held[task] = held.get(task, 0.0) + value
 
 
 def _since(former: array[float] | None, reading: array[float], change: list[float] | None) -> list[float]:

@@ -25,5 +25,5 @@ def line(stall: Stall, now: float) -> str:
         f"{stall.task} pauses {spouts} for {100 * stall.share:.0f} % of the time, since {duration(now - stall.since)}"
     )
     works = "" if stall.capacity is None else f"it works {100 * stall.capacity:.0f} % of the time"
-    waits = "" if not stall.queued_bytes else f"{format_bytes(stall.queued_bytes)} of input wait in it"
+    waits = "" if not stall.queued_bytes else f"{format_bytes(stall.queued_bytes)} of input wait for it"
     return "; ".join(filter(None, (said, works, waits)))

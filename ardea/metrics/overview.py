@@ -46,6 +46,8 @@ SUMMARY_GAUGES = (
 )
 SUMMARY_QUEUE, SUMMARY_INPUT = "ardea_queue_bytes", "data_in"
 """Of the queues of a process only that of its input, under the name alone."""
+SUMMARY_HELD = "ardea_stmgr_held_bytes"
+"""Of a stream manager, as ``NAME TASK`` by the number of the task that bytes wait for, where any do."""
 SUMMARY_USER = "ardea_user_value"
 JOB_TASKS, JOB_TASKS_DONE = "job-tasks", "job-tasks-done"
 SUMMARY_USER_VALUES = (JOB_TASKS, JOB_TASKS_DONE)

@@ -80,7 +80,7 @@ class Stall(msgspec.Struct, frozen=True, kw_only=True):
 
     ``spouts``: the components that it holds back.  ``since``: Unix seconds; in each sample since then it has.  Of the
     last sample: ``share`` of the time in which it did, and ``capacity``, in which it worked, both 0 to 1.
-    ``queued_bytes``: input that waits in its process.  ``idle_since``: Unix seconds since which it has held them back
+    ``queued_bytes``: input that waits for it.  ``idle_since``: Unix seconds since which it has held them back
     all the time and has processed nothing; None: it has.
     """
 

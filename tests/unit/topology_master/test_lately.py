@@ -114,6 +114,18 @@ def test_what_waits_is_said_of_input_and_of_open_trees(topology):
     assert math.isnan(rows["count-0"]["pending"])
 
 
+def test_what_stream_managers_hold_for_a_task_waits_for_it_too(topology):
+    task = next(number for number, place in topology.plan.tasks.items() if place.name == "count-0")
+    topology.registries["count-0"].gauge("ardea_queue_bytes", queue="data_in").value = 1000
+    for number, size in ((1, 200), (2, 30)):
+        manager = Registry(Identity("t", number, "stream-manager", life=1))
+        manager.gauge("ardea_stmgr_held_bytes", destination=task).value = size
+        manager.gauge("ardea_stmgr_held_bytes", destination=99).value = 5
+        topology.managers[number].accept(manager.snapshot(), topology.now)
+    rows = topology.after()
+    assert (rows["count-0"]["queued_bytes"], rows["count"]["queued_bytes"]) == (1230.0, 1230.0)
+
+
 def test_what_flows_along_an_edge_is_what_its_reader_has_processed(topology):
     for _ in range(2):
         topology.executes("count-0", 500)

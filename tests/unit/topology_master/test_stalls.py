@@ -101,7 +101,7 @@ def test_spouts_that_may_go_on_now_and_then_are_none(looking, share):
 
 def test_people_are_told_who_it_is(looking):
     stalls = looking.looks(count_1=0.4, count_0=0.85)
-    rest = "of the time, since 10 s; it works 100 % of the time; 2.05 KB of input wait in it"
+    rest = "of the time, since 10 s; it works 100 % of the time; 2.05 KB of input wait for it"
     assert [*facts(stalls, 1010.0)] == [
         ("Holds back", f"count-0 pauses words for 85 % {rest}"),
         ("Holds back", f"count-1 pauses words for 40 % {rest}"),
