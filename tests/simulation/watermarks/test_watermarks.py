@@ -158,6 +158,13 @@ def test_windows_close_while_rows_come_and_not_only_at_the_end(mode):
         assert len(Results.all) > 8
 
 
+def test_what_timers_emit_comes_ahead_of_the_watermark_where_rows_wait_behind_it_too():
+    cost, config = {"rows": 0.01, "windows": 0.05}, {"topology.reliability.mode": "ATMOST_ONCE"}
+    result = run(Windowed, containers=2, seed=9, cost=cost, config=config)
+    assert result.record.exceptions == []
+    assert sorted(Results.all) == sorted((*key, count) for key, count in windows().items())
+
+
 def windowed(seed, containers, faults):
     """Raises what a promise that is broken raises."""
     begin()

@@ -104,6 +104,7 @@ class Results(Bolt):
     times = KeyedState(default=0)
 
     def process(self, tup):
+        assert self.watermark is None or self.watermark < tup["end"], "the result comes ahead of the watermark"
         self.rows[tup["spout"], tup["end"]] += tup["count"]
         self.times[tup["spout"], tup["end"]] += 1
         self.all.append(tuple(tup))
