@@ -1,5 +1,5 @@
 # `make run` and `make test` set up what they need: a virtual environment in .venv and, for the tests, Prometheus,
-# ZooKeeper, Java, Redis, Memcached and PostgreSQL.
+# ZooKeeper, Java, Redis, Memcached, PostgreSQL and Chromium.
 # Works with GNU make >= 3.81 (macOS) and a POSIX sh.
 
 # Byte code is kept even where the environment says otherwise: the tests start thousands of processes, and without it each
@@ -86,9 +86,10 @@ clean: ## remove everything that make made
 	@scripts/venv.sh
 	@touch $@
 
-.venv/.system: .venv/.installed scripts/prometheus.sh scripts/zookeeper.sh scripts/java.sh scripts/stores.sh
+.venv/.system: .venv/.installed scripts/prometheus.sh scripts/zookeeper.sh scripts/java.sh scripts/stores.sh scripts/browser.sh
 	@scripts/prometheus.sh
 	@scripts/java.sh
 	@scripts/zookeeper.sh
 	@scripts/stores.sh
+	@scripts/browser.sh
 	@touch $@

@@ -4,10 +4,13 @@ import { ask, path } from "./client.js";
 import { h, render } from "./dom.js";
 import { name, shown } from "./text.js";
 import * as units from "./units.js";
-import { button, notice, trouble } from "./widgets.js";
+import { button, facts, notice, trouble } from "./widgets.js";
 
 /** Milliseconds that an action may take. */
 const PATIENCE = 180000;
+
+/** What a kill can be asked for beside. */
+const SAVED = [{ key: "savepoint", label: "Copy its state into a savepoint first; if that fails, it goes on" }];
 
 const WORDS = {
   activate: ["Activate", "Its spouts go on."],
@@ -28,7 +31,7 @@ export function bar(known, state) {
     button("Rescale", () => open(known, "update", { fields: tasksOf(known) })),
     known.top?.snapshots && savepointButton(known),
     button("Restart", () => open(known, "restart")),
-    button("Kill", () => open(known, "kill"), { class: "danger" }),
+    button("Kill", () => open(known, "kill", { choices: known.top?.snapshots ? SAVED : [] }), { class: "danger" }),
   );
 }
 
@@ -46,25 +49,16 @@ function tasksOf(known) {
 }
 
 /** A dialog about one action.  `given`: what is asked for, but for what `fields` ask the person for. */
-function open(known, verb, { given = {}, fields = [], what = "" } = {}) {
+function open(known, verb, { given = {}, fields = [], choices = [], what = "" } = {}) {
   const dialog = h("dialog", { "aria-labelledby": "dialog-title", class: "action" });
-  const asked = {
-    known,
-    verb,
-    given,
-    fields,
-    what,
-    dialog,
-    state: fields.length ? "form" : "asking",
-    dry: null,
-    error: null,
-    done: null,
-  };
+  const asks = fields.length + choices.length > 0;
+  const asked = { known, verb, given, fields, choices, what, dialog, dry: null, error: null, done: null };
+  asked.state = asks ? "form" : "asking";
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   draw(asked);
   dialog.showModal();
-  if (!fields.length) dryRun(asked);
+  if (!asks) dryRun(asked);
 }
 
 async function dryRun(asked) {
@@ -118,31 +112,32 @@ function body(asked) {
 function form(asked) {
   const submit = (event) => {
     event.preventDefault();
-    const values = new FormData(event.target);
-    const changed = asked.fields.filter((field) => Number(values.get(field.key)) !== field.value);
-    asked.given = {
-      ...asked.given,
-      parallelism: Object.fromEntries(changed.map((field) => [field.key, Number(values.get(field.key))])),
-    };
-    if (changed.length) dryRun(asked);
+    asked.given = { ...asked.given, ...answers(asked, new FormData(event.target)) };
+    dryRun(asked);
   };
   return h(
     "form",
-    { id: "action-form", class: "scale", on: { submit } },
-    asked.fields.map((field, number) => [
-      h("label", { for: `field-${number}` }, name(field.label, 60)),
-      h("input", {
-        id: `field-${number}`,
-        name: field.key,
-        type: "number",
-        min: 1,
-        max: 10000,
-        step: 1,
-        required: true,
-        value: field.value,
-      }),
-    ]),
+    { id: "action-form", on: { submit } },
+    h("div", { class: "scale" }, asked.fields.map(tasksField)),
+    asked.choices.map(({ key, label }) =>
+      h("label", { class: "check" }, h("input", { type: "checkbox", name: key }), label),
+    ),
   );
+}
+
+function tasksField({ label, key, value }, number) {
+  const id = `field-${number}`;
+  return [
+    h("label", { for: id }, name(label, 60)),
+    h("input", { id, name: key, type: "number", min: 1, max: 10000, step: 1, required: true, value }),
+  ];
+}
+
+function answers({ fields, choices }, values) {
+  const changed = fields.filter(({ key, value }) => Number(values.get(key)) !== value);
+  const parallelism = Object.fromEntries(changed.map(({ key }) => [key, Number(values.get(key))]));
+  const chosen = choices.map(({ key }) => [key, values.has(key)]);
+  return { ...(fields.length ? { parallelism } : {}), ...Object.fromEntries(chosen) };
 }
 
 function buttons(asked, title) {
@@ -157,48 +152,32 @@ function buttons(asked, title) {
   return h("div", { class: "dialog-buttons" }, close, next?.());
 }
 
-/** Whatever a dry run or an action says, as a list: words of the console, and fields of its document. */
-function plan(document) {
-  const { confirm: _, ...said } = document;
-  return h(
-    "dl",
-    { class: "facts" },
-    Object.entries(said)
-      .filter(([, value]) => !isEmpty(value))
-      .map(([key, value]) => fact(key, value)),
-  );
+/** What a dry run or an action says: sentences, and of a change what differs. */
+function plan({ does, said, difference }) {
+  return [
+    h(
+      "ul",
+      { class: "says" },
+      (does ?? said ?? []).map((sentence) => h("li", null, shown(sentence, 2000))),
+    ),
+    difference && changes(difference),
+  ];
 }
 
-function fact(key, value) {
-  return h("div", null, h("dt", null, name(key.replaceAll("_", " "))), h("dd", null, text(value)));
-}
-
-function text(value) {
-  if (Array.isArray(value))
-    return value.some((each) => typeof each === "object")
-      ? h(
-          "ul",
-          { class: "plain" },
-          value.map((each) => h("li", null, text(each))),
-        )
-      : shown(value.join(", "), 2000);
-  if (value !== null && typeof value === "object") {
-    if ("component" in value && Array.isArray(value.tasks)) {
-      const [before, after] = value.tasks;
-      const tasks = units.several(after, "task");
-      return `${name(value.component)}: ${before === after ? `${tasks}, ${value.what}` : `${before} → ${tasks}`}`;
-    }
-    return h(
-      "dl",
-      { class: "facts" },
-      Object.entries(value)
-        .filter(([, each]) => !isEmpty(each))
-        .map(([key, each]) => fact(key, each)),
-    );
-  }
-  return shown(typeof value === "boolean" ? (value ? "yes" : "no") : value, 2000);
-}
-
-function isEmpty(value) {
-  return value === null || value === "" || value === false || (Array.isArray(value) && value.length === 0);
+function changes(difference) {
+  const listed = (title, values) => [title, values.length ? values.join(", ") : ""];
+  return facts([
+    ...difference.components.map(({ component, what, tasks: [before, after] }) => [
+      name(component, 60),
+      before === after ? (what === "same" ? "" : what) : `${before} → ${units.several(after, "task")}`,
+    ]),
+    listed("configuration", difference.configuration),
+    listed("start", difference.started),
+    listed("end", difference.stopped),
+    listed("move", difference.moved),
+    listed("containers added", difference.containers_added),
+    listed("containers removed", difference.containers_removed),
+    listed("containers replaced", difference.containers_replaced),
+    ["start again", difference.restarted ? "every instance and metrics manager" : ""],
+  ]);
 }

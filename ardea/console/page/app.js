@@ -55,7 +55,12 @@ function draw() {
   if (page.view === null) return;
   render(head, header());
   render(link, reached());
-  render(main, page.view.draw());
+  try {
+    render(main, page.view.draw());
+  } catch (error) {
+    render(main, notice("bad", `This page has a fault, and cannot show what it knows: ${error.message}`));
+    throw error; // the browser's console says where
+  }
 }
 
 function header() {

@@ -11,17 +11,26 @@ const DEEPEST = 60;
 
 /** `found.document`: the profile; `found.zoom`: the call that takes the whole width, or null. */
 export function flames(found, redraw) {
-  const { threads } = found.document;
+  const { root, samples, seconds, cut } = found.document;
+  const threads = root?.children ?? [];
   if (!threads.length) return nothing("No thread was seen.");
-  return threads.map((thread) => one(thread, found, redraw));
+  const missing = cut ? `; ${units.count(cut)} calls had no place` : "";
+  return [
+    h(
+      "p",
+      { class: "muted" },
+      `${units.count(samples)} samples in ${units.seconds(seconds)}${missing}. Choose a call to see it wider.`,
+    ),
+    threads.map((thread) => one(thread, found, redraw)),
+  ];
 }
 
 function one(thread, found, redraw) {
-  const top = found.zoom?.thread === thread ? found.zoom.frame : thread.tree;
+  const top = found.zoom?.thread === thread ? found.zoom.frame : thread;
   const rows = [];
   lay(top, 0, 1, 0, rows);
   const zoom = (frame) => {
-    found.zoom = frame === thread.tree ? null : { thread, frame };
+    found.zoom = frame === thread ? null : { thread, frame };
     redraw();
   };
   return h(
@@ -31,8 +40,8 @@ function one(thread, found, redraw) {
       "figcaption",
       { class: "bar" },
       h("b", null, name(thread.name, 100)),
-      ` ${units.count(thread.tree.samples)} samples`,
-      top !== thread.tree && button("The whole thread", () => zoom(thread.tree)),
+      ` ${units.seconds(thread.seconds)}`,
+      top !== thread && button("The whole thread", () => zoom(thread)),
     ),
     h(
       "div",
@@ -60,18 +69,23 @@ function lay(frame, left, width, depth, rows) {
 }
 
 function bar({ frame, left, width }, thread, zoom) {
-  const share = units.percent(frame.samples / thread.tree.samples);
-  const words = `${shown(frame.function, 200)} ${frame.file ? `${shown(frame.file, 300)}:${frame.line}` : ""}`.trim();
+  const where = frame.file ? ` ${shown(frame.file, 300)}:${frame.line}` : "";
+  const words = `${name(frame.name, 200)}${where}: ${units.percent(frame.samples / thread.samples)}`;
   return h(
     "button",
     {
       type: "button",
-      class: frame.own ? "flame own" : "flame",
+      class: isOwn(frame) ? "flame own" : "flame",
       style: { left: `${100 * left}%`, width: `${100 * width}%` },
-      title: `${words}: ${share}`,
-      "aria-label": `${words}: ${share}, ${frame.samples} samples`,
+      title: words,
+      "aria-label": `${words}, ${units.seconds(frame.seconds)}`,
       on: { click: () => zoom(frame) },
     },
-    name(frame.function, 120),
+    name(frame.name, 120),
   );
+}
+
+/** Whether most of its time is its own, and not that of what it calls. */
+function isOwn(frame) {
+  return frame.children.reduce((sum, child) => sum + child.samples, 0) < frame.samples / 2;
 }

@@ -153,9 +153,13 @@ function node(component, at, rows, culprits, link, merged) {
       ),
       does && h("span", { class: "node-does" }, name(does, 60)),
       row ? facts(row, component, merged) : h("span", { class: "muted" }, "nothing heard yet"),
-      culprit && h("span", { class: "badge bad" }, `holds spouts back ${units.percent(culprit.share)}`),
-      held && h("span", { class: "badge warn" }, `held back ${units.percent(row.back_pressure)}`),
-      !culprit && !held && failing && h("span", { class: "badge bad" }, `${units.rate(row.failed)} failed`),
+      h(
+        "span",
+        { class: "badges" },
+        culprit && h("span", { class: "badge bad" }, `holds spouts back ${units.percent(culprit.share)}`),
+        held && h("span", { class: "badge warn" }, `held back ${units.percent(row.back_pressure)}`),
+        failing && !culprit && h("span", { class: "badge bad" }, `${units.rate(row.failed)} failed`),
+      ),
     ),
   );
 }

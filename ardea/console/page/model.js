@@ -48,16 +48,13 @@ export function managers(top) {
   return (top?.rows ?? []).filter((row) => !row.component);
 }
 
-/** Components that hold spouts back: name → `{share, tasks}`, the worst task first. */
+/** Components that hold spouts back: name → `{share, tasks}`, the tasks as in `stalls`, the worst first. */
 export function culprits(top) {
   const found = new Map();
-  for (const row of tasks(top)) {
-    if (!(row.initiates > LEAST)) continue;
-    const one = found.get(row.component) ?? { share: 0, tasks: [] };
-    one.share = Math.max(one.share, row.initiates);
-    one.tasks.push(row);
-    one.tasks.sort((a, b) => b.initiates - a.initiates);
-    found.set(row.component, one);
+  for (const stall of [...(top?.stalls ?? [])].sort((one, other) => other.share - one.share)) {
+    const one = found.get(stall.component) ?? { share: stall.share, tasks: [] };
+    one.tasks.push(stall);
+    found.set(stall.component, one);
   }
   return found;
 }
@@ -84,17 +81,28 @@ export function sums(top, all) {
   };
 }
 
-/** Errors of tasks, equal ones together: `{text, times, tasks}`, the most frequent first. */
-export function grouped(status) {
+/**
+ * What authors' code has raised: `{title, text, row, times, tasks, last}`, what was raised last first.  From the
+ * master's groups; where it has none, from the last error of each task, equal ones together.
+ */
+export function grouped(raised, status) {
+  return raised.length ? raised.map(group) : alike(status);
+}
+
+function group({ type, message, stack, row, count, tasks, last }) {
+  return { title: `${type}: ${message}`, text: stack, row, times: count, tasks: Object.keys(tasks), last };
+}
+
+function alike(status) {
   const found = new Map();
   (status?.errors ?? []).forEach((text, index) => {
-    const last = text.trim().split("\n").pop();
-    const alike = last.replace(/0x[0-9a-f]+|\d+/gi, "#");
-    const one = found.get(alike) ?? { text, times: 0, tasks: new Set() };
+    const title = text.trim().split("\n").pop();
+    const key = title.replace(/0x[0-9a-f]+|\d+/gi, "#");
+    const one = found.get(key) ?? { title, text: "", row: "", times: 0, tasks: [], last: null };
     one.times += 1;
-    one.text = text;
-    if (status.erring?.[index]) one.tasks.add(status.erring[index]);
-    found.set(alike, one);
+    if (text.trim().includes("\n")) one.text = text;
+    if (status.erring?.[index]) one.tasks.push(status.erring[index]);
+    found.set(key, one);
   });
   return [...found.values()].sort((one, other) => other.times - one.times);
 }

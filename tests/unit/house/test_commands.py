@@ -42,6 +42,7 @@ def test_whoever_starts_servers_has_them_installed_and_the_pages_name_them():
         "scripts/zookeeper.sh": {"ZooKeeper"},
         "scripts/java.sh": {"Java"},
         "scripts/stores.sh": {"Redis", "Memcached"},
+        "scripts/browser.sh": {"Chromium"},
     }
     assert prerequisites(".venv/.system") - {".venv/.installed"} == installed.keys()
     for page in ("Makefile", "CONTRIBUTING.md"):

@@ -87,17 +87,17 @@ function result(found, known) {
   return found.kind === "profile" ? flames(found, known.redraw) : stacks(found.document);
 }
 
-function stacks(document) {
-  return document.threads.map((thread) =>
-    h(
+/** Threads with their calls, the innermost first; or the lines that a process has written down. */
+function stacks({ threads, lines }) {
+  if (!threads?.length)
+    return h("pre", { tabindex: 0, "aria-label": "Stacks" }, shown(lines?.join("\n") ?? "", 200000));
+  return threads.map((thread) => {
+    const frames = thread.frames.toReversed().map((frame) => `${frame.name}  ${frame.file}:${frame.line}`);
+    return h(
       "details",
       { open: true },
       h("summary", null, shown(thread.name, 200)),
-      h("pre", { tabindex: 0 }, shown(thread.frames.map(frame).join("\n"))),
-    ),
-  );
-}
-
-function frame(each) {
-  return typeof each === "string" ? each : `${each.function}  ${each.file}:${each.line}`;
+      h("pre", { tabindex: 0 }, shown(frames.join("\n"), 50000)),
+    );
+  });
 }

@@ -8,6 +8,8 @@ import * as units from "../units.js";
 import { button, notice, panel } from "../widgets.js";
 import { logOf } from "./containers.js";
 
+/** Asks for the logs of all processes. */
+const ALL = "_";
 /** Lines that are kept. */
 const MOST = 5000;
 /** Characters that are shown of a line. */
@@ -17,16 +19,21 @@ const LEVEL = /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} ([A-Z]+) |^\{"time": "[^"]*
 /** Escape sequences of colours, as the console has written them down. */
 const COLOURS = /\\x1b\[[0-9;:]*m/g;
 
-export function logs(known, which = "") {
-  if (which === "") return { title: "Logs", draw: () => chooser(known, "") };
+export function logs(known, which = ALL) {
   const log = new Log(known, which);
   log.begin();
   return {
-    title: `Log of ${name(which)}`,
-    repeated: [log.stream],
+    title: titleOf(which),
+    get repeated() {
+      return [log.stream];
+    },
     close: () => log.stream.close(),
     draw: () => [chooser(known, which), log.draw()],
   };
+}
+
+function titleOf(which) {
+  return which === ALL ? "All logs" : `Log of ${name(which)}`;
 }
 
 /** All processes whose logs there are. */
@@ -34,11 +41,11 @@ function chooser(known, which) {
   const names = [...new Set((known.describe?.processes ?? []).map(logOf))].sort((a, b) =>
     a.localeCompare(b, "en", { numeric: true }),
   );
-  const all = [...new Set([...known.components.map((each) => each.component), ...names, ...(which ? [which] : [])])];
+  const all = [...new Set([...known.components.map((each) => each.component), ...names])];
   const go = (event) => {
     event.preventDefault();
     const wanted = new FormData(event.target).get("process").trim();
-    if (wanted) location.hash = known.to("logs", wanted);
+    location.hash = known.to("logs", wanted || ALL);
   };
   return h(
     "form",
@@ -48,10 +55,10 @@ function chooser(known, which) {
       id: "process",
       name: "process",
       list: "processes",
-      value: which,
+      value: which === ALL ? "" : which,
       autocomplete: "off",
       spellcheck: "false",
-      placeholder: "a component, task or process",
+      placeholder: "all, or a component, task, process",
     }),
     h(
       "datalist",
@@ -59,7 +66,6 @@ function chooser(known, which) {
       all.slice(0, 2000).map((each) => h("option", { value: each })),
     ),
     h("button", { type: "submit" }, "Follow"),
-    which === "" && h("span", { class: "muted" }, `${units.several(all.length, "log")} to choose from`),
   );
 }
 
@@ -75,7 +81,7 @@ class Log {
 
   constructor(known, which) {
     [this.known, this.which] = [known, which];
-    this.#box.setAttribute("aria-label", `Log of ${name(which)}`);
+    this.#box.setAttribute("aria-label", titleOf(which));
     this.#box.addEventListener("scroll", () => {
       const box = this.#box;
       const follows = box.scrollHeight - box.scrollTop - box.clientHeight < 24;
@@ -99,7 +105,8 @@ class Log {
     if (this.#search) asked.set("search", this.#search);
     if (this.#level) asked.set("level", this.#level);
     const where = `${path("topologies", this.known.id, "logs", this.which)}?${asked}`;
-    for await (const { data } of events(where, { signal })) {
+    for await (const { event, data } of events(where, { signal })) {
+      if (event === "problem") throw new Refused(500, JSON.parse(data));
       const { lines, left_out } = JSON.parse(data);
       this.#leftOut += left_out ?? 0;
       this.#waiting.push(...lines);
@@ -135,7 +142,7 @@ class Log {
     const { state, why, hint } = this.stream.link;
     const trouble = state === "gone" || state === "refused" || state === "unknown";
     return panel(
-      `Log of ${name(this.which)}`,
+      titleOf(this.which),
       { class: "panel log-panel" },
       this.#controls(),
       trouble && notice("bad", shown(why), hint ? ` (${shown(hint)})` : ""),

@@ -5,7 +5,7 @@ import { h } from "../dom.js";
 import { graph } from "../graph.js";
 import * as model from "../model.js";
 import { table } from "../table.js";
-import { name } from "../text.js";
+import { name, shown } from "../text.js";
 import * as units from "../units.js";
 import { figure, figures, meter, nothing, panel } from "../widgets.js";
 
@@ -162,8 +162,9 @@ function charts(known, all, history) {
   ];
 }
 
-/** Since when there are samples. */
+/** Since when there are samples, or why there are none. */
 export function since(history) {
+  if (history.link.why && history.since === null) return shown(history.link.why, 200);
   return history.since === null ? "" : `since ${units.clock(history.times[0] ?? history.since)}`;
 }
 

@@ -33,15 +33,17 @@ export function topology(page, feed, parts) {
   const known = knownOf(page, feed);
   const [opens, tab] = INNER[section] ?? [TABS.find(([key]) => key === section)?.[2] ?? overview, section];
   const inner = opens(known, ...rest);
-  const repeated = [known.history, ...(inner.repeated ?? [])].filter(Boolean);
+  const repeated = () => [known.history, ...(inner.repeated ?? [])].filter(Boolean);
   return {
     title: `${inner.title} · ${name(feed.topology, 60)}`,
     link: feed.link,
-    repeated,
+    get repeated() {
+      return repeated();
+    },
     get age() {
       return known.oldest();
     },
-    again: () => [feed, ...repeated].forEach((each) => each.again()),
+    again: () => [feed, ...repeated()].forEach((each) => each.again()),
     close: () => [known.history, inner].forEach((each) => each?.close?.()),
     draw: () => [top(known, tab), h("div", { class: "view", key: section }, inner.draw())],
   };
@@ -162,8 +164,10 @@ function notices(known, health) {
       ),
     );
   }
-  for (const [component, { share, tasks: all }] of model.culprits(said))
-    found.push(held(known, component, share, all[0]));
+  for (const [component, { tasks: all }] of model.culprits(said)) {
+    found.push(held(known, component, all[0], all.length - 1));
+  }
+  found.push(doing(known));
   if ((said?.state ?? describe?.state) === "PAUSED") {
     found.push(notice("info", h("b", null, "Its spouts are paused"), " by `deactivate`; `activate` lets them go on."));
   }
@@ -195,22 +199,29 @@ function notices(known, health) {
   return h("div", { class: "notices", key: "notices" }, found);
 }
 
-/** The sentence that names who holds the spouts back. */
-function held(known, component, share, worst) {
-  const since = known.history?.above(component, "initiates", model.LEAST) ?? null;
-  const spouts = new Set(known.components.filter((each) => each.kind === "spout").map((each) => each.component));
-  const paused = [...model.whole(known.top).values()].filter(
-    (row) => spouts.has(row.component) && row.back_pressure > model.LEAST,
-  );
-  const victims = paused
-    .map((row) => `${name(row.component)} ${units.percent(row.back_pressure)} of the time`)
-    .join(", ");
+/** The verb that is under way, whoever has asked for it. */
+function doing(known) {
+  const action = known.feed.document("action");
+  if (action?.state !== "running") return null;
+  return notice("info", h("b", null, `${action.verb} is under way. `), shown(action.said.at(-1) ?? "", 400));
+}
+
+/** The sentence that names who holds the spouts back, whom, and since when. */
+function held(known, component, worst, others) {
+  const now = Date.now() / 1000;
+  const slow = worst.capacity >= 0.7;
+  const why = worst.idle_since
+    ? `It has processed nothing for ${units.age(now - worst.idle_since)}: its stacks say where it stands.`
+    : `It works for ${units.percent(worst.capacity)} of the time: `;
+  const then = slow ? "too slow, more tasks would help." : "it waits for something, its stacks say for what.";
   return notice(
     "bad",
     h("a", { href: known.to("task", worst.task) }, h("b", null, name(worst.task))),
-    ` of ${name(component)} holds the spouts back for ${units.percent(share)} of the time`,
-    since === null ? "" : `, since ${units.clock(since)} (${units.age(Date.now() / 1000 - since)})`,
-    `: too much waits for it. ${victims ? `Paused: ${victims}. ` : ""}`,
-    `In all, it has cost ${units.seconds(worst.initiated_seconds)}.`,
+    ` holds back ${name(worst.spouts.join(", "), 300) || "the spouts"} for ${units.percent(worst.share)} of the time`,
+    `, since ${units.clock(worst.since)} (${units.age(now - worst.since)}): `,
+    `${units.bytes(worst.queued_bytes)} wait for it. `,
+    why,
+    worst.idle_since ? "" : then,
+    others > 0 && ` So do ${units.several(others, "other task")} of ${name(component)}.`,
   );
 }

@@ -1,20 +1,34 @@
 /** What is wrong: troubles, exceptions with equal ones together, and what happened last. */
 
+import { ask, path } from "../client.js";
 import { h } from "../dom.js";
+import { Repeated } from "../feed.js";
 import * as model from "../model.js";
 import { name, shown } from "../text.js";
 import * as units from "../units.js";
 import { nothing, panel, state } from "../widgets.js";
 
+/** Seconds between two questions for the exceptions. */
+const EVERY = 5;
+
 export function troubles(known) {
+  const raised = { groups: [] };
+  const list = new Repeated(async (signal, arrived) => {
+    raised.groups = (await ask(path("topologies", known.id, "exceptions"), { signal })).exceptions;
+    arrived();
+    return EVERY;
+  }, known.redraw);
+  list.open();
   return {
     title: "Troubles",
+    repeated: [list],
+    close: () => list.close(),
     draw: () => {
       const health = known.top?.health ?? known.describe?.health;
       if (!known.describe) return nothing("Nothing has been heard yet.");
       return [
         panel("Health", {}, health ? found(known, health) : nothing("It is over, or nobody can say.")),
-        exceptions(known),
+        exceptions(known, raised.groups, list.link),
         ends(known),
         stories(known),
       ];
@@ -39,8 +53,8 @@ function found(known, health) {
   );
 }
 
-function exceptions(known) {
-  const groups = model.grouped(known.status);
+function exceptions(known, raised, link) {
+  const groups = model.grouped(raised, known.status);
   const seen = model.tasks(known.top).filter((row) => row.exceptions > 0);
   return panel(
     "Exceptions",
@@ -51,7 +65,7 @@ function exceptions(known) {
           { class: "exceptions" },
           groups.map((group) => exception(known, group)),
         )
-      : nothing("The last exception of each task would be here; there is none."),
+      : nothing(link.why ? shown(link.why, 400) : "No exception of a task is known."),
     seen.length > 0 &&
       h(
         "p",
@@ -68,23 +82,25 @@ function exceptions(known) {
   );
 }
 
-function exception(known, { text, times, tasks }) {
-  const lines = text.trim().split("\n");
+function exception(known, { title, text, row, times, tasks, last }) {
+  const ago = last === null ? "" : `, last ${units.age(Date.now() / 1000 - last)} ago`;
   return h(
     "li",
     null,
     h(
       "div",
       { class: "exception-head" },
-      h("b", { class: "failed" }, shown(lines.at(-1), 300)),
-      times > 1 && h("span", { class: "chip" }, `${times} tasks`),
+      h("b", { class: "failed" }, shown(title, 400)),
+      h("span", { class: "chip" }, `${units.several(times, "time")}${ago}`),
     ),
     h(
       "div",
       null,
-      [...tasks].slice(0, 20).map((task, i) => [i ? ", " : "", h("a", { href: known.to("task", task) }, name(task))]),
+      tasks.slice(0, 20).map((task, i) => [i ? ", " : "", h("a", { href: known.to("task", task) }, name(task))]),
+      tasks.length > 20 && ` and ${tasks.length - 20} more`,
     ),
-    lines.length > 1 && h("details", null, h("summary", null, "All of it"), h("pre", { tabindex: 0 }, shown(text))),
+    row && h("div", { class: "why" }, "of the row ", h("code", null, shown(row, 500))),
+    text && h("details", null, h("summary", null, "Stack"), h("pre", { tabindex: 0 }, shown(text))),
   );
 }
 

@@ -1,0 +1,110 @@
+"""Chromium on a console, with axe-core, which knows the rules of WCAG.
+
+axe-core has the Mozilla Public License 2.0; only these tests use it, from the package axe-core-python.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import axe_core_python
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+
+from tests.process.waiting import eventually
+
+SHOTS = Path(__file__).parents[3] / "build" / "console"
+HEIGHT = 900
+_AXE = next(Path(axe_core_python.__file__).parent.rglob("axe.min.js"))
+_RULES = "['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']"
+_CHECK = (
+    f"const done = arguments[0]; axe.run(document, {{runOnly: {_RULES}}}).then(done, (error) => done(String(error)))"
+)
+
+
+class Browser:
+    """One page.  ``width`` in pixels; ``scheme`` is ``light`` or ``dark``."""
+
+    def __init__(self, driver: webdriver.Chrome, width: int, scheme: str) -> None:
+        self._driver, self._width, self._scheme = driver, width, scheme
+        self._size(HEIGHT)
+        scheme_of_system = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", scheme_of_system)
+
+    def open(self, link: str) -> None:
+        self._driver.get(link)
+
+    def go(self, route: str) -> None:
+        self.run("location.hash = arguments[0]", route)
+
+    def run(self, script: str, *arguments: object) -> Any:
+        return self._driver.execute_script(script, *arguments)
+
+    def text(self) -> str:
+        return self.run("return document.body.innerText") or ""
+
+    def shows(self, *texts: str, seconds: float = 60) -> None:
+        def missing() -> list[str]:
+            shown = self.text()
+            return [text for text in texts if text not in shown]
+
+        eventually(lambda: not missing(), seconds, lambda: f"{missing()} in:\n{self.text()[:3000]}")
+
+    def press(self, words: str) -> None:
+        """A button, by what stands on it."""
+        script = "return [...document.querySelectorAll('button')].filter((b) => b.innerText === arguments[0]).at(-1)"
+        eventually(lambda: self.run(script, words), 20, f"a button {words}").click()
+
+    def violations(self) -> list[str]:
+        """What WCAG 2.1 A and AA have against the page as it is now."""
+        self.run(_AXE.read_text())
+        found = self._driver.execute_async_script(_CHECK)
+        assert isinstance(found, dict), found
+        return [f"{each['id']}: {[node['target'] for node in each['nodes']]}" for each in found["violations"]]
+
+    def complaints(self) -> list[str]:
+        """What scripts have raised, and what the policy has refused."""
+        return [each["message"] for each in self._driver.get_log("browser") if each["source"] != "network"]
+
+    def keep(self, name: str) -> None:
+        """A picture of the whole page, for people."""
+        self._size(max(HEIGHT, min(4000, int(self.run("return document.documentElement.scrollHeight")))))
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        self._driver.save_screenshot(str(SHOTS / f"{name}-{self._width}-{self._scheme}.png"))
+        self._size(HEIGHT)
+
+    def wide(self) -> bool:
+        """Whether the page itself has to be scrolled sideways."""
+        return bool(self.run("return document.documentElement.scrollWidth > innerWidth"))
+
+    def _size(self, height: int) -> None:
+        size = {"width": self._width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self._driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+@contextmanager
+def browser(width: int = 1280, scheme: str = "light") -> Iterator[Browser]:
+    """Ends with all that it has started."""
+    programs = [shutil.which("chromium"), shutil.which("chromedriver")]
+    if None in programs:
+        pytest.fail("no chromium and chromedriver on the PATH: run `make .venv/.system`")
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(programs[0])
+    for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "hide-scrollbars"):
+        options.add_argument(f"--{argument}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    with tempfile.TemporaryDirectory(prefix="browser-") as folder:
+        environment = {**os.environ, "TMPDIR": folder}
+        driver = webdriver.Chrome(options=options, service=Service(str(programs[1]), env=environment))
+        try:
+            driver.set_script_timeout(60)
+            yield Browser(driver, width, scheme)
+        finally:
+            driver.quit()
