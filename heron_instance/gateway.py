@@ -177,6 +177,10 @@ class Gateway:
             return
         if kind == REPORT:
             self._last_report = message
+        self.tell(message)
+
+    def tell(self, message: OutMessage) -> None:
+        """Control that is not said again to a manager in a new life."""
         if self._waiting_control or not self.link.control_room:
             self._waiting_control.append(message)
         else:
@@ -303,6 +307,7 @@ class SpaceSignal:
     """Lets the executor thread wait until the gateway holds less; the two threads' only shared lock."""
 
     def __init__(self) -> None:
+        self.wanted = False  # the executor looks again when there is room
         self._changed = threading.Condition()
         self._waiting = False
 

@@ -22,6 +22,7 @@ from ardea.heron_instance.environment import Stopping
 from ardea.heron_instance.executor import Executor
 from ardea.heron_instance.executor_thread import ExecutorThread
 from ardea.heron_instance.gateway import HEARTBEAT_EVERY, SpaceSignal
+from ardea.heron_instance.inspector import Inspector
 from ardea.heron_instance.messages import OutMessage
 from ardea.heron_instance.meters import Meters
 from ardea.heron_instance.poison import RowHashes
@@ -37,7 +38,7 @@ from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.plan.wire import packing_from_bytes
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import Header, Plan
+from ardea.protocol.wire_pb2 import Header, Order, Plan
 from ardea.snapshots.place import files_at
 
 OUT_MESSAGES = 64
@@ -65,13 +66,13 @@ class InstanceProcess:
             "data_out", OUT_MESSAGES, self._shell.settings.queue_bytes, self._wires.wake
         )
         self._room = SpaceSignal()
-        self._wants_room = False
         self._stopping = False
         self._exit_code = ExitCode.TEMPORARY  # why it ends: nothing but the end of the topology is OK
         self._executor = ExecutorThread(self._shell, instance.name, self._wires.wake)
         storage = self._shell.settings.snapshot_storage
         self._storage = Storage(lambda: files_at(storage, definition.state, definition.topology))
         self._aside = Worker("outside")
+        self._inspector = Inspector(place, self._shell.life, self._wires.wake)
         self._meters = Meters(self._shell, self._outbox, lambda: self.held_bytes)
         self._current_tuple = _current_tuple(self._shell, plan)
 
@@ -80,10 +81,10 @@ class InstanceProcess:
     @property
     def held(self) -> bool:
         """Whether output waits; if so, the executor hears when there is room."""
-        self._wants_room = True  # before it looks: a gateway that makes room in between sees it
+        self._room.wanted = True  # before it looks: a gateway that makes room in between sees it
         if self._shell.gateway.held or self._outbox.full:
             return True
-        self._wants_room = False
+        self._room.wanted = False
         return False
 
     @property
@@ -154,8 +155,8 @@ class InstanceProcess:
                 next_second = now + shell.settings.metrics_interval
             due = min(gateway.tick(now, second=second and in_step), next_second, look)
             self._room.notify()
-            if self._wants_room and not (gateway.held or self._outbox.full):
-                self._wants_room = False
+            if self._room.wanted and not (gateway.held or self._outbox.full):
+                self._room.wanted = False
                 shell.inbox.put(nothing)
             if second:
                 self._second()
@@ -166,9 +167,11 @@ class InstanceProcess:
     def _offer(self) -> None:
         while (message := self._outbox.take()) is not None:
             self._shell.gateway.offer(message)
+        while self._inspector.ready:
+            self._shell.gateway.tell(self._inspector.ready.popleft())
 
     def _has_work(self) -> bool:
-        return not self._outbox.empty or self._stopping or self._executor.rung
+        return not self._outbox.empty or self._stopping or self._executor.rung or bool(self._inspector.ready)
 
     def _second(self, *, last: bool = False) -> None:
         self._executor.beat()
@@ -184,6 +187,10 @@ class InstanceProcess:
     def start(self, plan: PhysicalPlan, message: Plan) -> None:
         """The executor's thread begins."""
         self._executor.start(partial(self._make_executor, plan), message)
+
+    def inspect(self, order: Order) -> None:
+        """The gateway's thread looks, or has another look."""
+        self._inspector.asked(order)
 
     def exit(self) -> None:
         """The topology is over."""

@@ -53,6 +53,9 @@ class Outside(Output, Storage, Protocol):
     def exit(self) -> None:
         """The topology is over.  Not through the queue: an executor whose output is held takes nothing from it."""
 
+    def inspect(self, order: Order) -> None:
+        """The threads of one task are to be looked at, if it is this one."""
+
 
 class Shell:
     """Gateway and executor each call methods of their own; they share the queue."""
@@ -125,6 +128,8 @@ class Shell:
         order = Order.FromString(frames[0]) if header.kind == ORDER else None
         if order is not None and order.kind == EXIT:
             self._outside.exit()
+        elif order is not None and order.HasField("inspect"):
+            self._outside.inspect(order)  # an executor in a long call takes nothing from the queue
         elif order is not None and order.kind == SNAPSHOTS and self.snapshots is not None:
             self.snapshots.ordered(order)
             self.inbox.put(nothing)

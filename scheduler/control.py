@@ -20,6 +20,7 @@ from ardea.plan.definition import Definition
 from ardea.plan.names import MASTER_CONTAINER, TOPOLOGY_MASTER, container_name
 from ardea.plan.resource import Resource
 from ardea.protocol.checked import MalformedError, checked
+from ardea.protocol.inspection import Answer as Inspected
 from ardea.protocol.story import line
 from ardea.protocol.wire_pb2 import ANSWER, ASK, REOPENED, Answer, Ask, Header, TaskState
 from ardea.scheduler.keys import keys_of
@@ -67,7 +68,8 @@ class Status(msgspec.Struct, frozen=True):
     ``begins``: why it has not begun from its savepoint; ``kept``: what the verb ``snapshots`` has found last;
     ``history``: the samples that the verb ``history`` asks for; ``edges``: those of the plan, none from a master of an
     older version; ``stalls``: the tasks that hold spouts back, who does so for longest first; ``exceptions``: those of
-    authors' code, what was raised last first, only for who asks so.
+    authors' code, what was raised last first, only for who asks so;
+    ``inspection``: what ``inspect`` asks for.
     """
 
     topology: str
@@ -97,6 +99,7 @@ class Status(msgspec.Struct, frozen=True):
     edges: list[Edge] = []
     stalls: list[Stall] = []
     exceptions: list[Raised] = []
+    inspection: Inspected | None = None
 
     @property
     def complete(self) -> bool:

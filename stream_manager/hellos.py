@@ -30,8 +30,9 @@ OPPOSITES: Mapping[int, int] = {ACTIVATE: DEACTIVATE, DEACTIVATE: ACTIVATE, HOLD
 
 def pass_on(outbox: ControlOutbox, order: Order) -> None:
     """To a task.  One that contradicts it and has not left yet never does: it could arrive behind this one."""
+    key = ("inspect", order.inspect.id) if order.HasField("inspect") else ("order", order.kind)
     outbox.withdraw(("order", OPPOSITES.get(order.kind)))
-    outbox.newest(("order", order.kind), Header(kind=ORDER), [order.SerializeToString()])
+    outbox.newest(key, Header(kind=ORDER), [order.SerializeToString()])
 
 
 class Hellos:
@@ -63,12 +64,13 @@ class Hellos:
     def ordered(self, order: Order) -> bool:
         """Keeps an order for whoever comes later; False: it is of a master whose term is over.
 
-        Those about snapshots are kept by :class:`ardea.stream_manager.timelines.Timelines`.
+        Those about snapshots are kept by :class:`ardea.stream_manager.timelines.Timelines`, and what a task is to find
+        of itself is for the life that is there now.
         """
         if order.term < self._term:
             return False
         self._term = order.term
-        if order.kind == SNAPSHOTS:
+        if order.kind == SNAPSHOTS or order.HasField("inspect"):
             return True
         self.orders.pop(OPPOSITES.get(order.kind, order.kind), None)
         self.orders[order.kind] = order

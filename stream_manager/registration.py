@@ -103,11 +103,12 @@ class Registrar:
     # --- to the master ----------------------------------------------------------------------------------------
 
     def report(self, report: TaskReport) -> None:
-        """A task's newest report."""
-        self._reports[report.task] = report
+        """A task's newest report; what it has found of itself is said once."""
+        key = ("inspected" if report.HasField("inspected") else "report", report.task)
+        if not report.HasField("inspected"):
+            self._reports[report.task] = report
         if self._master is not None:
-            body = report.SerializeToString()
-            self._master.outbox.newest(("report", report.task), Header(kind=REPORT), [body])
+            self._master.outbox.newest(key, Header(kind=REPORT), [report.SerializeToString()])
 
     def depart(self) -> None:
         """Asks for the order to leave; each new master is asked, too."""

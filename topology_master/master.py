@@ -127,6 +127,10 @@ class Master:
 
     def _report(self, container: int, report: TaskReport, now: float) -> None:
         place = self.admissions.plan.tasks.get(report.task)
+        if report.HasField("inspected"):
+            if place is not None and place.container == container:
+                self.orders.inspections.answered(place.name, report.inspected, now)
+            return
         if self.coordination is not None and place is not None and place.container == container:
             self.coordination.reported(report, now)
         # One that has moved may still report from where it was.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ardea.plan.physical import TaskPlan
 from ardea.protocol.lane import Lane
 from ardea.protocol.wire_pb2 import (
     ACTIVATE,
     DEACTIVATE,
+    DEBUG,
     DRAIN,
     HOLD,
     LEAVE,
@@ -15,11 +17,13 @@ from ardea.protocol.wire_pb2 import (
     RESUME,
     SNAPSHOTS,
     Header,
+    Inspect,
     Order,
     OrderKind,
     SnapshotOrder,
 )
 from ardea.topology_master.admissions import Admissions, Container
+from ardea.topology_master.inspections import Inspections
 from ardea.topology_master.plans import Plans
 from ardea.topology_master.stories import TOPOLOGY, Stories
 
@@ -35,6 +39,7 @@ class Orders:
         self._orders: dict[int, Order] = {}
         self._version = 0
         self._plans = Plans(admissions, term)
+        self.inspections = Inspections(self)
 
     def give(
         self,
@@ -70,6 +75,15 @@ class Orders:
         said = self._orders[SNAPSHOTS] = Order(kind=SNAPSHOTS, term=self._term, version=self._version, snapshots=order)
         for container in self._admissions.registered:
             _send(container, said)
+
+    def inspect(self, task: TaskPlan, inspect: Inspect) -> None:
+        """To one task, in the life that it has now."""
+        self._version += 1
+        self._stories.tell(task.name, f"is asked for {inspect.what}")
+        order = Order(kind=DEBUG, term=self._term, version=self._version, target=task.name, inspect=inspect)
+        for container in self._admissions.registered:
+            if container.link.key == task.container:
+                _send(container, order)
 
     def set_active(self, *, active: bool) -> None:
         """Spouts emit from now on, or do no more."""

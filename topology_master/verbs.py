@@ -16,7 +16,9 @@ from ardea.metrics import Samples
 from ardea.metrics.samples import MOST_NAMES
 from ardea.plan.change import UpdateRequest
 from ardea.plan.definition import Definition
-from ardea.protocol.wire_pb2 import Answer, Ask, TaskState
+from ardea.protocol.inspection import MOST_SECONDS
+from ardea.protocol.inspection import Answer as Answered
+from ardea.protocol.wire_pb2 import Answer, Ask, Inspect, TaskState
 from ardea.state import Fenced
 from ardea.topology_master.ending import LastReport
 from ardea.topology_master.health import Seen
@@ -74,7 +76,14 @@ class Verbs:
             more["exceptions"] = self._master.exceptions.present(now, self._wall())
         if ask.verb == "history":
             more["history"] = self._samples(ask)
+        if ask.verb == "inspect":
+            more["inspection"] = self._inspected(ask, now)
         return more
+
+    def _inspected(self, ask: Ask, now: float) -> Answered:
+        seconds = int(_seconds(ask.arguments.get("seconds", "0")))
+        wanted = Inspect(id=_given(ask, "id"), what=_given(ask, "what"), seconds=min(seconds, MOST_SECONDS + 1))
+        return self._master.orders.inspections.asked(wanted, _given(ask, "task"), self._master.admissions.plan, now)
 
     def _samples(self, ask: Ask) -> Samples:
         names = [name for name in ask.arguments.get("names", "").split(",") if name]
@@ -101,7 +110,7 @@ class Verbs:
             master.save(_savepoint(ask), now)
         elif ask.verb == "snapshots":
             self._list(_given(ask, "id"), _given(ask, "name"))
-        elif ask.verb != "status" and ask.verb != "history":
+        elif ask.verb not in ("status", "history", "inspect"):
             return False
         return True
 

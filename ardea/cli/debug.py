@@ -22,9 +22,6 @@ from ardea.scheduler.schedulers import Handle, LogLine, Scheduler
 LASTS = 15
 """Seconds that the tasks go on logging when this command is gone."""
 RENEW_EVERY = 5.0
-STACK_WITHIN = 5.0
-_LAST_THREAD = "Current thread"
-"""The thread that a stack dump tells of last."""
 
 
 def debug(
@@ -39,7 +36,6 @@ def debug(
         ),
     ],
     lines: Annotated[int, typer.Option("--lines", min=0, help="End after so many lines; 0: only with Ctrl-C.")] = 0,
-    stack: Annotated[bool, typer.Option("--stack", help="Print the stack of every thread instead.")] = False,
 ) -> None:
     """Show a sample of what a component emits, until Ctrl-C.
 
@@ -47,12 +43,8 @@ def debug(
     """
     with scheduler.find(name) as found:
         found.require_running()
-        wanted, tasks = _tasks(found.definition(), target, emit=not stack)
+        wanted, tasks = tasks_of(found.definition(), target, emit=True)
         with scheduler.logs(found.id) as logs:
-            if stack:
-                for task, selection in tasks.items():
-                    _print_stack(found, task, logs.lines(selection, follow=True, tail=0))
-                return
             selection = tasks.get(wanted, wanted)
             heard = logs.lines(selection, follow=True, tail=0)
             try:
@@ -72,19 +64,6 @@ def _tell_stories(control: ControlPort, tasks: Iterable[str]) -> None:
     with contextlib.suppress(Unreachable):
         for text in story_lines(control.ask("status", stories="yes"), tasks):
             console.say(text)
-
-
-def _print_stack(found: Handle, task: str, heard: Iterator[LogLine | None]) -> None:
-    next(heard, None)  # the log is open now
-    found.dump(task)
-    print(f"{task}:")  # noqa: T201
-    deadline, last = time.monotonic() + STACK_WITHIN, False
-    for line in heard:
-        if line is not None:
-            print(console.shown(f"  {line.text}"))  # noqa: T201
-            last = last or line.text.startswith(_LAST_THREAD)
-        elif last or time.monotonic() >= deadline:
-            return
 
 
 def _emitted(found: Handle, control: ControlPort, target: str, heard: Iterator[LogLine | None]) -> Iterator[str]:
@@ -107,7 +86,7 @@ def _emitted(found: Handle, control: ControlPort, target: str, heard: Iterator[L
                 yield f"{line.label} {said}"
 
 
-def _tasks(definition: Definition, target: str, *, emit: bool) -> tuple[str, dict[str, str]]:
+def tasks_of(definition: Definition, target: str, *, emit: bool) -> tuple[str, dict[str, str]]:
     """What the order names; and the tasks that it concerns, with what selects their logs.  ``emit``: they have to."""
     packing = packing_from_bytes(definition.packing)
     wanted = target.replace(":", "-")

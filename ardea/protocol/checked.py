@@ -62,6 +62,8 @@ MOST = 1 << 40
 """More than any count that a report may have: what is summed over many stays a number that can be stored."""
 MARKERS = frozenset({MARKER, BARRIER, WATERMARK})
 """What travels among the rows, once over each link."""
+MOST_INSPECTED = 1 << 18
+"""Bytes of what a task has found of itself."""
 DATA = frozenset({INIT, ROWS, *MARKERS})
 """The kinds of the data lane."""
 _ID, _OFFSET = 8, 4
@@ -178,6 +180,8 @@ def _hello(hello: Hello) -> bool:
 
 
 def _report(report: TaskReport) -> bool:
+    if len(report.inspected.document) > MOST_INSPECTED:
+        return False
     counts = [report.given_up, report.open, report.waiting, *(group.count for group in report.raised)]
     return report.state in _STATES and max(counts) < MOST and len(report.raised) <= _MOST_GROUPS
 

@@ -389,7 +389,7 @@ class Tasks(_message.Message):
     def __init__(self, lives: _Optional[_Mapping[int, int]] = ..., again: bool = ...) -> None: ...
 
 class TaskReport(_message.Message):
-    __slots__ = ("task", "life", "state", "round", "seen", "given_up", "version", "failure", "error", "open", "waiting", "epoch", "hold", "error_tree", "broken", "snapshots", "raised")
+    __slots__ = ("task", "life", "state", "round", "seen", "given_up", "version", "failure", "error", "open", "waiting", "epoch", "hold", "error_tree", "broken", "snapshots", "raised", "inspected")
     class BrokenEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -414,6 +414,7 @@ class TaskReport(_message.Message):
     BROKEN_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
     RAISED_FIELD_NUMBER: _ClassVar[int]
+    INSPECTED_FIELD_NUMBER: _ClassVar[int]
     task: int
     life: int
     state: TaskState
@@ -431,7 +432,8 @@ class TaskReport(_message.Message):
     broken: _containers.ScalarMap[int, str]
     snapshots: SnapshotReport
     raised: _containers.RepeatedCompositeFieldContainer[RaisedGroup]
-    def __init__(self, task: _Optional[int] = ..., life: _Optional[int] = ..., state: _Optional[_Union[TaskState, str]] = ..., round: _Optional[int] = ..., seen: _Optional[int] = ..., given_up: _Optional[int] = ..., version: _Optional[int] = ..., failure: _Optional[str] = ..., error: _Optional[str] = ..., open: _Optional[int] = ..., waiting: _Optional[int] = ..., epoch: _Optional[int] = ..., hold: _Optional[int] = ..., error_tree: _Optional[int] = ..., broken: _Optional[_Mapping[int, str]] = ..., snapshots: _Optional[_Union[SnapshotReport, _Mapping]] = ..., raised: _Optional[_Iterable[_Union[RaisedGroup, _Mapping]]] = ...) -> None: ...
+    inspected: Inspected
+    def __init__(self, task: _Optional[int] = ..., life: _Optional[int] = ..., state: _Optional[_Union[TaskState, str]] = ..., round: _Optional[int] = ..., seen: _Optional[int] = ..., given_up: _Optional[int] = ..., version: _Optional[int] = ..., failure: _Optional[str] = ..., error: _Optional[str] = ..., open: _Optional[int] = ..., waiting: _Optional[int] = ..., epoch: _Optional[int] = ..., hold: _Optional[int] = ..., error_tree: _Optional[int] = ..., broken: _Optional[_Mapping[int, str]] = ..., snapshots: _Optional[_Union[SnapshotReport, _Mapping]] = ..., raised: _Optional[_Iterable[_Union[RaisedGroup, _Mapping]]] = ..., inspected: _Optional[_Union[Inspected, _Mapping]] = ...) -> None: ...
 
 class RaisedGroup(_message.Message):
     __slots__ = ("digest", "count", "type", "message", "stack", "row")
@@ -514,7 +516,7 @@ class StateFile(_message.Message):
     def __init__(self, name: _Optional[str] = ..., checksum: _Optional[int] = ..., bytes: _Optional[int] = ...) -> None: ...
 
 class Order(_message.Message):
-    __slots__ = ("kind", "term", "version", "target", "seconds", "components", "leaving", "settle", "containers", "snapshots")
+    __slots__ = ("kind", "term", "version", "target", "seconds", "components", "leaving", "settle", "containers", "snapshots", "inspect")
     KIND_FIELD_NUMBER: _ClassVar[int]
     TERM_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -525,6 +527,7 @@ class Order(_message.Message):
     SETTLE_FIELD_NUMBER: _ClassVar[int]
     CONTAINERS_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
+    INSPECT_FIELD_NUMBER: _ClassVar[int]
     kind: OrderKind
     term: int
     version: int
@@ -535,7 +538,28 @@ class Order(_message.Message):
     settle: bool
     containers: _containers.RepeatedScalarFieldContainer[int]
     snapshots: SnapshotOrder
-    def __init__(self, kind: _Optional[_Union[OrderKind, str]] = ..., term: _Optional[int] = ..., version: _Optional[int] = ..., target: _Optional[str] = ..., seconds: _Optional[int] = ..., components: _Optional[_Iterable[str]] = ..., leaving: _Optional[_Iterable[int]] = ..., settle: bool = ..., containers: _Optional[_Iterable[int]] = ..., snapshots: _Optional[_Union[SnapshotOrder, _Mapping]] = ...) -> None: ...
+    inspect: Inspect
+    def __init__(self, kind: _Optional[_Union[OrderKind, str]] = ..., term: _Optional[int] = ..., version: _Optional[int] = ..., target: _Optional[str] = ..., seconds: _Optional[int] = ..., components: _Optional[_Iterable[str]] = ..., leaving: _Optional[_Iterable[int]] = ..., settle: bool = ..., containers: _Optional[_Iterable[int]] = ..., snapshots: _Optional[_Union[SnapshotOrder, _Mapping]] = ..., inspect: _Optional[_Union[Inspect, _Mapping]] = ...) -> None: ...
+
+class Inspect(_message.Message):
+    __slots__ = ("id", "what", "seconds")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    WHAT_FIELD_NUMBER: _ClassVar[int]
+    SECONDS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    what: str
+    seconds: int
+    def __init__(self, id: _Optional[str] = ..., what: _Optional[str] = ..., seconds: _Optional[int] = ...) -> None: ...
+
+class Inspected(_message.Message):
+    __slots__ = ("id", "document", "refused")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    DOCUMENT_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    document: bytes
+    refused: str
+    def __init__(self, id: _Optional[str] = ..., document: _Optional[bytes] = ..., refused: _Optional[str] = ...) -> None: ...
 
 class SnapshotOrder(_message.Message):
     __slots__ = ("timeline", "restore", "lives", "begun", "committed", "abandoned", "managers", "final", "blamed")

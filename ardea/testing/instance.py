@@ -18,7 +18,7 @@ from ardea.heron_instance.snapshots import RollingBack
 from ardea.plan.physical import PhysicalPlan, TaskPlan
 from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
-from ardea.protocol.wire_pb2 import Header, Plan
+from ardea.protocol.wire_pb2 import Header, Order, Plan
 from ardea.testing.audit import InvariantError
 from ardea.testing.clock import Alarm
 from ardea.testing.executor import TURN, SimulatedExecutor
@@ -99,6 +99,9 @@ class SimulatedInstance:
     def exit(self) -> None:
         """When the present round is over."""
         self.world.timeline.at(self.world.timeline.now, self._exit)
+
+    def inspect(self, order: Order) -> None:
+        """A simulated task has no threads of its own: who asks hears nothing, as of a process that stands still."""
 
     def _queued(self) -> None:
         if self.world.audit is not None:

@@ -68,9 +68,9 @@ def test_it_stops_reads_a_variable_and_goes_on(start, ardea, tmp_path):
         }
         threading.Event().wait(HELD)
         others = ardea("logs", "Doubles", "printed").stdout.splitlines()
-        stacks = ardea("debug", "Doubles", "double:1", "--stack").stdout.split("hread 0x")
-        (gateway,) = (stack for stack in stacks if "heron_instance/process.py" in stack)
-        assert "do_wait_suspend" not in gateway, "it works on"
+        threads = json.loads(ardea("debug", "stacks", "Doubles", "double:1", "-o", "json").stdout)["threads"]
+        (gateway,) = (thread for thread in threads if thread["name"] == "gateway")
+        assert "do_wait_suspend" not in str(gateway), "it works on"
         done = len([text for text in others if text.isdigit()])
         assert done >= 10, "the other task goes on, as long as the spout may have open trees"
         debugger.go_on(frame)

@@ -81,6 +81,19 @@ class Ignore(Bolt):
         pass
 
 
+class Burns(Bolt):
+    """Has one thing to do only."""
+
+    def initialize(self, config, context):
+        print("logs in with", config["db.password"])
+
+    def process(self, tup):
+        self.hot_loop()
+
+    def hot_loop(self):
+        sum(number * number for number in range(20_000))
+
+
 class RaisesAlways(Bolt):
     def process(self, tup):
         raise ValueError("no number is good enough")
@@ -282,3 +295,9 @@ class Stuck(Topology):
 class Chatty(Topology):
     numbers = Talks.spec(config={"topology.max.spout.pending": 10})
     ignore = Ignore.spec(inputs=[numbers])
+
+
+class Burning(Topology):
+    numbers = Paced.spec()
+    burns = Burns.spec(inputs=[numbers])
+    config = {"db.password": "hunter2hunter2"}

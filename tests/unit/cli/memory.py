@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from ardea.errors import ArdeaError, ClusterError, Conflict, NotFound, TimedOut
+from ardea.errors import ArdeaError, ClusterError, Conflict, NotFound, TimedOut, Unreachable
 from ardea.health import ProcessRow
 from ardea.metrics import Samples
 from ardea.plan.wire import packing_from_bytes
@@ -116,6 +116,8 @@ class Found(Handle):
         return nullcontext(self)
 
     def ask(self, verb, *, patience=5.0, body=b"", **arguments):
+        if verb == "inspect":
+            raise Unreachable(f"the master of {self.id} did not answer `inspect`")
         if verb not in ("status", "activate", "deactivate", "debug", "history"):
             raise ArdeaError(f"the master knows no verb {verb!r}")
         self.entry.state = {"activate": "RUNNING", "deactivate": "PAUSED"}.get(verb, self.entry.state)

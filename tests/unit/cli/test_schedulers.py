@@ -215,7 +215,7 @@ def endless(install, file):
     return run
 
 
-def test_every_verb_knows_a_third_scheduler(endless):
+def test_every_verb_knows_a_third_scheduler(endless, tmp_path):
     """By its own option; it is loaded for none that needs no scheduler."""
     (listed,) = json.loads(endless("list", "-o", "json").stdout)["topologies"]
     assert (listed["name"], listed["running"]) == ("Endless", True)
@@ -227,7 +227,10 @@ def test_every_verb_knows_a_third_scheduler(endless):
     assert memory.RUNNING["Endless"].state == "PAUSED"
     assert "Endless-" in endless("restart", "Endless").stderr
     assert memory.RUNNING["Endless"].life == 2
-    assert "Current thread" in endless("debug", "Endless", "numbers", "--stack").stdout
+    looked = endless("debug", "stacks", "Endless", "numbers")
+    assert ("Current thread" in looked.stdout, "asked by a signal" in looked.stderr) == (True, True)
+    packed = endless("debug", "bundle", "Endless", "-o", tmp_path)
+    assert (packed.exit_code, len(list(tmp_path.glob("Endless-*-bundle.tar.gz")))) == (0, 1), packed.stderr
     assert json.loads(endless("top", "Endless", "-o", "json", "--interval", "0.2").stdout)["state"] == "PAUSED"
     told = endless("update", "Endless", "--component-parallelism", "ignore:2", "--copies", "3")
     assert told.exit_code == 0, told.stderr

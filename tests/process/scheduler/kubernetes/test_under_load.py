@@ -72,7 +72,7 @@ def test_the_verbs_work_with_only_a_kubeconfig(topology):
     ardea("deactivate", "Counted", space=space)
     eventually(lambda: described("Counted", space)["state"] == "PAUSED", 30, "it is paused")
     ardea("activate", "Counted", space=space)
-    assert "heron_instance" in ardea("debug", "Counted", "middle-0", "--stack", space=space).stdout
+    assert "heron_instance" in ardea("debug", "stacks", "Counted", "middle-0", space=space).stdout
     assert ardea("debug", "Counted", "middle", "--lines", "2", space=space).stdout.count("middle-") == 2
     lives = {task: life(space, task) for task in ("middle:0", "middle:1")}
     ardea("restart", "Counted", "--container", "1", space=space)
