@@ -60,6 +60,10 @@ class Verbs(TyperGroup):
         """In the order of the help."""
         return list(VERBS)
 
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """A shell completes one word at a time."""
+        return [item for item in super().shell_complete(ctx, incomplete) if " " not in item.value]
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Some verbs have two words."""
         if len(args) > 1 and (verb := " ".join(args[:2])) in _ON_TOPOLOGIES:
