@@ -110,7 +110,7 @@ class Verbs:
             master.save(_savepoint(ask), now)
         elif ask.verb == "snapshots":
             self._list(_given(ask, "id"), _given(ask, "name"))
-        elif ask.verb not in ("status", "history", "inspect"):
+        elif ask.verb != "status" and ask.verb not in ("history", "inspect"):
             return False
         return True
 
