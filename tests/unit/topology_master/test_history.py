@@ -94,7 +94,7 @@ def test_many_tasks_have_samples_further_apart_and_no_more_room(tasks):
 def test_bounded_ordered_and_complete_whatever_happens(seed):
     """Tasks come and go, the loop is late, and somebody asks again and again with the last time that he has."""
     draw = random.Random(seed)
-    most, sizes = 100_000, (1, 3, 10, *((20, 40) if seed % 2 else ()))
+    most, sizes = 100_000, (1, 3, 10, *((20, 70) if seed % 2 else ()))
     kept, seen, given = Kept(most_bytes=most), 0.0, []
     added, thinned = [], False
     for _ in range(400):
