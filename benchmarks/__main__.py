@@ -80,6 +80,7 @@ def main(
     rounds: Annotated[
         int, typer.Option(min=1, help="Rounds against the baseline, of start, spark, kafka, pressure, state.")
     ] = 3,
+    bulk: Annotated[bool, typer.Option("--bulk", help="Of sentences: split by emit_many.")] = False,
     rows: Annotated[int, typer.Option(min=1, help="Rows of columns and spark.")] = 10_000_000,
     mib: Annotated[int, typer.Option(min=1, help="MiB of state, of state-recovery.")] = 1024,
     state: Annotated[
@@ -132,6 +133,7 @@ def main(
         spouts=spouts,
         counters=counters,
         rate=rate,
+        bulk=bulk,
         pending=pending,
         batch=batch,
         drain_ms=cases.DRAIN.default,

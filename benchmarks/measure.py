@@ -24,7 +24,7 @@ from benchmarks.results import (
     per_million,
     summarise_use,
 )
-from benchmarks.topologies import FOLDER, RATE, WARMUP, Line
+from benchmarks.topologies import BULK, FOLDER, RATE, WARMUP, Line
 
 STARTS_WITHIN = 60.0
 MODES = {"atleast": "ATLEAST_ONCE", "atmost": "ATMOST_ONCE", "effectively": "EFFECTIVELY_ONCE"}
@@ -42,6 +42,7 @@ def source_of(case: Case) -> Callable[[Path], str]:
             FOLDER: str(notes),
             RATE: case.rate or 0,
             WARMUP: case.warmup,
+            BULK: case.bulk,
         }
         arguments = (case.workload, case.spouts, case.counters, case.batch, case.pending, config)
         return f"from benchmarks.topologies import build\n\nTOPOLOGY = build(*{arguments!r})\n"

@@ -60,6 +60,8 @@ def title(case: Case) -> str:
     parts.append(_plural(case.containers, "container"))
     if case.mode == "atmost":
         parts.append("at most once")
+    if case.bulk:
+        parts.append("by emit_many")
     if case.rate is not None:
         parts.append(f"held to {case.rate:,.0f}/s" if case.rate else "silent")
     return ", ".join(parts)

@@ -23,6 +23,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         rate: tuples a second that the spouts are held to, all together; None: as fast as it goes.
+        bulk: sentences are split by ``emit_many``.
         pending, batch: in words, see :func:`benchmarks.topologies.build`.
         drain_ms: ``heron.streammgr.cache.drain.frequency.ms``.
         seconds, warmup: the measuring window, and what goes before it.
@@ -34,6 +35,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     spouts: int = 1
     counters: int = 1
     rate: float | None = None
+    bulk: bool = False
     pending: int
     batch: int
     drain_ms: float

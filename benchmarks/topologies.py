@@ -19,6 +19,7 @@ Workload = Literal["words", "sentences", "paced"]
 
 FOLDER = "benchmark.folder"  # where tasks write what they counted
 RATE = "benchmark.rate"  # tuples a second, of all spout tasks together
+BULK = "benchmark.bulk"  # whether sentences are split by emit_many
 WARMUP = "benchmark.warmup"  # seconds after which a paced spout records latencies
 
 SAMPLE_EVERY = 0.25
@@ -159,6 +160,13 @@ class Split(Bolt):
             self.emit((word,))
 
 
+class SplitAtOnce(Split):
+    """The words of a sentence by one call."""
+
+    def process(self, tup: Any) -> None:
+        self.emit_many(zip(tup.values[0].split()))
+
+
 class Count(Bolt):
     def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
         self.counts: dict[str, int] = {}
@@ -201,7 +209,8 @@ def build(
     if workload == "sentences":
         trees = WORDS_IN_SENTENCE
         source = builder.add_spout("sentences", Sentences, par=spouts)
-        words = builder.add_bolt("split", Split, par=spouts, inputs=[source], config=of_words)
+        split = SplitAtOnce if config.get(BULK) else Split
+        words = builder.add_bolt("split", split, par=spouts, inputs=[source], config=of_words)
     else:
         words = builder.add_spout("words", Paced if workload == "paced" else Words, par=spouts)
     count = Remember if config.get("topology.reliability.mode") == "EFFECTIVELY_ONCE" else Count

@@ -11,7 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.heron_instance.states import States
-from benchmarks.topologies import FOLDER, LIST, PACED_BURST, RATE, WARMUP, Count, Line, Paced, Split, build, word_list
+from benchmarks.topologies import (
+    FOLDER,
+    LIST,
+    PACED_BURST,
+    RATE,
+    WARMUP,
+    Count,
+    Line,
+    Paced,
+    Split,
+    SplitAtOnce,
+    build,
+    word_list,
+)
 
 
 class Collector:
@@ -22,6 +35,9 @@ class Collector:
 
     def emit(self, values, *rest):
         self.emitted.append((values, *rest))
+
+    def emit_many(self, rows, *rest, **options):
+        self.emitted += [(values, *rest) for values in rows]
 
 
 class Context(SimpleNamespace):
@@ -119,8 +135,9 @@ def test_a_counting_bolt_writes_what_it_counted(tmp_path):
     assert [(line.tuples, line.over) for line in lines_of(tmp_path)] == [(3, True)]
 
 
-def test_a_sentence_is_split_into_its_words():
-    bolt = Split()
+@pytest.mark.parametrize("kind", [Split, SplitAtOnce])
+def test_a_sentence_is_split_into_its_words(kind):
+    bolt = kind()
     bolt._collector = Collector()
     bolt.process(SimpleNamespace(values=("one two",)))
     assert [values for values, *_ in bolt._collector.emitted] == [("one",), ("two",)]
