@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ardea.console import history_routes, topology_routes
+from ardea.console import debug_routes, history_routes, topology_routes
 from ardea.console.desk import Route
 
-ROUTES: tuple[Route, ...] = (*topology_routes.ROUTES, *history_routes.ROUTES)
+ROUTES: tuple[Route, ...] = (*topology_routes.ROUTES, *history_routes.ROUTES, *debug_routes.ROUTES)
