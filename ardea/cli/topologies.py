@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import enum
-import logging
 import re
 from typing import Annotated
 
@@ -13,37 +11,13 @@ import typer
 from ardea.cli import completion, console
 from ardea.cli.console import Name
 from ardea.cli.savepoint import SAVED_WITHIN, To, saved
+from ardea.documents.levels import Level, Levels
 from ardea.errors import NotFound, UsageError
-from ardea.logs import level_of
-from ardea.scheduler.schedulers import LogLine, Scheduler
+from ardea.scheduler.schedulers import Scheduler
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 DRAIN_SECS = 10.0
 BACK_WITHIN = 60.0
-
-
-class Level(enum.StrEnum):
-    """What ``--level`` takes."""
-
-    DEBUG = "DEBUG"
-    INFO = "INFO"
-    WARNING = "WARNING"
-    ERROR = "ERROR"
-    CRITICAL = "CRITICAL"
-
-
-class Levels:
-    """Passes lines of processes: records by their level, and the lines after a record as that one."""
-
-    def __init__(self, least: Level | None) -> None:
-        self._least = 0 if least is None else logging.getLevelNamesMapping()[least.value]
-        self._passing: dict[str, bool] = {}
-
-    def passes(self, line: LogLine) -> bool:
-        """Whether it is shown."""
-        if (level := level_of(line.text)) is not None:
-            self._passing[line.label] = level >= self._least
-        return self._passing.get(line.label, not self._least)
 
 
 def duration(text: str) -> float:

@@ -26,14 +26,16 @@ async def _profile(desk: Desk, request: Request) -> Response:
 
 async def _inspected(desk: Desk, request: Request, what: What, seconds: int) -> Response:
     topology = (await desk.topology(request.path_params["name"])).id
-    look = partial(_look, desk, topology, request.path_params["task"], what, seconds)
-    return sent(request, await asyncio.get_running_loop().run_in_executor(desk.threads, look))
+    task = request.path_params["task"].replace(":", "-")
+    look = partial(_look, desk, topology, task, what, seconds)
+    with desk.alone(f"{topology}/{task}"):
+        return sent(request, await asyncio.get_running_loop().run_in_executor(desk.threads, look))
 
 
 def _look(desk: Desk, topology: str, task: str, what: What, seconds: int) -> Inspection:
     """On a thread, which it holds until the task has answered, or is too late."""
     with desk.scheduler.find(topology) as found, found.control() as control:
-        return inspect(control, task.replace(":", "-"), what, seconds)
+        return inspect(control, task, what, seconds)
 
 
 ROUTES = (
@@ -41,14 +43,14 @@ ROUTES = (
         path="/topologies/{name}/tasks/{task}/stacks",
         right=Right.ACT,
         answer=_stacks,
-        gives=Inspection,
+        gives=(Inspection,),
         about="The stack of every thread of a task",
     ),
     Route(
         path="/topologies/{name}/tasks/{task}/profile",
         right=Right.ACT,
         answer=_profile,
-        gives=Inspection,
+        gives=(Inspection,),
         about="Where the threads of a task spend their time, as a tree; the answer comes when the time is over",
         parameters=(
             Parameter(

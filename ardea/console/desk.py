@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from starlette.responses import Response
 
 from ardea.console.asking import Asker
 from ardea.console.documents import encoded
+from ardea.console.doings import Doings
 from ardea.console.feeds import Viewers
 from ardea.console.pages import File
 from ardea.console.problems import Refused
@@ -24,6 +26,8 @@ from ardea.scheduler.registry import Place
 from ardea.scheduler.schedulers import Scheduler
 
 API = "/api/v1"
+READERS = 16
+"""Who follow a log at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,9 @@ class Desk:
         hosts: by what names it is reached.
         files: the page's.
         viewers: how many there are.
+        doings: verbs that are under way.
+        readers: how many follow a log.
+        busy: tasks that are just being looked into.
         threads: for what takes a while: logs that are followed, stacks.
     """
 
@@ -48,7 +55,23 @@ class Desk:
     hosts: Hosts
     files: Mapping[str, File]
     viewers: Viewers = field(default_factory=Viewers)
-    threads: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(16, thread_name_prefix="work"))
+    readers: Viewers = field(default_factory=lambda: Viewers(READERS))
+    doings: Doings = field(default_factory=Doings)
+    busy: set[str] = field(default_factory=set)
+    threads: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(2 * READERS, thread_name_prefix="work")
+    )
+
+    @contextlib.contextmanager
+    def alone(self, task: str) -> Iterator[None]:
+        """While a task is looked into; Refused: it is already."""
+        if task in self.busy:
+            raise Refused(409, f"{task} is being looked into already", hint="try again in a while")
+        self.busy.add(task)
+        try:
+            yield
+        finally:
+            self.busy.discard(task)
 
     async def topology(self, name: str) -> TopologyDocument:
         """The topology of that id; else the running one of that name; else the newest of that name.
@@ -89,7 +112,7 @@ class Route:
         path: below ``/api/v1``, as starlette has it.
         right: what a token must allow.
         answer: gives the response; an ArdeaError becomes a problem.
-        gives: the type of the document.
+        gives: the types of the documents, one of which it gives.
         about: a sentence for the OpenAPI document.
         takes: the type of the request's body; None: it has none.
         parameters: of the query.
@@ -100,7 +123,7 @@ class Route:
     path: str
     right: Right
     answer: Handler
-    gives: Any
+    gives: tuple[Any, ...]
     about: str
     takes: Any = None
     parameters: tuple[Parameter, ...] = ()

@@ -51,7 +51,7 @@ ROUTES = (
         path="/topologies/{name}/history",
         right=Right.VIEW,
         answer=_history,
-        gives=History,
+        gives=(History,),
         about="What components and tasks did in the last fifteen minutes, a sample each five seconds",
         parameters=(
             Parameter("names", "components and tasks, with commas between; none: all components", {"type": "string"}),
@@ -62,7 +62,7 @@ ROUTES = (
         path="/topologies/{name}/exceptions",
         right=Right.ACT,
         answer=_exceptions,
-        gives=Exceptions,
+        gives=(Exceptions,),
         about="What authors' code has raised since its master began, in groups by type and stack",
     ),
 )

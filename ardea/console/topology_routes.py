@@ -18,6 +18,7 @@ from ardea.console.documents import (
     encoded,
     reading,
 )
+from ardea.console.doings import ActionDocument
 from ardea.console.feeds import Feed
 from ardea.console.problems import Refused
 from ardea.console.questions import LIST, Told, of_shape
@@ -113,9 +114,11 @@ async def _topology_events(desk: Desk, request: Request) -> Response:
 
     def documents() -> dict[str, Encoded]:
         look = desk.asker.look(key)
+        action = desk.doings.last(key.topology)
+        doing = {} if action is None else {"action": encoded(action)}
         if look.said is None:
-            return {}
-        found = {"topology": encoded(_description(desk, look))}
+            return doing
+        found = doing | {"topology": encoded(_description(desk, look))}
         if look.said.plan is not None:
             found["plan"] = encoded(of_shape(look.said.plan))
         if (top := _rates(desk, look)) is not None and top.seconds > 0:
@@ -162,7 +165,7 @@ ROUTES = (
         path="/topologies",
         right=Right.VIEW,
         answer=_topologies,
-        gives=Topologies,
+        gives=(Topologies,),
         about="The topologies, the newest first",
         parameters=_PAGE,
     ),
@@ -170,34 +173,40 @@ ROUTES = (
         path="/events",
         right=Right.VIEW,
         answer=_list_events,
-        gives=Topologies,
+        gives=(Topologies,),
         about="The list as it changes: event `topologies`",
         events=True,
     ),
     Route(
-        path="/topologies/{name}", right=Right.VIEW, answer=_topology, gives=Description, about="What is known of one"
+        path="/topologies/{name}",
+        right=Right.VIEW,
+        answer=_topology,
+        gives=(Description,),
+        about="What is known of one",
     ),
-    Route(path="/topologies/{name}/plan", right=Right.VIEW, answer=_plan, gives=PlanDocument, about="Its components"),
+    Route(
+        path="/topologies/{name}/plan", right=Right.VIEW, answer=_plan, gives=(PlanDocument,), about="Its components"
+    ),
     Route(
         path="/topologies/{name}/top",
         right=Right.VIEW,
         answer=_top,
-        gives=Top,
+        gives=(Top,),
         about="What each component and task does, and what flows between them",
     ),
     Route(
         path="/topologies/{name}/snapshots",
         right=Right.VIEW,
         answer=_snapshots,
-        gives=Snapshots,
+        gives=(Snapshots,),
         about="Its snapshot that counts, and savepoints",
     ),
     Route(
         path="/topologies/{name}/events",
         right=Right.VIEW,
         answer=_topology_events,
-        gives=Description | PlanDocument | Top,
-        about="Its documents as they change: events `topology`, `plan`, `top`",
+        gives=(Description, PlanDocument, Top, ActionDocument),
+        about="Its documents as they change: events `topology`, `plan`, `top`, `action`",
         events=True,
     ),
 )

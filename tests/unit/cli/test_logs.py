@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ardea.cli.topologies import Level, Levels, duration
+from ardea.cli.topologies import duration
+from ardea.documents.levels import Level, Levels
 from ardea.errors import UsageError
 from ardea.scheduler.schedulers import LogLine
 

@@ -1,0 +1,171 @@
+"""Routes of what processes print: logs, as they are or as they come."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+
+import msgspec
+from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ardea.console.desk import Desk, Parameter, Route, sent, whole
+from ardea.console.documents import Line, Log
+from ardea.console.feeds import LineFeed
+from ardea.console.problems import LONGEST, Refused, problem
+from ardea.console.tokens import Right
+from ardea.console.topology_routes import PING, TOO_SLOW
+from ardea.documents.levels import Level, Levels
+from ardea.errors import ArdeaError, printable
+from ardea.scheduler.schedulers import LogLine, Logs
+
+TAIL, MOST = 500, 5000
+ALL = "_"
+"""Names the logs of all processes."""
+READ_WITHIN = 10.0
+LOOK_EVERY = 0.25
+_QUERY = (
+    Parameter("tail", "the last so many lines", {"type": "integer", "minimum": 0, "maximum": MOST, "default": TAIL}),
+    Parameter("since", "of the last so many seconds", {"type": "integer", "minimum": 0}),
+    Parameter("search", "only lines with this text, in whatever case", {"type": "string", "maxLength": 200}),
+    Parameter(
+        "level", "only records of this level or above", {"type": "string", "enum": [each.value for each in Level]}
+    ),
+    Parameter("follow", "go on, as server-sent events `lines`", {"type": "boolean", "default": False}),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What of a log is asked for; ``process`` is a label, empty: of all that the selection names."""
+
+    selection: str | None
+    process: str
+    tail: int
+    since: int | None
+    search: str
+    level: Level | None
+
+    @classmethod
+    def of(cls, request: Request) -> Wanted:
+        """What a request says.
+
+        Raises:
+            Refused: it cannot be understood.
+        """
+        named, query = request.path_params["process"], request.query_params
+        container, slash, manager = named.rpartition("/")
+        level = query.get("level")
+        if level is not None and level.upper() not in Level.__members__:
+            raise Refused(400, f"level takes one of {', '.join(Level)}, not {level[:50]!r}")
+        return cls(
+            selection=None if named == ALL else manager,
+            process=named if container and slash else "",
+            tail=whole(request, "tail", TAIL, 0, MOST),
+            since=whole(request, "since", 0, 0, 10**9) if "since" in query else None,
+            search=query.get("search", "")[:200].casefold(),
+            level=None if level is None else Level(level.upper()),
+        )
+
+    def lines(self, logs: Logs, *, follow: bool) -> Iterator[Line | None]:
+        """Those that pass; None now and then, also while none does."""
+        levels = Levels(self.level)
+        some = self.search or self.level or self.process
+        tail = self.tail if not some or self.tail == 0 else None
+        for number, line in enumerate(logs.lines(self.selection, follow=follow, tail=tail, since=self.since)):
+            if line is None or not self._passes(levels, line):
+                if line is None or number % 1000 == 0:
+                    yield None
+                continue
+            yield Line(process=printable(line.label), text=printable(line.text, LONGEST))
+
+    def _passes(self, levels: Levels, line: LogLine) -> bool:
+        passes = levels.passes(line)  # each line: those behind a record have its level
+        return passes and self.process in ("", line.label) and self.search in line.text.casefold()
+
+
+async def _log(desk: Desk, request: Request) -> Response:
+    wanted = Wanted.of(request)
+    topology = (await desk.topology(request.path_params["name"])).id
+    if request.query_params.get("follow", "false") in ("true", "1"):
+        return await _followed(desk, topology, wanted)
+
+    def read() -> Log:
+        kept: deque[Line] = deque(maxlen=wanted.tail)
+        passed, deadline = 0, time.monotonic() + READ_WITHIN
+        with desk.scheduler.logs(topology) as logs:
+            for line in wanted.lines(logs, follow=False):
+                if line is not None:
+                    kept.append(line)
+                    passed += 1
+                elif time.monotonic() >= deadline:
+                    break
+        return Log(lines=list(kept), left_out=passed - len(kept))
+
+    return sent(request, await asyncio.get_running_loop().run_in_executor(desk.threads, read))
+
+
+async def _followed(desk: Desk, topology: str, wanted: Wanted) -> Response:
+    """Lines as they come; its thread ends within a second of the viewer."""
+    if not desk.readers.enter():
+        raise Refused(
+            503, "too many follow a log of this console", hint="close a page, or wait until somebody else does"
+        )
+    loop, left = asyncio.get_running_loop(), threading.Event()
+    feed = LineFeed()
+
+    def check() -> None:
+        with desk.scheduler.logs(topology) as logs:
+            logs.names(wanted.selection)
+
+    def follow() -> None:
+        with desk.scheduler.logs(topology) as logs:
+            for line in wanted.lines(logs, follow=True):
+                if left.is_set():
+                    return
+                if line is not None:
+                    feed.put(line)
+
+    async def stream() -> AsyncIterator[ServerSentEvent]:
+        following = loop.run_in_executor(desk.threads, follow)
+        try:
+            over = False
+            while not over:
+                over = following.done()
+                lines, left_out = feed.take()
+                if lines or left_out:
+                    log = msgspec.json.encode(Log(lines=lines, left_out=left_out))
+                    yield ServerSentEvent(log.decode(), event="lines", sep="\n")
+                if not over:
+                    await asyncio.wait([following], timeout=LOOK_EVERY)
+            if (error := following.exception()) is not None:
+                told = error if isinstance(error, ArdeaError) else ArdeaError(f"{type(error).__name__}: {error}")
+                document = problem(told, f"the log of {topology}")
+                yield ServerSentEvent(msgspec.json.encode(document).decode(), event="problem", sep="\n")
+        finally:
+            left.set()
+            desk.readers.leave()
+
+    try:
+        await loop.run_in_executor(desk.threads, check)
+    except BaseException:
+        desk.readers.leave()
+        raise
+    return EventSourceResponse(stream(), ping=PING, send_timeout=TOO_SLOW, sep="\n")
+
+
+ROUTES = (
+    Route(
+        path="/topologies/{name}/logs/{process:path}",
+        right=Right.ACT,
+        answer=_log,
+        gives=(Log,),
+        about="The log of a component, a task or a process",
+        parameters=_QUERY,
+    ),
+)
