@@ -14,7 +14,7 @@ from starlette.responses import Response
 from ardea.console.asking import Asker
 from ardea.console.documents import encoded
 from ardea.console.doings import Doings
-from ardea.console.feeds import Viewers
+from ardea.console.feeds import Shared, Viewers
 from ardea.console.pages import File
 from ardea.console.problems import Refused
 from ardea.console.questions import LIST
@@ -42,6 +42,7 @@ class Desk:
         hosts: by what names it is reached.
         files: the page's.
         viewers: how many there are.
+        shared: documents of events, for all viewers.
         doings: verbs that are under way.
         readers: how many follow a log.
         busy: tasks that are just being looked into.
@@ -55,6 +56,7 @@ class Desk:
     hosts: Hosts
     files: Mapping[str, File]
     viewers: Viewers = field(default_factory=Viewers)
+    shared: Shared = field(default_factory=Shared)
     readers: Viewers = field(default_factory=lambda: Viewers(READERS))
     doings: Doings = field(default_factory=Doings)
     busy: set[str] = field(default_factory=set)

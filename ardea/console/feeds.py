@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from ardea.console.documents import Encoded, Line
@@ -32,6 +32,26 @@ class Feed:
         fresh = [News(kind, each.body) for kind, each in documents.items() if self._sent.get(kind) != each.tag]
         self._sent.update({kind: each.tag for kind, each in documents.items()})
         return fresh
+
+
+class Shared:
+    """Documents that are encoded once for all who look at the same.  ``most``: things that are kept."""
+
+    def __init__(self, most: int = 2 * VIEWERS) -> None:
+        self._most = most
+        self._made: dict[Hashable, tuple[Sequence[object], Mapping[str, Encoded]]] = {}
+
+    def of(
+        self, key: Hashable, version: Sequence[object], make: Callable[[], Mapping[str, Encoded]]
+    ) -> Mapping[str, Encoded]:
+        """The documents of a thing; made anew where an object of its version is another one."""
+        kept = self._made.pop(key, None)
+        if kept is None or [id(each) for each in kept[0]] != [id(each) for each in version]:
+            kept = (version, make())
+        self._made[key] = kept
+        while len(self._made) > self._most:
+            self._made.pop(next(iter(self._made)))
+        return kept[1]
 
 
 class LineFeed:

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
 import msgspec
-from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette import ServerSentEvent
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -18,8 +18,8 @@ from ardea.console.desk import Desk, Parameter, Route, sent, whole
 from ardea.console.documents import Line, Log
 from ardea.console.feeds import LineFeed
 from ardea.console.problems import LONGEST, Refused, problem
+from ardea.console.streams import Stream, event
 from ardea.console.tokens import Right
-from ardea.console.topology_routes import PING, TOO_SLOW
 from ardea.documents.levels import Level, Levels
 from ardea.errors import ArdeaError, printable
 from ardea.scheduler.schedulers import LogLine, Logs
@@ -103,7 +103,7 @@ async def _log(desk: Desk, request: Request) -> Response:
                 if line is not None:
                     kept.append(line)
                     passed += 1
-                elif time.monotonic() >= deadline:
+                if time.monotonic() >= deadline:
                     break
         return Log(lines=list(kept), left_out=passed - len(kept))
 
@@ -112,10 +112,6 @@ async def _log(desk: Desk, request: Request) -> Response:
 
 async def _followed(desk: Desk, topology: str, wanted: Wanted) -> Response:
     """Lines as they come; its thread ends within a second of the viewer."""
-    if not desk.readers.enter():
-        raise Refused(
-            503, "too many follow a log of this console", hint="close a page, or wait until somebody else does"
-        )
     loop, left = asyncio.get_running_loop(), threading.Event()
     feed = LineFeed()
 
@@ -140,23 +136,17 @@ async def _followed(desk: Desk, topology: str, wanted: Wanted) -> Response:
                 lines, left_out = feed.take()
                 if lines or left_out:
                     log = msgspec.json.encode(Log(lines=lines, left_out=left_out))
-                    yield ServerSentEvent(log.decode(), event="lines", sep="\n")
+                    yield event("lines", log)
                 if not over:
                     await asyncio.wait([following], timeout=LOOK_EVERY)
             if (error := following.exception()) is not None:
                 told = error if isinstance(error, ArdeaError) else ArdeaError(f"{type(error).__name__}: {error}")
-                document = problem(told, f"the log of {topology}")
-                yield ServerSentEvent(msgspec.json.encode(document).decode(), event="problem", sep="\n")
+                yield event("problem", msgspec.json.encode(problem(told, f"the log of {topology}")))
         finally:
             left.set()
-            desk.readers.leave()
 
-    try:
-        await loop.run_in_executor(desk.threads, check)
-    except BaseException:
-        desk.readers.leave()
-        raise
-    return EventSourceResponse(stream(), ping=PING, send_timeout=TOO_SLOW, sep="\n")
+    await loop.run_in_executor(desk.threads, check)
+    return Stream(desk.readers, stream())
 
 
 ROUTES = (

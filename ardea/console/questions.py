@@ -13,6 +13,7 @@ from ardea.console.asking import Question
 from ardea.console.readings import Answer, Key, Pace
 from ardea.documents import kept, plan, topologies
 from ardea.documents.top import TopDocument, Window, of_window
+from ardea.errors import ArdeaError
 from ardea.metrics import Samples
 from ardea.plan import LogicalPlan
 from ardea.scheduler.control import Status
@@ -103,7 +104,7 @@ class Questions:
         now = self._clock()
         if status is None:
             if before is None:
-                return Told(document)
+                return Told(document, _shape(found))
             last = msgspec.structs.replace(document, status=before.description.status)
             return Told(last, before.plan, before.top, before.epoch, before.window, before.seen)
         if before is None or before.plan is None or before.epoch != status.epoch or before.window is None:
@@ -115,6 +116,14 @@ class Questions:
         window.observe(now, status.processes)
         top = of_window(found.id, status, window, round(window.seconds, 3))
         return Told(document, shape, top, status.epoch, window, now)
+
+
+def _shape(found: Handle) -> LogicalPlan | None:
+    """The plan of a topology whose master does not answer, or that has ended; None: nobody knows it any more."""
+    try:
+        return found.definition().shape.plan()
+    except ArdeaError:
+        return None
 
 
 def of_shape(shape: LogicalPlan) -> plan.PlanDocument:

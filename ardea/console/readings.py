@@ -16,6 +16,8 @@ SILENT = 5.0
 """Seconds without an answer after which a thing is stale."""
 FORGOTTEN = 60.0
 """Seconds after which what nobody looks at is forgotten."""
+ENDED = 10
+"""So many times as seldom is asked for what is over."""
 UNDER_WAY = 8
 """Asks at a time."""
 
@@ -105,11 +107,11 @@ class Readings:
     def answered(self, key: Key, now: float, answer: Answer) -> None:
         """What has come of an ask."""
         known = self._known.setdefault(key, _Known())
+        was_over = known.over
         known.under_way, known.said, known.over = False, answer.said, answer.over
-        if answer.trouble:
-            known.error = Unreachable(answer.trouble)
-        else:
-            known.error, known.good = None, now
+        known.error = Unreachable(answer.trouble) if answer.trouble else None
+        if not answer.trouble and not (was_over and answer.over):
+            known.good = now
 
     def failed(self, key: Key, error: ArdeaError, *, over: bool = False) -> None:
         """Nothing has; what was known stays.  ``over``: it is gone."""
@@ -141,7 +143,8 @@ class Readings:
             return math.inf
         pace = self._paces[key.kind]
         looked_at = now - known.wanted < LOOKED_AT
-        return known.asked + (pace.looked_at if looked_at else pace.otherwise)
+        often = pace.looked_at * (ENDED if known.over else 1)
+        return known.asked + (often if looked_at else pace.otherwise)
 
     def _is_forgotten(self, key: Key, known: _Known, now: float) -> bool:
         if known.under_way or self._paces[key.kind].otherwise < math.inf:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 
-from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette import ServerSentEvent
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -23,16 +23,13 @@ from ardea.console.feeds import Feed
 from ardea.console.problems import Refused
 from ardea.console.questions import LIST, Told, of_shape
 from ardea.console.readings import Key, Look, State
+from ardea.console.streams import Stream, event
 from ardea.console.tokens import Right
 from ardea.documents.figures import fields
 from ardea.documents.plan import PlanDocument
-from ardea.errors import ArdeaError, Unreachable
+from ardea.errors import Unreachable
 
 LISTED, MOST_LISTED = 100, 1000
-PING = 15
-"""Seconds after which a viewer who has heard nothing hears that the console lives."""
-TOO_SLOW = 15.0
-"""Seconds that one event may wait for a viewer to take it; then its connection is closed."""
 RATES_WITHIN = 5.0
 _PAGE = (
     Parameter("limit", "at most so many", {"type": "integer", "minimum": 1, "maximum": MOST_LISTED, "default": LISTED}),
@@ -128,36 +125,28 @@ async def _topology_events(desk: Desk, request: Request) -> Response:
     return events(desk, key, documents)
 
 
-def events(desk: Desk, key: Key, documents: Callable[[], dict[str, Encoded]]) -> EventSourceResponse:
+def events(desk: Desk, key: Key, documents: Callable[[], dict[str, Encoded]]) -> Stream:
     """Documents as they change, to one viewer.
 
     Args:
         desk: what routes work with.
         key: what the viewer looks at.
-        documents: what is known at present, by the names of events.
+        documents: what is known at present, by the names of events; called once for all viewers of this key.
 
     Raises:
         Refused: there are too many viewers.
     """
-    if not desk.viewers.enter():
-        raise Refused(503, "too many look at this console", hint="close a page, or wait until somebody else does")
 
     async def stream() -> AsyncIterator[ServerSentEvent]:
         feed = Feed()
-        try:
-            while True:
-                desk.asker.want(key)
-                try:
-                    found = documents()
-                except ArdeaError:
-                    found = {}
-                for news in feed.news(found):
-                    yield ServerSentEvent(news.body.decode(), event=news.kind, sep="\n")
-                await desk.asker.news(1.0)
-        finally:
-            desk.viewers.leave()
+        while True:
+            desk.asker.want(key)
+            version = (*desk.asker.look(key), desk.doings.last(key.topology))
+            for news in feed.news(desk.shared.of(key, version, documents)):
+                yield event(news.kind, news.body)
+            await desk.asker.news(1.0)
 
-    return EventSourceResponse(stream(), ping=PING, send_timeout=TOO_SLOW, sep="\n")
+    return Stream(desk.viewers, stream())
 
 
 ROUTES = (

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from tests.unit.console.conftest import ACT
+
 
 def test_the_list_is_that_of_the_command_line(browser, submit):
     first = submit()
@@ -19,3 +23,47 @@ def test_one(browser, submit):
     assert told.json()["id"] == first
     again = browser.get("/topologies/Endless", headers={"if-none-match": told.headers["etag"]})
     assert again.status_code == 304
+
+
+def test_the_list_comes_in_parts(browser, submit):
+    ids = {submit(name=f"T{number}") for number in range(5)}
+    seen, after = [], None
+    for _ in range(3):
+        told = browser.get("/topologies", params={"limit": 2} | ({"after": after} if after else {})).json()
+        seen += [row["id"] for row in told["topologies"]]
+        after = told["after"]
+    assert (set(seen), len(seen), after) == (ids, 5, None)
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=1001", "limit=-1", "limit=x", "limit=" + "9" * 5000, "after=gone"])
+def test_a_part_that_cannot_be_is_refused(browser, query):
+    assert browser.get(f"/topologies?{query}").status_code == 400
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["..", "%2e%2e%2f%2e%2e%2fetc%2fpasswd", "%00", "%0d%0aSet-Cookie:%20a", "<b>", "%E2%80%AE", "%FF", "a" * 5000],
+)
+def test_a_hostile_name_is_no_topology_and_stays_text(browser, name):
+    answer = browser.get(f"/topologies/{name}/top")
+    assert answer.status_code == 404
+    assert "set-cookie" not in answer.headers
+    assert not {"\x00", "\u202e"} & set(answer.json()["what"] + answer.json()["where"])
+
+
+def test_a_log_is_read_by_those_who_may_act_in_its_last_lines(browser, submit):
+    submit()
+    told = browser.get("/topologies/Endless/logs/numbers-0?tail=1", ACT)
+    assert told.json() == {"lines": [{"process": "numbers-0", "text": "it begins"}], "left_out": 0}
+    assert browser.get("/topologies/Endless/logs/_?search=BEGINS", ACT).json()["lines"]
+    assert browser.get("/topologies/Endless/logs/_?search=nothing", ACT).json()["lines"] == []
+    assert browser.get("/topologies/Endless/logs/nobody", ACT).status_code == 404
+    assert browser.get("/topologies/Endless/logs/nobody?follow=true", ACT).status_code == 404
+    assert browser.get("/topologies/Endless/logs/_?level=LOUD", ACT).status_code == 400
+
+
+def test_the_page_goes_without_a_token_and_is_not_sent_twice(browser):
+    told = browser.ask("/", None)
+    assert (told.status_code, told.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert browser.ask("/", None, headers={"if-none-match": told.headers["etag"]}).status_code == 304
+    assert browser.ask("/healthz", None, headers={"host": "10.0.0.7:8080"}).text == "ok\n"
