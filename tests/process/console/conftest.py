@@ -32,6 +32,11 @@ class Console:
         assert self._process.stdout is not None
         self.link = self._process.stdout.readline().strip()
 
+    def kill(self) -> None:
+        """As when the machine has no memory left."""
+        self._process.kill()
+        self._process.communicate()
+
     def stop(self) -> None:
         self._process.send_signal(signal.SIGINT)
         try:
