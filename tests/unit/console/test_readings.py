@@ -155,3 +155,15 @@ def test_asks_are_bounded_and_no_one_is_asked_faster_than_its_pace(steps):
                 readings.failed(key, Unreachable("no"))
         assert len(under_way) <= UNDER_WAY
         assert readings.wait(now) >= 0
+
+
+def test_those_for_whom_there_is_no_room_come_first_the_next_time():
+    readings, keys = Readings({"topology": Pace()}), [Key("topology", f"t-{number:02}") for number in range(20)]
+    for key in keys:
+        readings.want(key, 0.0)
+    first = asked(readings, 0.0)
+    assert len(first) == UNDER_WAY
+    assert asked(readings, 0.5) == []
+    for key in first:
+        readings.answered(key, 1.0, Answer("said"))
+    assert set(asked(readings, 1.0)).isdisjoint(first)
