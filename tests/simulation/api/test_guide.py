@@ -105,12 +105,35 @@ def failing(field: str, value: Any) -> type[Bolt]:
 
 def test_each_block_of_the_guide_is_run_below():
     shown = [re.findall(r"^class (\w+)|^(\w+) = \w+\.build\(\)", block, re.MULTILINE)[-1] for block in SHOWN]
-    assert [a or b for a, b in shown] == ["Shop", "ThreeTimes", "Warehouse", "Cards", "Import", "Fan"]
+    assert [a or b for a, b in shown] == ["Shop", "ThreeTimes", "Warehouse", "Count", "Cards", "Import", "Fan"]
 
 
 def test_the_guides_test_passes(file):
     file("shop", next(block for block in SHOWN if "class Shop" in block))
     run_block(TEST)["test_totals"]()
+
+
+def test_many_rows_are_emitted_by_one_call():
+    block = run_block(next(block for block in SHOWN if "class Split" in block))
+
+    class Lines(Spout):
+        outputs = ("line",)
+
+        def initialize(self, config, context):
+            self.lines = ["a b a", "b"]
+
+        def next_tuple(self):
+            if self.lines:
+                self.emit((self.lines.pop(),), tup_id=len(self.lines))
+            else:
+                self.finish()
+
+    class Words(Topology):
+        lines = Lines.spec()
+        split = block["Split"].spec(inputs=[lines])
+        count = block["Count"].spec(inputs={split: Grouping.fields("word")})
+
+    assert sorted(run(Words).tuples("count")) == [("a", 2), ("b", 2)]
 
 
 @pytest.mark.parametrize("times", [3, 1])

@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ardea import __version__
-from ardea.cli import listing
 from ardea.cli.verbs import app
+from ardea.documents.topologies import REFUSED
 from ardea.errors import ExitCode
 from ardea.protocol.wire_pb2 import Answer
 from ardea.scheduler import kill as killing
@@ -88,7 +88,7 @@ def kept(home, topology):
 def test_it_is_listed_and_both_versions_are_named(ardea, topology, former):
     (row,) = json.loads(ardea("list", "-o", "json").stdout)["topologies"]
     assert (row["id"], row["name"], row["running"], row["problem"]) == (topology, "words", False, None)
-    assert row["other_version"] == f"{topology} {former.both}; {listing.REFUSED}"
+    assert row["other_version"] == f"{topology} {former.both}; {REFUSED}"
     assert "DEAD" in ardea("list").stdout
 
 
