@@ -1,4 +1,4 @@
-"""``ardea ui``: the console of one place, for whoever sits at this machine."""
+"""``ardea ui``: the console of one place, for the person at this machine."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def ui(
 ) -> None:
     """Show topologies in a browser until Ctrl-C.
 
-    Prints a link; whoever has it may look and act.
+    Prints a link. Anybody who has the link may look and act.
     """
     try:
         from ardea.console import serving, tokens  # what other verbs do not need

@@ -101,5 +101,5 @@ class Viewers:
         return True
 
     def leave(self) -> None:
-        """One who has entered is gone."""
+        """A viewer who has entered has left."""
         self._count -= 1

@@ -1,4 +1,4 @@
-"""Who gets through to the routes: names, origins, tokens, sizes; and the headers of every answer."""
+"""Checks of each request (names, origins, tokens, sizes), and the headers of every answer."""
 
 from __future__ import annotations
 
