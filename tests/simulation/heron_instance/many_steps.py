@@ -23,8 +23,8 @@ class ByWord(CustomStreamGrouping):
         self.targets = target_tasks
 
     def choose_tasks(self, values):
-        word = values[1]
-        return {"a": self.targets[:1], "b": list(self.targets), "c": [self.targets[0]] * 2}.get(word, [])
+        chosen = {"a": self.targets[:1], "b": list(self.targets), "c": [self.targets[0]] * 2}
+        return chosen.get(str(values[1]), [])  # a value may be one that cannot be a key
 
 
 class Refuses(ByWord):
