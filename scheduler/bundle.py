@@ -20,13 +20,15 @@ from ardea.errors import ArdeaError, NotFound, printable
 from ardea.plan.definition import Definition
 from ardea.plan.resource import MIB
 from ardea.plan.wire import packing_from_bytes
-from ardea.scheduler.archive import Archive
+from ardea.scheduler.archive import Archive, safe
 from ardea.scheduler.control import Status, story_lines
 from ardea.scheduler.redaction import Redaction
 from ardea.scheduler.schedulers import Description, Evidence, Handle, Logs, Scheduler
 from ardea.versions import FORMAT, PROTOCOL, __version__
 
 T = TypeVar("T")
+LOG_MIB, MOST_LOG_MIB = 4, 64
+"""MiB of one log, if nothing else is asked for, and at most."""
 MOST_LOGS, MOST_FILE = 256 * MIB, 16 * MIB
 """Bytes of all logs together, and of any other file."""
 README = """\
@@ -58,7 +60,7 @@ class Limits:
 
     file_seconds: float = 20.0
     all_seconds: float = 60.0
-    log_bytes: int = 4 * MIB
+    log_bytes: int = LOG_MIB * MIB
 
 
 @dataclass(slots=True)
@@ -104,6 +106,11 @@ class Bundle:
         self._contents = Contents(self.topology, datetime.now(UTC).isoformat(timespec="seconds"))
         if gone:
             self._contents.missing["topology.json"] = gone
+
+    @property
+    def file_name(self) -> str:
+        """What the archive is called: ASCII, and no path."""
+        return f"{safe(self.topology).replace('/', '-')}-bundle.tar.gz"
 
     def write(self, out: BinaryIO) -> Contents:
         """Once; takes as long as the limits say, at most.  Raises OSError: ``out`` cannot be written."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -15,10 +14,8 @@ from ardea.cli import console
 from ardea.cli.console import Name
 from ardea.errors import ClusterError
 from ardea.plan.resource import MIB
-from ardea.scheduler.bundle import Bundle, Contents, Limits
+from ardea.scheduler.bundle import LOG_MIB, MOST_LOG_MIB, Bundle, Contents, Limits
 from ardea.scheduler.schedulers import Scheduler
-
-ENDING = "-bundle.tar.gz"
 
 
 def bundle(
@@ -26,15 +23,17 @@ def bundle(
     name: Name,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help=f"The archive.  Default: ID{ENDING} in this folder."),
+        typer.Option("--output", "-o", metavar="FILE", help="The archive.  Default: ID-bundle.tar.gz in this folder."),
     ] = None,
-    log_mib: Annotated[int, typer.Option("--log-mib", min=1, max=64, help="MiB of each log, the newest.")] = 4,
+    log_mib: Annotated[
+        int, typer.Option("--log-mib", min=1, max=MOST_LOG_MIB, help="MiB of each log, the newest.")
+    ] = LOG_MIB,
 ) -> None:
     """Pack what is known of a topology into one archive, without secrets."""
     with contextlib.closing(Bundle(scheduler, name, Limits(log_bytes=log_mib * MIB))) as made:
-        file = output or Path(re.sub(r"[^\w.-]", "-", made.topology) + ENDING)
+        file = output or Path(made.file_name)
         if file.is_dir():
-            file /= re.sub(r"[^\w.-]", "-", made.topology) + ENDING
+            file /= made.file_name
         contents = _written(made, file)
     size = file.stat().st_size
     replaced = f"; {contents.replaced:,} secret{'s were' if contents.replaced != 1 else ' was'} replaced"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import time
 from collections.abc import Iterable, Iterator
 from typing import Annotated
@@ -13,15 +12,10 @@ import typer
 from ardea.cli import completion, console
 from ardea.cli.console import Name
 from ardea.cli.progress import Silence
-from ardea.errors import NotFound, Unreachable, UserError
-from ardea.plan.definition import Definition
-from ardea.plan.wire import packing_from_bytes
+from ardea.errors import Unreachable
 from ardea.scheduler.control import ControlPort, story_lines
+from ardea.scheduler.emits import emitted, tasks_of
 from ardea.scheduler.schedulers import Handle, LogLine, Scheduler
-
-LASTS = 15
-"""Seconds that the tasks go on logging when this command is gone."""
-RENEW_EVERY = 5.0
 
 
 def debug(
@@ -67,39 +61,10 @@ def _tell_stories(control: ControlPort, tasks: Iterable[str]) -> None:
 
 
 def _emitted(found: Handle, control: ControlPort, target: str, heard: Iterator[LogLine | None]) -> Iterator[str]:
-    """The sample, as long as the topology runs."""
-    silence, something, renew_at = Silence(target, time.monotonic()), False, 0.0
-    for line in heard:
-        now = time.monotonic()
-        silence.look(now, heard=something)
-        if now >= renew_at:
-            renew_at = now + RENEW_EVERY
-            try:
-                control.ask("debug", target=target, seconds=str(LASTS))
-            except Unreachable:
-                if not found.runs():
-                    return
-        if line is not None:
-            _, mark, said = line.text.partition(f" INFO {line.label}.emits: ")
-            if mark:
-                something = True
-                yield f"{line.label} {said}"
-
-
-def tasks_of(definition: Definition, target: str, *, emit: bool) -> tuple[str, dict[str, str]]:
-    """What the order names; and the tasks that it concerns, with what selects their logs.  ``emit``: they have to."""
-    packing = packing_from_bytes(definition.packing)
-    wanted = target.replace(":", "-")
-    chosen = {i.name: i for i in packing.instances if wanted in (i.component, i.name)}
-    if not chosen:
-        names = {name for i in packing.instances for name in (i.component, i.name)}
-        near = difflib.get_close_matches(wanted, names, n=1)
-        components = ", ".join(component.name for component in definition.shape.components)
-        raise NotFound(
-            f"{definition.topology} has no component or task {target}; its components are {components}",
-            hint=f"did you mean {near[0]!r}?" if near else None,
-        )
-    component = next(iter(chosen.values())).component
-    if emit and not next(c for c in definition.shape.components if c.name == component).streams:
-        raise UserError(f"{component} of {definition.topology} emits nothing: it declares no outputs")
-    return wanted, {name: f"{i.component}:{i.index}" for name, i in chosen.items()}
+    """The sample, as long as the topology runs; silence is told."""
+    silence, something = Silence(target, time.monotonic()), False
+    for row in emitted(found, control, target, heard):
+        silence.look(time.monotonic(), heard=something)
+        if row is not None:
+            something = True
+            yield f"{row.task} {row.text}"

@@ -12,9 +12,9 @@ import typer
 
 from ardea.cli import completion, console
 from ardea.cli.console import Name, Output, OutputOption
-from ardea.cli.debug import tasks_of
 from ardea.errors import ClusterError, TimedOut, Unreachable, UserError
 from ardea.protocol.inspection import MOST_SECONDS, Inspection, Node
+from ardea.scheduler.emits import tasks_of
 from ardea.scheduler.inspection import inspect
 from ardea.scheduler.schedulers import Handle, LogLine, Scheduler
 

@@ -45,7 +45,7 @@ class Desk:
         shared: documents of events, for all viewers.
         doings: verbs that are under way.
         readers: how many follow a log.
-        busy: tasks that are just being looked into.
+        busy: what is just being looked into or made, one at a time.
         threads: for what takes a while: logs that are followed, stacks.
     """
 
@@ -65,15 +65,15 @@ class Desk:
     )
 
     @contextlib.contextmanager
-    def alone(self, task: str) -> Iterator[None]:
-        """While a task is looked into; Refused: it is already."""
-        if task in self.busy:
-            raise Refused(409, f"{task} is being looked into already", hint="try again in a while")
-        self.busy.add(task)
+    def alone(self, what: str, says: str) -> Iterator[None]:
+        """While one of ``what`` is under way; Refused: one is already.  ``says``: that it is, in words."""
+        if what in self.busy:
+            raise Refused(409, f"{says} already", hint="try again in a while")
+        self.busy.add(what)
         try:
             yield
         finally:
-            self.busy.discard(task)
+            self.busy.discard(what)
 
     async def topology(self, name: str) -> TopologyDocument:
         """The topology of that id; else the running one of that name; else the newest of that name.
@@ -115,6 +115,7 @@ class Route:
         right: what a token must allow.
         answer: gives the response; an ArdeaError becomes a problem.
         gives: the types of the documents, one of which it gives.
+        file: the media type of the file that it gives; empty: it gives documents.
         about: a sentence for the OpenAPI document.
         takes: the type of the request's body; None: it has none.
         parameters: of the query.
@@ -128,6 +129,7 @@ class Route:
     gives: tuple[Any, ...]
     about: str
     takes: Any = None
+    file: str = ""
     parameters: tuple[Parameter, ...] = ()
     events: bool = False
 

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-import msgspec
-from sse_starlette import ServerSentEvent
 from starlette.requests import Request
 from starlette.responses import Response
 
 from ardea.console.desk import Desk, Parameter, Route, sent, whole
 from ardea.console.documents import Line, Log
-from ardea.console.feeds import LineFeed
-from ardea.console.problems import LONGEST, Refused, problem
-from ardea.console.streams import Stream, event
+from ardea.console.following import Lines, followed
+from ardea.console.problems import LONGEST, Refused
 from ardea.console.tokens import Right
 from ardea.documents.levels import Level, Levels
-from ardea.errors import ArdeaError, printable
+from ardea.errors import printable
 from ardea.scheduler.schedulers import LogLine, Logs
 
 TAIL, MOST = 500, 5000
 ALL = "_"
 """Names the logs of all processes."""
 READ_WITHIN = 10.0
-LOOK_EVERY = 0.25
 _QUERY = (
     Parameter("tail", "the last so many lines", {"type": "integer", "minimum": 0, "maximum": MOST, "default": TAIL}),
     Parameter("since", "of the last so many seconds", {"type": "integer", "minimum": 0}),
@@ -111,42 +106,15 @@ async def _log(desk: Desk, request: Request) -> Response:
 
 
 async def _followed(desk: Desk, topology: str, wanted: Wanted) -> Response:
-    """Lines as they come; its thread ends within a second of the viewer."""
-    loop, left = asyncio.get_running_loop(), threading.Event()
-    feed = LineFeed()
-
     def check() -> None:
         with desk.scheduler.logs(topology) as logs:
             logs.names(wanted.selection)
 
-    def follow() -> None:
+    def lines() -> Lines:
         with desk.scheduler.logs(topology) as logs:
-            for line in wanted.lines(logs, follow=True):
-                if left.is_set():
-                    return
-                if line is not None:
-                    feed.put(line)
+            yield from wanted.lines(logs, follow=True)
 
-    async def stream() -> AsyncIterator[ServerSentEvent]:
-        following = loop.run_in_executor(desk.threads, follow)
-        try:
-            over = False
-            while not over:
-                over = following.done()
-                lines, left_out = feed.take()
-                if lines or left_out:
-                    log = msgspec.json.encode(Log(lines=lines, left_out=left_out))
-                    yield event("lines", log)
-                if not over:
-                    await asyncio.wait([following], timeout=LOOK_EVERY)
-            if (error := following.exception()) is not None:
-                told = error if isinstance(error, ArdeaError) else ArdeaError(f"{type(error).__name__}: {error}")
-                yield event("problem", msgspec.json.encode(problem(told, f"the log of {topology}")))
-        finally:
-            left.set()
-
-    await loop.run_in_executor(desk.threads, check)
-    return Stream(desk.readers, stream())
+    return await followed(desk, f"the log of {topology}", check, lines)
 
 
 ROUTES = (

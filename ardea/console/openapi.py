@@ -44,14 +44,16 @@ def document(routes: Sequence[Route], version: str) -> dict[str, Any]:
 def _operation(route: Route, of_type: Mapping[Any, Any]) -> dict[str, Any]:
     schemas = [of_type[kind] for kind in route.gives]
     schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
-    media = "text/event-stream" if route.events else "application/json"
+    content = {"text/event-stream" if route.events else "application/json": {"schema": schema}}
+    if route.file:
+        content = {route.file: {}}
     right = "the token to act" if route.right is Right.ACT else "any token"
     found: dict[str, Any] = {
         "summary": route.about,
         "description": f"Needs {right}." + (" The data of an event are such a document." if route.events else ""),
         "parameters": [*map(_in_path, re.findall(r"{(\w+)", route.path)), *map(_in_query, route.parameters)],
         "responses": {
-            "200": {"description": "What was asked for", "content": {media: {"schema": schema}}},
+            "200": {"description": "What was asked for", "content": content},
             "default": {
                 "description": "Why not",
                 "content": {"application/problem+json": {"schema": of_type[Problem]}},

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ardea.console import action_routes, debug_routes, history_routes, log_routes, topology_routes
+from ardea.console import action_routes, bundle_routes, debug_routes, history_routes, log_routes, topology_routes
 from ardea.console.desk import Desk, Route, sent
 from ardea.console.openapi import document
 from ardea.console.tokens import Right
@@ -30,6 +30,7 @@ ROUTES: tuple[Route, ...] = (
     *history_routes.ROUTES,
     *log_routes.ROUTES,
     *debug_routes.ROUTES,
+    *bundle_routes.ROUTES,
     *action_routes.ROUTES,
     Route(path="/openapi.json", right=Right.VIEW, answer=_interface, gives=(dict[str, Any],), about="This document"),
 )

@@ -6,15 +6,17 @@ import * as model from "../model.js";
 import { name } from "../text.js";
 import * as units from "../units.js";
 import { figure, figures, nothing, panel } from "../widgets.js";
+import { inspection } from "./inspection.js";
 import { since } from "./overview.js";
 import { taskTable } from "./tasks.js";
 
 export function component(known, which) {
   const history = known.remember(which);
-  return { title: name(which), draw: () => drawn(known, which, history) };
+  const looks = inspection(known, which, { threads: false });
+  return { title: name(which), close: looks.close, draw: () => drawn(known, which, history, looks) };
 }
 
-function drawn(known, which, history) {
+function drawn(known, which, history, looks) {
   const one = known.components.find((each) => each.component === which);
   const row = model.whole(known.top).get(which);
   if (!one && known.top) return nothing("There is no such component in this topology.");
@@ -34,6 +36,7 @@ function drawn(known, which, history) {
       h("div", { class: "charts" }, chartsOf(known, history, which)),
     ),
     streams(known, which),
+    known.edges.some((edge) => edge.source === which) && looks.draw(),
     panel(
       "Tasks",
       {},

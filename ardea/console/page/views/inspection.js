@@ -1,6 +1,6 @@
-/** Looks into one task: a sample of what it emits, the stacks of its threads, a profile as a flame graph. */
+/** Looks into a task: a sample of what it emits, stacks, a profile as a flame graph; into a component: the sample. */
 
-import { ask, events, path } from "../client.js";
+import { Refused, ask, events, path } from "../client.js";
 import { h } from "../dom.js";
 import { flames } from "../flame.js";
 import { shown } from "../text.js";
@@ -12,7 +12,8 @@ const [PROFILED, SAMPLED] = [30, 200];
 /** Milliseconds after which an answer is late. */
 const PATIENCE = 90000;
 
-export function inspection(known, task) {
+/** `which`: a task; or a component, whose threads nobody can ask for. */
+export function inspection(known, which, { threads = true } = {}) {
   const found = { kind: null, busy: false, since: 0, error: null, lines: [], document: null, zoom: null };
   let stop = null;
   const begin = async (kind, work) => {
@@ -36,13 +37,15 @@ export function inspection(known, task) {
     if (stop === mine) found.busy = false;
     known.redraw();
   };
-  const where = (kind) => path("topologies", known.id, "tasks", task, kind);
+  const where = (kind) => path("topologies", known.id, "tasks", which, kind);
   const document = (kind) =>
     begin(kind, async (signal) => (found.document = await ask(where(kind), { signal, patience: PATIENCE })));
   const sample = () =>
     begin("sample", async (signal) => {
-      for await (const { data } of events(where("sample"), { signal })) {
-        found.lines.push(...linesOf(JSON.parse(data)));
+      for await (const { event, data } of events(where("sample"), { signal })) {
+        const said = JSON.parse(data);
+        if (event === "problem") throw new Refused(said.status, said);
+        found.lines.push(...said.lines.map((line) => `${line.process}  ${line.text}`));
         found.lines.splice(0, found.lines.length - SAMPLED);
         known.redraw();
       }
@@ -57,8 +60,8 @@ export function inspection(known, task) {
           "div",
           { class: "bar" },
           button("Sample what it emits", sample),
-          button("Stacks", () => document("stacks")),
-          button(`Profile for ${PROFILED} s`, () => document("profile")),
+          threads && button("Stacks", () => document("stacks")),
+          threads && button(`Profile for ${PROFILED} s`, () => document("profile")),
           found.busy && button("Stop", () => stop.abort(), { class: "quiet" }),
           h("span", { class: "muted", role: "status" }, found.busy ? `${found.kind}: ${waits(found)}` : ""),
         ),
@@ -71,10 +74,6 @@ export function inspection(known, task) {
 function waits(found) {
   const past = Math.round((performance.now() - found.since) / 1000);
   return found.kind === "profile" ? `${past} of about ${PROFILED} s` : `since ${units.age(past)}`;
-}
-
-function linesOf(data) {
-  return data.lines ? data.lines.map((line) => line.text ?? line) : [data.text ?? String(data)];
 }
 
 function result(found, known) {

@@ -1,12 +1,12 @@
 /** What is wrong: troubles, exceptions with equal ones together, and what happened last. */
 
-import { ask, path } from "../client.js";
+import { ask, download, path } from "../client.js";
 import { h } from "../dom.js";
 import { Repeated } from "../feed.js";
 import * as model from "../model.js";
 import { name, shown } from "../text.js";
 import * as units from "../units.js";
-import { nothing, panel, state } from "../widgets.js";
+import { button, nothing, panel, state, trouble } from "../widgets.js";
 
 /** Seconds between two questions for the exceptions. */
 const EVERY = 5;
@@ -19,10 +19,14 @@ export function troubles(known) {
     return EVERY;
   }, known.redraw);
   list.open();
+  const packed = new Bundle(known);
   return {
     title: "Troubles",
     repeated: [list],
-    close: () => list.close(),
+    close: () => {
+      list.close();
+      packed.close();
+    },
     draw: () => {
       const health = known.top?.health ?? known.describe?.health;
       if (!known.describe) return nothing("Nothing has been heard yet.");
@@ -31,6 +35,7 @@ export function troubles(known) {
         exceptions(known, raised.groups, list.link),
         ends(known),
         stories(known),
+        packed.draw(),
       ];
     },
   };
@@ -152,4 +157,61 @@ function story(events) {
   const line = ([ago, what, times]) =>
     h("li", null, `${units.age(ago)} ago: ${shown(what, 1000)}${times > 1 ? ` (${times} times)` : ""}`);
   return h("ol", { class: "plain story" }, events.map(line));
+}
+
+/** The archive for somebody else: asked for, saved as a file. */
+class Bundle {
+  #stop = null;
+  #says = "";
+  #error = null;
+
+  constructor(known) {
+    this.known = known;
+  }
+
+  close() {
+    this.#stop?.abort();
+    this.#stop = null;
+  }
+
+  async #fetch() {
+    const { known } = this;
+    const mine = (this.#stop = new AbortController());
+    [this.#says, this.#error] = ["It is being packed …", null];
+    known.redraw();
+    try {
+      const file = `${known.describe?.id ?? known.id}-bundle.tar.gz`;
+      const packed = await download(path("topologies", known.id, "bundle"), { signal: mine.signal });
+      save(packed, file);
+      this.#says = `${file}, ${units.bytes(packed.size)}: look before you send it.`;
+    } catch (error) {
+      [this.#says, this.#error] = ["", mine.signal.aborted ? null : error];
+    }
+    if (this.#stop === mine) this.#stop = null;
+    known.redraw();
+  }
+
+  draw() {
+    return panel(
+      "For somebody else",
+      {},
+      h("p", { class: "muted" }, "One archive of all that is known of it, with its logs and without secrets."),
+      h(
+        "div",
+        { class: "bar" },
+        button("Download a bundle", () => this.#fetch(), { disabled: this.#stop !== null }),
+        this.#stop !== null && button("Stop", () => this.close(), { class: "quiet" }),
+        h("span", { class: "muted", role: "status" }, shown(this.#says, 400)),
+      ),
+      this.#error && trouble(this.#error),
+    );
+  }
+}
+
+/** As a file of the browser's folder for downloads. */
+function save(content, file) {
+  const address = URL.createObjectURL(content);
+  const link = h("a", { href: address, download: file });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(address), 60000);
 }
