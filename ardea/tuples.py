@@ -133,6 +133,11 @@ class _Together:
         """The id of the task that emitted them."""
         return self._batch.task
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The stream's field names, in the order of the values."""
+        return self._batch.fields
+
 
 class TupleBatch(_Together, Sequence[Tuple]):
     """What ``process_batch`` gets: tuples of one task on one stream; all are made when the first one is asked for.
@@ -181,11 +186,6 @@ class ColumnBatch(_Together):
         """The engine's to call."""
         self.batch = batch
         self._batch = origin
-
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The stream's field names, in the order of the columns."""
-        return self._batch.fields
 
     @property
     def id(self) -> str:

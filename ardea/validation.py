@@ -23,6 +23,8 @@ from ardea.plan import ComponentPlan, InputPlan, LogicalPlan, StreamPlan
 from ardea.plan.logical import ComponentKind
 from ardea.timers import Timers
 from ardea.watermarks import Timestamps, timed
+from ardea.windows.bolt import WindowBolt
+from ardea.windows.kinds import Windows
 
 T = TypeVar("T")
 
@@ -82,7 +84,7 @@ def problems_of(plan: LogicalPlan) -> list[str]:
         found += [problem for component in plan for problem in _goes_back(component)]
     else:
         found += [problem for component in plan for problem in _dead_letters(component, declared)]
-    return [*found, *_event_timers(plan), *_shape(plan), *_cycles(plan), *problems_of_numbers(plan)]
+    return [*found, *_event_timers(plan), *_windows(plan), *_shape(plan), *_cycles(plan), *problems_of_numbers(plan)]
 
 
 def stream_of(component: ComponentPlan, name: str) -> StreamPlan | None:
@@ -193,6 +195,32 @@ def _event_timers(plan: LogicalPlan) -> Iterator[str]:
                         f"Component: [{component.name}]: {state.name} go by event time, and no spout that it reads says"
                         " by timestamps= which time its rows have"
                     )
+
+
+def _windows(plan: LogicalPlan) -> Iterator[str]:
+    known, declared = timed(plan), {component.name: component for component in plan}
+    for component in plan:
+        if not issubclass(component.cls, WindowBolt):
+            continue
+        where, windows = f"Component: [{component.name}]", getattr(component.cls, "windows", None)
+        if not isinstance(windows, Windows):
+            yield f"{where} declares no windows: write windows = Tumbling('1 min', on='FIELD')"
+            continue
+        if windows.on is not None and component.name not in known:
+            yield (
+                f"{where}: its windows go by event time, and no spout that it reads says by timestamps= which time its"
+                " rows have"
+            )
+        for entry in component.inputs:
+            stream = stream_of(declared[entry.component], entry.stream) if entry.component in declared else None
+            if stream is None:
+                continue
+            lacks = f"which stream [{stream.name}] of [{entry.component}] does not have"
+            if windows.on is not None and windows.on not in stream.fields:
+                yield f"{where}: its windows go by the field '{windows.on}', {lacks}"
+            for field in windows.fold.fields:
+                if field not in stream.fields:
+                    yield f"{where}: its fold reads the field '{field}', {lacks}"
 
 
 def _inputs(component: ComponentPlan, declared: Mapping[str, ComponentPlan]) -> Iterator[str]:

@@ -8,10 +8,12 @@ from typing import cast
 
 from ardea.component import Bolt
 from ardea.heron_instance.runner import Parts
+from ardea.heron_instance.windowing import Windowing
 from ardea.keyed import states_of
 from ardea.timers import Timers
 from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, Tuple
 from ardea.watermarks import NEVER
+from ardea.windows.bolt import WindowBolt
 
 _LAST = sys.float_info.max
 """No timer is later, and there is one at no time that is infinite."""
@@ -36,6 +38,9 @@ class Alarms:
         self._bolt = cast("Bolt", parts.env.component)
         self._every = parts.env.settings.tick
         self._event = any(isinstance(each, Timers) and each.time == "event" for each in states_of(type(self._bolt)))
+        self.windows = Windowing(parts, self._bolt) if isinstance(self._bolt, WindowBolt) else None
+        self._waits = False  # whether windows that are over were not all seen, by the last look
+        self._rested = False  # whether the task was at rest before
         self._ticks = 0
         self._next_tick = math.inf
 
@@ -50,6 +55,8 @@ class Alarms:
         if markers.closed:
             return math.inf
         tick = math.inf if markers.resting else self._next_tick
+        if self.windows is not None:
+            tick = min(tick, now + self.windows.wait())
         if env.states.timers is None:
             return tick
         left = env.states.timers.next - self._time
@@ -74,24 +81,49 @@ class Alarms:
 
     def passed(self) -> bool:
         """A watermark may have risen: as :meth:`fire`, for all that are due by it."""
-        return self._event and self.fire()
+        return (self._event or self.windows is not None) and self.fire()
+
+    @property
+    def behind(self) -> bool:
+        """Whether there are windows that the watermark has passed, and that were not seen: it is not told before."""
+        return self._waits
 
     def fire(self) -> bool:
-        """As many timers as are due, and fit into a slice of time; whether the task was at rest and had some.
+        """As many timers and windows as are due, and fit into a slice of time.
 
-        All of those that go by the watermark: what they emit comes ahead of it.
+        Returns whether the task was at rest and had some, as soon as all are done.  All timers that go by the
+        watermark are called: what they emit comes ahead of it.
         """
-        env, markers = self._env, self._parts.reporter.markers
-        timers = env.states.timers
-        if timers is None or markers.closed or timers.next > (now := self._time):
+        env, timers = self._env, self._env.states.timers
+        if self._parts.reporter.markers.closed:
             return False
-        rested, markers.resting = markers.resting, False
-        if env.snapshots is not None:
-            env.snapshots.moved()
         until = env.clock() + env.settings.slice_ms / 2000
-        while (timer := timers.take(now)) is not None:
-            with self._parts.user_code:
-                self._bolt.on_timer(timer.name, timer.key, timer.at)
-            if env.clock() >= until and not self._event:
-                break
-        return rested
+        waited = self._waits
+        if timers is not None and timers.next <= (now := self._time):
+            self._works()
+            while (timer := timers.take(now)) is not None:
+                with self._parts.user_code:
+                    self._bolt.on_timer(timer.name, timer.key, timer.at)
+                if env.clock() >= until and not self._event:
+                    break
+        if self.windows is not None and self.windows.wait() <= 0:
+            self._works()
+            self.windows.fire(until)
+            self._waits = self.windows.behind
+        rested = self._rested
+        if self._waits:
+            return False
+        self._rested = False
+        return rested or waited
+
+    def _works(self) -> None:
+        """The task is not at rest, and its state changes."""
+        markers = self._parts.reporter.markers
+        self._rested, markers.resting = self._rested or markers.resting, False
+        if self._env.snapshots is not None:
+            self._env.snapshots.moved()
+
+    def finish(self) -> None:
+        """Nothing comes any more."""
+        if self.windows is not None:
+            self.windows.finish()

@@ -225,7 +225,9 @@ class BoltRunner:
     def _tell(self, now: float) -> float:
         """The task's watermark; returns when there is more to tell."""
         time, markers = self._parts.reporter.time, self._parts.reporter.markers
-        return time.tell(now, self.emitted) if isinstance(time, BoltTime) and not markers.closed else math.inf
+        if not isinstance(time, BoltTime) or markers.closed or self._alarms.behind:
+            return math.inf
+        return time.tell(now, self.emitted)
 
     def waited(self, seconds: float) -> None:
         """Idle."""
@@ -290,11 +292,14 @@ class BoltRunner:
     def _quiet(self) -> None:
         """After a marker: flush and rest, or end."""
         parts, markers = self._parts, self._parts.reporter.markers
+        if self._alarms.behind:
+            return  # it is called again
         if self._env.snapshots is not None and self._env.snapshots.timeline.over:
             return  # it was put back to the end, and waits for what a sink has to write outside
         if markers.may_end:
             markers.resting, parts.lifecycle.ending = False, True
             with parts.user_code:
+                self._alarms.finish()
                 self._bolt.end_of_input()
             parts.end(self.emitted, markers.final)
         elif markers.may_rest:

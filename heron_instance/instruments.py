@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ardea.metrics.registry import Counter, Registry
 from ardea.watermarks import StampCounts
+from ardea.windows.open_windows import WindowCounts
 
 
 class Verdicts:
@@ -55,6 +56,7 @@ class Instruments:
         self.execute = registry.histogram("ardea_instance_execute_duration_seconds")
         self.next_tuple = registry.histogram("ardea_spout_next_tuple_duration_seconds")
         self.stamps = StampCounts()
+        self.windows = WindowCounts()
         self.malformed = 0  # messages whose rows cannot be read
         self._executed: dict[tuple[str, str], Counter] = {}
 

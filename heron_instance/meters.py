@@ -14,6 +14,8 @@ from ardea.heron_instance.snapshots import TaskSnapshots
 from ardea.heron_instance.watermarks import BoltTime, SpoutTime
 from ardea.metrics import Registry, observe_process
 from ardea.protocol.flow import Window
+from ardea.windows.bolt import WindowBolt
+from ardea.windows.open_windows import WindowCounts
 
 
 class Meters:
@@ -57,6 +59,8 @@ class Meters:
                 self._registry.user_metric(name, metric)
         if executor.reporter.time is not None:
             self._of_time(executor.reporter.time)
+        if isinstance(executor.env.component, WindowBolt):
+            self._of_windows(self._shell.instruments.windows)
         for name, buffer in executor.task_output.buffers.items():
             counter = self._registry.counter("ardea_instance_tuples_emitted_total", stream=name)
             counter.value = buffer.emitted
@@ -71,6 +75,13 @@ class Meters:
             for fault in ("late", "ahead", "none"):
                 counter = registry.counter("ardea_spout_stamps_total", fault=fault)
                 counter.value = getattr(self._shell.instruments.stamps, fault)
+
+    def _of_windows(self, counts: WindowCounts) -> None:
+        registry = self._registry
+        for firing in ("early", "on time", "late"):
+            registry.counter("ardea_windows_fired_total", firing=firing).value = counts.fired[firing]
+        registry.counter("ardea_windows_rows_refused_total", why="late").value = counts.late
+        registry.counter("ardea_windows_rows_refused_total", why="unstamped").value = counts.unstamped
 
 
 def _of_snapshots(registry: Registry, snapshots: TaskSnapshots, window: Window) -> None:

@@ -18,10 +18,11 @@ from ardea.errors import EncodingError, UserError
 from ardea.heron_instance.intervals import Intervals
 from ardea.keyed import KeyedState, ListState, TaskState, states_of
 from ardea.protocol.scalars import type_name
-from ardea.snapshots.key_groups import Keys, TimerKeys, owned_by
+from ardea.snapshots.key_groups import Keys, PairKeys, owned_by
 from ardea.snapshots.pieces import HEAD, WATERMARK, Kind
 from ardea.snapshots.state_file import Piece, decode_state, encode_piece, unreadable, unstorable
 from ardea.timers import Timers
+from ardea.windows.bolt import WindowState
 
 _TOO_LATE = "Call context.keyed_state() in initialize(), in every life of the task."
 
@@ -84,16 +85,18 @@ class States:
                 state.attach(component)
                 self._lists[state.name] = state
             elif isinstance(state, Timers):
-                timer_keys = None if keys is None else TimerKeys.of(keys)
+                timer_keys = None if keys is None else PairKeys.of(keys)
                 lower = Lower(state.name, timer_keys, base=self._base(state.name, timer_keys))
                 self.timers = TimerTable(lower)
                 state.attach(component, self.timers)
                 self._tables[state.name] = self.timers.table, lower
 
     def _table(self, state: KeyedState) -> KeyedTable:
-        ttl, now = state.ttl, self._now
-        base = self._base(state.name, self._keys, ttl)
-        lower = Lower(state.name, self._keys, self._values[state.name], base, None if ttl is None else now)
+        ttl, now, keys = state.ttl, self._now, self._keys
+        if keys is not None and isinstance(state, WindowState):
+            keys = PairKeys.of(keys)
+        base = self._base(state.name, keys, ttl)
+        lower = Lower(state.name, keys, self._values[state.name], base, None if ttl is None else now)
         table = KeyedTable(state.make, lower)
         if ttl is not None and self._keys is None:
             self._aging.append(_Aging(table, ttl / PARTS, now() + ttl / PARTS))

@@ -15,6 +15,8 @@ from ardea.heron_instance.environment import Environment
 from ardea.heron_instance.messages import OutMessage
 from ardea.protocol.wire_pb2 import WATERMARK, Header
 from ardea.watermarks import NEVER, Minimum, SourceTime, stamps_of, timed
+from ardea.windows.bolt import WindowBolt
+from ardea.windows.kinds import MICROS
 
 SPOUT_EVERY, BOLT_EVERY = 0.2, 0.05
 """Seconds between two that a task tells."""
@@ -121,6 +123,7 @@ class BoltTime:
         self.tasks = Minimum(_timed_upstream(env))
         self.telling = Telling(env, BOLT_EVERY)
         self.now = env.context.now
+        self._windowed = isinstance(env.component, WindowBolt)
 
     @property
     def watermark(self) -> float:
@@ -151,8 +154,11 @@ class BoltTime:
         self._pass()
 
     def tell(self, now: float, emitted: Emitted) -> float:
-        """What is new."""
-        return self.telling.tell(now, emitted, self.tasks.watermark, idle=self.tasks.idle)
+        """What is new.  Of windows in whole microseconds: what a window emits has its last one, and is not late."""
+        watermark = self.tasks.watermark
+        if self._windowed and math.isfinite(watermark):
+            watermark = math.floor(watermark * MICROS) / MICROS
+        return self.telling.tell(now, emitted, watermark, idle=self.tasks.idle)
 
     def saved(self) -> list[Any]:
         """See :class:`SpoutTime`."""

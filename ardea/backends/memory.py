@@ -9,7 +9,7 @@ is merged meanwhile.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, NoReturn
 
 from ardea.backends import batches
@@ -71,6 +71,11 @@ class Lower:
             if found is not ABSENT or key in layer.gone:
                 return ABSENT if self.base.expired(layer.written) else found
         return self.base.get(key, ABSENT)
+
+    def those_there(self, keys: Iterable[Any]) -> list[Any]:
+        """Keys of which there is something, though its time may be over."""
+        puts, base = {} if self.layer is None else self.layer.puts, self.base
+        return [key for key in keys if key in puts or key in base]
 
     def __iter__(self) -> Iterator[Any]:
         layer, base = self.layer, self.base
@@ -387,6 +392,16 @@ class KeyedTable(dict[Any, Any]):
         value = self[key]
         del self[key]
         return value
+
+    def take_many(self, keys: Sequence[Any]) -> list[Any]:
+        """The engine's: the values of keys that are there and in their normal form, each once; they are removed."""
+        values = [self[key] for key in keys]
+        self._put_right()
+        for key in keys:
+            dict.pop(self, key, None)
+        self._looked = dict.__len__(self)
+        self._gone.update(self.lower.those_there(keys))
+        return values
 
     # --- many rows at once ------------------------------------------------------------------------------------
 

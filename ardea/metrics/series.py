@@ -121,6 +121,13 @@ SERIES: dict[str, Series] = {
             "Rows of a spout with timestamps that were late, ahead of the clock, or without a stamp.",
             "fault",
         ),
+        _counter(_T, "ardea_windows_fired_total", "Windows seen: early, on time, or late.", "firing"),
+        _counter(
+            _T,
+            "ardea_windows_rows_refused_total",
+            "Rows that are in no window, as they are late, or have no stamp.",
+            "why",
+        ),
         _gauge(
             _T,
             "ardea_instance_snapshot_seconds",

@@ -92,11 +92,11 @@ class Keys:
         )
 
 
-class TimerKeys(Keys):
-    """Those of timers, which are (key, name): they belong to their key."""
+class PairKeys(Keys):
+    """Those of timers and windows, (key, what tells the parts of a key apart): they belong to their key."""
 
     @classmethod
-    def of(cls, keys: Keys) -> TimerKeys:
+    def of(cls, keys: Keys) -> PairKeys:
         """For that task."""
         return cls(keys.component, keys.index, keys.tasks, keys.groups, keys.fields, keys.prefix)
 

@@ -105,7 +105,7 @@ class Script:
             try:
                 self.told.append(self.step(step, number))
             except (UserError, ReadError) as error:
-                self.told.append((type(error), str(error)))
+                self.told.append((type(error), str(error).partition("; rows[")[0]))
 
     def step(self, step, number):
         rows, needs = iterable(step, self), step["needs"]

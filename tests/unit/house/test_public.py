@@ -21,6 +21,7 @@ PUBLIC = {
     "ardea.testing.kit",
     "ardea.testing.schedulers",
     "ardea.trident",
+    "ardea.windows",
 }
 ENGINES_OWN = {
     ("docs/protocol.md", "ardea.protocol.flow"),

@@ -1,0 +1,97 @@
+"""Windows of so many rows of a key.
+
+tumbling: (key, None) -> [rows so far, value]        sliding: (key, None) -> [rows since the last window, items]
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ardea.windows.kinds import CountSliding, CountTumbling, Firing, Window
+from ardea.windows.open_windows import Seen, Table, Time
+
+
+class Counted:
+    """Of one task.  At the end of the input the windows that are not full are seen as they are."""
+
+    def __init__(self, kind: CountTumbling | CountSliding, table: Table) -> None:
+        self._table, self._fold, self._most = table, kind.fold, kind.rows
+        self._every = kind.every if isinstance(kind, CountSliding) else None
+        self._full: list[Seen] = []
+        self._open: dict[Any, None] = {}  # keys with rows that no window has had yet
+        for key, _ in table:
+            if table[key, None][0]:
+                self._open[key] = None
+
+    def add(self, keys: Sequence[Any], stamps: Any, items: Sequence[Any], time: Time) -> Sequence[int]:  # noqa: ARG002
+        """See :class:`ardea.windows.open_windows.OpenWindows`, as for all of these."""
+        put = self._put if self._every is None else self._slide
+        for key, item in zip(keys, items, strict=True):
+            put(key, item)
+        return ()
+
+    def _put(self, key: Any, item: Any) -> None:
+        count, value = self._table.get((key, None)) or (0, self._fold.zero())
+        count, value = count + 1, self._fold.put(value, item)
+        if count < self._most:
+            self._table[key, None] = [count, value]
+            self._open[key] = None
+        else:
+            self._see(key, value, "on time")
+            self._forget(key)
+
+    def _slide(self, key: Any, item: Any) -> None:
+        fresh, items = self._table.get((key, None)) or (0, [])
+        fresh, items = fresh + 1, [*items, item][-self._most :]
+        if fresh == self._every:
+            self._see_items(key, items)
+            fresh = 0
+            self._open.pop(key, None)
+        else:
+            self._open[key] = None
+        self._table[key, None] = [fresh, items]
+
+    def _see_items(self, key: Any, items: Sequence[Any]) -> None:
+        value = self._fold.zero()
+        for item in items:
+            value = self._fold.put(value, item)
+        self._see(key, value, "on time")
+
+    def _see(self, key: Any, value: Any, firing: Firing) -> None:
+        self._full.append(Seen(Window(None, None, firing), [key], [self._fold.result(value)]))
+
+    def _forget(self, key: Any) -> None:
+        self._open.pop(key, None)
+        self._table.pop((key, None), None)
+
+    def at_once(self) -> Iterator[Seen]:
+        full, self._full = self._full, []
+        yield from full
+
+    @property
+    def next(self) -> Time:
+        return math.inf
+
+    def due(self, time: Time) -> bool:
+        """Only the end of all input ends them."""
+        return time == math.inf and bool(self._open)
+
+    def step(self, time: Time) -> Seen | None:
+        if not self.due(time):
+            return None
+        key = next(iter(self._open))
+        _, value = self._table[key, None]
+        if self._every is None:
+            self._see(key, value, "on time")
+        else:
+            self._see_items(key, value)
+        self._forget(key)
+        return self._full.pop()
+
+    def unseen(self, keys: Sequence[Any], stamps: Any, time: Time) -> Iterator[tuple[Any, Any]]:  # noqa: ARG002
+        return iter(())
+
+    def early(self, windows: Sequence[tuple[Any, Any]]) -> Iterator[Seen]:  # noqa: ARG002
+        return iter(())

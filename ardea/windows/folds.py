@@ -1,0 +1,236 @@
+"""What is kept of the rows of a window: a value that each row is added to (docs/windows.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, MutableMapping, Sequence
+from itertools import compress
+from typing import Any
+
+from ardea.errors import UserError
+from ardea.tuples import Tuple, TupleBatch
+
+Table = MutableMapping[Any, Any]
+
+
+class Fold:
+    """An author's own derives from this: ``zero()``, ``add(value, row)``, and where windows are put together ``merge``.
+
+    Values are kept as those of a state are: numbers, texts, lists, dicts and the like.
+    """
+
+    fields: tuple[str, ...] = ()  # that it reads, each of which every input has to have
+
+    def zero(self) -> Any:
+        """The value of no rows; one that may be changed in place."""
+        return None
+
+    def add(self, value: Any, row: Tuple) -> Any:
+        """The value with one more row."""
+        raise NotImplementedError
+
+    def merge(self, a: Any, b: Any) -> Any:
+        """One value of two, of which the rows of ``a`` have the smaller stamps."""
+        raise NotImplementedError
+
+    def result(self, value: Any) -> Any:
+        """What ``on_window`` gets; by default the value."""
+        return value
+
+    @property
+    def merges(self) -> bool:
+        """Whether it can put values together."""
+        return type(self).merge is not Fold.merge
+
+    # --- the engine's -----------------------------------------------------------------------------------------
+
+    def items(self, rows: TupleBatch) -> Sequence[Any]:
+        """What of each row is added."""
+        return rows
+
+    def put(self, value: Any, item: Any) -> Any:
+        """Adds one of :meth:`items`."""
+        return self.add(value, item)
+
+    def put_all(self, table: Table, keys: Iterable[Any], items: Iterable[Any]) -> None:
+        """Adds each item to the value of its key."""
+        put = self.put
+        for key, item in zip(keys, items, strict=True):
+            table[key] = put(table[key], item)
+
+
+class Rows(Fold):
+    """All of them, as they come: a list with the values of each."""
+
+    def zero(self) -> list[Any]:
+        return []
+
+    def merge(self, a: list[Any], b: list[Any]) -> list[Any]:
+        return a + b
+
+    def result(self, value: list[Any]) -> list[tuple[Any, ...]]:
+        """Those that a snapshot has kept are lists."""
+        return list(map(tuple, value))
+
+    def items(self, rows: TupleBatch) -> Sequence[Any]:
+        return rows.rows
+
+    def put(self, value: list[Any], item: Any) -> list[Any]:
+        value.append(item)
+        return value
+
+    def put_all(self, table: Table, keys: Iterable[Any], items: Iterable[Any]) -> None:
+        for key, item in zip(keys, items, strict=True):
+            table[key].append(item)
+
+
+class Count(Fold):
+    """How many rows there are."""
+
+    def zero(self) -> int:
+        return 0
+
+    def merge(self, a: int, b: int) -> int:
+        return a + b
+
+    def items(self, rows: TupleBatch) -> Sequence[Any]:
+        return rows.rows
+
+    def put(self, value: int, item: Any) -> int:  # noqa: ARG002
+        return value + 1
+
+    def put_all(self, table: Table, keys: Iterable[Any], items: Iterable[Any]) -> None:  # noqa: ARG002
+        for key in keys:
+            table[key] += 1
+
+
+class OfField(Fold):
+    """One that reads a field, and passes over rows that have None there."""
+
+    def __init__(self, field: str) -> None:
+        """Raises UserError: ``field`` is not the name of one."""
+        if not isinstance(field, str) or not field:
+            raise UserError(f"{type(self).__name__}({field!r}): it takes the name of a field")
+        self.field = field
+        self.fields = (field,)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.field!r})"
+
+    def items(self, rows: TupleBatch) -> Sequence[Any]:
+        place = rows.fields.index(self.field)
+        return [row[place] for row in rows.rows]
+
+    def put(self, value: Any, item: Any) -> Any:
+        return value if item is None else self.step(value, item)
+
+    def step(self, value: Any, item: Any) -> Any:
+        """Adds a value of the field that is not None."""
+        raise NotImplementedError
+
+    def merge(self, a: Any, b: Any) -> Any:
+        return b if a is None else a if b is None else self.both(a, b)
+
+    def both(self, a: Any, b: Any) -> Any:
+        """Neither is None."""
+        return self.step(a, b)
+
+
+class Sum(OfField):
+    """Of the values of a field; 0 where there are none."""
+
+    def zero(self) -> Any:
+        return 0
+
+    def step(self, value: Any, item: Any) -> Any:
+        return value + item
+
+    def put_all(self, table: Table, keys: Iterable[Any], items: Iterable[Any]) -> None:
+        items = list(items)
+        if None in items:
+            there = [item is not None for item in items]
+            keys, items = compress(keys, there), list(compress(items, there))
+        for key, item in zip(keys, items, strict=False):
+            table[key] += item
+
+
+class Min(OfField):
+    """The least value of a field; None where there is none."""
+
+    def step(self, value: Any, item: Any) -> Any:
+        return item if value is None or item < value else value
+
+
+class Max(OfField):
+    """The greatest value of a field; None where there is none."""
+
+    def step(self, value: Any, item: Any) -> Any:
+        return item if value is None or item > value else value
+
+
+class First(OfField):
+    """The value of a field in the row that came first; of windows that are put together, in the earlier one."""
+
+    def step(self, value: Any, item: Any) -> Any:
+        return item if value is None else value
+
+
+class Last(OfField):
+    """The value of a field in the row that came last; of windows that are put together, in the later one."""
+
+    def step(self, value: Any, item: Any) -> Any:  # noqa: ARG002
+        return item
+
+
+class Mean(OfField):
+    """Of the values of a field; None where there are none."""
+
+    def zero(self) -> Any:
+        return (0, 0)
+
+    def step(self, value: Any, item: Any) -> Any:
+        total, count = value
+        return total + item, count + 1
+
+    def both(self, a: Any, b: Any) -> Any:
+        return a[0] + b[0], a[1] + b[1]
+
+    def result(self, value: Any) -> float | None:
+        total, count = value
+        return total / count if count else None
+
+
+class Folds(Fold):
+    """Several at once, by name; the result is a dict: ``Folds(orders=Count(), amount=Sum("amount"))``."""
+
+    def __init__(self, **folds: Fold) -> None:
+        """Raises UserError: there is none, or one is none."""
+        if not folds or not all(isinstance(fold, Fold) for fold in folds.values()):
+            raise UserError(f"Folds({_shown(folds)}): it takes folds by name, such as orders=Count()")
+        self._names, self._folds = tuple(folds), tuple(folds.values())
+        self.fields = tuple(dict.fromkeys(name for fold in self._folds for name in fold.fields))
+
+    def __repr__(self) -> str:
+        return f"Folds({_shown(dict(zip(self._names, self._folds, strict=True)))})"
+
+    @property
+    def merges(self) -> bool:
+        return all(fold.merges for fold in self._folds)
+
+    def zero(self) -> Any:
+        return [fold.zero() for fold in self._folds]
+
+    def merge(self, a: Any, b: Any) -> Any:
+        return [fold.merge(*both) for fold, *both in zip(self._folds, a, b, strict=True)]
+
+    def result(self, value: Any) -> dict[str, Any]:
+        return {name: fold.result(one) for name, fold, one in zip(self._names, self._folds, value, strict=True)}
+
+    def items(self, rows: TupleBatch) -> Sequence[Any]:
+        return list(zip(*[fold.items(rows) for fold in self._folds], strict=True))
+
+    def put(self, value: Any, item: Any) -> Any:
+        return [fold.put(one, each) for fold, one, each in zip(self._folds, value, item, strict=True)]
+
+
+def _shown(folds: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={fold!r}" for name, fold in folds.items())

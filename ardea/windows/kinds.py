@@ -1,0 +1,268 @@
+"""What windows a bolt may declare, and one window as its author sees it (docs/windows.md).
+
+An author writes seconds, or a text such as ``10 min``.  Inside, times are whole microseconds since 1970, so that no
+window begins a rounding error beside its neighbour.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from ardea.errors import UserError
+from ardea.units import duration
+from ardea.watermarks import Timestamps
+from ardea.windows.folds import Fold, Rows
+
+Firing = Literal["early", "on time", "late"]
+MICROS = 1_000_000
+
+
+class Window(NamedTuple):
+    """One that is seen: from ``start`` up to, and without, ``end``, in seconds since 1970; None: it goes by number.
+
+    ``firing``: ``early``, ``on time``, or ``late``, for a row that came after the window had been seen on time.
+    """
+
+    start: float | None
+    end: float | None
+    firing: Firing = "on time"
+
+    @property
+    def stamp(self) -> float | None:
+        """The last microsecond of the window: what is emitted with this stamp is on time further down."""
+        return None if self.end is None else self.end - 1 / MICROS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Windows:
+    """What all kinds share.
+
+    Attributes:
+        on: the field with the stamp: event time; None: the clock of the machine when the row is added.
+        fold: what is kept of a window's rows; None: all of them, each a tuple of its values.
+        unit: of stamps that are numbers; datetimes need none, and are UTC without a zone.
+    """
+
+    on: str | None = None
+    fold: Fold = field(default_factory=Rows)
+    unit: Literal["s", "ms", "us", "ns"] = "s"
+
+    timed = True  # whether windows go by time, and not by number
+    merges = False  # whether values are put together, so that the fold has to
+
+    def __post_init__(self) -> None:
+        """Raises UserError: an argument is none."""
+        kind = type(self).__name__
+        if self.on is not None:
+            object.__setattr__(self, "stamps", Timestamps(self.on, unit=self.unit))
+        if self.fold is None:
+            object.__setattr__(self, "fold", Rows())
+        if not isinstance(self.fold, Fold):
+            raise UserError(
+                f"{kind}(fold={self.fold!r}): fold takes an object of ardea.windows, such as Count()",
+                hint="A fold of your own is a class that derives from ardea.windows.Fold.",
+            )
+        if self.merges and not self.fold.merges:
+            raise UserError(
+                f"{kind}(fold={self.fold!r}): windows of this kind are put together, and the fold has no merge()",
+                hint="Give it merge(self, a, b), which makes one value of two.",
+            )
+
+    def _micros(self, name: str, *, zero: bool = False) -> int:
+        """An argument in microseconds; raises UserError."""
+        value = getattr(self, name)
+        if zero and value in (0, 0.0) and not isinstance(value, bool):
+            return 0
+        try:
+            micros = round(duration(value) * MICROS)
+        except ValueError as error:
+            raise UserError(f"{type(self).__name__}({name}={value!r}): {name} takes {error}") from None
+        if not micros:
+            raise UserError(f"{type(self).__name__}({name}={value!r}): {name} takes a microsecond or more")
+        return micros
+
+    def _rows(self, name: str) -> int:
+        value = getattr(self, name)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise UserError(f"{type(self).__name__}({name}={value!r}): {name} takes a number of rows, 1 or more")
+        return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeWindows(Windows):
+    """Those that have an end in time.
+
+    Attributes:
+        allowed_lateness: for how long after its end, in event time, a window still takes rows: seconds, or a text.
+        early: a window with new rows is seen so long after the first of them, by the machine's clock, too; None: it is
+            seen at its end only.
+    """
+
+    allowed_lateness: float | str = 0.0
+    early: float | str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.on is None and self.allowed_lateness not in (0, 0.0):
+            raise UserError(
+                f"{type(self).__name__}(allowed_lateness={self.allowed_lateness!r}): there are no late rows by the "
+                "clock of the machine",
+                hint="Name the field with the stamp: on='at'.",
+            )
+        self.lateness_us  # noqa: B018 -- raises
+        self.early_seconds  # noqa: B018
+
+    @property
+    def lateness_us(self) -> int:
+        """Allowed."""
+        return self._micros("allowed_lateness", zero=True)
+
+    @property
+    def early_seconds(self) -> float | None:
+        """After the first new row."""
+        return None if self.early is None else self._micros("early") / MICROS
+
+
+@dataclass(frozen=True)
+class Tumbling(TimeWindows):
+    """Windows of one length, each of which begins where the one before ends.
+
+    Attributes:
+        size: of a window: seconds, or a text such as ``10 min``.
+        offset: windows begin so long after each multiple of their size; for days of a time zone.
+    """
+
+    size: float | str
+    offset: float | str = field(default=0.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.size_us, self.every_us, self.offset_us  # noqa: B018 -- they raise
+
+    @property
+    def size_us(self) -> int:
+        """Of a window."""
+        return self._micros("size")
+
+    @property
+    def every_us(self) -> int:
+        """From one begin to the next."""
+        return self.size_us
+
+    @property
+    def offset_us(self) -> int:
+        """From a multiple of ``every`` to a begin."""
+        return self._micros("offset", zero=True)
+
+
+@dataclass(frozen=True)
+class Sliding(TimeWindows):
+    """Windows of one length, of which one begins every so often; a row is in each that has its stamp.
+
+    Attributes:
+        size: of a window: seconds, or a text such as ``10 min``.
+        every: from one begin to the next, likewise; not more than ``size``.
+        offset: windows begin so long after each multiple of ``every``.
+    """
+
+    size: float | str
+    every: float | str
+    offset: float | str = field(default=0.0, kw_only=True)
+
+    merges = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.offset_us  # noqa: B018 -- raises
+        if self.every_us > self.size_us:
+            raise UserError(
+                f"Sliding(size={self.size!r}, every={self.every!r}): rows between two windows would be in none",
+                hint="every is size at most; with every = size it is Tumbling(size).",
+            )
+
+    size_us = Tumbling.size_us
+    offset_us = Tumbling.offset_us
+
+    @property
+    def every_us(self) -> int:
+        """From one begin to the next."""
+        return self._micros("every")
+
+
+@dataclass(frozen=True)
+class Session(TimeWindows):
+    """All rows of a key that are less than ``gap`` apart: the window ends a gap after the last of them.
+
+    Attributes:
+        gap: seconds, or a text such as ``30 min``.
+    """
+
+    gap: float | str
+
+    merges = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.gap_us  # noqa: B018 -- raises
+
+    @property
+    def gap_us(self) -> int:
+        """Between rows of two windows."""
+        return self._micros("gap")
+
+
+@dataclass(frozen=True)
+class CountTumbling(Windows):
+    """The next so many rows of a key.
+
+    Attributes:
+        rows: in a window.
+    """
+
+    rows: int
+
+    timed = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._rows("rows")
+        _no_stamp(self)
+
+
+@dataclass(frozen=True)
+class CountSliding(Windows):
+    """The last so many rows of a key, each time ``every`` more have come.
+
+    Attributes:
+        rows: in a window.
+        every: rows from one window to the next; not more than ``rows``.
+    """
+
+    rows: int
+    every: int
+
+    timed = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self._rows("every") > self._rows("rows"):
+            raise UserError(
+                f"CountSliding(rows={self.rows!r}, every={self.every!r}): rows between two windows would be in none",
+                hint="every is rows at most; with every = rows it is CountTumbling(rows).",
+            )
+        if type(self.fold).items is Fold.items:
+            raise UserError(
+                f"CountSliding(fold={self.fold!r}): rows are kept until they leave the window, and only a fold of "
+                "ardea.windows says what of them",
+                hint="Leave fold= out, and fold the list of rows in on_window().",
+            )
+        _no_stamp(self)
+
+
+def _no_stamp(windows: Any) -> None:
+    if windows.on is not None:
+        raise UserError(
+            f"{type(windows).__name__}(on={windows.on!r}): windows by number take rows in the order in which they come",
+            hint="Leave on= out.",
+        )

@@ -1,0 +1,245 @@
+"""Tumbling and sliding windows: rows are kept in panes, of which each window has one or several.
+
+A pane is the greatest common divisor of a window's length and of what is between two begins: no window begins or ends
+inside it.  So a row is added once, however many windows it is in.
+
+    (key, pane's begin) -> value        (key, None) -> end of the last window of the key that was seen on time
+
+The latter is there where a pane outlives a window that it is in: after a restart nothing is seen twice.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import compress, repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ardea.windows.kinds import Sliding, Tumbling
+from ardea.windows.open_windows import AT_ONCE, Seen, Table, Time, window
+
+SEE, CLEAN = 0, 1
+_LARGEST = 1 << 62
+
+
+class _Due(NamedTuple):
+    """In order; ``at``: the end of a window that is to be seen, or when the pane that begins at ``pane`` is over."""
+
+    at: int
+    what: int
+    pane: int
+
+
+class Panes:
+    """Of one task."""
+
+    def __init__(self, kind: Tumbling | Sliding, table: Table) -> None:
+        self._table, self._fold = table, kind.fold
+        self._size, self._every, self._offset = kind.size_us, kind.every_us, kind.offset_us
+        self._pane = math.gcd(self._size, self._every)
+        self._allowed = kind.lateness_us
+        self._simple = self._pane == self._size and not self._allowed  # a pane is a window, and is gone with it
+        self._keys: dict[int, set[Any]] = {}  # those with rows, by pane
+        self._seen: dict[Any, int] = {}  # as the table has it
+        self._due: list[_Due] = []
+        self._ends: set[int] = set()  # of windows that are among those
+        self._present: _Due | None = None  # what is under way, of these keys
+        self._left: list[Any] = []
+        self._late: dict[int, dict[Any, None]] = {}  # end of a window -> keys with new rows
+        self._restore()
+
+    def _restore(self) -> None:
+        for key, pane in self._table:
+            if pane is None:
+                self._seen[key] = self._table[key, None]
+            else:
+                self._keys.setdefault(pane, set()).add(key)
+        for pane, keys in self._keys.items():
+            self._expect(pane, min(self._seen.get(key, -_LARGEST) for key in keys))
+
+    # --- arithmetic -------------------------------------------------------------------------------------------
+
+    def _first_end(self, pane: int) -> int:
+        """Of the windows that the pane is in."""
+        return (pane - self._size - self._offset) // self._every * self._every + self._every + self._size + self._offset
+
+    def _last_end(self, pane: int) -> int:
+        return (pane - self._offset) // self._every * self._every + self._size + self._offset
+
+    def _end_by(self, time: Time) -> int:
+        """The end of the last window that is over by then."""
+        if math.isinf(time):
+            return _LARGEST if time > 0 else -_LARGEST
+        shift = self._size + self._offset
+        return (int(time) - shift) // self._every * self._every + shift
+
+    def _over(self, pane: int) -> int:
+        """When no row of the pane is taken any more."""
+        return self._last_end(pane) + self._allowed
+
+    # --- rows -------------------------------------------------------------------------------------------------
+
+    def add(self, keys: Sequence[Any], stamps: Any, items: Sequence[Any], time: Time) -> Sequence[int]:
+        """See :class:`ardea.windows.open_windows.OpenWindows`, as for all of these."""
+        panes = (stamps - self._offset) // self._pane * self._pane + self._offset
+        found = [int(panes[0])] if (panes == panes[0]).all() else np.unique(panes).tolist()
+        late: Sequence[int] = ()
+        if self._over(found[0]) <= time:
+            there = panes > self._last_late(time)
+            late = np.flatnonzero(~there).tolist()
+            keys, items, panes = list(compress(keys, there)), list(compress(items, there)), panes[there]
+            found = [pane for pane in found if self._over(pane) > time]
+        if len(found) == 1:
+            self._put(found[0], keys, time)
+            self._fold.put_all(self._table, zip(keys, repeat(found[0]), strict=False), items)
+        elif found:
+            for pane in found:
+                self._put(pane, list(compress(keys, panes == pane)), time)
+            self._fold.put_all(self._table, zip(keys, panes.tolist(), strict=True), items)
+        return late
+
+    def _last_late(self, time: Time) -> int:
+        """The last pane that is over."""
+        last = self._end_by(time - self._allowed) - self._size  # the begin of the last window that is over
+        return last + self._every - self._pane
+
+    def _put(self, pane: int, keys: Iterable[Any], time: Time) -> None:
+        """There will be rows of these keys in the pane."""
+        there = self._keys.get(pane)
+        if there is None:
+            there = self._keys[pane] = set()
+            self._expect(pane, self._closed(time))
+        there.update(keys)
+        if self._first_end(pane) <= time:
+            self._put_late(pane, keys, time)
+
+    def _expect(self, pane: int, closed: Time) -> None:
+        """Windows that have the pane, and it itself, become due; up to there all have been seen."""
+        for end in range(self._first_end(pane), self._last_end(pane) + 1, self._every):
+            if end > closed and end not in self._ends:
+                self._ends.add(end)
+                heapq.heappush(self._due, _Due(end, SEE, 0))
+        if not self._simple:
+            heapq.heappush(self._due, _Due(self._over(pane), CLEAN, pane))
+
+    def _put_late(self, pane: int, keys: Iterable[Any], time: Time) -> None:
+        """The watermark has passed the ends of some windows of the pane: they are late there, or too late."""
+        keys, closed, seen = dict.fromkeys(keys), self._closed(time), self._seen
+        under_way = self._present.at if self._present is not None and self._present.what == SEE else None
+        left = set(self._left)
+        for end in range(self._first_end(pane), min(self._last_end(pane), self._end_by(time)) + 1, self._every):
+            if end <= closed:
+                late = list(keys)
+            elif end == under_way:
+                late = [key for key in keys if key not in left]
+            else:
+                late = [key for key in keys if seen.get(key, -_LARGEST) >= end]
+            if end + self._allowed > time:
+                self._late.setdefault(end, {}).update(dict.fromkeys(late))
+            for key in late:
+                if seen.get(key, -_LARGEST) < end:
+                    self._mark(key, end)
+
+    def _closed(self, time: Time) -> Time:
+        """Up to there all windows have been seen by all keys: of what is due by now some may be left."""
+        first = self._due[0].at if self._due else math.inf
+        waits = self._present.at if self._present is not None else first
+        return min(time, waits - 1)
+
+    def _mark(self, key: Any, end: int) -> None:
+        self._seen[key] = self._table[key, None] = end
+
+    def at_once(self) -> Iterator[Seen]:
+        late, self._late = self._late, {}
+        for end, keys in sorted(late.items()):
+            yield self._look(end, list(keys), "late")
+
+    # --- time -------------------------------------------------------------------------------------------------
+
+    @property
+    def next(self) -> Time:
+        if self._present is not None:
+            return self._present.at
+        return self._due[0].at if self._due else math.inf
+
+    def due(self, time: Time) -> bool:
+        return self._present is not None or bool(self._due and self._due[0].at <= time)
+
+    def step(self, time: Time) -> Seen | None:
+        if not self.due(time):
+            return None
+        if self._present is None:
+            self._present = due = heapq.heappop(self._due)
+            self._left = list(self._keys_to_see(due.at) if due.what == SEE else self._keys.get(due.pane, ()))
+        due, keys = self._present, self._left[-AT_ONCE:]
+        del self._left[-AT_ONCE:]
+        seen = self._see(due.at, keys) if due.what == SEE else self._clean(due.pane, keys)
+        if not self._left:
+            self._present = None
+            self._ends.discard(due.at if due.what == SEE else -_LARGEST)
+            if due.what == CLEAN or self._simple:
+                self._keys.pop(due.pane if due.what == CLEAN else due.at - self._size, None)
+        return seen
+
+    def _keys_to_see(self, end: int) -> Iterable[Any]:
+        keys = set().union(*(self._keys.get(pane, ()) for pane in range(end - self._size, end, self._pane)))
+        return keys if not self._seen else [key for key in keys if self._seen.get(key, -_LARGEST) < end]
+
+    def _see(self, end: int, keys: list[Any]) -> Seen | None:
+        if not keys:
+            return None
+        if self._simple:
+            pane = end - self._size
+            values = self._table.take_many(list(zip(keys, repeat(pane), strict=False)))
+            return Seen(window(pane, end, "on time"), keys, list(map(self._fold.result, values)))
+        for key in keys:
+            self._mark(key, end)
+        return self._look(end, keys, "on time")
+
+    def _look(self, end: int, keys: Sequence[Any], firing: Any) -> Seen:
+        """The window as it is now; each key has rows in it."""
+        table, merge, start = self._table, self._fold.merge, end - self._size
+        if self._pane == self._size:
+            values = [table[key, start] for key in keys]
+        else:
+            values = []
+            panes = [(pane, found) for pane in range(start, end, self._pane) if (found := self._keys.get(pane))]
+            for key in keys:
+                parts = [table[key, pane] for pane, found in panes if key in found]
+                value = parts[0]
+                for part in parts[1:]:
+                    value = merge(value, part)
+                values.append(value)
+        return Seen(window(start, end, firing), keys, list(map(self._fold.result, values)))
+
+    def _clean(self, pane: int, keys: list[Any]) -> None:
+        self._table.take_many(list(zip(keys, repeat(pane), strict=False)))
+        here = self._keys[pane]
+        here.difference_update(keys)
+        others = [found for found in self._keys.values() if found]
+        gone = [key for key in keys if key in self._seen and not any(key in found for found in others)]
+        self._table.take_many(list(zip(gone, repeat(None), strict=False)))
+        for key in gone:
+            del self._seen[key]
+
+    # --- early ------------------------------------------------------------------------------------------------
+
+    def unseen(self, keys: Sequence[Any], stamps: Any, time: Time) -> Iterator[tuple[Any, Any]]:
+        panes = ((stamps - self._offset) // self._pane * self._pane + self._offset).tolist()
+        for key, pane in zip(keys, panes, strict=True):
+            for end in range(self._first_end(pane), self._last_end(pane) + 1, self._every):
+                if end > time:
+                    yield end, key
+
+    def early(self, windows: Sequence[tuple[Any, Any]]) -> Iterator[Seen]:
+        by_end: dict[int, list[Any]] = {}
+        for end, key in windows:
+            if end in self._ends and any(
+                key in self._keys.get(pane, ()) for pane in range(end - self._size, end, self._pane)
+            ):
+                by_end.setdefault(end, []).append(key)
+        for end, keys in sorted(by_end.items()):
+            yield self._look(end, keys, "early")

@@ -1,0 +1,56 @@
+"""Stamps of many rows at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ardea.watermarks import Timestamps
+from ardea.windows.kinds import MICROS
+
+_PER_UNIT = {"s": MICROS, "ms": 1000, "us": 1}
+_OF_NUMBERS = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}
+_MOST = 1 << 60
+"""Microseconds, of which no sum leaves 64 bits; some 36,000 years."""
+
+
+def micros(stamps: Sequence[Any], unit: Timestamps) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """Microseconds since 1970, and the places of those that are no stamps, where anything may stand."""
+    kinds = set(map(type, stamps))
+    if kinds == {int}:
+        try:
+            whole = np.array(stamps, dtype=np.int64)
+        except OverflowError:
+            return _one_by_one(stamps, unit)
+        per = _PER_UNIT.get(unit.unit)
+        most = _MOST if per is None else _MOST // per
+        found = whole // 1000 if per is None else np.clip(whole, -most, most) * per
+        return found, np.flatnonzero((whole > most) | (whole < -most))
+    if kinds == {float}:
+        exact = np.array(stamps) * _OF_NUMBERS[unit.unit]
+        bad = ~(np.abs(exact) < _MOST)
+        exact[bad] = 0.0
+        return np.rint(exact).astype(np.int64), np.flatnonzero(bad)
+    return _one_by_one(stamps, unit)
+
+
+def _one_by_one(stamps: Sequence[Any], unit: Timestamps) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    found = np.zeros(len(stamps), dtype=np.int64)
+    none = []
+    for place, stamp in enumerate(stamps):
+        seconds = _seconds(stamp, unit)
+        if seconds is None or not abs(seconds) < _MOST / MICROS:
+            none.append(place)
+        else:
+            found[place] = round(seconds * MICROS)
+    return found, np.array(none, dtype=np.intp)
+
+
+def _seconds(stamp: Any, unit: Timestamps) -> float | None:
+    try:
+        return unit.seconds(stamp)
+    except OverflowError:  # a whole number without end
+        return None

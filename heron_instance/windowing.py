@@ -1,0 +1,165 @@
+"""The windows of a bolt's task: rows go in by key and stamp, and what is to be seen comes out (docs/windows.md)."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ardea.heron_instance.runner import Parts
+from ardea.protocol.dict_keys import are_keys, as_key
+from ardea.tuples import TupleBatch
+from ardea.windows.bolt import LATE, WindowBolt
+from ardea.windows.counted import Counted
+from ardea.windows.kinds import MICROS, CountSliding, CountTumbling, Session, Sliding, TimeWindows, Tumbling
+from ardea.windows.open_windows import OpenWindows, Seen
+from ardea.windows.panes import Panes
+from ardea.windows.sessions import Sessions
+from ardea.windows.stamps import micros
+
+Rows = Sequence[tuple[Any, ...]]
+
+
+class _Early(NamedTuple):
+    """Windows that have had new rows, each with its key, and when they are seen for it, in seconds since 1970."""
+
+    at: float
+    windows: list[tuple[Any, Any]]
+
+
+class Windowing:
+    """Of one task."""
+
+    def __init__(self, parts: Parts, bolt: WindowBolt) -> None:
+        self._env, self._user_code, self._bolt = parts.env, parts.user_code, bolt
+        self._counts = parts.env.instruments.windows
+        self._tells_late = LATE in parts.task_output.buffers
+        kind = bolt.windows
+        self._event = kind.on is not None
+        self._every = kind.early_seconds if isinstance(kind, TimeWindows) else None
+        self._early: deque[_Early] = deque()
+        self._new: set[tuple[Any, Any]] = set()  # windows that are among those
+        self._keys: dict[tuple[str, str], Callable[[Rows], Sequence[Any]]] = {}
+        bolt._adding = self
+
+    @cached_property
+    def _open(self) -> OpenWindows:
+        """Made once the state is there."""
+        kind, table = self._bolt.windows, self._bolt._windows
+        if isinstance(kind, Tumbling | Sliding):
+            return Panes(kind, table)
+        if isinstance(kind, Session):
+            return Sessions(kind, table)
+        assert isinstance(kind, CountTumbling | CountSliding)
+        return Counted(kind, table)
+
+    @property
+    def _time(self) -> float:
+        """By which windows end, in microseconds."""
+        if self._event:
+            return -math.inf if self._bolt.watermark is None else self._bolt.watermark * MICROS
+        return self._env.context.now() * MICROS
+
+    # --- rows -------------------------------------------------------------------------------------------------
+
+    def add(self, rows: TupleBatch) -> None:
+        """All of them; those that are late, or have no stamp, are put aside."""
+        kind, values, items, time = self._bolt.windows, rows.rows, self._bolt.windows.fold.items(rows), self._time
+        keys = self._keys_of(rows)
+        if kind.on is None:
+            stamps = np.full(len(values), 0 if not kind.timed else int(time), dtype=np.int64)
+        else:
+            place = rows.fields.index(kind.on)
+            stamps, none = micros([row[place] for row in values], kind.stamps)
+            if len(none):
+                self._late([values[place] for place in none], "unstamped")
+                there = np.delete(np.arange(len(values)), none).tolist()
+                values, keys, items = ([some[place] for place in there] for some in (values, keys, items))
+                stamps = stamps[there]
+        if len(keys):
+            late = self._open.add(keys, stamps, items, time)
+            if len(late):
+                self._late([values[place] for place in late], "late")
+            if self._every is not None:
+                self._expect_early(keys, stamps, time)
+            self._see_all(self._open.at_once())
+
+    def _keys_of(self, rows: TupleBatch) -> Sequence[Any]:
+        found = self._keys.get((rows.component, rows.stream))
+        if found is None:
+            found = self._keys[rows.component, rows.stream] = self._key_by(rows)
+        keys = found(rows.rows)
+        return keys if are_keys(keys) else list(map(as_key, keys))
+
+    def _key_by(self, rows: TupleBatch) -> Callable[[Rows], Sequence[Any]]:
+        for entry in self._env.plan.logical[self._env.task.component].inputs:
+            if (entry.component, entry.stream) == (rows.component, rows.stream) and entry.grouping.kind == "fields":
+                key = itemgetter(*map(rows.fields.index, entry.grouping.fields))
+                return lambda some: list(map(key, some))
+        return lambda some: [None] * len(some)
+
+    def _late(self, rows: Rows, why: str) -> None:
+        if why == "late":
+            self._counts.late += len(rows)
+        else:
+            self._counts.unstamped += len(rows)
+        if self._tells_late:
+            self._bolt.emit_many(rows, stream=LATE)
+
+    def _expect_early(self, keys: Sequence[Any], stamps: Any, time: float) -> None:
+        assert self._every is not None
+        fresh = [each for each in dict.fromkeys(self._open.unseen(keys, stamps, time)) if each not in self._new]
+        if fresh:
+            self._new.update(fresh)
+            self._early.append(_Early(self._env.context.now() + self._every, fresh))
+
+    # --- what is to be seen -----------------------------------------------------------------------------------
+
+    @property
+    def behind(self) -> bool:
+        """Whether there are windows that are over, and were not seen."""
+        return self._open.due(self._time)
+
+    def wait(self) -> float:
+        """Seconds until something is due; infinity: that depends on rows, or on the watermark."""
+        if self.behind:
+            return 0.0
+        now = self._env.context.now()
+        early = self._early[0].at - now if self._early else math.inf
+        return max(0.0, min(early, math.inf if self._event else self._open.next / MICROS - now))
+
+    def fire(self, until: float) -> None:
+        """What is due, until that time of the executor's clock."""
+        env = self._env
+        while self._early and self._early[0].at <= env.context.now() and env.clock() < until:
+            early = self._early.popleft()
+            self._new.difference_update(early.windows)
+            with self._user_code:
+                self._see_all(self._open.early(early.windows))
+        time = self._time
+        while self._open.due(time) and env.clock() < until:
+            with self._user_code:
+                self._step(time)
+
+    def finish(self) -> None:
+        """Nothing comes any more: what is open by the machine's clock, or by number, is seen as it is.
+
+        Within user code, as is :meth:`add`.
+        """
+        while self._open.due(math.inf):
+            self._step(math.inf)
+
+    def _step(self, time: float) -> None:
+        seen = self._open.step(time)
+        if seen is not None:
+            self._see_all([seen])
+
+    def _see_all(self, found: Iterable[Seen]) -> None:
+        for seen in found:
+            self._counts.fired[seen.window.firing] += len(seen.keys)
+            self._bolt.on_windows(*seen)

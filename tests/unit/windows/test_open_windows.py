@@ -1,0 +1,303 @@
+"""Windows against an oracle in plain Python: any order of rows, any watermark, any restart (docs/windows.md)."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from ardea.backends.memory import KeyedTable, Lower
+from ardea.windows import CountSliding, CountTumbling, Session, Sliding, Tumbling
+from ardea.windows import panes as panes_module
+from ardea.windows.counted import Counted
+from ardea.windows.kinds import MICROS
+from ardea.windows.panes import Panes
+from ardea.windows.sessions import Sessions
+from tests.sizes import share
+
+OF = {Tumbling: Panes, Sliding: Panes, Session: Sessions, CountTumbling: Counted, CountSliding: Counted}
+
+
+class Driven:
+    """Windows of rows, which are numbered, and all that was seen of them."""
+
+    def __init__(self, kind):
+        self.kind, self.table = kind, KeyedTable(kind.fold.zero, Lower("windows", None))
+        self.open = OF[type(kind)](kind, self.table)
+        self.watermark = -math.inf
+        self.seen = []  # (key, start, end, firing, rows)
+        self.late = []
+
+    def restart(self):
+        self.open = OF[type(self.kind)](self.kind, self.table)
+
+    def add(self, rows):
+        """(key, stamp in seconds, number)."""
+        keys, stamps, items = [row[0] for row in rows], np.array([row[1] for row in rows]) * MICROS, rows
+        late = self.open.add(keys, stamps, [(item[2],) for item in items], self.watermark * MICROS)
+        self.late += [rows[place][2] for place in late]
+        self._note(self.open.at_once())
+
+    def step(self):
+        found = self.open.step(self.watermark * MICROS)
+        self._note([] if found is None else [found])
+
+    def rise(self, watermark):
+        self.watermark = max(self.watermark, watermark)
+
+    def settle(self):
+        while self.open.due(self.watermark * MICROS):
+            self.step()
+
+    def end(self):
+        self.rise(math.inf)
+        self.settle()
+        assert len(self.table) == 0, "something is kept for ever"
+
+    def _note(self, found):
+        for window, keys, values in found:
+            for key, value in zip(keys, values, strict=True):
+                self.seen.append((key, window.start, window.end, window.firing, [number for (number,) in value]))
+
+
+SECONDS = st.integers(-30, 120)
+EVENTS = st.lists(
+    st.one_of(
+        st.lists(st.tuples(st.sampled_from("abc"), SECONDS), min_size=1, max_size=6),
+        st.tuples(st.just("rise"), SECONDS),
+        st.just("restart"),
+        st.just("step"),
+    ),
+    max_size=25,
+)
+
+
+def ends_of(kind, stamp):
+    """The ends of all windows that a row of that stamp is in."""
+    size, every, offset = (each // MICROS for each in (kind.size_us, kind.every_us, kind.offset_us))
+    begin = (stamp - offset) // every * every + offset
+    starts = range(begin - (size // every + 1) * every, begin + 1, every)
+    return [start + size for start in starts if start + size > stamp]
+
+
+KINDS = st.builds(
+    lambda size, every, offset, lateness: (
+        Tumbling(size, on="at", offset=offset, allowed_lateness=lateness)
+        if every >= size
+        else Sliding(size, every, on="at", offset=offset, allowed_lateness=lateness)
+    ),
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.integers(0, 50),
+    st.sampled_from([0, 0, 7, 30]),
+)
+
+
+def numbered(events):
+    count = 0
+    for event in events:
+        if isinstance(event, list):
+            yield [(key, stamp, count + place) for place, (key, stamp) in enumerate(event)]
+            count += len(event)
+        else:
+            yield event
+
+
+@settings(max_examples=share(80), deadline=None)
+@given(KINDS, EVENTS, st.sampled_from([1, 2, 1000]))
+def test_panes_see_what_plain_python_sees(kind, events, at_once):
+    """Each step is done before the next event: it is known which rows a window has."""
+    lateness = kind.lateness_us // MICROS
+    expected, late, contents = [], [], defaultdict(list)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(panes_module, "AT_ONCE", at_once)
+        driven = Driven(kind)
+        for event in numbered([*events, ("rise", 10_000)]):
+            before = driven.watermark
+            if event == "restart":
+                driven.restart()
+            elif isinstance(event, tuple):
+                driven.rise(event[1])
+                driven.settle()
+                expected += [
+                    (key, end, "on time", rows[:])
+                    for (key, end), rows in sorted(contents.items(), key=lambda entry: entry[0][1])
+                    if before < end <= driven.watermark
+                ]
+            elif isinstance(event, list):
+                driven.add(event)
+                again = {}
+                for key, stamp, number in event:
+                    ends = ends_of(kind, stamp)
+                    if max(ends) + lateness <= before:
+                        late.append(number)
+                        continue
+                    for end in ends:
+                        if end > before or end + lateness > before:
+                            contents[key, end].append(number)
+                        if end <= before < end + lateness:
+                            again[key, end] = None
+                expected += [(key, end, "late", contents[key, end][:]) for key, end in again]
+    assert sorted(driven.late) == sorted(late)
+    seen = [(key, int(end), firing, sorted(rows)) for key, _, end, firing, rows in driven.seen]
+    assert sorted(seen) == sorted((key, end, firing, sorted(rows)) for key, end, firing, rows in expected)
+    assert all(end - start == kind.size_us / MICROS for _, start, end, _, _ in driven.seen)
+    assert len(driven.table) == 0
+
+
+@settings(max_examples=share(60), deadline=None)
+@given(KINDS, EVENTS)
+def test_panes_that_are_seen_in_slices_are_seen_once_over_restarts(kind, events):
+    """Rows that are not late for any window; between two slices there may be rows, other watermarks and restarts."""
+    contents = defaultdict(list)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(panes_module, "AT_ONCE", 1)
+        driven = Driven(kind)
+        for event in numbered(events):
+            if event == "restart":
+                driven.restart()
+            elif event == "step":
+                driven.step()
+            elif isinstance(event, tuple):
+                driven.rise(event[1])
+            elif rows := [row for row in event if min(ends_of(kind, row[1])) > driven.watermark]:
+                driven.add(rows)
+                for key, stamp, number in rows:
+                    for end in ends_of(kind, stamp):
+                        contents[key, end].append(number)
+        driven.end()
+    assert driven.late == []
+    seen = sorted((key, int(end), sorted(rows)) for key, _, end, _, rows in driven.seen)
+    assert seen == sorted((key, end, sorted(rows)) for (key, end), rows in contents.items())
+    assert {firing for *_, firing, _ in driven.seen} <= {"on time"}
+
+
+@settings(max_examples=share(60), deadline=None)
+@example(Tumbling(10, on="at", allowed_lateness=7), [[("a", 5)], ("rise", 12), [("a", 6)]])
+@given(KINDS, EVENTS)
+def test_between_two_slices_late_rows_are_neither_lost_nor_seen_on_time_twice(kind, events):
+    lateness, wanted, ahead = kind.lateness_us // MICROS, defaultdict(set), set()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(panes_module, "AT_ONCE", 1)
+        driven = Driven(kind)
+        for event in numbered(events):
+            if event == "restart":
+                driven.restart()
+            elif event == "step":
+                driven.step()
+            elif isinstance(event, tuple):
+                driven.rise(event[1])
+            elif isinstance(event, list):
+                driven.add(event)
+                for key, stamp, number in event:
+                    for end in ends_of(kind, stamp):
+                        if end + lateness > driven.watermark:
+                            wanted[key, end].add(number)
+                        if end > driven.watermark:
+                            ahead.add((key, end))
+        driven.end()
+    last, on_time = {}, []
+    for key, _, end, firing, rows in driven.seen:
+        last[key, int(end)] = rows
+        assert len(rows) == len(set(rows))
+        if firing == "on time":
+            on_time.append((key, end))
+    assert len(on_time) == len(set(on_time))
+    assert ahead <= set(on_time)
+    for window, numbers in wanted.items():
+        assert numbers <= set(last.get(window, ())), window
+
+
+@settings(max_examples=share(80), deadline=None)
+@given(st.integers(1, 20), st.sampled_from([0, 0, 9]), EVENTS)
+def test_sessions_see_what_plain_python_sees(gap, lateness, events):
+    kind = Session(gap, on="at", allowed_lateness=lateness)
+    driven, accepted, late = Driven(kind), defaultdict(list), []
+    for event in numbered([*events, ("rise", 10_000)]):
+        if event == "restart":
+            driven.restart()
+        elif isinstance(event, tuple):
+            driven.rise(event[1])
+            driven.settle()
+        elif isinstance(event, list):
+            before = len(driven.late)
+            driven.add(event)
+            gone = set(driven.late[before:])
+            for key, stamp, number in event:
+                if number in gone:
+                    late.append(number)
+                    assert stamp + gap + lateness <= driven.watermark
+                else:
+                    accepted[key].append((stamp, number))
+    last = {}  # of each session, by any of its rows, what was seen last
+    for key, start, end, _, rows in driven.seen:
+        assert rows
+        for number in rows:
+            last[number] = (key, start, end, tuple(sorted(rows)))
+    if not lateness:
+        numbers = [number for *_, rows in driven.seen for number in rows]
+        assert len(numbers) == len(set(numbers)), "a row is in two sessions"
+    for key, rows in accepted.items():
+        for stamp, number in rows:
+            owner, start, end, _ = last[number]
+            assert owner == key
+            assert start <= stamp <= end - gap
+    assert sorted([*late, *last]) == list(range(len(late) + len(last)))
+    assert len(driven.table) == 0
+
+
+@settings(max_examples=share(60), deadline=None)
+@given(st.integers(1, 20), st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 99)), max_size=30), st.randoms())
+def test_without_late_rows_the_order_of_rows_says_nothing_of_sessions(gap, rows, chance):
+    def sessions(order):
+        driven = Driven(Session(gap, on="at"))
+        for row in order:
+            driven.add([row])
+        driven.end()
+        return sorted((key, start, end, sorted(found)) for key, start, end, _, found in driven.seen)
+
+    given_rows = [(key, stamp, number) for number, (key, stamp) in enumerate(rows)]
+    other = given_rows[:]
+    chance.shuffle(other)
+    found = sessions(given_rows)
+    assert found == sessions(other)
+    for key in "ab":  # as plain Python has them
+        expected, stamps = [], sorted((stamp, number) for owner, stamp, number in given_rows if owner == key)
+        for stamp, number in stamps:
+            if expected and stamp - expected[-1][1] < gap:
+                expected[-1][1] = stamp
+                expected[-1][2].append(number)
+            else:
+                expected.append([stamp, stamp, [number]])
+        assert [(start, last + gap, sorted(found)) for start, last, found in expected] == [
+            (start, end, numbers) for owner, start, end, numbers in found if owner == key
+        ]
+
+
+@settings(max_examples=share(60), deadline=None)
+@given(st.integers(1, 6), st.integers(1, 6), st.lists(st.sampled_from("ab"), max_size=30), st.integers(0, 30))
+def test_windows_by_number(rows, every, keys, restart):
+    every = min(every, rows)
+    for kind, step in ((CountTumbling(rows), rows), (CountSliding(rows, every), every)):
+        driven, mine = Driven(kind), defaultdict(list)
+        expected = []
+        for number, key in enumerate(keys):
+            if number == restart:
+                driven.restart()
+            driven.add([(key, 0, number)])
+            mine[key].append(number)
+            if len(mine[key]) % step == 0:
+                expected.append((key, mine[key][-rows:]))
+        driven.rise(math.inf)
+        driven.settle()
+        tumbles = isinstance(kind, CountTumbling)
+        rest = [
+            (key, found[len(found) // rows * rows :] if tumbles else found[-rows:])
+            for key, found in mine.items()
+            if len(found) % step
+        ]
+        assert sorted((key, found) for key, *_, found in driven.seen) == sorted(expected + rest)
