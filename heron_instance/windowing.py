@@ -16,7 +16,7 @@ from ardea.protocol.dict_keys import are_keys, as_key
 from ardea.tuples import TupleBatch
 from ardea.windows.bolt import LATE, WindowBolt
 from ardea.windows.counted import Counted
-from ardea.windows.kinds import MICROS, CountSliding, CountTumbling, Session, Sliding, TimeWindows, Tumbling
+from ardea.windows.kinds import MICROS, CountSliding, CountTumbling, Regular, Session, TimeWindows
 from ardea.windows.open_windows import OpenWindows, Seen
 from ardea.windows.panes import Panes
 from ardea.windows.sessions import Sessions
@@ -51,7 +51,7 @@ class Windowing:
     def _open(self) -> OpenWindows:
         """Made once the state is there."""
         kind, table = self._bolt.windows, self._bolt._windows
-        if isinstance(kind, Tumbling | Sliding):
+        if isinstance(kind, Regular):
             return Panes(kind, table)
         if isinstance(kind, Session):
             return Sessions(kind, table)

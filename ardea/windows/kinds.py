@@ -45,7 +45,7 @@ class Windows:
     """
 
     on: str | None = None
-    fold: Fold = field(default_factory=Rows)
+    fold: Any = field(default_factory=Rows)
     unit: Literal["s", "ms", "us", "ns"] = "s"
 
     timed = True  # whether windows go by time, and not by number
@@ -55,9 +55,7 @@ class Windows:
         """Raises UserError: an argument is none."""
         kind = type(self).__name__
         if self.on is not None:
-            object.__setattr__(self, "stamps", Timestamps(self.on, unit=self.unit))
-        if self.fold is None:
-            object.__setattr__(self, "fold", Rows())
+            self.stamps  # noqa: B018 -- raises
         if not isinstance(self.fold, Fold):
             raise UserError(
                 f"{kind}(fold={self.fold!r}): fold takes an object of ardea.windows, such as Count()",
@@ -68,6 +66,12 @@ class Windows:
                 f"{kind}(fold={self.fold!r}): windows of this kind are put together, and the fold has no merge()",
                 hint="Give it merge(self, a, b), which makes one value of two.",
             )
+
+    @property
+    def stamps(self) -> Timestamps:
+        """How stamps are read, where windows go by event time."""
+        assert self.on is not None
+        return Timestamps(self.on, unit=self.unit)
 
     def _micros(self, name: str, *, zero: bool = False) -> int:
         """An argument in microseconds; raises UserError."""
@@ -125,12 +129,12 @@ class TimeWindows(Windows):
 
 
 @dataclass(frozen=True)
-class Tumbling(TimeWindows):
-    """Windows of one length, each of which begins where the one before ends.
+class Regular(TimeWindows):
+    """Windows of one length, of which one begins every so often.
 
     Attributes:
         size: of a window: seconds, or a text such as ``10 min``.
-        offset: windows begin so long after each multiple of their size; for days of a time zone.
+        offset: windows begin so long after each multiple of what is between two begins; for days of a time zone.
     """
 
     size: float | str
@@ -152,41 +156,38 @@ class Tumbling(TimeWindows):
 
     @property
     def offset_us(self) -> int:
-        """From a multiple of ``every`` to a begin."""
+        """From a multiple of ``every_us`` to a begin."""
         return self._micros("offset", zero=True)
 
 
 @dataclass(frozen=True)
-class Sliding(TimeWindows):
-    """Windows of one length, of which one begins every so often; a row is in each that has its stamp.
+class Tumbling(Regular):
+    """Windows of one length, each of which begins where the one before ends: ``Tumbling("1 min", on="at")``."""
+
+
+@dataclass(frozen=True)
+class Sliding(Regular):
+    """A row is in each window that has its stamp: ``Sliding("10 min", "1 min", on="at")``.
 
     Attributes:
-        size: of a window: seconds, or a text such as ``10 min``.
-        every: from one begin to the next, likewise; not more than ``size``.
-        offset: windows begin so long after each multiple of ``every``.
+        every: from one begin to the next, as ``size``, and not more than that.
     """
 
-    size: float | str
     every: float | str
-    offset: float | str = field(default=0.0, kw_only=True)
 
     merges = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.offset_us  # noqa: B018 -- raises
         if self.every_us > self.size_us:
             raise UserError(
                 f"Sliding(size={self.size!r}, every={self.every!r}): rows between two windows would be in none",
                 hint="every is size at most; with every = size it is Tumbling(size).",
             )
 
-    size_us = Tumbling.size_us
-    offset_us = Tumbling.offset_us
-
     @property
     def every_us(self) -> int:
-        """From one begin to the next."""
+        """See :class:`Regular`."""
         return self._micros("every")
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ardea.windows.kinds import Sliding, Tumbling
+from ardea.windows.kinds import Regular
 from ardea.windows.open_windows import AT_ONCE, Seen, Table, Time, window
 
 SEE, CLEAN = 0, 1
@@ -36,7 +36,7 @@ class _Due(NamedTuple):
 class Panes:
     """Of one task."""
 
-    def __init__(self, kind: Tumbling | Sliding, table: Table) -> None:
+    def __init__(self, kind: Regular, table: Table) -> None:
         self._table, self._fold = table, kind.fold
         self._size, self._every, self._offset = kind.size_us, kind.every_us, kind.offset_us
         self._pane = math.gcd(self._size, self._every)
@@ -176,7 +176,11 @@ class Panes:
             self._left = list(self._keys_to_see(due.at) if due.what == SEE else self._keys.get(due.pane, ()))
         due, keys = self._present, self._left[-AT_ONCE:]
         del self._left[-AT_ONCE:]
-        seen = self._see(due.at, keys) if due.what == SEE else self._clean(due.pane, keys)
+        seen = None
+        if due.what == SEE:
+            seen = self._see(due.at, keys)
+        else:
+            self._clean(due.pane, keys)
         if not self._left:
             self._present = None
             self._ends.discard(due.at if due.what == SEE else -_LARGEST)

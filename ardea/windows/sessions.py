@@ -146,7 +146,7 @@ class Sessions:
 
     def early(self, windows: Sequence[tuple[Any, Any]]) -> Iterator[Seen]:
         """A session is found by any of its stamps."""
-        found = {}
+        found: dict[tuple[Any, int], None] = {}
         for stamp, key in windows:
             for start in self._starts.get(key, ()):
                 last, _, seen = self._table[key, start]
