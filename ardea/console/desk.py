@@ -15,6 +15,7 @@ from ardea.console.asking import Asker
 from ardea.console.documents import encoded
 from ardea.console.doings import Doings
 from ardea.console.feeds import Shared, Viewers
+from ardea.console.guard import RIGHT
 from ardea.console.pages import File
 from ardea.console.problems import Refused
 from ardea.console.questions import LIST
@@ -140,6 +141,12 @@ def sent(request: Request, document: Any) -> Response:
     if has(request, tag):
         return Response(status_code=304, headers={"ETag": tag})
     return Response(body, media_type="application/json", headers={"ETag": tag})
+
+
+def sees_rows(request: Request) -> bool:
+    """Whether who asks may see what rows contain."""
+    right: Right = request.scope[RIGHT]
+    return right >= Right.ACT
 
 
 def has(request: Request, tag: str) -> bool:

@@ -8,7 +8,8 @@ from sse_starlette import ServerSentEvent
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ardea.console.desk import Desk, Parameter, Route, sent, whole
+from ardea.console import rowless
+from ardea.console.desk import Desk, Parameter, Route, sees_rows, sent, whole
 from ardea.console.documents import (
     Description,
     Encoded,
@@ -40,22 +41,24 @@ _PAGE = (
 async def _topologies(desk: Desk, request: Request) -> Response:
     limit = whole(request, "limit", LISTED, 1, MOST_LISTED)
     look = await desk.asker.fresh(LIST)
-    return sent(request, _page(desk, look, limit, request.query_params.get("after")))
+    return sent(request, _page(desk, look, limit, request.query_params.get("after"), rows=sees_rows(request)))
 
 
-def _page(desk: Desk, look: Look, limit: int, after: str | None = None) -> Topologies:
+def _page(desk: Desk, look: Look, limit: int, after: str | None = None, *, rows: bool) -> Topologies:
     ids = [each.id for each in look.said]
     if after is not None and after not in ids:
         raise Refused(400, f"after={after[:200]}: no such topology is listed any more", hint="begin without `after`")
     first = 0 if after is None else ids.index(after) + 1
     chosen = look.said[first : first + limit]
     more = chosen[-1].id if chosen and first + limit < len(ids) else None
+    if not rows:
+        chosen = list(map(rowless.of_topology, chosen))
     return Topologies(topologies=chosen, after=more, reading=reading(look, desk.asker.epoch))
 
 
 async def _topology(desk: Desk, request: Request) -> Response:
     _, look = await desk.look("topology", request.path_params["name"])
-    return sent(request, _description(desk, look))
+    return sent(request, _description(desk, look, rows=sees_rows(request)))
 
 
 async def _plan(desk: Desk, request: Request) -> Response:
@@ -73,7 +76,7 @@ async def _top(desk: Desk, request: Request) -> Response:
         desk.asker.want(Key("topology", topology))
         await desk.asker.news(0.5)
         look = desk.asker.look(Key("topology", topology))
-    if (document := _rates(desk, look)) is None:
+    if (document := _rates(desk, look, rows=sees_rows(request))) is None:
         raise look.error or Unreachable(f"{topology} does not run", hint=f"`ardea describe {topology}` says why")
     return sent(request, document)
 
@@ -82,15 +85,17 @@ def _has_rates(look: Look) -> bool:
     return look.said.top is not None and look.said.top.seconds > 0
 
 
-def _description(desk: Desk, look: Look) -> Description:
-    return Description(**fields(look.said.description), reading=reading(look, desk.asker.epoch))
+def _description(desk: Desk, look: Look, *, rows: bool) -> Description:
+    document = Description(**fields(look.said.description), reading=reading(look, desk.asker.epoch))
+    return document if rows else rowless.of_description(document)
 
 
-def _rates(desk: Desk, look: Look) -> Top | None:
+def _rates(desk: Desk, look: Look, *, rows: bool) -> Top | None:
     told: Told = look.said
     if told.top is None:
         return None
-    return Top(**fields(told.top), reading=reading(look, desk.asker.epoch))
+    document = Top(**fields(told.top), reading=reading(look, desk.asker.epoch))
+    return document if rows else rowless.of_top(document)
 
 
 async def _snapshots(desk: Desk, request: Request) -> Response:
@@ -98,40 +103,43 @@ async def _snapshots(desk: Desk, request: Request) -> Response:
     return sent(request, Snapshots(**fields(look.said), reading=reading(look, desk.asker.epoch)))
 
 
-async def _list_events(desk: Desk, _: Request) -> Response:
+async def _list_events(desk: Desk, request: Request) -> Response:
+    rows = sees_rows(request)
+
     def documents() -> dict[str, Encoded]:
         look = desk.asker.look(LIST)
-        return {} if look.said is None else {"topologies": encoded(_page(desk, look, MOST_LISTED))}
+        return {} if look.said is None else {"topologies": encoded(_page(desk, look, MOST_LISTED, rows=rows))}
 
-    return events(desk, LIST, documents)
+    return events(desk, LIST, documents, rows=rows)
 
 
 async def _topology_events(desk: Desk, request: Request) -> Response:
-    key = Key("topology", (await desk.topology(request.path_params["name"])).id)
+    key, rows = Key("topology", (await desk.topology(request.path_params["name"])).id), sees_rows(request)
 
     def documents() -> dict[str, Encoded]:
         look = desk.asker.look(key)
         action = desk.doings.last(key.topology)
-        doing = {} if action is None else {"action": encoded(action)}
+        doing = {} if action is None else {"action": encoded(action if rows else rowless.of_action(action))}
         if look.said is None:
             return doing
-        found = doing | {"topology": encoded(_description(desk, look))}
+        found = doing | {"topology": encoded(_description(desk, look, rows=rows))}
         if look.said.plan is not None:
             found["plan"] = encoded(of_shape(look.said.plan))
-        if (top := _rates(desk, look)) is not None and top.seconds > 0:
+        if (top := _rates(desk, look, rows=rows)) is not None and top.seconds > 0:
             found["top"] = encoded(top)
         return found
 
-    return events(desk, key, documents)
+    return events(desk, key, documents, rows=rows)
 
 
-def events(desk: Desk, key: Key, documents: Callable[[], dict[str, Encoded]]) -> Stream:
+def events(desk: Desk, key: Key, documents: Callable[[], dict[str, Encoded]], *, rows: bool) -> Stream:
     """Documents as they change, to one viewer.
 
     Args:
         desk: what routes work with.
         key: what the viewer looks at.
-        documents: what is known at present, by the names of events; called once for all viewers of this key.
+        documents: what is known at present, by the names of events; called once for all viewers alike of this key.
+        rows: whether the viewer may see what rows contain.
 
     Raises:
         Refused: there are too many viewers.
@@ -142,7 +150,7 @@ def events(desk: Desk, key: Key, documents: Callable[[], dict[str, Encoded]]) ->
         while True:
             desk.asker.want(key)
             version = (*desk.asker.look(key), desk.doings.last(key.topology))
-            for news in feed.news(desk.shared.of(key, version, documents)):
+            for news in feed.news(desk.shared.of((key, rows), version, documents)):
                 yield event(news.kind, news.body)
             await desk.asker.news(1.0)
 

@@ -135,7 +135,7 @@ function stale(known) {
 }
 
 function tabs(known, tab, health) {
-  const marks = { troubles: (health?.troubles?.length ?? 0) + (known.status?.errors?.length ?? 0) };
+  const marks = { troubles: (health?.troubles?.length ?? 0) + (known.status?.erring?.length ?? 0) };
   return h(
     "nav",
     { class: "tabs", "aria-label": "Views of this topology" },

@@ -70,7 +70,7 @@ function exceptions(known, raised, link) {
           { class: "exceptions" },
           groups.map((group) => exception(known, group)),
         )
-      : nothing(link.why ? shown(link.why, 400) : "No exception of a task is known."),
+      : nothing(untold(known.status?.erring ?? [], link)),
     seen.length > 0 &&
       h(
         "p",
@@ -85,6 +85,12 @@ function exceptions(known, raised, link) {
           ]),
       ),
   );
+}
+
+/** Why no exception is shown; those who may only look are told whose there are. */
+function untold(erring, link) {
+  const who = erring.length ? `Code of ${name(erring.slice(0, 20).join(", "), 400)} has raised exceptions. ` : "";
+  return who + (link.why ? shown(link.why, 400) : "No exception of a task is known.");
 }
 
 function exception(known, { title, text, row, times, tasks, last }) {
