@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
 
-from ardea.cli import console, reload, submission
+from ardea.cli import console, reload, submission, ui
 from ardea.cli.console import Output, OutputOption, StateOption
 from ardea.cli.watching import Watch
 from ardea.documents.figures import of_totals
@@ -21,6 +22,9 @@ from ardea.scheduler.local_processes import LocalProcesses
 from ardea.scheduler.run import LocalRun, Outcome
 from ardea.scheduler.submission import Submission
 from ardea.state.records import RunState
+
+if TYPE_CHECKING:
+    from ardea.console.beside import Beside
 
 TIMEOUTS = "topology.enable.message.timeouts"
 EXIT_CODES = {
@@ -64,6 +68,9 @@ def run(
     port: Annotated[
         int, typer.Option(min=1, max=65535, help="The port that --attach listens on, on this machine.")
     ] = 5678,
+    with_console: Annotated[
+        bool, typer.Option("--ui", help="Show it in a browser: prints the link of a console that ends with the run.")
+    ] = False,
     state: StateOption = console.STATE,
 ) -> None:
     """Run a topology on this machine, until it finishes or you press Ctrl-C.
@@ -74,6 +81,8 @@ def run(
         raise UsageError("--logs writes text and -o json a document to stdout; choose one of them")
     if again and (dry_run or output is Output.JSON):
         raise UsageError("--reload runs until Ctrl-C, and goes neither with --dry-run nor with -o json")
+    if with_console and dry_run:
+        raise UsageError("--ui shows what runs, and --dry-run starts nothing; choose one of them")
     begins = submission.begins_of(folder, drop_state=drop_state)
     home = Home(state)
     given = submission.overrides(settings, name=name, containers=containers, metrics_port=metrics_port)
@@ -89,17 +98,21 @@ def run(
         console.say(f"{made.definition.topology} {made.begins_from}")
         return made
 
-    def watch_of(made: Submission) -> Watch:
+    def watch_of(made: Submission, shown: Beside | None = None) -> Watch:
         attached = {} if attach is None else {task_of(attach, made): port}
         scheduler = partial(LocalProcesses, attach=attached)
         watch = Watch(LocalRun(made, home, give_up=give_up, keep=keep, scheduler=scheduler), logs or [], console.err())
         watch.notes += [f"{task} waits for a debugger at 127.0.0.1:{at}" for task, at in attached.items()]
+        if shown is not None:
+            watch.notes.append(f"open {shown.link(made.plan.name)} to see it; the console ends with the run")
         return watch
 
     if dry_run:
         submission.show_plan(load(), output)
         return
-    watch, outcome = reload.run_anew(target, load, watch_of) if again else _once(watch_of(load()))
+    with ui.beside(state) if with_console else contextlib.nullcontext() as shown:
+        made = partial(watch_of, shown=shown)
+        watch, outcome = reload.run_anew(target, load, made) if again else _once(made(load()))
     if output is Output.JSON:
         console.print_json(_document(watch.run, outcome))
     if watch.lost is not None:

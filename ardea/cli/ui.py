@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import webbrowser
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ardea.cli import completion, console
+from ardea.cli import completion, console, where
 from ardea.errors import UserError
 from ardea.scheduler.registry import Place
+
+if TYPE_CHECKING:
+    from ardea.console.beside import Beside
 
 
 def ui(
@@ -30,12 +35,8 @@ def ui(
 
     Prints a link. Anybody who has the link may look and act.
     """
-    try:
+    with _installed():
         from ardea.console import serving, tokens  # what other verbs do not need
-    except ModuleNotFoundError as error:
-        raise UserError(
-            f"the console needs {error.name}, which is not installed", hint="pip install 'ardea[console]'"
-        ) from error
     if name is not None:
         with place.open() as scheduler, scheduler.find(name):
             pass  # NotFound now, and not in the browser
@@ -50,6 +51,28 @@ def ui(
                 webbrowser.open(shown)
 
         serving.serve(place, opened, made, tokens.Hosts(), ready)
+
+
+def beside(state: str) -> Beside:
+    """The console of a state directory, for `ardea run --ui`.
+
+    Raises:
+        UserError: what it needs is not installed.
+        ClusterError: it cannot listen.
+    """
+    with _installed():
+        from ardea.console.beside import Beside  # what a run without it does not need
+    return Beside(Place(where.DEFAULT, {"state": state}))
+
+
+@contextlib.contextmanager
+def _installed() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise UserError(
+            f"the console needs {error.name}, which is not installed", hint="pip install 'ardea[console]'"
+        ) from error
 
 
 def _has_screen() -> bool:

@@ -107,14 +107,19 @@ def test_a_signal_drains_and_ends_everything(start, ardea, deadline, state, numb
 
 
 def test_a_second_signal_does_not_wait_for_open_tuples(start, ardea, deadline, state):
-    run = start("run", topology("Stuck"), "--set", "topology.deactivate.drain.secs=1000")
+    run = start("run", topology("Stuck"), "--ui", "--set", "topology.deactivate.drain.secs=1000")
     deadline(lambda: total(ardea, "Stuck", "pending") == 10, "tuples are open")
+    link = next(line for line in iter(run.stderr.readline, "") if line.startswith("open http://127.0.0.1:"))
+    console = "127.0.0.1", int(link.partition("/#token=")[0].rpartition(":")[2])
+    socket.create_connection(console, 5).close()
     for _ in range(2):
         run.send_signal(signal.SIGINT)
         deadline(lambda: run.stderr.readline().startswith(("stopping", "ending")), "the signal is taken")
     run.communicate(timeout=120)
     assert run.returncode == ExitCode.INTERRUPTED
     assert left_in_state(state) == []
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(console, 5).close()
 
 
 def test_nothing_outlives_a_run_that_was_killed(start, ardea, deadline, leaks):
