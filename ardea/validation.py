@@ -21,6 +21,7 @@ from ardea.grouping import CustomStreamGrouping
 from ardea.keyed import keyed_of, prefix_of, states_of
 from ardea.plan import ComponentPlan, InputPlan, LogicalPlan, StreamPlan
 from ardea.plan.logical import ComponentKind
+from ardea.ready_made import calls_of, problems_of_place
 from ardea.timers import Timers
 from ardea.watermarks import Timestamps, timed
 from ardea.windows.bolt import WindowBolt
@@ -80,6 +81,7 @@ def problems_of(plan: LogicalPlan) -> list[str]:
         found += _inputs(component, declared)
         found += _columns(component, declared)
         found += _types_of_states(component)
+        found += problems_of_place(component, plan)
     if Settings.of(plan.config).remembers:
         found += [problem for component in plan for problem in _goes_back(component)]
     else:
@@ -129,7 +131,7 @@ def _class(component: ComponentPlan) -> Iterator[str]:
     ways = ("process", "process_batch", "process_columns")
     if issubclass(cls, Bolt) and not any(overrides(cls, way) for way in ways):
         yield f"{where}: {cls.__qualname__} has no process(tup)"
-    for name, arguments in CALLED[component.kind].items():
+    for name, arguments in {**CALLED[component.kind], **calls_of(cls)}.items():
         if kind := _does_nothing(getattr(cls, name)):
             yield f"{where}: {cls.__qualname__}.{name} is {kind}: called by the engine, it would do nothing"
         if trouble := _takes_other(cls, name, arguments):
@@ -190,7 +192,7 @@ def _event_timers(plan: LogicalPlan) -> Iterator[str]:
     for component in plan:
         if component.name not in known:
             for state in states_of(component.cls):
-                if isinstance(state, Timers) and state.time == "event":
+                if isinstance(state, Timers) and state.time == "event" and not state.name.startswith("__"):
                     yield (
                         f"Component: [{component.name}]: {state.name} go by event time, and no spout that it reads says"
                         " by timestamps= which time its rows have"

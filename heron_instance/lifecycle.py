@@ -6,6 +6,7 @@ from ardea.context import hook_class
 from ardea.errors import ArdeaError, printable
 from ardea.heron_instance.environment import Environment
 from ardea.loader import place_of
+from ardea.ready_made import prepare
 
 
 class Lifecycle:
@@ -40,6 +41,7 @@ class Lifecycle:
         env, self.initialized = self._env, True
         for name in env.settings.task_hooks:
             env.context.add_task_hook(hook_class(name)())
+        prepare(env.component, env.context)
         env.component.initialize(dict(env.config), env.context)
         self.came_up = True
         env.states.complete()

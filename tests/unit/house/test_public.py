@@ -14,6 +14,7 @@ PUBLIC = {
     "ardea",
     "ardea.drpc",
     "ardea.errors",
+    "ardea.joins",
     "ardea.kafka",
     "ardea.postgres",
     "ardea.spark",
