@@ -54,6 +54,14 @@ class Settings:
         "INACTIVE: nothing is initialised before `ardea activate`, as with `ardea submit --deploy-deactivated`.",
     )
 
+    tracing_share: float = _key(
+        "topology.tracing.share",
+        "share",
+        "topology",
+        0.0,
+        "Of so many of 1 tracked tuples spans go to OpenTelemetry (the extra tracing); docs/tracing.md.",
+    )
+
     # Reliability.
     reliability_mode: Literal["ATLEAST_ONCE", "ATMOST_ONCE", "EFFECTIVELY_ONCE"] = _key(
         "topology.reliability.mode",

@@ -107,6 +107,7 @@ TYPES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "cores": ("cores", units.positive),
     "padding": ("cores", units.number),
     "percent": ("%", units.number),
+    "share": ("", units.share),
     "slots": ("", units.slots),
     "mode": ("", units.choice(*RELIABILITY_MODES)),
     "backend": ("", units.choice_or_class("memory", "rocksdb")),

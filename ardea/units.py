@@ -60,6 +60,13 @@ def number(value: Any) -> float:
     return float(_bounded(value))
 
 
+def share(value: Any) -> float:
+    """A part of the whole, from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise ValueError("a number from 0 to 1")
+    return float(value)
+
+
 def positive(value: Any) -> float:
     """A finite number above zero."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:

@@ -111,16 +111,24 @@ class Anchoring:
 
     def take_out(self, buffer: StreamBuffer, row: int) -> list[tuple[InputBatch, int]]:
         """A row is about to be removed; returns the tracked tuples it was anchored to."""
+        anchors = self.anchors_of(buffer, row)
         if buffer.columns is not None:
-            return [] if buffer.columns.origin is None else buffer.columns.origin.anchors_of(row)
+            return anchors
         self.mark(buffer.rows)
         for run in self._runs:  # in place: one that is open goes on
             run.start -= run.start > row
             run.ends[:] = [end - (end > row) for end in run.ends]
         spans = self._spans.get(buffer.number, [])
-        owner = next((batch for batch, start in reversed(spans) if start <= row), None)
         self._spans[buffer.number] = [(batch, start - (start > row)) for batch, start in spans]
-        return _anchors_of(buffer.rows.marks[row], owner)
+        return anchors
+
+    def anchors_of(self, buffer: StreamBuffer, row: int) -> list[tuple[InputBatch, int]]:
+        """The tracked tuples that a row is anchored to."""
+        if buffer.columns is not None:
+            return [] if buffer.columns.origin is None else buffer.columns.origin.anchors_of(row)
+        marks, spans = buffer.rows.marks, self._spans.get(buffer.number, [])
+        owner = next((batch for batch, start in reversed(spans) if start <= row), None)
+        return _anchors_of(marks[row] if row < len(marks) else self._owner(row), owner)
 
     def mark(self, rows: RowParcel) -> None:
         """Gives the rows that have none their marks, before one gets another."""

@@ -178,6 +178,8 @@ class BoltRunner:
         if batch is None:
             return
         batch.arrived = began
+        if self._env.tracing is not None and header.traces:
+            self._env.tracing.arrived(batch)
         self._next_row = 0
         if self._poison is not None:
             self._poison.take_out(batch)

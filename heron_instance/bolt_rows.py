@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from threading import get_ident
 from typing import Any, cast
 
@@ -229,7 +230,10 @@ class BoltRows:
 
     def trees(self, buffer: StreamBuffer, size: int) -> Trees | None:  # noqa: ARG002 -- a spout needs the size
         """The trees of the rows' anchors."""
-        return self.anchoring.trees(buffer)
+        trees, tracing = self.anchoring.trees(buffer), self._env.tracing
+        if tracing is not None and trees is not None:
+            tracing.anchored(trees, partial(self.anchoring.anchors_of, buffer))
+        return trees
 
     def ahead(self, message: OutMessage, picked: Int | None, trees: Trees) -> None:
         """A bolt begins no trees."""

@@ -85,17 +85,19 @@ class ColumnCalls:
         self._rows.acking.fail_batch(batch.columns, bad)
         return batch.kept(np.delete(np.arange(len(batch.rows), dtype=np.intp), bad))
 
-    def run(self, batch: InputBatch, start: int, end: int) -> int:  # noqa: ARG002 -- all of it at once
+    def run(self, batch: InputBatch, start: int, end: int) -> int:
         """One call."""
         assert isinstance(batch, ColumnInput)
-        self._current = WHOLE_BATCH
+        self._current, call = WHOLE_BATCH, self._bolt.process_columns
+        if batch.traces and self._env.tracing is not None:
+            call = self._env.tracing.calling(call, batch, start, end)
         try:
             with self._user_code:
                 if self._hooks is None:
-                    self._bolt.process_columns(batch.columns)
+                    call(batch.columns)
                 else:
                     tuples = [Tuple(values, index, batch) for index, values in enumerate(batch.rows)]
-                    self._hooks.process_batch(lambda _: self._bolt.process_columns(batch.columns))(tuples)
+                    self._hooks.process_batch(lambda _: call(batch.columns))(tuples)
         finally:
             self._current = UNANCHORED
         return end

@@ -213,6 +213,8 @@ class Dispatch:
                 else:
                     trees.xors[picked] ^= edges
             frames += _ids(header, picked, trees, edges)
+            if env.tracing is not None and trees.traces:
+                env.tracing.write(header, picked, trees.traces)
         return OutMessage(header, frames, batch.count, sum(map(len, frames)))
 
     def _refuse(self, buffer: StreamBuffer, origins: Origins) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from ardea.protocol.wire_pb2 import Header
 from ardea.sinks import TwoPhaseSink, keep_rows
 from ardea.snapshots.key_groups import Keys
 from ardea.validation import problems_of_keys
+
+if TYPE_CHECKING:
+    from ardea.heron_instance.tracing import Tracing
 
 Item = tuple[Header, Sequence[bytes]] | Callable[[], None]
 
@@ -78,6 +81,7 @@ class Environment:
     clock: Callable[[], float]
     rng: np.random.Generator
     current_tuple: CurrentTuple | None = None
+    tracing: Tracing | None = None
     observer: Observer = field(default_factory=Observer)
     snapshots: TaskSnapshots | None = None
     backend: Opened | None = None

@@ -99,6 +99,7 @@ class InputBatch:
         "size",
         "stream",
         "task",
+        "traces",
         "trees",
         "xors",
     )
@@ -125,6 +126,7 @@ class InputBatch:
         self.refused: set[int] = set()
         self.acked_below = 0
         self.arrived = 0.0
+        self.traces: dict[int, Any] = {}  # row -> where it stands in its trace, of those sampled
         self.size = sum(map(len, frames))
         if len(rows) != header.rows:
             raise ProtocolError("MALFORMED_ROWS", f"{len(rows)} rows arrived as {header.rows}")

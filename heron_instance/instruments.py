@@ -55,6 +55,8 @@ class Instruments:
         self.double_acks = registry.counter("ardea_instance_double_acks_total")
         self.execute = registry.histogram("ardea_instance_execute_duration_seconds")
         self.next_tuple = registry.histogram("ardea_spout_next_tuple_duration_seconds")
+        self.spans_dropped = registry.counter("ardea_instance_trace_spans_dropped_total")
+        self.unsampled = registry.counter("ardea_instance_trace_rows_unsampled_total")
         self.stamps = StampCounts()
         self.windows = WindowCounts()
         self.malformed = 0  # messages whose rows cannot be read

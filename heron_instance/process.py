@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from ardea import parent_link
 from ardea.backends.chosen import Opened, Scratch, backend_class
 from ardea.config import Settings
 from ardea.context import TopologyContext
-from ardea.errors import ArdeaError, ExitCode
+from ardea.errors import ArdeaError, ExitCode, UserError
 from ardea.heron_instance.current_tuple import CurrentTuple
 from ardea.heron_instance.environment import Stopping
 from ardea.heron_instance.executor import Executor
@@ -40,6 +41,9 @@ from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import Header, Order, Plan
 from ardea.snapshots.place import files_at
+
+if TYPE_CHECKING:
+    from ardea.heron_instance.spans import Spans
 
 OUT_MESSAGES = 64
 """That wait for the gateway.  An executor at full speed leaves it hardly a turn of the interpreter: what is emitted
@@ -75,6 +79,7 @@ class InstanceProcess:
         self._inspector = Inspector(place, self._shell.life, self._wires.wake)
         self._meters = Meters(self._shell, self._outbox, lambda: self.held_bytes)
         self._current_tuple = _current_tuple(self._shell, plan)
+        self._spans = _spans(self._shell, plan, place)
 
     # --- the executor's view of the gateway ------------------------------------------------------------------
 
@@ -208,6 +213,8 @@ class InstanceProcess:
         self._room.notify()
         self._executor.end()
         self._offer()
+        if self._spans is not None:
+            self._spans.close()
         self._second(last=True)
         self._wires.close()
         failure = self._executor.failure
@@ -229,7 +236,9 @@ class InstanceProcess:
             submit=shell.submit,
         )
         rng = np.random.default_rng()
-        return Executor(shell.environment(plan, topology_context, time.monotonic, rng, self._current_tuple))
+        tracing = None if self._spans is None else self._spans.tracing(plan.tasks[shell.task], shell.instruments)
+        environment = partial(shell.environment, current_tuple=self._current_tuple, tracing=tracing)
+        return Executor(environment(plan, topology_context, time.monotonic, rng))
 
 
 def _backend(logical: LogicalPlan, task: TaskPlan) -> Opened | None:
@@ -239,6 +248,22 @@ def _backend(logical: LogicalPlan, task: TaskPlan) -> Opened | None:
         return None
     folder = os.environ.get("ARDEA_FOLDER") or tempfile.mkdtemp(prefix="ardea-")
     return Scratch(backend_class(settings.state_backend), Path(folder) / f"task-{task.task}.state").open
+
+
+def _spans(shell: Shell, logical: LogicalPlan, task: TaskPlan) -> Spans | None:
+    """Of a topology that is traced; raises UserError: they cannot be."""
+    if not shell.settings.tracing_share:
+        return None
+    try:
+        from ardea.heron_instance.spans import Spans  # OpenTelemetry is an extra
+    except ModuleNotFoundError as error:
+        what = f"{task.name} cannot trace (topology.tracing.share), for OpenTelemetry is not installed"
+        raise UserError(
+            what, hint="pip install 'ardea[tracing]'; an image needs EXTRAS=\"cli console drpc tracing\""
+        ) from error
+    spans = Spans(logical.name, task.name, shell.settings.tracing_share, shell.instruments.spans_dropped)
+    spans.serve_author()
+    return spans
 
 
 def _current_tuple(shell: Shell, logical: LogicalPlan) -> CurrentTuple | None:

@@ -85,6 +85,8 @@ class RowCalls:
         def run(batch: InputBatch, start: int, end: int) -> int:
             nonlocal current, inputs
             process, anchoring = self._process, self._rows.anchoring
+            if batch.traces and self._env.tracing is not None:
+                process = self._env.tracing.process(process, batch)
             marked = anchoring.run(len(emitted), start) if self._plain and self._auto_anchor else None
             try:
                 inputs = batch.rows[start:end] if type(batch.rows) is list else list(batch.rows[start:end])
@@ -222,10 +224,12 @@ class BatchCalls:
         """One call."""
         emitted, anchoring = None if self._only is None else self._only.rows.values, self._rows.anchoring
         marked = None if emitted is None or not self._auto_anchor else anchoring.run(len(emitted), WHOLE_BATCH)
-        self._current = WHOLE_BATCH
+        self._current, call = WHOLE_BATCH, self._process_batch
+        if batch.traces and self._env.tracing is not None:
+            call = self._env.tracing.calling(call, batch, start, end)
         try:
             with self._user_code:
-                self._process_batch(TupleBatch(batch.rows[start:end], batch))
+                call(TupleBatch(batch.rows[start:end], batch))
         finally:
             self._current = UNANCHORED
             if marked is not None and emitted is not None:

@@ -49,6 +49,15 @@ class Settling:
     def judge(self, verdicts: list[U64]) -> None:
         """Acked, failed, timed out, lost."""
         self._env.observer.judged(verdicts)
+        tracing = self._env.tracing
+        if tracing is None:
+            self._judge(verdicts)
+        else:
+            heard = tracing.judged(verdicts)
+            self._judge(verdicts)
+            tracing.told(heard)
+
+    def _judge(self, verdicts: list[U64]) -> None:
         acked, failed, timed_out, lost = verdicts
         now, instruments = self._env.clock(), self._env.instruments
         ids, latencies, batches = self._open.trees.complete(acked, now)
@@ -67,6 +76,8 @@ class Settling:
     def lose_all(self) -> None:
         """Settles every open tree as lost."""
         self._env.observer.lost()
+        if self._env.tracing is not None:
+            self._env.tracing.lost()
         self._lost(self._open.trees.all_open(), self._env.clock())
 
     def _acked(self, ids: Ids, latencies: Seconds, now: float) -> None:

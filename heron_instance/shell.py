@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from ardea.protocol.lane import Lane, Message
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import EXIT, ORDER, SNAPSHOTS, Header, Hello, Order, Plan
 from ardea.versions import PROTOCOL
+
+if TYPE_CHECKING:
+    from ardea.heron_instance.tracing import Tracing
 
 QUEUE_MESSAGES = 4096
 
@@ -170,6 +173,7 @@ class Shell:
         rng: np.random.Generator,
         current_tuple: CurrentTuple | None = None,
         observer: Observer | None = None,
+        tracing: Tracing | None = None,
     ) -> Environment:
         """What the executor is made of; the author's component is made here."""
         if self.snapshots is not None:
@@ -190,6 +194,7 @@ class Shell:
             clock=clock,
             rng=rng,
             current_tuple=current_tuple,
+            tracing=tracing,
             observer=observer or Observer(),
             backend=self._backend,
         )

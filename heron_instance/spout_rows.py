@@ -173,6 +173,8 @@ class SpoutRows:
         """Data cancels a rest."""
         buffers, runs = self._task_output.on_its_way(part)
         self._env.observer.leaving(buffers, runs)
+        if self._env.tracing is not None:
+            self._env.tracing.flushes()
         if isinstance(self._reporter.time, SpoutTime):
             self._reporter.time.emits(buffers)
         if self._task_output.waiting:

@@ -38,6 +38,8 @@ class SpoutTrees:
         trees = self._trees(buffer, size) if self._open.tracked else None
         if trees is not None:
             self._env.observer.opened(buffer, trees)
+            if self._env.tracing is not None:
+                self._env.tracing.opened(buffer.plan.name, trees)
         return trees
 
     def _trees(self, buffer: StreamBuffer, size: int) -> Trees | None:
@@ -105,6 +107,8 @@ class SpoutTrees:
             if trees.xors is None:
                 trees.xors = np.zeros(len(buffer), dtype=np.uint64)
             self._init(trees, trees.announce(None))
+        if self._env.tracing is not None:
+            self._env.tracing.left()
 
     def _init(self, trees: Trees, rows: Int) -> None:
         assert trees.xors is not None

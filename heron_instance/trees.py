@@ -311,6 +311,7 @@ class Trees:
     marks: Int | None = None  # a bolt's plain marks
     inputs: Inputs | None = None  # or, of a bolt, whose rows these are
     xors: U64 | None = None  # for each row, the edges emitted so far
+    traces: dict[int, Any] | None = None  # row -> where it stands in its trace, of those sampled
     announced: NDArray[np.bool_] | None = None  # for each row of a spout, whether its tree has begun
     all_announced: bool = False
 

@@ -58,6 +58,12 @@ TYPES: dict[str, Schema] = {
     "cores": _POSITIVE,
     "padding": _NUMBER,
     "percent": _NUMBER,
+    "share": {
+        "type": ["number", "string"],
+        "minimum": 0,
+        "maximum": 1,
+        "pattern": "^(0([.][0-9]+)?|1([.]0+)?|[0-9]([.][0-9]+)?[eE]-0*[1-9][0-9]*)$",
+    },
     "slots": {
         **_COUNT,
         "type": ["integer", "string", "array"],

@@ -101,6 +101,12 @@ SERIES: dict[str, Series] = {
             "ardea_instance_emit_blocked_seconds_total",
             "Time that emits waited inside one call for credit; a part of the busy time.",
         ),
+        _counter(_T, "ardea_instance_trace_spans_dropped_total", "Spans that no collector has taken."),
+        _counter(
+            _T,
+            "ardea_instance_trace_rows_unsampled_total",
+            "Sampled trees, and rows of them, that a bound kept out of their trace.",
+        ),
         _gauge(_T, "ardea_queue_depth", "Messages in a queue between gateway and executor.", "queue"),
         _gauge(
             _T,

@@ -62,6 +62,8 @@ MOST = 1 << 40
 """More than any count that a report may have: what is summed over many stays a number that can be stored."""
 MARKERS = frozenset({MARKER, BARRIER, WATERMARK})
 """What travels among the rows, once over each link."""
+MOST_TRACED = 256
+"""Rows of a batch whose trace it says."""
 MOST_INSPECTED = 1 << 18
 """Bytes of what a task has found of itself."""
 DATA = frozenset({INIT, ROWS, *MARKERS})
@@ -134,12 +136,22 @@ def _rows(header: Header, message: Sequence[bytes]) -> bool:
     ids = header.ids
     if len(message) != _FRAMES.get(ids) or header.codec not in _CODECS or (header.opens and ids != ONE):
         return False
+    if header.traces and not _traces_are_sound(header):
+        return False
     if ids == UNTRACKED:
         return True
     roots, edges = len(message[-2]), len(message[-1])
     if ids == ONE:
         return roots == edges == _ID * header.rows
     return roots == edges and not roots % _ID and len(message[2]) == _OFFSET * (header.rows + 1)
+
+
+def _traces_are_sound(header: Header) -> bool:
+    """OpenTelemetry refuses ids of zero."""
+    traces = header.traces
+    return len(traces) <= MOST_TRACED and all(
+        each.row < header.rows and each.span and (each.trace_high or each.trace_low) for each in traces
+    )
 
 
 def _marker(header: Header, message: Sequence[bytes]) -> bool:

@@ -166,8 +166,22 @@ class Demand(_message.Message):
     held_bytes: int
     def __init__(self, task: _Optional[int] = ..., held_rows: _Optional[int] = ..., held_bytes: _Optional[int] = ...) -> None: ...
 
+class Trace(_message.Message):
+    __slots__ = ("row", "trace_high", "trace_low", "span", "sent")
+    ROW_FIELD_NUMBER: _ClassVar[int]
+    TRACE_HIGH_FIELD_NUMBER: _ClassVar[int]
+    TRACE_LOW_FIELD_NUMBER: _ClassVar[int]
+    SPAN_FIELD_NUMBER: _ClassVar[int]
+    SENT_FIELD_NUMBER: _ClassVar[int]
+    row: int
+    trace_high: int
+    trace_low: int
+    span: int
+    sent: int
+    def __init__(self, row: _Optional[int] = ..., trace_high: _Optional[int] = ..., trace_low: _Optional[int] = ..., span: _Optional[int] = ..., sent: _Optional[int] = ...) -> None: ...
+
 class Header(_message.Message):
-    __slots__ = ("kind", "sequence", "confirmed_data", "confirmed_control", "sender", "receiver", "epoch", "source", "target", "stream", "rows", "codec", "ids", "source_life", "target_life", "container", "container_life", "round", "end", "targets", "target_lives", "opens", "void", "head", "timeline", "snapshot", "watermark", "idle", "paused", "sequence_data", "sequence_control", "credits", "paces", "demands", "loads", "all_held", "asks", "protocol")
+    __slots__ = ("kind", "sequence", "confirmed_data", "confirmed_control", "sender", "receiver", "epoch", "source", "target", "stream", "rows", "codec", "ids", "source_life", "target_life", "container", "container_life", "round", "end", "targets", "target_lives", "opens", "void", "head", "timeline", "snapshot", "watermark", "idle", "traces", "paused", "sequence_data", "sequence_control", "credits", "paces", "demands", "loads", "all_held", "asks", "protocol")
     KIND_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_FIELD_NUMBER: _ClassVar[int]
     CONFIRMED_DATA_FIELD_NUMBER: _ClassVar[int]
@@ -196,6 +210,7 @@ class Header(_message.Message):
     SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     WATERMARK_FIELD_NUMBER: _ClassVar[int]
     IDLE_FIELD_NUMBER: _ClassVar[int]
+    TRACES_FIELD_NUMBER: _ClassVar[int]
     PAUSED_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_DATA_FIELD_NUMBER: _ClassVar[int]
     SEQUENCE_CONTROL_FIELD_NUMBER: _ClassVar[int]
@@ -234,6 +249,7 @@ class Header(_message.Message):
     snapshot: int
     watermark: float
     idle: bool
+    traces: _containers.RepeatedCompositeFieldContainer[Trace]
     paused: bool
     sequence_data: int
     sequence_control: int
@@ -244,7 +260,7 @@ class Header(_message.Message):
     all_held: bool
     asks: bool
     protocol: int
-    def __init__(self, kind: _Optional[_Union[Kind, str]] = ..., sequence: _Optional[int] = ..., confirmed_data: _Optional[int] = ..., confirmed_control: _Optional[int] = ..., sender: _Optional[int] = ..., receiver: _Optional[int] = ..., epoch: _Optional[int] = ..., source: _Optional[int] = ..., target: _Optional[int] = ..., stream: _Optional[int] = ..., rows: _Optional[int] = ..., codec: _Optional[_Union[Codec, str]] = ..., ids: _Optional[_Union[Ids, str]] = ..., source_life: _Optional[int] = ..., target_life: _Optional[int] = ..., container: _Optional[int] = ..., container_life: _Optional[int] = ..., round: _Optional[int] = ..., end: bool = ..., targets: _Optional[_Iterable[int]] = ..., target_lives: _Optional[_Iterable[int]] = ..., opens: bool = ..., void: bool = ..., head: _Optional[bytes] = ..., timeline: _Optional[int] = ..., snapshot: _Optional[int] = ..., watermark: _Optional[float] = ..., idle: bool = ..., paused: bool = ..., sequence_data: _Optional[int] = ..., sequence_control: _Optional[int] = ..., credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., paces: _Optional[_Iterable[_Union[Pace, _Mapping]]] = ..., demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ..., loads: _Optional[_Iterable[_Union[Load, _Mapping]]] = ..., all_held: bool = ..., asks: bool = ..., protocol: _Optional[int] = ...) -> None: ...
+    def __init__(self, kind: _Optional[_Union[Kind, str]] = ..., sequence: _Optional[int] = ..., confirmed_data: _Optional[int] = ..., confirmed_control: _Optional[int] = ..., sender: _Optional[int] = ..., receiver: _Optional[int] = ..., epoch: _Optional[int] = ..., source: _Optional[int] = ..., target: _Optional[int] = ..., stream: _Optional[int] = ..., rows: _Optional[int] = ..., codec: _Optional[_Union[Codec, str]] = ..., ids: _Optional[_Union[Ids, str]] = ..., source_life: _Optional[int] = ..., target_life: _Optional[int] = ..., container: _Optional[int] = ..., container_life: _Optional[int] = ..., round: _Optional[int] = ..., end: bool = ..., targets: _Optional[_Iterable[int]] = ..., target_lives: _Optional[_Iterable[int]] = ..., opens: bool = ..., void: bool = ..., head: _Optional[bytes] = ..., timeline: _Optional[int] = ..., snapshot: _Optional[int] = ..., watermark: _Optional[float] = ..., idle: bool = ..., traces: _Optional[_Iterable[_Union[Trace, _Mapping]]] = ..., paused: bool = ..., sequence_data: _Optional[int] = ..., sequence_control: _Optional[int] = ..., credits: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., paces: _Optional[_Iterable[_Union[Pace, _Mapping]]] = ..., demands: _Optional[_Iterable[_Union[Demand, _Mapping]]] = ..., loads: _Optional[_Iterable[_Union[Load, _Mapping]]] = ..., all_held: bool = ..., asks: bool = ..., protocol: _Optional[int] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("protocol", "topology", "digest", "digests", "task", "container", "tasks", "holder", "died_on", "epoch", "build", "admission", "leaving", "term", "known", "paused", "ending")

@@ -1,0 +1,139 @@
+"""Spans on their way to a collector: what is sent, and what is counted where they are not taken."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from ardea.errors import UserError
+from ardea.heron_instance.instruments import Instruments
+from ardea.heron_instance.spans import MOST_WAITING, Spans
+from ardea.metrics import Identity, Registry
+from ardea.plan.physical import TaskPlan
+
+TASK = TaskPlan(1, "words", 0, 1)
+
+
+class Exporter(SpanExporter):
+    """Takes spans once it is let, and says whether it has."""
+
+    def __init__(self, result=SpanExportResult.SUCCESS):
+        self.result = result
+        self.go_on = threading.Event()
+        self.asked = threading.Event()
+        self.taken = 0
+
+    def export(self, spans):
+        self.asked.set()
+        assert self.go_on.wait(20)
+        self.taken += len(spans)
+        return self.result
+
+    def shutdown(self):
+        pass
+
+
+class Collector(HTTPServer):
+    """OTLP over HTTP, as a collector takes it."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Receiver)
+        self.requests = []
+
+
+class Receiver(BaseHTTPRequestHandler):
+    def do_POST(self):
+        content = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.requests.append((self.path, ExportTraceServiceRequest.FromString(content)))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@contextmanager
+def collector():
+    with Collector() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join(10)
+
+
+@pytest.fixture
+def instruments():
+    return Instruments(Registry(Identity("t", 1, "words-0", "words", 1, 1)))
+
+
+def make(spans, instruments, number):
+    tracing = spans.tracing(TASK, instruments)
+    for _ in range(number):
+        tracing._span("emit", None, 1).end(2)
+
+
+def test_a_collector_gets_them(instruments, monkeypatch):
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test")
+    with collector() as server:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        spans = Spans("Words", "words-0", 1.0, instruments.spans_dropped)
+        make(spans, instruments, 3)
+        spans.close()
+    ((path, request),) = server.requests
+    (of_resource,) = request.resource_spans
+    (scope,) = of_resource.scope_spans
+    assert path == "/v1/traces"
+    named = {each.key: each.value.string_value for each in of_resource.resource.attributes}
+    assert named["service.name"] == "Words"
+    assert named["service.instance.id"] == "words-0"
+    assert named["deployment.environment"] == "test"
+    assert [(each.name, each.start_time_unix_nano, each.end_time_unix_nano) for each in scope.spans] == [
+        ("words emit", 1, 2)
+    ] * 3
+    assert instruments.spans_dropped.value == 0
+
+
+def test_the_environment_names_the_service(instruments, monkeypatch):
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "billing")
+    with collector() as server:
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        spans = Spans("Words", "words-0", 1.0, instruments.spans_dropped)
+        make(spans, instruments, 1)
+        spans.close()
+    attributes = server.requests[0][1].resource_spans[0].resource.attributes
+    assert [each.value.string_value for each in attributes if each.key == "service.name"] == ["billing"]
+
+
+def test_what_waits_is_bounded_and_what_is_dropped_is_counted(instruments):
+    exporter = Exporter()
+    spans = Spans("Words", "words-0", 1.0, instruments.spans_dropped, exporter)
+    make(spans, instruments, MOST_WAITING + 100)
+    assert exporter.asked.wait(20)
+    assert instruments.spans_dropped.value == 100
+    exporter.go_on.set()
+    spans.close()
+    assert exporter.taken == MOST_WAITING
+    assert instruments.spans_dropped.value == 100
+
+
+def test_what_the_collector_does_not_take_is_counted(instruments):
+    exporter = Exporter(SpanExportResult.FAILURE)
+    exporter.go_on.set()
+    spans = Spans("Words", "words-0", 1.0, instruments.spans_dropped, exporter)
+    make(spans, instruments, 10)
+    spans.close()
+    assert instruments.spans_dropped.value == 10
+
+
+def test_an_environment_that_cannot_be_read_is_one_message(instruments, monkeypatch):
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "-1")
+    with pytest.raises(UserError, match="words-0 cannot trace: a variable OTEL_"):
+        Spans("Words", "words-0", 1.0, instruments.spans_dropped, Exporter())
