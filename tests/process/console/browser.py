@@ -63,6 +63,18 @@ class Browser:
         script = "return [...document.querySelectorAll('button')].filter((b) => b.innerText === arguments[0]).at(-1)"
         eventually(lambda: self.run(script, words), 20, f"a button {words}").click()
 
+    def fill(self, label: str, value: object) -> None:
+        """A field, by its label."""
+        script = (
+            "return [...document.querySelectorAll('label')].filter((l) => l.innerText === arguments[0]).at(-1)?.control"
+        )
+        field = eventually(lambda: self.run(script, label), 20, f"a field {label}")
+        self.run("arguments[0].value = arguments[1]", field, str(value))
+
+    def saves_into(self, folder: Path) -> None:
+        """Where files go that are downloaded."""
+        self._driver.execute_cdp_cmd("Page.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)})
+
     def violations(self) -> list[str]:
         """What WCAG 2.1 A and AA have against the page as it is now."""
         self.run(_AXE.read_text())
