@@ -13,6 +13,7 @@ from ardea.documents.top import TopDocument
 from ardea.documents.topologies import DescriptionDocument, TopologyDocument
 from ardea.health import Health, ProcessRow
 from ardea.plan.change import UpdateProgress
+from ardea.scheduler.control import StoryEvent
 from ardea.snapshots.savepoint import SavepointProgress
 from ardea.snapshots.status import SnapshotStatus
 
@@ -75,7 +76,8 @@ def _status(status: StatusDocument) -> StatusDocument:
         update=_reasoned(status.update),
         savepoint=_reasoned(status.savepoint),
         stories={
-            name: [event._replace(what=cut(event.what)) for event in events] for name, events in status.stories.items()
+            name: [StoryEvent(ago, cut(what), times) for ago, what, times in events]
+            for name, events in status.stories.items()
         },
         health=_health(status.health),
         supervised=[_process(row) for row in status.supervised],

@@ -10,6 +10,8 @@ MASTER_CONTAINER = 0
 _CONTAINER = "container-"
 CONTAINERS = f"{_CONTAINER}*"
 """The pattern of :func:`container_name`."""
+DRPC_LABEL = "drpc.ardea.dev/"
+"""Begins the label of a component that serves a function of DRPC, whose name follows."""
 LEAVING, LEFT = "leaving", "left"
 """Files of a container that is about to be ended: a process is told to end, and the manager has emptied the container.
 

@@ -17,6 +17,7 @@ from ardea.context import TopologyContext
 from ardea.drpc import DrpcErrorType, LocalDrpc, Requests, published_path
 from ardea.drpc.client import PATIENCE, post
 from ardea.errors import FailedException, UserError
+from ardea.plan.names import DRPC_LABEL
 from ardea.state import open_state, paths
 from ardea.trident.processors import BatchRun, Processor
 from ardea.trident.store import StateManagerStore, temporary
@@ -33,7 +34,7 @@ def labelled(function: str) -> dict[str, Any]:
     """The configuration by which a Service of Kubernetes finds the pod that serves the function."""
     if not re.fullmatch(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", function):
         return {}  # its name cannot be a label's
-    return {"heron.kubernetes.labels": {f"drpc.ardea.dev/{function}": "true"}}
+    return {"heron.kubernetes.labels": {f"{DRPC_LABEL}{function}": "true"}}
 
 
 class DrpcAddress(NamedTuple):

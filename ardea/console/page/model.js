@@ -3,14 +3,14 @@
 /** A share of the time from which on somebody counts as held back, or as holding back. */
 export const LEAST = 0.02;
 
-/** Components with what they are: `{component, kind, tasks, operations}`; from the plan, else from the rows. */
+/** Components: `{component, kind, tasks, operations, functions}`; from the plan, else from the rows. */
 export function components(plan, top) {
-  if (plan?.components) return plan.components.map((each) => ({ operations: [], ...each }));
-  if (top?.components) return top.components.map((each) => ({ operations: [], ...each }));
+  if (plan?.components) return plan.components.map((each) => ({ operations: [], functions: [], ...each }));
   const found = new Map();
   for (const row of top?.rows ?? []) {
     if (!row.component) continue;
-    const one = found.get(row.component) ?? { component: row.component, kind: "bolt", tasks: 0, operations: [] };
+    const unknown = { component: row.component, kind: "bolt", tasks: 0, operations: [], functions: [] };
+    const one = found.get(row.component) ?? unknown;
     if (row.task !== null) one.tasks += 1;
     found.set(row.component, one);
   }

@@ -20,7 +20,9 @@ def test_it_has_every_route(browser):
 @pytest.mark.parametrize("path", ["/topologies", "/topologies/Endless", "/topologies/Endless/plan"])
 def test_an_answer_has_what_the_document_says(browser, submit, path):
     submit()
-    told = browser.get(path).json()
+    answer = browser.get(path)
+    assert answer.status_code == 200, answer.text
+    told = answer.json()
     name = f"/api/v1{path.replace('Endless', '{name}')}"
     content = interface()["paths"][name]["get"]["responses"]["200"]["content"]
     checked(told, content["application/json"]["schema"])

@@ -1,4 +1,4 @@
-/** What components run elsewhere, and the batches of Trident, as far as the documents have them. */
+/** Batches of Trident, functions of DRPC and jobs in Spark, as far as the documents have them. */
 
 import { h } from "../dom.js";
 import * as model from "../model.js";
@@ -12,7 +12,7 @@ export function jobs(known) {
     title: "Jobs",
     draw: () => {
       if (!known.describe) return nothing("Nothing has been heard yet.");
-      return [spark(known), trident(known)];
+      return [trident(known), functions(known), spark(known)];
     },
   };
 }
@@ -33,7 +33,7 @@ function spark(known) {
         {
           title: "Component",
           by: ([component]) => component,
-          cell: ([component]) => h("a", { href: known.to("component", component) }, name(component)),
+          cell: ([component]) => linked(known, component),
         },
         { title: "Tasks", number: true, cell: ([, totals]) => units.count(totals.job_tasks) },
         { title: "Done", number: true, cell: ([, totals]) => units.count(totals.job_tasks_done) },
@@ -43,28 +43,81 @@ function spark(known) {
   );
 }
 
+/** Begins the name of who begins and commits the batches of a group: each step of a batch is a tree of its own. */
+const COORDINATOR = "$mastercoord-";
+
 function trident(known) {
-  const rows = known.components.filter((each) => each.operations.length);
   const now = model.whole(known.top);
+  const rows = known.components.filter((each) => each.component.startsWith(COORDINATOR));
   return panel(
     "Trident",
     {},
     table({
       id: `trident ${known.id}`,
-      label: "What the components of Trident do",
+      label: "Batches of Trident",
       rows,
       key: (each) => each.component,
       redraw: known.redraw,
-      empty: "This is no topology of Trident, or its operations are not known here.",
+      empty: "This is no topology of Trident.",
       columns: [
+        { title: "Coordinator", by: (each) => each.component, cell: (each) => linked(known, each.component) },
         {
-          title: "Component",
-          by: (each) => each.component,
-          cell: (each) => h("a", { href: known.to("component", each.component) }, name(each.component)),
+          title: "Batches under way",
+          hint: "being processed or committed",
+          number: true,
+          cell: (each) => units.count(now.get(each.component)?.pending),
         },
-        { title: "Does", cell: (each) => name(each.operations.join(" · "), 400) },
-        { title: "Executed", number: true, cell: (each) => units.rate(now.get(each.component)?.executed) },
+        { title: "Steps done", number: true, cell: (each) => units.rate(now.get(each.component)?.acked) },
+        { title: "Steps failed", number: true, cell: (each) => units.rate(now.get(each.component)?.failed) },
+        {
+          title: "Time of a step, p99",
+          number: true,
+          cell: (each) => units.seconds(now.get(each.component)?.latency_p99),
+        },
+      ],
+    }),
+    rows.length > 0 &&
+      h(
+        "p",
+        { class: "muted" },
+        "A batch has two steps, processing and commit. Which batch was the last, and how long it took, ",
+        "are metrics of the coordinator's task: ",
+        h("code", null, "trident-batch-id"),
+        ", ",
+        h("code", null, "trident-batch-latency-ms"),
+        ".",
+      ),
+  );
+}
+
+function functions(known) {
+  const now = model.whole(known.top);
+  return panel(
+    "DRPC",
+    {},
+    table({
+      id: `drpc ${known.id}`,
+      label: "Functions of DRPC",
+      rows: known.components.flatMap((each) => each.functions.map((called) => [called, each.component])),
+      key: ([called]) => called,
+      redraw: known.redraw,
+      empty: "This topology serves no function.",
+      columns: [
+        { title: "Function", by: ([called]) => called, cell: ([called]) => name(called) },
+        { title: "Component", by: ([, component]) => component, cell: ([, component]) => linked(known, component) },
+        { title: "Under way", number: true, cell: ([, component]) => units.count(now.get(component)?.pending) },
+        { title: "Answered", number: true, cell: ([, component]) => units.rate(now.get(component)?.acked) },
+        { title: "Failed", number: true, cell: ([, component]) => units.rate(now.get(component)?.failed) },
+        {
+          title: "Latency, p99",
+          number: true,
+          cell: ([, component]) => units.seconds(now.get(component)?.latency_p99),
+        },
       ],
     }),
   );
+}
+
+function linked(known, component) {
+  return h("a", { href: known.to("component", component) }, name(component));
 }
