@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ardea.kafka.record import Record as Record
     from ardea.kafka.sink import KafkaSink as KafkaSink
     from ardea.kafka.spout import KafkaSpout as KafkaSpout
+    from ardea.kafka.stamps import record_time as record_time
     from ardea.kafka.state import KafkaState as KafkaState
     from ardea.kafka.state import KafkaWriter as KafkaWriter
     from ardea.kafka.trident import KafkaTridentSpout as KafkaTridentSpout
@@ -25,6 +26,7 @@ _HOMES = {
     "KafkaTridentSpout": "trident",
     "KafkaWriter": "state",
     "Record": "record",
+    "record_time": "stamps",
 }
 __all__ = sorted(_HOMES)
 

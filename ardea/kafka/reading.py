@@ -23,6 +23,7 @@ from ardea.kafka.client import CONSUMER, Connection, kafka, properties
 from ardea.kafka.marks import Marks, Offsets, PartitionId, offsets_by_place, row_ids, to_commit
 from ardea.kafka.positions import Positions
 from ardea.kafka.source import UNDECODABLE, Source, check_size, unfit, unfit_row
+from ardea.kafka.stamps import PartitionTimes
 from ardea.kafka.survey import PATIENCE, Span, Survey, Surveyor
 from ardea.keyed import ListState
 from ardea.metrics.user import AssignableMetric, CountMetric
@@ -45,7 +46,9 @@ class RecordSpout(Spout):
     ``tup_id`` is ((topic, partition), offset), and a number for a row of a batch.  Acks are worked off now and then.
     """
 
+    _has_partitions = True
     source: Source
+    stamped: int = 0  # the place of the field with stamps
     positions = ListState(share="all")  # [topic, partition, offset, perhaps its end], as of the last snapshot
     clock: Callable[[], float] = staticmethod(time.monotonic)
 
@@ -85,6 +88,7 @@ class RecordSpout(Spout):
         self._next_renewal = self.clock() + RENEW
         self._unconfirmed = 0
         self._finished = False
+        self._times = PartitionTimes(self._time, self.stamped)
         self._positions: Positions | None = None
         if settings.remembers:
             tasks = len(context.component_tasks(context.this_component_id))
@@ -184,6 +188,7 @@ class RecordSpout(Spout):
             self._records(place, marks, messages)
         if self._marks[place].exhausted:
             self._leave(place)
+            self._times.left(place)
 
     def _records(self, place: PartitionId, marks: Marks, messages: list[Any]) -> None:
         first, last = messages[0].offset(), messages[-1].offset()
@@ -225,6 +230,7 @@ class RecordSpout(Spout):
         return batch
 
     def _emit(self, place: PartitionId, marks: Marks, rows: Any, offsets: Offsets) -> None:
+        self._times.rows(place, rows)
         if self.source.translate_batch is not None:
             self._gathered[place].append((rows, offsets))
             marks.read(offsets)
@@ -275,6 +281,7 @@ class RecordSpout(Spout):
         error, codes = message.error(), self._lib.KafkaError
         if error.code() == codes._PARTITION_EOF:
             marks.passed(message.offset())
+            self._times.at_end(place)
         elif error.code() == codes._AUTO_OFFSET_RESET:
             self._deleted(place, marks)
         else:
@@ -322,6 +329,8 @@ class RecordSpout(Spout):
         if now < self._next_keep:
             return
         self._next_keep = now + KEEP
+        if self._connection.troubled:
+            self._times.silent(self._reading)
         self._connection.check()
         self._settle()
         if now >= self._next_commit:
@@ -336,6 +345,7 @@ class RecordSpout(Spout):
         except self._lib.KafkaException as error:
             self._connection.refuse(error.args[0])
             self._connection.silence(error.args[0].str())
+            self._times.silent(self._reading)
             survey = None
         if survey is not None:
             self._surveyed(survey)
@@ -365,6 +375,11 @@ class RecordSpout(Spout):
             else:
                 self._begin(place, marks)
         self._spans.update(survey.spans)
+        for place in self._reading:
+            if place in survey.spans and self._marks[place].position >= survey.spans[place].end:
+                self._times.at_end(place)
+        if self._assignment.begun:
+            self._times.known()
         self._measure()
 
     def _begin(self, place: PartitionId, marks: Marks) -> None:
@@ -372,7 +387,10 @@ class RecordSpout(Spout):
         if place not in self._lags:
             name = f"kafka-lag/{place.topic}/{place.partition}"
             self._lags[place] = self._context.register_metric(name, AssignableMetric())
-        if not marks.exhausted:
+        if marks.exhausted:
+            self._times.left(place)
+        else:
+            self._times.begins(place)
             self._reading.add(place)
             self._topics.add(place.topic)
             self._consumer.incremental_assign([self._lib.TopicPartition(*place, marks.position)])
@@ -387,6 +405,7 @@ class RecordSpout(Spout):
     def _drop(self, place: PartitionId) -> None:
         """It is another task's, or nobody's."""
         self._leave(place)
+        self._times.left(place)
         if self._positions is not None:
             self._positions.forget(place)
         del self._marks[place], self._spans[place]

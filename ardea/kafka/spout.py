@@ -23,6 +23,7 @@ from ardea.kafka.source import (
     refuse,
     topic_problems,
 )
+from ardea.watermarks import Timestamps
 
 
 class KafkaSpout:
@@ -44,6 +45,7 @@ class KafkaSpout:
         end: End | None = None,
         deleted: Literal["fail", "earliest", "latest"] = "fail",
         undecodable: Literal["fail", "skip", "emit"] = "fail",
+        timestamps: Timestamps | None = None,
     ) -> None:
         """Nothing is opened.
 
@@ -60,6 +62,8 @@ class KafkaSpout:
             deleted: what happens where records are gone that would be next.
             undecodable: what happens to records that cannot be translated, or are too large; ``emit``: they go to
                 the stream ``undecodable``.
+            timestamps: which field has the time of what a row is about, for watermarks by partition (docs/time.md);
+                None: no one.  :func:`ardea.kafka.record_time` gives the time that a record carries itself.
 
         Raises:
             TopologyError: an argument is wrong; all problems at once.
@@ -81,6 +85,7 @@ class KafkaSpout:
         if isinstance(end, Mapping):
             end = {PartitionId(*place): offset for place, offset in end.items()}
         self._fields = [outputs] if isinstance(outputs, str) else list(outputs)
+        self._timestamps = timestamps
         self._source = Source(
             names, translate, translate_batch, group, start, otherwise, end, deleted, undecodable
         )  # fmt: skip
@@ -101,5 +106,8 @@ class KafkaSpout:
         outputs: list[str | Stream] = [*self._fields]
         if self._source.undecodable == "emit":
             outputs.append(Stream(UNDECODABLE_FIELDS, UNDECODABLE))
-        cls: type[Spout] = type("KafkaSpout", (RecordSpout,), {"outputs": outputs, "source": self._source})
+        body = {"outputs": outputs, "source": self._source, "timestamps": self._timestamps}
+        if self._timestamps is not None and self._timestamps.field in self._fields:
+            body["stamped"] = self._fields.index(self._timestamps.field)
+        cls: type[Spout] = type("KafkaSpout", (RecordSpout,), body)
         return cls.spec(name, par, inputs, config, tasks=tasks, cpu=cpu, ram=ram, disk=disk)

@@ -24,10 +24,10 @@ SERVERS = {"kafka.bootstrap.servers": "here:9092"}
 
 
 class Message:
-    """A record of topic ``t``."""
+    """A record of topic ``t``, or what the client says of it: an ``error``."""
 
-    def __init__(self, offset: int, value: bytes = b"x", partition: int = 0) -> None:
-        self._at, self._value, self._partition = offset, value, partition
+    def __init__(self, offset: int, value: bytes = b"x", partition: int = 0, error: Any = None) -> None:
+        self._at, self._value, self._partition, self._error = offset, value, partition, error
 
     def __len__(self) -> int:
         return len(self._value)
@@ -47,8 +47,8 @@ class Message:
     def value(self) -> bytes:
         return self._value
 
-    def error(self) -> None:
-        return None
+    def error(self) -> Any:
+        return self._error
 
 
 class Task(RecordSpout):
@@ -85,7 +85,9 @@ class Task(RecordSpout):
             commit=lambda offsets, asynchronous: self.commits.append({p.partition: p.offset for p in offsets}),
         )
         quiet = SimpleNamespace(say=lambda *_: None)
-        connection = SimpleNamespace(open=lambda *_: consumer, check=lambda: None, quiet=quiet)
+        self.connection = connection = SimpleNamespace(
+            open=lambda *_: consumer, check=lambda: None, quiet=quiet, troubled=False, silence=lambda _: None
+        )
         point = lambda topic, partition, offset=None, *_: SimpleNamespace(partition=partition, offset=offset)  # noqa: E731
         errors = SimpleNamespace(_PARTITION_EOF=1, _AUTO_OFFSET_RESET=2)
         lib = SimpleNamespace(Message=Message, TopicPartition=point, KafkaError=errors, KafkaException=ValueError)
