@@ -23,7 +23,7 @@ from ardea.plan import ComponentPlan, InputPlan, LogicalPlan, StreamPlan
 from ardea.plan.logical import ComponentKind
 from ardea.ready_made import calls_of, problems_of_place
 from ardea.timers import Timers
-from ardea.watermarks import Timestamps, timed
+from ardea.watermarks import FUTURE, Timestamps, divided, future_of, timed
 from ardea.windows.bolt import WindowBolt
 from ardea.windows.kinds import Windows
 
@@ -91,8 +91,8 @@ def problems_of(plan: LogicalPlan) -> list[str]:
 
 def stream_of(component: ComponentPlan, name: str) -> StreamPlan | None:
     """The stream of that name, declared or implicit; None if there is none."""
-    streams = (*component.streams, *IMPLICIT_STREAMS[component.kind])
-    return next((stream for stream in streams if stream.name == name), None)
+    streams = (*component.streams, *IMPLICIT_STREAMS[component.kind], future_of(component))
+    return next((stream for stream in streams if stream is not None and stream.name == name), None)
 
 
 def wrong_name(name: str) -> Iterator[str]:
@@ -185,6 +185,11 @@ def _timestamps(component: ComponentPlan) -> Iterator[str]:
         yield f"{where}: timestamps is {timestamps!r}; write timestamps = Timestamps('FIELD')"
     elif not any(timestamps.field in stream.fields for stream in component.streams):
         yield f"{where}: its timestamps stand in the field '{timestamps.field}', which none of its streams has"
+    elif not divided(component) and any(stream.name == FUTURE for stream in component.streams):
+        yield (
+            f"{where}: rows whose stamps are ahead go to its stream: [{FUTURE}], which has not the fields of any other"
+            " of its streams with stamps"
+        )
 
 
 def _event_timers(plan: LogicalPlan) -> Iterator[str]:

@@ -12,13 +12,15 @@ from datetime import UTC, datetime
 from typing import Any, Generic, Literal, TypeVar
 
 from ardea.errors import UserError
-from ardea.plan import LogicalPlan
+from ardea.plan import ComponentPlan, LogicalPlan, StreamPlan
 from ardea.units import duration
 
 K = TypeVar("K", bound=Hashable)
 
 DAY = 86400.0
 NEVER = -math.inf
+FUTURE = "future"
+"""The stream of a spout for rows whose stamps are further ahead than ``max_ahead``."""
 _UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 
@@ -219,7 +221,7 @@ class SourceTime:
         """Rows of a partition are emitted; ``stamps``: those values of the field, a list or a NumPy array."""
         if not len(stamps):
             return
-        seconds, most = self.timestamps.seconds, self._now() + float(self.timestamps.max_ahead)
+        seconds, most = self.timestamps.seconds, self._most()
         low, high = map(seconds, _ends(stamps))
         if low is None or high is None or low < self.told or high > most:
             high = self._highest([*map(seconds, stamps if isinstance(stamps, list) else stamps.tolist())], most)
@@ -227,6 +229,19 @@ class SourceTime:
             self._heard_of(partition)
             newest = self._newest[partition] = max(high, self._newest.get(partition, NEVER))
             self._minimum.say(partition, newest - float(self.timestamps.lateness))
+
+    def ahead(self, stamps: Any) -> list[bool] | None:
+        """Which of some rows are, by the same values of the field; None: no one."""
+        seconds, most = self.timestamps.seconds, self._most()
+        high = seconds(_ends(stamps)[1]) if len(stamps) else NEVER
+        if high is not None and high <= most:
+            return None
+        known = map(seconds, stamps if isinstance(stamps, list) else stamps.tolist())
+        found = [stamp is not None and stamp > most for stamp in known]
+        return found if any(found) else None
+
+    def _most(self) -> float:
+        return self._now() + float(self.timestamps.max_ahead)
 
     def _highest(self, stamps: list[float | None], most: float) -> float | None:
         """Up to ``most``; counts the others one by one."""
@@ -285,7 +300,7 @@ def stamps_of(rows: Any, place: int) -> Any:
         return array.astype("datetime64[us]") if array.dtype.kind == "M" else array
     try:
         return [row[place] for row in rows]
-    except (IndexError, TypeError):  # rows that will be refused
+    except (IndexError, KeyError, TypeError):  # rows that will be refused
         return []
 
 
@@ -293,3 +308,27 @@ def timed(plan: LogicalPlan) -> frozenset[str]:
     """Components that have stamps of their own, and all that these reach."""
     stamped = {each.name for each in plan.spouts if getattr(each.cls, "timestamps", None) is not None}
     return frozenset(stamped.union(*map(plan.downstream, stamped)))
+
+
+def future_of(component: ComponentPlan) -> StreamPlan | None:
+    """The stream to which rows that are ahead go, where somebody reads it; None: the component has no stamps."""
+    timestamps = getattr(component.cls, "timestamps", None)
+    if component.kind != "spout" or not isinstance(timestamps, Timestamps):
+        return None
+    stamped = (each for each in component.streams if timestamps.field in each.fields and not each.direct)
+    first = next((each for each in stamped if each.name != FUTURE), None)
+    return None if first is None else StreamPlan(FUTURE, first.fields)
+
+
+def divided(component: ComponentPlan) -> dict[str, int]:
+    """The streams whose rows go to ``future`` where they are ahead, and which field of each has the stamp."""
+    future = next((each for each in component.streams if each.name == FUTURE), None)
+    timestamps = getattr(component.cls, "timestamps", None)
+    if future is None or not isinstance(timestamps, Timestamps) or timestamps.field not in future.fields:
+        return {}
+    place = future.fields.index(timestamps.field)
+    return {
+        each.name: place
+        for each in component.streams
+        if each.name != FUTURE and each.fields == future.fields and not each.direct
+    }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from threading import get_ident
 from typing import Any
 
@@ -18,7 +20,7 @@ from ardea.heron_instance.runner import Parts
 from ardea.heron_instance.sendable import own
 from ardea.heron_instance.settling import Settling
 from ardea.heron_instance.spout_trees import SpoutTrees
-from ardea.heron_instance.trees import Row, TrackedColumns, ids_of, plain
+from ardea.heron_instance.trees import Ids, Row, TrackedColumns, ids_of, plain
 from ardea.heron_instance.watermarks import SpoutTime
 from ardea.protocol.arrow import rows_of
 
@@ -40,6 +42,7 @@ class SpoutRows:
         self._asking = asking
         self._trees = SpoutTrees(parts, open_rows, settling)
         self.hooks: Hooks | None = None
+        self._future = parts.reporter.time.future if isinstance(parts.reporter.time, SpoutTime) else None
 
     # --- emits ------------------------------------------------------------------------------------------------
 
@@ -80,10 +83,11 @@ class SpoutRows:
     ) -> list[int] | None:
         """The emits that are not the plain one."""
         self._user_code.check_thread()
-        task_output = self._task_output
+        task_output, values = self._task_output, own(values)
+        if self._future is not None and direct_task is None:
+            stream = self._future.stream(stream, values)
         with self._user_code.lock:
-            buffer = task_output.buffer(stream)
-            values, chosen = own(values), need_task_ids or self.hooks is not None
+            buffer, chosen = task_output.buffer(stream), need_task_ids or self.hooks is not None
             tasks = task_output.emit(buffer, values, tup_id, direct_task, chosen=chosen)
             if len(buffer.rows.values) >= task_output.row_limit:
                 self.overflow()
@@ -93,6 +97,15 @@ class SpoutRows:
 
     def emit_part(self, part: Part, tup_ids: Sequence[Any], stream: str) -> Mapping[int, int]:
         """Many rows, which hooks do not see; how many each task gets, if that is wanted."""
+        if self._future is None:
+            return self._emit_part(part, tup_ids, stream)
+        counts: Counter[int] = Counter()
+        for name, place in self._future.runs(stream, part.rows):
+            some = replace(part, rows=part.rows[place], first=part.first + (place.start or 0))
+            counts.update(self._emit_part(some, tup_ids[place], name))
+        return counts
+
+    def _emit_part(self, part: Part, tup_ids: Sequence[Any], stream: str) -> Mapping[int, int]:
         with self._user_code.lock:
             buffer = self._task_output.buffer(stream)
             counts = self._task_output.emit_part(buffer, part, tup_ids)
@@ -103,22 +116,31 @@ class SpoutRows:
     def emit_batch(self, batch: Any, tup_ids: TupIds | None, stream: str) -> None:
         """Columns leave at once, after the rows emitted before."""
         self._user_code.check_thread()
+        ids = None if tup_ids is None else ids_of(tup_ids)
+        if self._future is None:
+            self._emit_batch(batch, ids, stream)
+            return
+        with self._user_code.lock:
+            self._task_output.check_columns(stream, batch)
+        for name, some, some_ids in self._future.batches(stream, batch, ids):
+            self._emit_batch(some, some_ids, name)
+
+    def _emit_batch(self, batch: Any, ids: Ids | None, stream: str) -> None:
         with self._user_code.lock:
             self.absorb()
             self._task_output.check_columns(stream, batch)
-            columns = self._tracked_columns(batch, tup_ids, stream)
+            columns = self._tracked_columns(batch, ids, stream)
             if self.hooks is None:
                 self.send()
                 if not self._task_output.waiting:
                     self._task_output.emit_columns(stream, batch, columns, self.overflow)
                     return
         # Hooks see one row at a time; or an author's fail() has emitted, and columns would take the place of its rows.
-        ids = [None] * batch.num_rows if columns is None else plain(columns.ids)
-        for values, tup_id in zip(rows_of(batch), ids, strict=True):
+        each_id = [None] * batch.num_rows if columns is None else plain(columns.ids)
+        for values, tup_id in zip(rows_of(batch), each_id, strict=True):
             self.emit(values, tup_id, stream)
 
-    def _tracked_columns(self, batch: Any, tup_ids: TupIds | None, stream: str) -> TrackedColumns | None:
-        ids = None if tup_ids is None else ids_of(tup_ids)
+    def _tracked_columns(self, batch: Any, ids: Ids | None, stream: str) -> TrackedColumns | None:
         if ids is not None and len(ids) != batch.num_rows:
             raise UserError(f"{self._env.task.name}: {len(ids)} tup_ids for a batch of {batch.num_rows} rows")
         return None if ids is None else TrackedColumns(ids, batch, stream)

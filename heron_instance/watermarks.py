@@ -12,9 +12,10 @@ from typing import Any, Protocol
 from ardea.component import Spout
 from ardea.heron_instance.buffers import StreamBuffer
 from ardea.heron_instance.environment import Environment
+from ardea.heron_instance.future import Future
 from ardea.heron_instance.messages import OutMessage
 from ardea.protocol.wire_pb2 import WATERMARK, Header
-from ardea.watermarks import NEVER, Minimum, SourceTime, stamps_of, timed
+from ardea.watermarks import FUTURE, NEVER, Minimum, SourceTime, divided, stamps_of, timed
 from ardea.windows.bolt import WindowBolt
 from ardea.windows.kinds import MICROS
 
@@ -69,14 +70,17 @@ class SpoutTime:
         self.now = env.context.now
         self._spout = spout
         self._looked = env.clock()
-        streams = env.plan.logical[env.task.component].streams
+        component = env.plan.logical[env.task.component]
         field = spout.timestamps.field
         self._places = {
-            number: stream.fields.index(field) for number, stream in enumerate(streams) if field in stream.fields
+            number: stream.fields.index(field)
+            for number, stream in enumerate(component.streams)
+            if field in stream.fields
         }
+        places = divided(component)
+        self.future = Future(self.source, places) if places else None
         spout._time = self.source
-        if spout._has_partitions:
-            self.source.unreadable("")  # until they are known
+        self._await_partitions()
 
     @property
     def watermark(self) -> float:
@@ -89,7 +93,9 @@ class SpoutTime:
             return
         for buffer in buffers:
             place = self._places.get(buffer.number)
-            if place is not None and len(buffer):
+            if self.future is not None and buffer.plan.name == FUTURE:
+                self.source.counts.ahead += len(buffer)
+            elif place is not None and len(buffer):
                 parcel = buffer.columns
                 rows = buffer.rows.whole[buffer.rows.gone :] if parcel is None else parcel.batch
                 self.source.emits("", stamps_of(rows, place))
@@ -104,6 +110,11 @@ class SpoutTime:
             self._spout.watermark = source.told = told
         return due
 
+    def _await_partitions(self) -> None:
+        """Until they are known, there may be rows."""
+        if self._spout._has_partitions:
+            self.source.unreadable("")
+
     def saved(self) -> list[Any]:
         """For a snapshot: what was told, which nobody forgets, and the newest stamps."""
         return [[self.source.told], *map(list, self.source.saved())]
@@ -112,6 +123,7 @@ class SpoutTime:
         """What former tasks have :meth:`saved`."""
         watermark = _lowest(former)
         self.source.restore(watermark, ((name, newest) for items in former for name, newest in items[1:]))
+        self._await_partitions()
         self._spout.watermark = None if watermark == NEVER else watermark
 
 

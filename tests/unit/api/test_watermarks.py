@@ -189,6 +189,12 @@ def test_one_stamp_of_the_far_future_does_not_move_it():
     assert (time.watermark, time.counts.ahead) == (100.0 + DAY, 2)
 
 
+@given(st.lists(st.one_of(st.none(), st.just("x"), st.floats(), st.sampled_from([150.0, 150.5, 1e9]))))
+def test_which_rows_are_ahead_is_said_of_each_or_of_no_one(stamps):
+    each = [isinstance(stamp, float) and stamp > 150.0 for stamp in stamps]
+    assert source("a", max_ahead=50.0).ahead(stamps) == (each if any(each) else None)
+
+
 @pytest.mark.parametrize("stamps", [[None, 7.0, "x", math.nan, 5.0], [math.nan, 7.0], [7.0, None], ["x", 7.0]])
 def test_what_is_no_stamp_says_nothing_and_is_counted(stamps):
     time = source("a")
