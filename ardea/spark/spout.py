@@ -27,6 +27,7 @@ from ardea.spark.link import Link
 from ardea.spark.progress import MAX_ROWS, ROW_BITS, JobProgress, ids_of
 from ardea.spark.reading import ATTEMPTS, Batches, FetchedFiles, SharedFiles, batches_of, served_pieces, uri_pieces
 from ardea.spark.schema import Column, parse_schema
+from ardea.watermarks import Timestamps
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,6 +54,7 @@ class SparkSpout:
         deterministic: bool = False,
         file_bytes: int | str = FILE_BYTES,
         storage: str | None = None,
+        timestamps: Timestamps | None = None,
     ) -> None:
         """Nothing is started, and pyspark is not imported.
 
@@ -66,6 +68,7 @@ class SparkSpout:
             file_bytes: a staged file ends when it has reached this size; bytes, or like ``"64MiB"``.
             storage: where staged files lie: ``"serve"``, the absolute path of a folder that every machine sees, or a
                 URI of pyarrow.fs; None: the topology's folder where all runs on one machine, else ``"serve"``.
+            timestamps: which column has the time of what a row is about, for watermarks (docs/time.md); None: no one.
 
         Raises:
             TopologyError: an argument is wrong, or a column cannot be kept; all problems at once.
@@ -84,6 +87,7 @@ class SparkSpout:
         if problems:
             raise TopologyError(problems, hint="docs/spark.md says what a SparkSpout takes.")
         self.job = SparkJob(function, columns, partitions, rows, start, deterministic, size, storage)
+        self._timestamps = timestamps
 
     def spec(
         self,
@@ -106,7 +110,8 @@ class SparkSpout:
         """
         outputs: Outputs = [*(column.name for column in self.job.columns), Stream(["address", "token"], DRIVER)]
         reads, drives = self._tasks()
-        reader: type[Spout] = type(reads.__name__, (reads,), {"outputs": outputs, "job": self.job})
+        body = {"outputs": outputs, "job": self.job, "timestamps": self._timestamps}
+        reader: type[Spout] = type(reads.__name__, (reads,), body)
         driver: type[Bolt] = type(drives.__name__, (drives,), {"job": self.job})
         companions: dict[str, Spec] = {}
         spec = reader.spec(name, par, inputs, config, tasks=tasks, cpu=cpu, ram=ram, disk=disk)
@@ -210,6 +215,8 @@ class StagedSpout(Spout):
         """A batch, if one is there."""
         self._progress.keep()
         self._find_driver()
+        if self._time is not None:
+            (self._time.readable if self._may_be_idle() else self._time.unreadable)("")
         while (batches := self._batches or self._next_partition()) is not None:
             if (numbered := self._read(batches)) is not None:
                 number, batch = numbered
@@ -222,6 +229,10 @@ class StagedSpout(Spout):
                 return  # its file is on the way
         if self._index.complete is not None and not self._waiting:
             self.finish()
+
+    def _may_be_idle(self) -> bool:
+        """Whether nobody need wait for its watermark when nothing comes; of a job, rows come until it has finished."""
+        return False
 
     def _find_driver(self) -> None:
         if (link := self._link) is None:

@@ -14,6 +14,7 @@ from ardea.spark.link import Acknowledger
 from ardea.spark.reading import Batches
 from ardea.spark.spout import FILE_BYTES, SparkSpout, StagedSpout
 from ardea.spark.stream_driver import StreamDriver, StreamJob
+from ardea.watermarks import Timestamps
 
 MODES = ("append", "update", "complete")
 
@@ -34,6 +35,7 @@ class SparkStreamSpout(SparkSpout):
         ahead: int = 4,
         file_bytes: int | str = FILE_BYTES,
         storage: str | None = None,
+        timestamps: Timestamps | None = None,
     ) -> None:
         """What is not explained here is as :class:`SparkSpout` takes it.
 
@@ -48,13 +50,22 @@ class SparkStreamSpout(SparkSpout):
             ahead: micro-batches that may be published and not acked; before another one Spark waits.
             file_bytes: see there.
             storage: see there.
+            timestamps: see there.
 
         Raises:
             TopologyError: an argument is wrong, or a column cannot be kept; all problems at once.
         """
         problems = list(_problems(mode, every, available_now, ahead))
         try:
-            super().__init__(function, schema, partitions=partitions, rows=rows, file_bytes=file_bytes, storage=storage)
+            super().__init__(
+                function,
+                schema,
+                partitions=partitions,
+                rows=rows,
+                file_bytes=file_bytes,
+                storage=storage,
+                timestamps=timestamps,
+            )
         except TopologyError as error:
             problems = [*error.problems, *problems]
         if problems:
@@ -104,6 +115,10 @@ class StreamedSpout(StagedSpout):
         if self._acknowledger is not None:
             self._acknowledger.close()
         super().close()
+
+    def _may_be_idle(self) -> bool:
+        """While there is somebody who would publish more."""
+        return not self._driver_is_away()
 
     def _next_partition(self) -> Batches | None:
         batches = super()._next_partition()

@@ -19,6 +19,7 @@ from ardea.spark.spout import FILE_BYTES, StagedSpout
 from ardea.spark.stage import Run, write_partition
 from ardea.spark.storage import Folder
 from ardea.spark.table import arrow_schema, hold, read_schema, write_schema
+from ardea.watermarks import Timestamps
 
 SINK_ROWS = 8192
 
@@ -26,20 +27,21 @@ SINK_ROWS = 8192
 class ArdeaSpout:
     """Reads a folder that Spark wrote by ``format("ardea")``."""
 
-    def __init__(self, folder: str, schema: str, *, follow: bool = False) -> None:
+    def __init__(self, folder: str, schema: str, *, follow: bool = False, timestamps: Timestamps | None = None) -> None:
         """Nothing is read yet.
 
         Args:
             folder: its absolute path; all tasks see it.
             schema: its columns, in Spark's DDL.
             follow: goes on with what comes; False: ends behind what is there.
+            timestamps: as :class:`ardea.spark.SparkSpout` takes it.
 
         Raises:
             TopologyError: an argument is wrong.
         """
         self._folder = _absolute("ArdeaSpout", folder)
         self._columns = parse_schema(schema)
-        self._follow = follow
+        self._follow, self._timestamps = follow, timestamps
 
     def spec(
         self,
@@ -54,6 +56,7 @@ class ArdeaSpout:
             "table": self._folder,
             "columns": self._columns,
             "follow": self._follow,
+            "timestamps": self._timestamps,
         }
         spout: type[Spout] = type("TableSpout", (TableSpout,), body)
         return spout.spec(name, par, inputs, config)
@@ -102,6 +105,10 @@ class TableSpout(StagedSpout):
     def _driver_is_away(self) -> bool:
         """There is none."""
         return False
+
+    def _may_be_idle(self) -> bool:
+        """Where it follows, nobody knows when more comes."""
+        return self.follow
 
     def _check_run(self) -> None:
         head = self._index.head

@@ -50,6 +50,8 @@ class SparkTridentSpout(TridentSpout[Span]):
         problems = []
         if not (isinstance(folder, str) and folder.startswith("/")):
             problems.append(f"SparkTridentSpout: folder= takes an absolute path, not {folder!r}")
+        if "timestamps" in options:
+            problems.append("SparkTridentSpout: it takes no timestamps=: Trident has no watermarks")
         if options.get("ahead") == 1:
             problems.append("SparkTridentSpout: ahead= takes a number from 2")
         try:
