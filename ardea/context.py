@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar
 
 import msgspec
 
@@ -312,6 +312,7 @@ class TopologyContext:
         default: Any = None,
         type: Any = None,  # noqa: A002
         ttl: float | str | None = None,
+        time: Literal["processing", "event"] = "processing",
     ) -> Any:
         """A keyed state whose name is known at run time only; to be called in ``initialize``, in every life.
 
@@ -320,6 +321,7 @@ class TopologyContext:
             default: see :class:`ardea.KeyedState`.
             type: see there.
             ttl: see there.
+            time: see there.
 
         Returns:
             the mapping, which an attribute may keep.
@@ -327,7 +329,7 @@ class TopologyContext:
         Raises:
             UserError: another state has the name; the component can have no keyed state; or ``initialize`` is over.
         """
-        state = KeyedState(default=default, type=type, ttl=ttl)
+        state = KeyedState(default=default, type=type, ttl=ttl, time=time)
         state.name = name
         return self.add_state(state)
 

@@ -72,6 +72,7 @@ class KeyedState(State):
         default: Any = None,
         type: Any = None,  # noqa: A002 -- what authors call it
         ttl: float | str | None = None,
+        time: Literal["processing", "event"] = "processing",
         by: int | None = None,
     ) -> None:
         """Declares it.
@@ -81,15 +82,18 @@ class KeyedState(State):
             type: of the values: a ``msgspec.Struct``, a dataclass, a TypedDict, a plain type, or a union of such; None:
                 any value of docs/keys.md.  A field that is new, and has a default, reads what was stored without it.
             ttl: seconds after which a value that was not written again is gone, or a text such as ``1 h``.  They count
-                from the snapshot after the write, by the machine's clock, and a value may stay for an eighth longer.
+                from the snapshot after the write, and a value may stay for an eighth longer.
+            time: by which clock they do; ``processing``: the machine's; ``event``: the task's watermark (docs/time.md).
             by: rows are grouped by so many first fields of each fields grouping; inputs may name different numbers of
                 fields.  Keys are the values of those, or tuples that begin with them.
 
         Raises:
-            UserError: all keys would share the default, or ``ttl`` is no time.
+            UserError: all keys would share the default, ``ttl`` is no time, or there is no such clock.
         """
         super().__init__(default, type)
-        self.by = by
+        self.by, self.time = by, checked_time(self, time)
+        if ttl is None and time == "event":
+            raise UserError("KeyedState(time='event'): time= says by which clock ttl= goes, and there is no ttl=")
         try:
             self.ttl = None if ttl is None else duration(ttl)
         except ValueError as error:
@@ -180,3 +184,17 @@ def _can_change(value: Any) -> bool:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return not type(value).__dataclass_params__.frozen  # type: ignore[attr-defined]
     return False
+
+
+def checked_time(state: State, time: Any) -> Any:
+    """``time`` as it is.
+
+    Raises:
+        UserError: it names no clock.
+    """
+    if time not in ("processing", "event"):
+        raise UserError(
+            f"{type(state).__name__}(time={time!r}): there is no such time",
+            hint="time='processing' is the clock of the machine, time='event' the watermark.",
+        )
+    return time

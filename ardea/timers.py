@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from ardea.errors import UserError
-from ardea.keyed import State
+from ardea.keyed import State, checked_time
 
 
 class Timers(State):
@@ -21,12 +20,7 @@ class Timers(State):
             UserError: there is no such clock.
         """
         super().__init__(None)
-        if time not in ("processing", "event"):
-            raise UserError(
-                f"Timers(time={time!r}): there is no such time",
-                hint="time='processing' is the clock of the machine, time='event' the watermark.",
-            )
-        self.time = time
+        self.time = checked_time(self, time)
 
     def __get__(self, component: object, owner: type | None = None) -> Any:
         """The component's own timers hide this, once there are some."""

@@ -18,12 +18,12 @@ from ardea.component import Bolt, Spout, overrides
 from ardea.config import Settings
 from ardea.errors import UserError
 from ardea.grouping import CustomStreamGrouping
-from ardea.keyed import keyed_of, prefix_of, states_of
+from ardea.keyed import KeyedState, keyed_of, prefix_of, states_of
 from ardea.plan import ComponentPlan, InputPlan, LogicalPlan, StreamPlan
 from ardea.plan.logical import ComponentKind
 from ardea.ready_made import calls_of, problems_of_place
 from ardea.timers import Timers
-from ardea.watermarks import FUTURE, Timestamps, divided, future_of, timed
+from ardea.watermarks import FUTURE, NO_EVENT_TIME, Timestamps, divided, future_of, timed
 from ardea.windows.bolt import WindowBolt
 from ardea.windows.kinds import Windows
 
@@ -86,7 +86,7 @@ def problems_of(plan: LogicalPlan) -> list[str]:
         found += [problem for component in plan for problem in _goes_back(component)]
     else:
         found += [problem for component in plan for problem in _dead_letters(component, declared)]
-    return [*found, *_event_timers(plan), *_windows(plan), *_shape(plan), *_cycles(plan), *problems_of_numbers(plan)]
+    return [*found, *_event_time(plan), *_windows(plan), *_shape(plan), *_cycles(plan), *problems_of_numbers(plan)]
 
 
 def stream_of(component: ComponentPlan, name: str) -> StreamPlan | None:
@@ -192,16 +192,15 @@ def _timestamps(component: ComponentPlan) -> Iterator[str]:
         )
 
 
-def _event_timers(plan: LogicalPlan) -> Iterator[str]:
+def _event_time(plan: LogicalPlan) -> Iterator[str]:
     known = timed(plan)
     for component in plan:
         if component.name not in known:
             for state in states_of(component.cls):
-                if isinstance(state, Timers) and state.time == "event" and not state.name.startswith("__"):
-                    yield (
-                        f"Component: [{component.name}]: {state.name} go by event time, and no spout that it reads says"
-                        " by timestamps= which time its rows have"
-                    )
+                own = not state.name.startswith("__")
+                if own and isinstance(state, Timers | KeyedState) and state.time == "event":
+                    verb = "go" if isinstance(state, Timers) else "goes"
+                    yield f"Component: [{component.name}]: {state.name} {verb} by event time, and {NO_EVENT_TIME}"
 
 
 def _windows(plan: LogicalPlan) -> Iterator[str]:

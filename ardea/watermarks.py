@@ -21,6 +21,7 @@ DAY = 86400.0
 NEVER = -math.inf
 FUTURE = "future"
 """The stream of a spout for rows whose stamps are further ahead than ``max_ahead``."""
+NO_EVENT_TIME = "no spout that it reads says by timestamps= which time its rows have"
 _UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 
 

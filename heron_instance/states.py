@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from ardea.backends.bases import MemoryBackend, base_in_memory
-from ardea.backends.contract import PARTS, Backend, Base
+from ardea.backends.contract import Backend, Base
 from ardea.backends.memory import KeyedTable, Lower
 from ardea.backends.timers import TimerTable
 from ardea.backends.values import Values, values_of
 from ardea.component import Component
 from ardea.errors import EncodingError, UserError
+from ardea.heron_instance.ages import Ages
 from ardea.heron_instance.intervals import Intervals
 from ardea.keyed import KeyedState, ListState, TaskState, states_of
 from ardea.protocol.scalars import type_name
@@ -22,6 +22,7 @@ from ardea.snapshots.key_groups import Keys, PairKeys, owned_by
 from ardea.snapshots.pieces import HEAD, WATERMARK, Kind
 from ardea.snapshots.state_file import Piece, decode_state, encode_piece, unreadable, unstorable
 from ardea.timers import Timers
+from ardea.watermarks import NO_EVENT_TIME
 from ardea.windows.bolt import WindowState
 
 _TOO_LATE = "Call context.keyed_state() in initialize(), in every life of the task."
@@ -35,15 +36,6 @@ class Time(Protocol):
 
     def restore(self, former: Sequence[list[Any]]) -> None:
         """What was saved of each of some former tasks."""
-
-
-@dataclass(slots=True)
-class _Aging:
-    """A table whose values grow older each so many seconds, the next time at ``next``."""
-
-    table: KeyedTable
-    every: float
-    next: float
 
 
 class States:
@@ -62,11 +54,11 @@ class States:
         backend: Backend | None = None,
     ) -> None:
         self.intervals: Intervals | None = None
-        self._component, self._keys, self._now = component, keys, now
+        self._component, self._keys = component, keys
         self._backend = backend or MemoryBackend(Path())
         self.timers: TimerTable | None = None
         self.time: Time | None = None
-        self._aging: list[_Aging] = []
+        self._ages = Ages(component, now)
         self._tables: dict[str, tuple[KeyedTable, Lower]] = {}
         self._single: dict[str, TaskState] = {}
         self._lists: dict[str, ListState] = {}
@@ -92,32 +84,34 @@ class States:
                 self._tables[state.name] = self.timers.table, lower
 
     def _table(self, state: KeyedState) -> KeyedTable:
-        ttl, now, keys = state.ttl, self._now, self._keys
+        ttl, clock, keys = state.ttl, self._ages.clock(state), self._keys
         if keys is not None and isinstance(state, WindowState):
             keys = PairKeys.of(keys)
-        base = self._base(state.name, keys, ttl)
-        lower = Lower(state.name, keys, self._values[state.name], base, None if ttl is None else now)
+        base = self._base(state.name, keys, ttl, clock.now)
+        lower = Lower(state.name, keys, self._values[state.name], base, None if ttl is None else clock.stamp)
         table = KeyedTable(state.make, lower)
-        if ttl is not None and self._keys is None:
-            self._aging.append(_Aging(table, ttl / PARTS, now() + ttl / PARTS))
+        if self._keys is None:
+            self._ages.add(state, table)
         self._tables[state.name] = table, lower
         return table
 
-    def _base(self, name: str, keys: Keys | None, ttl: float | None = None) -> Base:
-        if keys is None:
-            return base_in_memory(None, ttl, self._now)
-        return self._backend.base(name, keys, ttl, self._now)
+    def _base(
+        self, name: str, keys: Keys | None, ttl: float | None = None, now: Callable[[], float] = time.time
+    ) -> Base:
+        return base_in_memory(None, ttl, now) if keys is None else self._backend.base(name, keys, ttl, now)
 
     def add(self, state: KeyedState) -> KeyedTable:
         """A keyed state that the class does not declare, with what the snapshot holds of it.
 
         Raises:
-            UserError: there is one of that name; or ``initialize`` has returned.
+            UserError: there is one of that name; ``initialize`` has returned; or nothing has the time it goes by.
         """
         if self._unknown is None:
             raise UserError(f"keyed_state({state.name!r}) was called too late: the component runs", hint=_TOO_LATE)
         if state.name in self._values:
             raise UserError(f"the component has two states named {state.name!r}", hint="Give each a name of its own.")
+        if state.time == "event" and self.time is None:
+            raise UserError(f"keyed_state({state.name!r}) goes by event time, and {NO_EVENT_TIME}")
         self._values[state.name] = values_of(state.type, state.place)
         table = self._table(state)
         for piece in self._unknown.pop(state.name, ()):
@@ -134,6 +128,7 @@ class States:
         Raises:
             UserError: a value cannot be stored.
         """
+        self._ages.look()
         self._frozen = [encode_piece(self._one(name)) for name in self._single]
         self._frozen += [encode_piece(self._items(name)) for name in self._lists]
         if self.time is not None:
@@ -170,11 +165,7 @@ class States:
 
     def age(self) -> None:
         """Where there are no snapshots: values grow older, by which they are gone in time."""
-        for aging in self._aging:
-            if (now := self._now()) >= aging.next:
-                aging.next = now + aging.every
-                aging.table.age()
-            aging.table.lower.settle()
+        self._ages.age()
 
     @property
     def bound(self) -> bool:
@@ -228,6 +219,7 @@ class States:
         times = former.pop(WATERMARK, None)
         if times and self.time is not None:
             self.time.restore([*times.values()])
+            self._ages.look()
         for name, lists in former.items():
             items = [item for _, part in sorted(lists.items()) for item in part]
             if self._lists[name].share == "split" and keys is not None:

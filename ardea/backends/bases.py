@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,7 @@ class _Part:
     """Values that were written at about one time, the last by ``written``."""
 
     def __init__(self) -> None:
-        self.written = 0.0
+        self.written = -math.inf
         self.values: dict[Any, Any] = {}
 
 
@@ -103,10 +104,12 @@ class AgingBase:
 
     def expired(self, written: float) -> bool:
         """By the clock, now."""
-        return written + self._ttl <= self._now()
+        return written != 0.0 and written + self._ttl <= self._now()
 
     def prune(self) -> None:
-        """Whole parts."""
+        """Whole parts; what was written at no time has one from now on, if there is any."""
+        if (part := self._parts.get(0)) is not None and part.written == 0.0 and (now := self._now()) > -math.inf:
+            part.written = now
         self._parts = {place: part for place, part in self._parts.items() if not self.expired(part.written)}
 
     def get(self, key: Any, default: Any = None) -> Any:

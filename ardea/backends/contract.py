@@ -46,7 +46,11 @@ class Base(Protocol):
         """The value as it was added, a :class:`~ardea.backends.values.Packed` as one; ``default``: there is none."""
 
     def add(self, rows: Iterable[Row], written: float) -> None:
-        """Replaces what there is of these keys; with a time to live, what was written earlier may be added later."""
+        """Replaces what there is of these keys; with a time to live, what was written earlier may be added later.
+
+        ``written`` 0: at no time, for the clock has none yet.  Such values are not gone; they count from the first
+        :meth:`prune` at which it has.
+        """
 
     def remove(self, keys: Iterable[Any]) -> None:
         """Those that are there."""
@@ -61,7 +65,7 @@ class Base(Protocol):
         """Whether what was written by then is gone, by the clock now."""
 
     def prune(self) -> None:
-        """Forgets what is gone; not while somebody reads."""
+        """Forgets what is gone, and gives a time to what has none; not while somebody reads."""
 
     def __contains__(self, key: object) -> bool: ...
 
@@ -86,7 +90,7 @@ class Backend(Protocol):
             state: its name; each name is asked for once.
             keys: what the group of a key is, and its canonical bytes.
             ttl: for how many seconds values are there after they were written; None: for ever.
-            now: seconds since 1970.
+            now: seconds since 1970; minus infinity: there is no time yet.
         """
 
     def close(self) -> None:

@@ -45,7 +45,7 @@ class Layer:
 class Lower:
     """What lies below an author's table; ``keys``: whose they are, None: nobody asks, and there are no snapshots.
 
-    ``clock``: seconds since 1970, of a state whose values have a time to live.
+    ``clock``: seconds since 1970, of a state whose values have a time to live; 0: there is no time yet.
     """
 
     def __init__(

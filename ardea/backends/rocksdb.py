@@ -13,6 +13,7 @@ import contextlib
 import functools
 import importlib
 import itertools
+import math
 import struct
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
@@ -98,7 +99,7 @@ class _Part:
 
     def __init__(self, prefix: bytes) -> None:
         self.prefix = prefix
-        self.written, self.count = 0.0, 0
+        self.written, self.count = -math.inf, 0
 
 
 class RocksBase:
@@ -170,7 +171,7 @@ class RocksBase:
 
     def expired(self, written: float) -> bool:
         """By the clock, now."""
-        return self._ttl is not None and written + self._ttl <= self._now()
+        return self._ttl is not None and written != 0.0 and written + self._ttl <= self._now()
 
     # --- writing ----------------------------------------------------------------------------------------------
 
@@ -197,7 +198,10 @@ class RocksBase:
             self._backend.database.write(batch, self._backend.unlogged)
 
     def prune(self) -> None:
-        """Whole parts."""
+        """Whole parts; what was written at no time has one from now on, if there is any."""
+        part = self._parts.get(0)
+        if self._ttl is not None and part is not None and part.written == 0.0 and (now := self._now()) > -math.inf:
+            part.written = now
         for place, part in list(self._parts.items()):
             if self.expired(part.written):
                 with self._backend.guarded("written"):

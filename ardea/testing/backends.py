@@ -63,7 +63,8 @@ def check_state_backend(make: Callable[[Path], Backend], *, steps: int = 300, se
     check = _Check(make, random.Random(seed), steps)
     for step in (
         check.states_are_apart, check.equal_keys_are_one, check.values_come_back, check.it_is_a_dict,
-        check.values_live_as_long_as_they_should, check.snapshots_move, check.nothing_is_left,
+        check.values_live_as_long_as_they_should, check.values_wait_for_a_time, check.snapshots_move,
+        check.nothing_is_left,
     ):  # fmt: skip
         step()
 
@@ -159,6 +160,25 @@ class _Check:
                 for key, stamp in written.items():
                     late = stamp - plain[key][1]
                     assert 0 <= late <= TTL / PARTS, f"chunks() says that {key!r} was written {late} s after it was"
+
+    def values_wait_for_a_time(self) -> None:
+        """What was written before there is a time counts from when there is one."""
+        now = -math.inf
+        with _backend_of(self._make) as backend:
+            base = backend.base("state", ONE, TTL, lambda: now)
+            base.add([("early", 1), ("later", 1)], 0.0)
+            base.prune()
+            assert set(base) == {"early", "later"}, "values that were written at no time are gone before there is one"
+            now = 5000.0
+            assert not base.expired(0.0), "what was written at no time is gone"
+            base.prune()
+            base.add([("later", 2)], now + TTL / 2)
+            assert {row[0]: chunk.written for chunk in base.chunks() for row in chunk.rows} == {
+                "early": now,
+                "later": now + TTL / 2,
+            }, "values that were written at no time do not count from the first prune() at which there is one"
+            now += TTL
+            assert dict.fromkeys(base) == {"later": None}, "values without a time have none after there is one"
 
     def snapshots_move(self) -> None:
         """Bases and deltas of some tasks are read by more and by fewer, of this backend and of memory."""
