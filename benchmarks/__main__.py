@@ -16,7 +16,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from benchmarks import cases, kafka, pairs, pressure, recovery
+from benchmarks import cases, kafka, pairs, pressure, recovery, windows
 from benchmarks import state as state_cases
 from benchmarks.baseline import rounds_against
 from benchmarks.measure import run
@@ -43,6 +43,7 @@ class What(enum.StrEnum):
     PRESSURE = "pressure"
     SLOW_SPOUT = "slow-spout"
     STATE = "state"
+    WINDOWS = "windows"
     LARGE_STATE = "large-state"
     STATE_COLUMNS = "state-columns"
     STATE_RECOVERY = "state-recovery"
@@ -140,6 +141,9 @@ def main(
         seconds=seconds,
         warmup=warmup,
     )
+    if what is What.WINDOWS:
+        _print(lambda: windows.rounds(case, rounds, _run), windows.says, output)
+        return
     if what is What.STATE:
         _print(lambda: state_cases.modes(case, rounds, _run), state_cases.says_modes, output)
         return

@@ -104,11 +104,21 @@ def _run(seconds: float, every: float) -> tuple[Mapping[str, Note], list[File]]:
         topology.until(time.monotonic() + seconds)
         files = list(files_of(topology, TALLY))
         topology.drain()
-        notes = {name: msgspec.json.decode((topology.notes / name).read_bytes(), type=Note) for name in (SPOUT, TALLY)}
+        notes = {name: _note(topology.notes / name) for name in (SPOUT, TALLY)}
     came, counted = notes[TALLY].expected, notes[TALLY].rows
     if came != counted:
         raise BenchmarkError(f"{came:,} rows came to the bolt, and its keys count {counted:,}")
     return notes, files
+
+
+def _note(file: Path) -> Note:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Note)
+    except FileNotFoundError:
+        raise BenchmarkError(
+            f"the task of {file.name} was ended before it had written what it counted",
+            hint="Run nothing else meanwhile.",
+        ) from None
 
 
 def committed(topology: Running) -> int:

@@ -6,16 +6,29 @@ import random
 import string
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from ardea import Bolt, Grouping, KeyedState, Spout, TaskState, Topology, TopologyBuilder, TopologyContext
+from ardea import (
+    Bolt,
+    Grouping,
+    KeyedState,
+    Spout,
+    TaskState,
+    Timestamps,
+    Topology,
+    TopologyBuilder,
+    TopologyContext,
+)
 from ardea.config import Settings
+from ardea.windows import Count as Counted
+from ardea.windows import Tumbling, Window, WindowBolt
 
-Workload = Literal["words", "sentences", "paced"]
+Workload = Literal["words", "sentences", "paced", "windows"]
 
 FOLDER = "benchmark.folder"  # where tasks write what they counted
 RATE = "benchmark.rate"  # tuples a second, of all spout tasks together
@@ -152,6 +165,35 @@ class Paced(Words):
         self.notebook.close(self.acked, {bin_: count for bin_, count in enumerate(self.bins) if count})
 
 
+class StampedWords(Words):
+    """A million rows are a second."""
+
+    outputs = ("word", "at")
+    timestamps = Timestamps("at")
+
+    def next_tuple(self) -> None:
+        self.i = i = self.i + 1
+        self.emit((self.rows[i % LIST], i * 1e-6), i)
+
+
+class CountBySecond(WindowBolt):
+    """As many rows as are counted, in windows that are over or not; each is 100 rows of each of 10,000 words."""
+
+    outputs = ("word", "start", "count")
+    windows = Tumbling(1, on="at", fold=Counted())
+
+    def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
+        self.seen = 0
+        self.notebook = Notebook(config, context)
+
+    def on_windows(self, window: Window, keys: Sequence[Any], values: Sequence[Any]) -> None:
+        self.seen += sum(values)
+        self.emit_many(zip(keys, repeat(window.start), values, strict=False))
+
+    def close(self) -> None:
+        self.notebook.close(self.seen + sum(self._windows.values()))
+
+
 class Split(Bolt):
     outputs = ("word",)
 
@@ -190,6 +232,9 @@ class Remember(Count):
         self.counts[tup.values[0]] += 1
 
 
+SPOUTS: Mapping[Workload, type[Words]] = {"words": Words, "paced": Paced, "windows": StampedWords}
+
+
 def build(
     workload: Workload, spouts: int, counters: int, batch: int, pending: int, config: Mapping[str, Any]
 ) -> type[Topology]:
@@ -212,8 +257,9 @@ def build(
         split = SplitAtOnce if config.get(BULK) else Split
         words = builder.add_bolt("split", split, par=spouts, inputs=[source], config=of_words)
     else:
-        words = builder.add_spout("words", Paced if workload == "paced" else Words, par=spouts)
-    count = Remember if config.get("topology.reliability.mode") == "EFFECTIVELY_ONCE" else Count
+        words = builder.add_spout("words", SPOUTS[workload], par=spouts)
+    remembers = config.get("topology.reliability.mode") == "EFFECTIVELY_ONCE"
+    count = CountBySecond if workload == "windows" else Remember if remembers else Count
     builder.add_bolt("count", count, par=counters, inputs={words: Grouping.fields("word")}, config=of_words)
     builder.set_config(
         {
