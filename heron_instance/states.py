@@ -85,11 +85,12 @@ class States:
 
     def _table(self, state: KeyedState) -> KeyedTable:
         ttl, clock, keys = state.ttl, self._ages.clock(state), self._keys
-        if keys is not None and isinstance(state, WindowState):
+        of_windows = isinstance(state, WindowState)
+        if keys is not None and of_windows:
             keys = PairKeys.of(keys)
         base = self._base(state.name, keys, ttl, clock.now)
         lower = Lower(state.name, keys, self._values[state.name], base, None if ttl is None else clock.stamp)
-        table = KeyedTable(state.make, lower)
+        table = KeyedTable(state.make, lower, normal=of_windows)
         if self._keys is None:
             self._ages.add(state, table)
         self._tables[state.name] = table, lower

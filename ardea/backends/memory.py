@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from functools import partial
 from typing import Any, NoReturn
 
 from ardea.backends import batches
@@ -75,6 +76,8 @@ class Lower:
     def those_there(self, keys: Iterable[Any]) -> list[Any]:
         """Keys of which there is something, though its time may be over."""
         puts, base = {} if self.layer is None else self.layer.puts, self.base
+        if not puts and type(base) is PlainBase and not base:
+            return []
         return [key for key in keys if key in puts or key in base]
 
     def __iter__(self) -> Iterator[Any]:
@@ -234,9 +237,10 @@ class KeyedTable(dict[Any, Any]):
     """
 
     # Neither reading nor writing by [] may be overridden: they are the fast path.
-    def __init__(self, make: Callable[[], Any], lower: Lower) -> None:
+    def __init__(self, make: Callable[[], Any], lower: Lower, *, normal: bool = False) -> None:
+        """``normal``: all keys come in the form in which a dict finds them: nobody looks for others."""
         super().__init__()
-        self._make, self.lower = make, lower
+        self._make, self.lower, self.normal = make, lower, normal
         self._gone: set[Any] = set()  # deleted since the last barrier; who writes them again does not remove them here
         self._odd = False  # whether there ever was an odd key
         self._looked = 0  # how many of the keys here were looked at; those that were written since are the last
@@ -273,6 +277,8 @@ class KeyedTable(dict[Any, Any]):
         raise AssertionError("every value can be stored")
 
     def _put_right(self) -> None:
+        if self.normal:
+            return
         fresh = dict.__len__(self) - self._looked
         keys = list(itertools.islice(dict.__reversed__(self), fresh)) if fresh else []
         if not all(map(is_key, keys)):
@@ -283,7 +289,7 @@ class KeyedTable(dict[Any, Any]):
 
     def _found_as(self, key: Any) -> Any:
         """The key as a dict finds it, and any that was written already."""
-        if is_key(key) and not self._odd:
+        if self.normal or (is_key(key) and not self._odd):
             return key
         self._odd = True
         self._put_right()
@@ -293,7 +299,7 @@ class KeyedTable(dict[Any, Any]):
         return ABSENT if key in self._gone else self.lower.get(key)
 
     def __missing__(self, key: Any) -> Any:
-        if type(key) not in AS_THEY_ARE and not is_key(key):
+        if type(key) not in AS_THEY_ARE and not self.normal and not is_key(key):
             key = self._found_as(key)
             if dict.__contains__(self, key):
                 return dict.__getitem__(self, key)
@@ -395,12 +401,14 @@ class KeyedTable(dict[Any, Any]):
 
     def take_many(self, keys: Sequence[Any]) -> list[Any]:
         """The engine's: the values of keys that are there and in their normal form, each once; they are removed."""
-        values = [self[key] for key in keys]
         self._put_right()
-        for key in keys:
-            dict.pop(self, key, None)
+        values = list(map(partial(dict.pop, self), keys, itertools.repeat(ABSENT)))
         self._looked = dict.__len__(self)
-        self._gone.update(self.lower.those_there(keys))
+        if below := self.lower.those_there(keys):
+            for place in [place for place, value in enumerate(values) if value is ABSENT]:
+                values[place] = self[keys[place]]
+                dict.pop(self, keys[place], None)
+            self._gone.update(below)
         return values
 
     # --- many rows at once ------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ class Driven:
     """Windows of rows, which are numbered, and all that was seen of them."""
 
     def __init__(self, kind):
-        self.kind, self.table = kind, KeyedTable(kind.fold.zero, Lower("windows", None))
+        self.kind, self.table = kind, KeyedTable(kind.fold.zero, Lower("windows", None), normal=True)
         self.open = OF[type(kind)](kind, self.table)
         self.watermark = -math.inf
         self.seen = []  # (key, start, end, firing, rows)
