@@ -23,6 +23,7 @@ PUBLIC = {
     "ardea.testing.schedulers",
     "ardea.trident",
     "ardea.windows",
+    "ardea.windows.storm",
 }
 ENGINES_OWN = {
     ("docs/protocol.md", "ardea.protocol.flow"),

@@ -1,0 +1,239 @@
+"""Storm's tables of windows, by their numbers (WindowManagerTest, WindowedBoltExecutorTest)."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from ardea import Bolt, Grouping, Timestamps, Topology
+from ardea.errors import TopologyError, UserError
+from ardea.testing import RowsSpout, run
+from ardea.windows.storm import Count, Duration, WindowedBolt, WindowManager
+
+FIRST = {1: 603, 2: 605, 3: 607, 4: 618, 5: 626, 6: 636}
+
+
+def fed(manager, stamps, watermark=None):
+    """Windows of events by number, each (tuples, new, expired)."""
+    found = [window for number, stamp in stamps.items() for window in manager.add(number, stamp)]
+    if watermark is not None:
+        found += manager.rise(watermark)
+    return [(list(window.tuples), list(window.new), list(window.expired)) for window in found]
+
+
+def windows(found):
+    return [tuples for tuples, _, _ in found]
+
+
+def test_sliding_by_number():
+    found = fed(WindowManager(Count(5), Count(2), event=False), dict.fromkeys(range(1, 9), 0.0))
+    assert found == [
+        ([1, 2], [1, 2], []),
+        ([1, 2, 3, 4], [3, 4], []),
+        ([2, 3, 4, 5, 6], [5, 6], [1]),
+        ([4, 5, 6, 7, 8], [7, 8], [2, 3]),
+    ]
+
+
+def test_tumbling_by_number():
+    found = fed(WindowManager(Count(3), Count(3), event=False), dict.fromkeys(range(1, 7), 0.0))
+    assert found == [([1, 2, 3], [1, 2, 3], []), ([4, 5, 6], [4, 5, 6], [1, 2, 3])]
+
+
+def test_what_is_too_old_leaves_without_a_window():
+    manager = WindowManager(Count(5), Duration(1000), event=False)
+    fed(manager, dict.fromkeys(range(1, 101), 0.0))
+    assert manager.left() == list(range(1, 96))
+
+
+def test_nothing_leaves_before_the_first_watermark():
+    manager = WindowManager(Duration(100), Duration(100), event=True)
+    fed(manager, {number: number for number in range(1, 101)})
+    assert manager.left() == []
+    assert windows(fed(manager, {}, 100)) == [[*range(1, 101)]]
+    fed(manager, {number: number for number in range(101, 201)}, 201)
+    assert manager.left() == [*range(1, 101)]
+
+
+def test_by_the_clock():
+    manager = WindowManager(Duration(1), Duration(1000), event=False)
+    now = 5000.0
+    fed(manager, dict.fromkeys(range(1, 51), now - 1) | dict.fromkeys(range(51, 101), now))
+    assert manager.left() == [*range(1, 51)]
+    fed(manager, dict.fromkeys(range(101, 201), now - 1))
+    (window,) = manager.tick(now + 0.1)
+    assert window.tuples == [*range(51, 101)]
+    assert sorted(window.expired) == [*range(1, 51), *range(101, 201)]
+    fed(manager, dict.fromkeys(range(201, 301), now))
+    (window,) = manager.tick(now + 0.2)
+    assert (window.tuples, window.new) == ([*range(51, 101), *range(201, 301)], [*range(201, 301)])
+
+
+def test_by_event_time():
+    manager = WindowManager(Duration(20), Duration(10), event=True)
+    assert fed(manager, {1: 603, 2: 605, 3: 607}, 609) == []
+    assert fed(manager, {4: 618, 5: 626, 6: 636}, 631) == [
+        ([1, 2, 3], [1, 2, 3], []),
+        ([1, 2, 3, 4], [4], []),
+        ([4, 5], [5], [1, 2, 3]),
+    ]
+    assert fed(manager, {7: 825, 8: 826, 9: 827, 10: 839}, 834) == [
+        ([5, 6], [6], [4]),
+        ([6], [], [5]),
+        ([7, 8, 9], [7, 8, 9], []),
+    ]
+
+
+def test_so_many_each_time():
+    manager = WindowManager(Count(3), Duration(10), event=True)
+    assert windows(fed(manager, FIRST, 631)) == [[1, 2, 3], [2, 3, 4], [3, 4, 5]]
+    assert windows(fed(manager, {7: 665, 8: 666, 9: 667, 10: 679}, 674)) == [[4, 5, 6], [4, 5, 6], [4, 5, 6], [7, 8, 9]]
+
+
+def test_a_time_each_so_many():
+    manager = WindowManager(Duration(20), Count(3), event=True)
+    stamps = {1: 603, 2: 605, 3: 607, 4: 618, 5: 625, 6: 626, 7: 629, 8: 636}
+    assert windows(fed(manager, stamps, 631)) == [[1, 2, 3], [3, 4, 5, 6]]
+    assert windows(fed(manager, {9: 665, 10: 666, 11: 667, 12: 669, 13: 679}, 674)) == [[9], [9, 10, 11, 12]]
+
+
+@pytest.mark.parametrize(
+    ("length", "interval", "expected"),
+    [
+        (2, 2, [[1, 2], [3, 4], [5, 6], [7, 8], [9, 10]]),
+        (5, 2, [[1, 2], [1, 2, 3, 4], [2, 3, 4, 5, 6], [4, 5, 6, 7, 8], [6, 7, 8, 9, 10]]),
+    ],
+)
+def test_equal_stamps(length, interval, expected):
+    manager = WindowManager(Count(length), Count(interval), event=True)
+    stamps = dict(enumerate([10, 10, 11, 12, 12, 12, 12, 13, 14, 15], start=1))
+    assert windows(fed(manager, stamps, 20)) == expected
+
+
+def test_out_of_order():
+    manager = WindowManager(Duration(20), Duration(10), event=True)
+    stamps = {1: 603, 2: 605, 3: 607, 4: 618, 5: 626, 6: 632, 7: 629, 8: 636}
+    assert windows(fed(manager, stamps, 631)) == [[1, 2, 3], [1, 2, 3, 4], [4, 5, 7]]
+
+
+def test_the_end_of_time():
+    manager = WindowManager(Duration(20), Duration(10), event=True)
+    assert windows(fed(manager, {1: 603, 2: 625}, math.inf)) == [[1], [1], [2], [2]]
+    assert manager.left() == [1, 2]
+
+
+# --- the bolt ---------------------------------------------------------------------------------------------------------
+
+
+class Words(RowsSpout):
+    timestamps = Timestamps("at", lateness=5)
+
+
+def executed(rows, **attributes):
+    """What a bolt with such windows has emitted: the numbers in each, on all streams, and the run."""
+
+    class Numbers(WindowedBolt):
+        outputs = ["numbers"]
+
+        def execute(self, window):
+            self.emit([[tup["n"] for tup in window.tuples]])
+
+    bolt = type("Made", (Numbers,), attributes)
+    source = type("Source", (Words, RowsSpout.of(["n", "at"], rows)), {}).spec()
+
+    class Made(Topology):
+        rows = source
+        windows = bolt.spec(inputs=[source])
+        kept = Kept.spec(inputs={"windows": Grouping.GLOBAL})
+
+    result = run(Made, config={"topology.executor.batch.rows": 1}, cost={"rows": 0.2})
+    assert (result.state, result.record.exceptions) == ("SUCCEEDED", [])
+    assert len(result.acked["rows"]) == len(rows), "a tuple is held for ever"
+    return [numbers for (numbers,) in result.tuples("windows")], result
+
+
+class Kept(Bolt):
+    def process(self, tup):
+        pass
+
+
+STAMPED = [(number, float(stamp)) for number, stamp in FIRST.items()]
+
+
+def test_a_bolt_by_event_time():
+    found, _ = executed(STAMPED, window_length=Duration(20), sliding_interval=Duration(10), timestamp_field="at")
+    assert found[:3] == [[1, 2, 3], [1, 2, 3, 4], [4, 5]]
+    assert found[3:] == [[5, 6], [6]]
+
+
+def test_late_tuples_go_where_the_author_says():
+    from ardea import Stream
+
+    late = Stream(["n", "at"], "behind")
+    rows = [*STAMPED, (7, 600.0), (8, None), (9, 640.0)]
+    found, result = executed(
+        rows,
+        window_length=Duration(20),
+        sliding_interval=Duration(10),
+        timestamp_field="at",
+        late_tuple_stream="behind",
+        outputs=["numbers", late],
+    )
+    assert result.tuples("windows", "behind") == [(7, 600.0), (8, None)]
+    assert not {7, 8} & {number for numbers in found for number in numbers}
+
+
+def test_a_bolt_by_number_sees_the_rest_at_the_end():
+    found, _ = executed([(n, 1.0) for n in range(7)], window_length=Count(3), sliding_interval=Count(3))
+    assert found == [[0, 1, 2], [3, 4, 5], [6]]
+
+
+def test_a_bolt_by_the_clock():
+    found, _ = executed([(n, 1.0) for n in range(10)], window_length=Duration(1), sliding_interval=Duration(1))
+    assert sorted(number for numbers in found for number in numbers) == [*range(10)]
+    assert len(found) > 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: Count(0), "a number of tuples"),
+        (lambda: Duration("soon"), "a number of seconds"),
+        (lambda: type("B", (WindowedBolt,), {"window_length": 5}), "window_length is 5"),
+        (
+            lambda: type("B", (WindowedBolt,), {"window_length": Count(5), "late_tuple_stream": "late"}),
+            "only with a timestamp field",
+        ),
+    ],
+)
+def test_what_can_be_no_window_is_refused(wrong, message):
+    with pytest.raises(UserError, match=message):
+        wrong()
+
+
+@pytest.mark.parametrize(
+    ("attributes", "config", "message"),
+    [
+        (
+            {"window_length": Duration(20)},
+            {"topology.message.timeout.secs": 10},
+            "longer than topology.message.timeout",
+        ),
+        ({"window_length": Count(5000)}, {"topology.max.spout.pending": 100}, "more than topology.max.spout.pending"),
+        (
+            {"window_length": Count(5)},
+            {"topology.reliability.mode": "EFFECTIVELY_ONCE"},
+            "keeps tuples, which are no state",
+        ),
+        ({}, {}, "says no window_length"),
+        ({"window_length": Count(5), "timestamp_field": "when"}, {}, "by the field 'when'"),
+    ],
+)
+def test_what_no_topology_can_keep_is_refused_when_it_is_built(attributes, config, message):
+    class Made(Topology):
+        rows = type("Source", (Words, RowsSpout.of(["n", "at"], [])), {}).spec()
+        windows = type("Made", (WindowedBolt,), attributes).spec(inputs=[rows])
+
+    with pytest.raises(TopologyError, match=message):
+        Made.plan(config)
