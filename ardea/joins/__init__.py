@@ -10,5 +10,16 @@ from ardea.joins.declared import AsOfJoin as AsOfJoin
 from ardea.joins.declared import IntervalJoin as IntervalJoin
 from ardea.joins.declared import TableJoin as TableJoin
 from ardea.joins.declared import WindowJoin as WindowJoin
+from ardea.joins.lookup import LookupBolt as LookupBolt
+from ardea.joins.lookup import LookupJoin as LookupJoin
 
-__all__ = ["LATE", "AsOfJoin", "IntervalJoin", "JoinBolt", "TableJoin", "WindowJoin"]
+__all__ = [
+    "LATE",
+    "AsOfJoin",
+    "IntervalJoin",
+    "JoinBolt",
+    "LookupBolt",
+    "LookupJoin",
+    "TableJoin",
+    "WindowJoin",
+]
