@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -17,7 +17,7 @@ from ardea.plan.logical import StreamPlan
 from ardea.protocol.columns import ColumnRows, Misfit, columns_of, fitted, type_of
 from ardea.protocol.values import RowCodec
 from ardea.protocol.wire_pb2 import ARROW, Header
-from ardea.tuples import Tuple
+from ardea.tuples import ColumnBatch, Tuple
 
 _MISFITS_LOGGED = 5
 
@@ -88,7 +88,8 @@ class ColumnCalls:
     def run(self, batch: InputBatch, start: int, end: int) -> int:
         """One call."""
         assert isinstance(batch, ColumnInput)
-        self._current, call = WHOLE_BATCH, self._bolt.process_columns
+        self._current = WHOLE_BATCH
+        call: Callable[[ColumnBatch], None] = self._bolt.process_columns
         if batch.traces and self._env.tracing is not None:
             call = self._env.tracing.calling(call, batch, start, end)
         try:
