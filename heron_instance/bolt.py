@@ -24,6 +24,7 @@ from ardea.heron_instance.raised_errors import RaisedErrors
 from ardea.heron_instance.row_calls import BatchCalls, Calls, RowCalls
 from ardea.heron_instance.runner import Parts
 from ardea.heron_instance.watermarks import BoltTime
+from ardea.heron_instance.window_calls import WindowCalls
 from ardea.protocol.checked import MARKERS
 from ardea.protocol.wire_pb2 import MARKER, ROWS, WATERMARK, Header, Order
 from ardea.tuples import ColumnBatch, Tuple
@@ -42,10 +43,13 @@ class BoltRunner:
         kind = type(self._bolt)
         by_column, by_batch = reads_columns(kind), overrides(kind, "process_batch")
         self._whole_batches = by_column or by_batch
+        self._alarms = Alarms(parts)
         self.emitted = BoltRows(parts, whole_batches=self._whole_batches)
         self._calls: Calls
         if by_column:
             self._calls = ColumnCalls(parts, self.emitted)
+        elif self._alarms.windows is not None:
+            self._calls = WindowCalls(parts, self.emitted, self._alarms.windows)
         elif by_batch:
             self._calls = BatchCalls(parts, self.emitted)
         else:
@@ -57,7 +61,6 @@ class BoltRunner:
         self._per_row = 1e-3
         self._errors = RaisedErrors(parts)
         self._poison = None if parts.env.snapshots is None else Poison(parts, parts.env.snapshots, self.emitted)
-        self._alarms = Alarms(parts)
         self._ends_turn = False  # with the present call
         parts.env.instruments.spent.under_way = self._under_way
         self._install()

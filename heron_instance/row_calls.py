@@ -229,12 +229,16 @@ class BatchCalls:
             call = self._env.tracing.calling(call, batch, start, end)
         try:
             with self._user_code:
-                call(TupleBatch(batch.rows[start:end], batch))
+                call(self._given(batch, start, end))
         finally:
             self._current = UNANCHORED
             if marked is not None and emitted is not None:
                 anchoring.close(marked, len(emitted))
         return end
+
+    def _given(self, batch: InputBatch, start: int, end: int) -> Any:
+        """What the bolt gets."""
+        return TupleBatch(batch.rows[start:end], batch)
 
     def blamed(self, start: int, end: int) -> range:
         """All."""

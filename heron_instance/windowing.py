@@ -12,15 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ardea.heron_instance.runner import Parts
+from ardea.protocol.arrow import arrow, rows_of
+from ardea.protocol.column_keys import distinct_rows
 from ardea.protocol.dict_keys import are_keys, as_key
-from ardea.tuples import TupleBatch
+from ardea.tuples import ColumnBatch, TupleBatch
 from ardea.windows.bolt import LATE, WindowBolt
 from ardea.windows.counted import Counted
 from ardea.windows.kinds import MICROS, CountSliding, CountTumbling, Regular, Session, TimeWindows
-from ardea.windows.open_windows import OpenWindows, Seen
+from ardea.windows.open_windows import Keyed, OpenWindows, Seen
 from ardea.windows.panes import Panes
 from ardea.windows.sessions import Sessions
-from ardea.windows.stamps import micros
+from ardea.windows.stamps import micros, micros_of_column
 
 Rows = Sequence[tuple[Any, ...]]
 
@@ -89,6 +91,48 @@ class Windowing:
                 self._expect_early(keys, stamps, time)
             self._see_all(self._open.at_once())
 
+    def add_columns(self, columns: ColumnBatch) -> None:
+        """As :meth:`add`, where nothing has to look at a single row."""
+        kind, batch, time = self._bolt.windows, columns.batch, self._time
+        keyed = self._keyed(columns)
+        if kind.on is None:
+            stamps = np.full(len(columns), int(time), dtype=np.int64)
+        else:
+            stamps, none = micros_of_column(columns[kind.on], kind.stamps)
+            if len(none):
+                self._late(_rows_of(batch, none), "unstamped")
+                there = np.delete(np.arange(len(columns)), none)
+                keyed = Keyed(keyed.keys, keyed.places[there])
+                batch, stamps = batch.take(arrow().array(there)), stamps[there]
+        panes = self._open
+        assert isinstance(panes, Panes)
+        if len(stamps):
+            late = panes.add_columns(keyed, stamps, batch, time)
+            if late:
+                self._late(_rows_of(batch, late), "late")
+            if self._every is not None:
+                self._expect_early([keyed.keys[place] for place in keyed.places], stamps, time)
+            self._see_all(self._open.at_once())
+
+    @property
+    def reads_columns(self) -> bool:
+        """Whether rows that travel as columns are added as such."""
+        kind = self._bolt.windows
+        return isinstance(kind, Regular) and kind.fold.of_columns and kind.fold.merges
+
+    def _keyed(self, columns: ColumnBatch) -> Keyed:
+        names = self._grouped_by(columns.component, columns.stream)
+        if not names:
+            return Keyed([None], np.zeros(len(columns), dtype=np.intp))
+        found, places = distinct_rows([columns[name] for name in names])
+        places = np.arange(len(columns), dtype=np.intp) if places is None else places
+        keys = [row[0] for row in found] if len(names) == 1 else found
+        if are_keys(keys):
+            return Keyed(keys, places)
+        order: dict[Any, int] = {}
+        numbers = np.array([order.setdefault(as_key(key), len(order)) for key in keys], dtype=np.intp)
+        return Keyed(list(order), numbers[places])
+
     def _keys_of(self, rows: TupleBatch) -> Sequence[Any]:
         found = self._keys.get((rows.component, rows.stream))
         if found is None:
@@ -97,11 +141,17 @@ class Windowing:
         return keys if are_keys(keys) else list(map(as_key, keys))
 
     def _key_by(self, rows: TupleBatch) -> Callable[[Rows], Sequence[Any]]:
+        names = self._grouped_by(rows.component, rows.stream)
+        if not names:
+            return lambda some: [None] * len(some)
+        key = itemgetter(*map(rows.fields.index, names))
+        return lambda some: list(map(key, some))
+
+    def _grouped_by(self, component: str, stream: str) -> tuple[str, ...]:
         for entry in self._env.plan.logical[self._env.task.component].inputs:
-            if (entry.component, entry.stream) == (rows.component, rows.stream) and entry.grouping.kind == "fields":
-                key = itemgetter(*map(rows.fields.index, entry.grouping.fields))
-                return lambda some: list(map(key, some))
-        return lambda some: [None] * len(some)
+            if (entry.component, entry.stream) == (component, stream) and entry.grouping.kind == "fields":
+                return entry.grouping.fields
+        return ()
 
     def _late(self, rows: Rows, why: str) -> None:
         if why == "late":
@@ -163,3 +213,7 @@ class Windowing:
         for seen in found:
             self._counts.fired[seen.window.firing] += len(seen.keys)
             self._bolt.on_windows(*seen)
+
+
+def _rows_of(batch: Any, places: Any) -> Rows:
+    return rows_of(batch.take(arrow().array(places)))

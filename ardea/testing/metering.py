@@ -39,15 +39,19 @@ def meter_bolt(bolt: Any, pay: Callable[[], None], task: TaskPlan, record: Recor
         seen(tup)
         return process(tup)
 
-    def metered_batch(rows: Sequence[Tuple]) -> None:
+    def seen_all(rows: Sequence[Tuple] | ColumnBatch) -> None:
+        if isinstance(rows, ColumnBatch):
+            batch: Any = rows._batch
+            rows = [Tuple(values, index, batch) for index, values in enumerate(batch.rows)]
         for tup in rows:
             seen(tup)
+
+    def metered_batch(rows: Any) -> None:
+        seen_all(rows)
         process_batch(rows)
 
     def metered_columns(columns: ColumnBatch) -> None:
-        batch: Any = columns._batch
-        for index, values in enumerate(batch.rows):
-            seen(Tuple(values, index, batch))
+        seen_all(columns)
         process_columns(columns)
 
     def timed(name: str, key: Any, at: float) -> None:

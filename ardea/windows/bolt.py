@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from ardea.component import Bolt
 from ardea.errors import UserError
 from ardea.keyed import KeyedState
-from ardea.tuples import TupleBatch
+from ardea.tuples import ColumnBatch, TupleBatch
 from ardea.windows.kinds import Window, Windows
 
 LATE = "late"
@@ -29,6 +29,9 @@ class Adding(Protocol):
 
     def add(self, rows: TupleBatch) -> None:
         """All of them."""
+
+    def add_columns(self, columns: ColumnBatch) -> None:
+        """All of their rows."""
 
 
 class WindowBolt(Bolt):
@@ -80,7 +83,10 @@ class WindowBolt(Bolt):
         for key, value in zip(keys, values, strict=True):
             on_window(key, window, value)
 
-    def process_batch(self, rows: Sequence[Any]) -> None:
+    def process_batch(self, rows: Any) -> None:
         """The engine's: the rows go to their windows."""
-        assert isinstance(rows, TupleBatch)
-        self._adding.add(rows)
+        if isinstance(rows, ColumnBatch):
+            self._adding.add_columns(rows)
+        else:
+            assert isinstance(rows, TupleBatch)
+            self._adding.add(rows)

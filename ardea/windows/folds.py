@@ -4,12 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, MutableMapping, Sequence
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from ardea.errors import UserError
+from ardea.protocol.arrow import arrow, values_of
 from ardea.tuples import Tuple, TupleBatch
 
 Table = MutableMapping[Any, Any]
+
+
+class Groups(NamedTuple):
+    """Which group each row is in, of so many."""
+
+    places: NDArray[np.intp]
+    total: int
+
+    def aggregated(self, column: Any, by: str) -> list[Any]:
+        """One of Arrow's aggregations of each group; None where it has nothing but nulls."""
+        library = arrow()
+        table = library.table({"group": self.places, "value": column})
+        grouped = table.group_by("group", use_threads=False).aggregate([("value", by)])
+        found: list[Any] = [None] * self.total
+        values = grouped[f"value_{by}"].combine_chunks()
+        for place, value in zip(grouped["group"].to_pylist(), values_of(values), strict=True):
+            found[place] = value
+        return found
 
 
 class Fold:
@@ -50,6 +72,15 @@ class Fold:
     def put(self, value: Any, item: Any) -> Any:
         """Adds one of :meth:`items`."""
         return self.add(value, item)
+
+    @property
+    def of_columns(self) -> bool:
+        """Whether it has :meth:`parts`."""
+        return type(self).parts is not Fold.parts
+
+    def parts(self, columns: Any, groups: Groups) -> list[Any]:
+        """The value of each group of rows of a record batch, each of which has a row; to be merged."""
+        raise NotImplementedError
 
     def put_all(self, table: Table, keys: Iterable[Any], items: Iterable[Any]) -> None:
         """Adds each item to the value of its key."""
@@ -98,6 +129,10 @@ class Count(Fold):
     def put(self, value: int, item: Any) -> int:  # noqa: ARG002
         return value + 1
 
+    def parts(self, columns: Any, groups: Groups) -> list[Any]:  # noqa: ARG002
+        counts: list[Any] = np.bincount(groups.places, minlength=groups.total).tolist()
+        return counts
+
     def put_all(self, table: Table, keys: Iterable[Any], items: Iterable[Any]) -> None:  # noqa: ARG002
         for key in keys:
             table[key] += 1
@@ -134,9 +169,20 @@ class OfField(Fold):
         """Neither is None."""
         return self.step(a, b)
 
+    aggregation = ""  # Arrow's
+
+    @property
+    def of_columns(self) -> bool:
+        return bool(self.aggregation)
+
+    def parts(self, columns: Any, groups: Groups) -> list[Any]:
+        return groups.aggregated(columns.column(self.field), self.aggregation)
+
 
 class Sum(OfField):
     """Of the values of a field; 0 where there are none."""
+
+    aggregation = "sum"
 
     def zero(self) -> Any:
         return 0
@@ -156,12 +202,16 @@ class Sum(OfField):
 class Min(OfField):
     """The least value of a field; None where there is none."""
 
+    aggregation = "min"
+
     def step(self, value: Any, item: Any) -> Any:
         return item if value is None or item < value else value
 
 
 class Max(OfField):
     """The greatest value of a field; None where there is none."""
+
+    aggregation = "max"
 
     def step(self, value: Any, item: Any) -> Any:
         return item if value is None or item > value else value
@@ -170,6 +220,8 @@ class Max(OfField):
 class First(OfField):
     """The value of a field in the row that came first; of windows that are put together, in the earlier one."""
 
+    aggregation = "first"
+
     def step(self, value: Any, item: Any) -> Any:
         return item if value is None else value
 
@@ -177,12 +229,16 @@ class First(OfField):
 class Last(OfField):
     """The value of a field in the row that came last; of windows that are put together, in the later one."""
 
+    aggregation = "last"
+
     def step(self, value: Any, item: Any) -> Any:  # noqa: ARG002
         return item
 
 
 class Mean(OfField):
     """Of the values of a field; None where there are none."""
+
+    aggregation = "sum"
 
     def zero(self) -> Any:
         return (0, 0)
@@ -193,6 +249,10 @@ class Mean(OfField):
 
     def both(self, a: Any, b: Any) -> Any:
         return a[0] + b[0], a[1] + b[1]
+
+    def parts(self, columns: Any, groups: Groups) -> list[Any]:
+        counts = groups.aggregated(columns.column(self.field), "count")
+        return [(total or 0, count) for total, count in zip(super().parts(columns, groups), counts, strict=True)]
 
     def result(self, value: Any) -> float | None:
         total, count = value
@@ -227,6 +287,13 @@ class Folds(Fold):
 
     def items(self, rows: TupleBatch) -> Sequence[Any]:
         return list(zip(*[fold.items(rows) for fold in self._folds], strict=True))
+
+    @property
+    def of_columns(self) -> bool:
+        return all(fold.of_columns for fold in self._folds)
+
+    def parts(self, columns: Any, groups: Groups) -> list[Any]:
+        return list(map(list, zip(*[fold.parts(columns, groups) for fold in self._folds], strict=True)))
 
     def put(self, value: Any, item: Any) -> Any:
         return [fold.put(one, each) for fold, one, each in zip(self._folds, value, item, strict=True)]

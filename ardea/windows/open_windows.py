@@ -11,6 +11,9 @@ from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ardea.windows.kinds import MICROS, Firing, Window
 
 AT_ONCE = 1000
@@ -26,6 +29,13 @@ class Seen(NamedTuple):
     window: Window
     keys: Sequence[Any]
     values: Sequence[Any]
+
+
+class Keyed(NamedTuple):
+    """Keys, each once, and which of them each row has."""
+
+    keys: Sequence[Any]
+    places: NDArray[np.intp]
 
 
 class Table(MutableMapping[Any, Any]):

@@ -18,8 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ardea.protocol.arrow import arrow
+from ardea.windows.folds import Groups
 from ardea.windows.kinds import Regular
-from ardea.windows.open_windows import AT_ONCE, Seen, Table, Time, window
+from ardea.windows.open_windows import AT_ONCE, Keyed, Seen, Table, Time, window
 
 SEE, CLEAN = 0, 1
 _LARGEST = 1 << 62
@@ -99,6 +101,26 @@ class Panes:
             for pane in found:
                 self._put(pane, list(compress(keys, panes == pane)), time)
             self._fold.put_all(self._table, zip(keys, panes.tolist(), strict=True), items)
+        return late
+
+    def add_columns(self, keys: Keyed, stamps: Any, columns: Any, time: Time) -> Sequence[int]:
+        """Rows of a record batch, of which each is in one pane; returns the places of those that are late."""
+        panes = (stamps - self._offset) // self._pane * self._pane + self._offset
+        there = np.flatnonzero(panes > self._last_late(time))
+        if len(there):
+            found, place = np.unique(panes[there], return_inverse=True)
+            groups, places = np.unique(keys.places[there] * len(found) + place, return_inverse=True)
+            pairs = [(keys.keys[group // len(found)], int(found[group % len(found)])) for group in groups.tolist()]
+            by_pane: dict[int, list[Any]] = {}
+            for key, pane in pairs:
+                by_pane.setdefault(pane, []).append(key)
+            for pane, some in by_pane.items():
+                self._put(pane, some, time)
+            table, merge = self._table, self._fold.merge
+            some = columns if len(there) == len(panes) else columns.take(arrow().array(there))
+            for pair, part in zip(pairs, self._fold.parts(some, Groups(places, len(pairs))), strict=True):
+                table[pair] = merge(table[pair], part)
+        late: list[int] = np.flatnonzero(panes <= self._last_late(time)).tolist()
         return late
 
     def _last_late(self, time: Time) -> int:

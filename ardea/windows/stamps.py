@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ardea.protocol.arrow import arrow, values_of
 from ardea.watermarks import Timestamps
 from ardea.windows.kinds import MICROS
 
@@ -25,16 +26,37 @@ def micros(stamps: Sequence[Any], unit: Timestamps) -> tuple[NDArray[np.int64], 
             whole = np.array(stamps, dtype=np.int64)
         except OverflowError:
             return _one_by_one(stamps, unit)
-        per = _PER_UNIT.get(unit.unit)
-        most = _MOST if per is None else _MOST // per
-        found = whole // 1000 if per is None else np.clip(whole, -most, most) * per
-        return found, np.flatnonzero((whole > most) | (whole < -most))
+        return _whole(whole, unit)
     if kinds == {float}:
-        exact = np.array(stamps) * _OF_NUMBERS[unit.unit]
-        bad = ~(np.abs(exact) < _MOST)
-        exact[bad] = 0.0
-        return np.rint(exact).astype(np.int64), np.flatnonzero(bad)
+        return _floating(np.array(stamps), unit)
     return _one_by_one(stamps, unit)
+
+
+def micros_of_column(column: Any, unit: Timestamps) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """As :func:`micros`, of an Arrow array."""
+    types = arrow().types
+    if column.null_count or not (types.is_integer(column.type) or types.is_floating(column.type)):
+        if types.is_timestamp(column.type) and not column.null_count:
+            whole = column.cast(arrow().timestamp("us", column.type.tz), safe=False).cast(arrow().int64())
+            return whole.to_numpy(zero_copy_only=False), np.array([], dtype=np.intp)
+        return micros(values_of(column), unit)
+    found = column.to_numpy(zero_copy_only=False)
+    return _whole(found, unit) if found.dtype.kind == "i" else _floating(found, unit)
+
+
+def _whole(whole: NDArray[Any], unit: Timestamps) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    whole = whole.astype(np.int64)
+    per = _PER_UNIT.get(unit.unit)
+    most = _MOST if per is None else _MOST // per
+    found = whole // 1000 if per is None else np.clip(whole, -most, most) * per
+    return found, np.flatnonzero((whole > most) | (whole < -most))
+
+
+def _floating(numbers: NDArray[Any], unit: Timestamps) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    exact = numbers.astype(np.float64) * _OF_NUMBERS[unit.unit]
+    bad = ~(np.abs(exact) < _MOST)
+    exact[bad] = 0.0
+    return np.rint(exact).astype(np.int64), np.flatnonzero(bad)
 
 
 def _one_by_one(stamps: Sequence[Any], unit: Timestamps) -> tuple[NDArray[np.int64], NDArray[np.intp]]:

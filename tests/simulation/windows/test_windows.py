@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 
+import pyarrow as pa
 import pytest
 
 from ardea import Bolt, Grouping, KeyedState, Spout, Stream, Timestamps, Topology
@@ -303,6 +304,69 @@ def test_folds():
     assert seen(CountTumbling(4, fold=several), rows)[0] == [("a", None, "on time", expected)]
     words = [("a", word, 1.0) for word in ("x", "long", "no")]
     assert seen(Tumbling(10, on="at", fold=Longest()), words)[0] == [("a", 0.0, "on time", 4)]
+
+
+class Columns(Spout):
+    """The rows of a test, as one record batch or row by row."""
+
+    outputs = ("key", "value", "at")
+    timestamps = Timestamps("at")
+    whole = True
+    given: list = []
+
+    def initialize(self, config, context):
+        self._left = [self.given[start : start + 5] for start in range(0, len(self.given), 5)]
+
+    def next_tuple(self):
+        if not self._left:
+            self.finish()
+            return
+        rows = self._left.pop(0)
+        if self.whole:
+            columns = [pa.array(column) for column in zip(*rows, strict=True)]
+            self.emit_batch(pa.RecordBatch.from_arrays(columns, names=list(self.outputs)))
+        else:
+            self.emit_many(rows)
+
+
+def columns_or_rows(kind, rows, whole):
+    class Bolt(WindowBolt):
+        outputs = ("key", "start", "firing", "value", Stream(Columns.outputs, "late"))
+        windows = kind
+
+        def on_windows(self, window, keys, values):
+            self.emit_many(
+                [(key, window.start, window.firing, repr(value)) for key, value in zip(keys, values, strict=True)]
+            )
+
+    class Made(Topology):
+        rows_ = type("Rows", (Columns,), {"given": rows, "whole": whole}).spec("rows")
+        windows = Bolt.spec(inputs={rows_: Grouping.fields("key")})
+
+    result = run(Made, cost={"rows": 0.1}, config={"topology.executor.batch.rows": 5})
+    assert (result.state, result.record.exceptions) == ("SUCCEEDED", [])
+    return sorted(result.tuples("windows")), sorted(map(repr, result.tuples("windows", "late")))
+
+
+EVERY_FOLD = Folds(
+    count=Count(), sum=Sum("value"), min=Min("value"), max=Max("value"),
+    mean=Mean("value"), first=First("value"), last=Last("value"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_columns_are_in_the_same_windows_as_rows(seed):
+    chance = random.Random(seed)
+    stamps = [None, *[float(place) + chance.randint(-12, 12) for place in range(60)]]
+    rows = [(chance.choice("abc"), chance.choice([None, 1, 2, 7]), at) for at in stamps]
+    kinds = [
+        Tumbling(10, on="at", fold=EVERY_FOLD, allowed_lateness=chance.choice([0, 5])),
+        Sliding(9, 6, on="at", fold=EVERY_FOLD, offset=2),
+    ]
+    for kind in kinds:
+        found = columns_or_rows(kind, rows, True)
+        assert found == columns_or_rows(kind, rows, False)
+        assert len(found[0]) > 10
 
 
 def test_by_the_clock_of_the_machine_and_at_the_end_of_the_input():
