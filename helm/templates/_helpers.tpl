@@ -136,6 +136,12 @@ matchExpressions:
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [get, list]
+{{- if (.Values.console).enabled }}
+# To let the console into a topology.  Kubernetes refuses a Role with rights that its maker does not have.
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [roles, rolebindings]
+  verbs: [create]
+{{- end }}
 {{- end }}
 
 {{/* Whether the chart's ZooKeeper serves /metrics; values of an older release may say nothing of it. */}}

@@ -25,6 +25,8 @@ _PATHS = {
     "Node": "api/v1/nodes",
     "Pod": "api/v1/namespaces/{}/pods",
     "ResourceQuota": "api/v1/namespaces/{}/resourcequotas",
+    "Role": "apis/rbac.authorization.k8s.io/v1/namespaces/{}/roles",
+    "RoleBinding": "apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings",
     "Secret": "api/v1/namespaces/{}/secrets",
     "ServiceAccount": "api/v1/namespaces/{}/serviceaccounts",
 }

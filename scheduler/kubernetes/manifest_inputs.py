@@ -24,6 +24,13 @@ MAX_BYTES = 900 << 10
 """What a definition, or a bundle, may take, compressed: an object of Kubernetes holds 1 MiB."""
 
 
+class Console(msgspec.Struct, frozen=True, kw_only=True):
+    """The chart's console: its ``account``, and whether it ``kills`` topologies."""
+
+    account: str
+    kills: bool = False
+
+
 class Defaults(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What the chart tells submitters (``defaults.json``); options win, and so does a topology's own configuration."""
 
@@ -38,6 +45,7 @@ class Defaults(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     pod_spec: dict[str, Any] = {}
+    console: Console | None = None
 
 
 class Bundle(msgspec.Struct, frozen=True):

@@ -51,6 +51,11 @@ def callers_secret(root_name: str) -> str:
     return f"{root_name}-callers"
 
 
+def callers_role(root_name: str, topology_id: str) -> str:
+    """The Role, and the RoleBinding, of the console for one topology: no former one's, that may be on its way out."""
+    return f"{root_name}-callers-{topology_id.rpartition('-')[2]}"
+
+
 def state_secret(root_name: str) -> str:
     """The Secret of those tasks that use the state manager; it outlives the topology."""
     return f"{root_name}-state"

@@ -12,7 +12,7 @@ import typer
 
 from ardea.errors import NotFound, UsageError, UserError
 from ardea.plan.definition import Begins
-from ardea.scheduler.kubernetes import capacity
+from ardea.scheduler.kubernetes import capacity, console_rights
 from ardea.scheduler.kubernetes.client import Cluster, Manifest
 from ardea.scheduler.kubernetes.doctor import checks
 from ardea.scheduler.kubernetes.handle import KubernetesHandle
@@ -177,10 +177,13 @@ class Jobs(Deployment):
         self._cluster, self._prepared = cluster, prepared
         self._root: Manifest = {}
 
-    def submit(self, say: Say) -> None:  # noqa: ARG002
+    def submit(self, say: Say) -> None:
         """See :class:`Deployment`."""
-        capacity.require(self._cluster, self._prepared.inputs)
-        self._root = submit(self._cluster, self._prepared)
+        prepared = self._prepared
+        capacity.require(self._cluster, prepared.inputs)
+        self._root = submit(self._cluster, prepared)
+        if refused := console_rights.grant(self._cluster, prepared.inputs, prepared.console, self._root):
+            say(refused)
 
     def wait(self, patience: float | None, *, ended: bool, show: Callable[[str, str], None]) -> Verdict:
         """See :class:`Deployment`."""

@@ -17,7 +17,7 @@ from ardea.plan.definition import Begins
 from ardea.scheduler import keys
 from ardea.scheduler.kubernetes import access, bundle, layout, names, objects, pods
 from ardea.scheduler.kubernetes.client import Manifest, Objects
-from ardea.scheduler.kubernetes.manifest_inputs import Bundle, Defaults, ManifestInputs, Pods
+from ardea.scheduler.kubernetes.manifest_inputs import Bundle, Console, Defaults, ManifestInputs, Pods
 from ardea.scheduler.submission import Submission
 
 MASTERS_KEY = "heron.topology.master.replicas"
@@ -43,6 +43,7 @@ class Prepared:
     inputs: ManifestInputs
     bundle: Bundle | None
     keys: Mapping[str, str]
+    console: Console | None = None
 
     def root(self) -> Manifest:
         """The root object."""
@@ -133,7 +134,7 @@ def prepare(
     whole = replace(made, definition=definition, code=None)
     inputs = ManifestInputs(definition=definition, pods=wanted)
     pods.jobs(inputs, None)  # what cannot be added to them is refused before anything is made
-    return Prepared(whole, inputs, packed, secret_keys)
+    return Prepared(whole, inputs, packed, secret_keys, defaults.console)
 
 
 def _check_place(begins: Begins) -> None:

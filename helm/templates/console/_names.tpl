@@ -31,6 +31,13 @@
 {{- $roots | uniq | sortAlpha | toJson }}
 {{- end }}
 
+{{/* What submitters let into their topologies, as JSON. */}}
+{{- define "ardea.consoleForSubmitters" -}}
+{{- if and (.Values.console).enabled .Values.rbac.create }}
+{{- dict "account" (include "ardea.consoleServiceAccount" .) "kills" (and .Values.console.act .Values.console.kill) | toJson }}
+{{- end }}
+{{- end }}
+
 {{/* The names by which it may be reached, beside loopback, as JSON. */}}
 {{- define "ardea.consoleHosts" -}}
 {{- $service := include "ardea.console" . }}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 
 import pytest
 import yaml
@@ -16,6 +17,7 @@ ON = ("--set", "console.enabled=true")
 FULL = ("--values", str(CHART / "ci" / "console-values.yaml"))
 VALUES = yaml.safe_load((CHART / "ci" / "console-values.yaml").read_text())["console"]
 NAME = "streams-ardea-console"
+OWN = "console.serviceAccount.create=false,console.serviceAccount.name=ours"
 
 
 def rules(*arguments: str) -> list[Object]:
@@ -85,6 +87,32 @@ def test_it_is_let_into_the_topologies_that_are_named():
         assert {tuple(r["resources"]) for r in rules(*FULL, "--set", way) if "resourceNames" in r} == {("secrets",)}
 
 
+def told(*arguments: str) -> object:
+    """What submitters hear of it."""
+    (found,) = (c for c in of_kind(render(*arguments), "ConfigMap") if c["metadata"]["name"].endswith("-defaults"))
+    return json.loads(found["data"]["defaults.json"]).get("console")
+
+
+def of_submitters(*arguments: str) -> list[tuple[list[str], list[str]]]:
+    """What they may do with rights."""
+    submitter = render(*arguments).get(("Role", "streams-ardea-submitter"), {"rules": []})
+    return [(rule["resources"], rule["verbs"]) for rule in submitter["rules"] if "rbac" in rule["apiGroups"][0]]
+
+
+def test_submitters_let_it_into_what_they_submit():
+    assert told(*ON) == {"account": NAME, "kills": True}
+    assert told(*ON, "--set", "console.kill=false") == told(*ON, "--set", "console.act=false")
+    assert told(*ON, "--set", "console.kill=false") == {"account": NAME, "kills": False}
+    assert told(*ON, "--set", "console.serviceAccount.name=ours") == {"account": "ours", "kills": True}
+    assert of_submitters(*ON) == [(["roles", "rolebindings"], ["create"])]
+
+
+@pytest.mark.parametrize("values", [(), (*ON, "--set", f"rbac.create=false,{OWN}"), ("--set-json", "console=null")])
+def test_without_it_or_its_rights_they_do_not(values):
+    assert told(*values) is None
+    assert not of_submitters(*values)
+
+
 @pytest.mark.parametrize(
     "topology",
     [
@@ -112,7 +140,7 @@ def test_its_account_alone_is_bound_and_has_no_token_by_itself():
     assert [s["name"] for s in objects["RoleBinding", NAME]["subjects"]] == [NAME]
     assert objects["ServiceAccount", NAME]["automountServiceAccountToken"] is False
     assert pod_specs(objects)[NAME]["automountServiceAccountToken"] is True, "it asks the API server"
-    own = render(*ON, "--set", "console.serviceAccount.create=false,console.serviceAccount.name=ours")
+    own = render(*ON, "--set", OWN)
     assert [s["name"] for s in own["RoleBinding", NAME]["subjects"]] == ["ours"]
     assert ("ServiceAccount", NAME) not in own
 

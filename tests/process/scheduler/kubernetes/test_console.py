@@ -69,8 +69,20 @@ def test_it_shows_what_masters_say_to_who_has_a_token_and_nothing_of_another_nam
     assert console.get("/topologies/Quiet/exceptions", console.view)[0] == 403
     assert console.get("/topologies/Quiet/exceptions", console.act)[0] == 200
 
-    # One that nobody has named is shown by its objects, with the reason and what to do.
+    # One that is submitted later lets it in.
     ardea("submit", "kubernetes", TOPOLOGIES / "quiet.py", "--name", "Later", "--wait-secs", "240", space=space)
+
+    def asked() -> bool:
+        return (console.get("/topologies/Later", console.view)[1].get("status") or {}).get("state") == "RUNNING"
+
+    eventually(asked, 60, lambda: f"its own Role names it: {console.get('/topologies/Later', console.view)}")
+
+    # One that has not is shown by its objects, with the reason and what to do.
+    own = [each["metadata"]["name"] for each in read("rolebindings", f"--namespace={space}")["items"]]
+    (binding,) = (name for name in own if name.startswith("later-callers-"))
+    kubectl("delete", "rolebinding", binding, f"--namespace={space}")
+    kubectl("rollout", "restart", f"deployment/{NAME}", f"--namespace={space}")
+    kubectl("rollout", "status", f"deployment/{NAME}", f"--namespace={space}", "--timeout=180s")
 
     def refused() -> bool:
         said = console.get("/topologies/Later", console.view)[1]
@@ -81,10 +93,6 @@ def test_it_shows_what_masters_say_to_who_has_a_token_and_nothing_of_another_nam
     upgrade(space, "console.topologies={Later}")
     again = Console(space)
     assert (again.view, again.act) == (console.view, console.act), "an upgrade keeps tokens"
-
-    def asked() -> bool:
-        return console.get("/topologies/Later", console.view)[1]["status"] is not None
-
     eventually(asked, 60, lambda: f"the Role names it now: {console.get('/topologies/Later', console.view)}")
 
     account = f"--as=system:serviceaccount:{space}:{NAME}"
