@@ -76,6 +76,12 @@ class Tuple(msgspec.Struct, gc=False, eq=False):
         """A name for logs; the same as long as the tuple lives, another after a replay."""
         return self._batch.id_of(self._index)  # type: ignore[no-any-return]
 
+    @property
+    def traceparent(self) -> str | None:
+        """W3C's header of that name, for what is a child of this tuple's processing; None: it is not traced."""
+        place = getattr(self._batch, "traces", {}).get(self._index)
+        return None if place is None else place.traceparent
+
     def fields_index(self, name: str) -> int:
         """The position of a field; UnknownField, a KeyError, if the stream has no such field."""
         try:

@@ -53,6 +53,12 @@ class Arrived:
     sent: int
     process: SpanContext | None = None
 
+    @property
+    def traceparent(self) -> str | None:
+        """W3C's, of its own span."""
+        span = self.process
+        return None if span is None else f"00-{span.trace_id:032x}-{span.span_id:016x}-{span.trace_flags:02x}"
+
 
 @dataclass(frozen=True, slots=True)
 class Heard:

@@ -7,6 +7,9 @@ from typing import Any, Self
 
 import msgspec
 
+TRACEPARENT = "traceparent"
+"""The header by which W3C has traces go on."""
+
 
 class Record(msgspec.Struct, frozen=True):
     """What is written.  ``topic`` None: the sink's; ``partition`` None: by the key; texts are written as UTF-8."""
@@ -33,6 +36,12 @@ class Record(msgspec.Struct, frozen=True):
         """See :attr:`row`."""
         value, key, topic, partition, timestamp_ms, headers = row
         return cls(value, key, topic, partition, timestamp_ms, [(name, content) for name, content in headers])
+
+    def traced(self, traceparent: str | None) -> Self:
+        """With that header, unless it has one of its own; None: as it is."""
+        if traceparent is None or any(name == TRACEPARENT for name, _ in self.headers):
+            return self
+        return msgspec.structs.replace(self, headers=[*self.headers, (TRACEPARENT, traceparent)])
 
     def arguments(self, topic: str) -> dict[str, Any]:
         """For ``Producer.produce``; ``topic`` is where it goes if it does not say."""

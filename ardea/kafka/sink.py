@@ -174,7 +174,7 @@ class SinkBolt(TwoPhaseSink):
     def _produce(self, tup: Tuple, record: Record) -> Any:
         """Returns why the client refuses it; None: it does not."""
         on_delivery = partial(self._heard, tup, record)
-        arguments = record.arguments(self.topic)
+        arguments = record.traced(tup.traceparent).arguments(self.topic)
         while True:
             try:
                 self._producer.produce(**arguments, on_delivery=on_delivery)

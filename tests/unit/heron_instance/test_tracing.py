@@ -17,6 +17,7 @@ from opentelemetry.trace import StatusCode, get_current_span
 from ardea import Bolt, Grouping, Spout, TopologyBuilder
 from ardea.errors import FailedException
 from ardea.heron_instance.tracing import MOST_OPEN, Tracing
+from ardea.kafka.record import Record
 from ardea.protocol.checked import MOST_TRACED, MalformedError, checked
 from ardea.protocol.ids import column
 from ardea.protocol.wire_pb2 import ROWS, VERDICTS, Header
@@ -40,6 +41,7 @@ class Split(Bolt):
 
     def process(self, tup):
         self.current.append(get_current_span().get_span_context().span_id)
+        self.told.append(tup.traceparent)
         self.callers.append(sys._getframe(1).f_code.co_name)
         for word in tup[0].split():
             self.emit([word])
@@ -96,6 +98,7 @@ class Traced:
         self.component = {name: bench.component for name, bench in self.benches.items()}
         self.component["lines"].lines, self.component["lines"].heard = [], []
         self.component["split"].current, self.component["split"].callers = [], []
+        self.component["split"].told = []
         self.exporter = InMemorySpanExporter()
         provider = TracerProvider(shutdown_on_exit=False)
         provider.add_span_processor(SimpleSpanProcessor(self.exporter))
@@ -232,6 +235,19 @@ def test_a_current_span_is_the_process_span():
     assert traced.component["split"].current == [traced.only("split process").context.span_id]
 
 
+def test_what_leaves_the_topology_can_go_on_with_the_trace():
+    traced = Traced()
+    traced.through("one")
+    context = traced.only("split process").context
+    (told,) = traced.component["split"].told
+    assert told == f"00-{context.trace_id:032x}-{context.span_id:016x}-01"
+    assert Record("v").traced(told).arguments("t")["headers"] == [("traceparent", told)]
+    assert Record("v", headers=[("a", b"b")]).traced(told).headers == [("a", b"b"), ("traceparent", told)]
+    own = Record("v", headers=[("traceparent", "mine")])
+    assert own.traced(told) is own
+    assert "headers" not in Record("v").traced(None).arguments("t")
+
+
 @pytest.mark.parametrize("verdict", ["failed", "timed_out", "lost"])
 def test_broken_trees_are_errors(verdict):
     traced = Traced()
@@ -301,6 +317,7 @@ def test_without_tracing_the_closures_are_those_without_tracing():
         assert [each.__qualname__.split(".")[-3:] for each in emits] == [["plain_emit", "<locals>", "emit"]] * 2
         assert emits[0].__code__ is emits[1].__code__
     assert not off.spans
+    assert set(off.component["split"].told) == {None}
 
 
 def test_without_tracing_headers_have_no_field_more():
