@@ -55,3 +55,8 @@ def pod_specs(objects: dict[tuple[str, str], Object]) -> dict[str, Object]:
     kept = [*of_kind(objects, "StatefulSet"), *of_kind(objects, "Deployment")]
     specs = {thing["metadata"]["name"]: thing["spec"]["template"]["spec"] for thing in kept}
     return specs | {thing["metadata"]["name"]: thing["spec"] for thing in of_kind(objects, "Pod")}
+
+
+def tcp(port: int | str) -> Object:
+    """A port of a NetworkPolicy."""
+    return {"port": port, "protocol": "TCP"}

@@ -29,6 +29,7 @@ from tests.unit.helm.charts import (
     of_kind,
     pod_specs,
     render,
+    tcp,
 )
 
 pytestmark = needs_helm
@@ -281,9 +282,9 @@ def test_policies_let_topologies_scrapes_and_clients_in():
     topology = objects["NetworkPolicy", "streams-ardea-topology"]["spec"]
     mesh, scrape = topology["ingress"]
     assert mesh == {"from": [{"podSelector": topology["podSelector"]}]}
-    assert scrape == {"ports": [{"port": "metrics"}]}
+    assert scrape == {"ports": [tcp("metrics")]}
     client, ensemble, server_scrape = objects["NetworkPolicy", "streams-ardea-zookeeper"]["spec"]["ingress"]
-    assert server_scrape == {"ports": [{"port": "metrics"}]}
+    assert server_scrape == {"ports": [tcp("metrics")]}
     assert client["from"] == [{"podSelector": {"matchLabels": {"app.kubernetes.io/part-of": "ardea"}}}]
     assert [port["port"] for port in ensemble["ports"]] == ["peer", "election"]
 

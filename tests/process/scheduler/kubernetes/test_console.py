@@ -32,7 +32,7 @@ headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {to
 asked = urllib.request.Request(url, body.encode() or None, headers)
 direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 try:
-    answer = direct.open(asked, timeout=20)
+    answer = direct.open(asked, timeout=150)
 except urllib.error.HTTPError as error:
     answer = error
 content, kind = answer.read().decode(), answer.headers["Content-Type"]
