@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, ClassVar, cast
@@ -13,7 +13,7 @@ from ardea.context import TopologyContext
 from ardea.errors import EncodingError, UserError
 from ardea.joins.checks import problems_of_join
 from ardea.joins.declared import LATE, Join
-from ardea.joins.kept import MICROS, RIGHT, VALUES, Found, Kept
+from ardea.joins.kept import MICROS, RIGHT, VALUES, Found, Kept, Row
 from ardea.keyed import KeyedState, State, states_of
 from ardea.metrics.user import MultiCountMetric
 from ardea.plan import ComponentPlan, LogicalPlan
@@ -26,6 +26,8 @@ from ardea.units import shown
 from ardea.watermarks import Timestamps
 
 ROWS, TIMERS = "__join", "__join_timers"
+DUE = 2
+"""Where the value of a key has the time of its timer."""
 _OWN = ("process", "process_batch", "process_columns", "on_timer")
 _MOST = (1 << 62) / MICROS
 """Seconds: no stamp is further from 1970."""
@@ -65,7 +67,7 @@ class JoinBolt(ReadyMade, Bolt):
                 f"{cls.__name__} is a JoinBolt and has {timers[0]} = Timers(), which the join needs for itself",
                 hint="Set timers in a bolt that reads the join.",
             )
-        _declare(cls, ROWS, KeyedState(ttl=cls.join.ttl))
+        _declare(cls, ROWS, KeyedState(default=list, ttl=cls.join.ttl))
         _declare(cls, TIMERS, None if cls.join.stamps is None else Timers(time="event"))
 
     def joined(self, left: Tuple | None, right: Tuple | None) -> None:
@@ -96,7 +98,7 @@ class JoinBolt(ReadyMade, Bolt):
         self._sides = {side: _Side.of(context, self.join, number) for number, side in enumerate(self.join.sides)}
         self._left, self._right = self._sides.values()
         self._rows: MutableMapping[Any, list[Any]] = vars(self)[ROWS]
-        self._due: Any = vars(self).get(TIMERS)
+        self._timers: Any = vars(self).get(TIMERS)
         self._has_late = LATE.name in context.this_streams
         self._refused = context.register_metric("join-refused", MultiCountMetric())
         self._told: set[str] = set()
@@ -117,18 +119,22 @@ class JoinBolt(ReadyMade, Bolt):
 
     def on_timer(self, name: str, key: Any, at: float) -> None:  # noqa: ARG002
         """The engine's to call: rows of a key leave."""
-        kept = self._kept(key)
-        for found in self._machine.passed(kept, cast("float", self.watermark)):
+        stored = self._stored(key)
+        stored[DUE] = None
+        for found in self._machine.passed(_kept(stored), cast("float", self.watermark)):
             self._tell(found)
-        self._keep(key, kept)
+        self._look(key, stored)
 
     def _came(self, side: _Side, key: Any, at: float, values: tuple[Any, ...]) -> None:
-        kept, now = self._kept(key), -math.inf if self.watermark is None else self.watermark
         gone = self.join.versions and side.number == RIGHT and self.removes(side.tuple(values))
         row = [round(at * MICROS), False, None if gone else values]
-        for found in self._machine.came(kept, side.number, row, now):
-            self._tell(found._replace(at=None if found.at is None else max(found.at, at)))
-        self._keep(key, kept)
+        now = -math.inf if self.watermark is None else self.watermark
+        stored = self._stored(key)
+        try:
+            for found in self._machine.came(_kept(stored), side.number, row, now):
+                self._tell(found._replace(at=None if found.at is None else max(found.at, at)))
+        finally:
+            self._look(key, stored)
 
     def _tell(self, found: Found) -> None:
         self.joined_at = found.at
@@ -136,30 +142,26 @@ class JoinBolt(ReadyMade, Bolt):
         right = None if found.right is None else self._right.tuple(found.right)
         self.joined(left, right)
 
-    def _kept(self, key: Any) -> Kept:
-        """Of a key; rows whose streams had other fields are put right."""
-        stored = self._rows.get(key)
-        if stored is None:
-            return [[], []]
-        for side, (fields, rows) in zip((self._left, self._right), stored, strict=True):
-            if fields != side.names:
-                for row in rows:
-                    if row[VALUES] is not None:
-                        known = dict(zip(fields, row[VALUES], strict=True))
-                        row[VALUES] = [known.get(name) for name in side.names]
-        return [rows for _, rows in stored]
+    def _stored(self, key: Any) -> list[Any]:
+        """[[fields, rows] of the left, the same of the right, when the key's timer is due], to be changed in place."""
+        stored: list[Any] = self._rows[key]
+        if not stored:
+            stored += [[self._left.names, []], [self._right.names, []], None]
+        for side in (self._left, self._right):
+            if stored[side.number][0] != side.names:
+                stored[side.number] = [side.names, side.read(*stored[side.number])]
+        return stored
 
-    def _keep(self, key: Any, kept: Kept) -> None:
-        if kept[0] or kept[1]:
-            self._rows[key] = [[side.names, rows] for side, rows in zip((self._left, self._right), kept, strict=True)]
-        else:
-            self._rows.pop(key, None)
-        due = self._machine.due(kept)
-        if self._due is None or due == math.inf:
-            return
-        set_for = self._due.get(key)
-        if set_for is None or due < set_for:
-            self._due.set(key, due)
+    def _look(self, key: Any, stored: list[Any]) -> None:
+        """Nothing is kept of a key without rows; one with rows has a timer for what is due next."""
+        kept = _kept(stored)
+        if not kept[0] and not kept[1]:
+            del self._rows[key]
+        elif self._timers is not None:
+            due = self._machine.due(kept)
+            if due < (math.inf if stored[DUE] is None else stored[DUE]):
+                self._timers.set(key, due)
+                stored[DUE] = due
 
     def _refuse(self, tup: Tuple, fault: str, why: str) -> None:
         self._refused.incr(fault)
@@ -177,6 +179,10 @@ class JoinBolt(ReadyMade, Bolt):
 
 
 _NO_KEY = object()
+
+
+def _kept(stored: list[Any]) -> Kept:
+    return [stored[0][1], stored[1][1]]
 
 
 def _declare(cls: type, name: str, state: State | None) -> None:
@@ -233,6 +239,14 @@ class _Side:
         except EncodingError:
             return _NO_KEY
         return key
+
+    def read(self, fields: Sequence[str], rows: list[Row]) -> list[Row]:
+        """Rows that were kept when the stream had these fields."""
+        for row in rows:
+            if row[VALUES] is not None:
+                known = dict(zip(fields, row[VALUES], strict=True))
+                row[VALUES] = [known.get(name) for name in self.names]
+        return rows
 
     def id_of(self, index: int) -> str:
         """As of a tuple that has none."""

@@ -23,7 +23,8 @@ class Versions:
         """See :class:`Machine`, as for all of these."""
         insort(kept[side], row, key=stamp_of)
         if side == RIGHT:
-            self._leave(kept[RIGHT], now)
+            waiting = kept[LEFT]
+            self._leave(kept[RIGHT], min(now, seconds(waiting[0][AT])) if waiting else now)
         yield from ()
 
     def passed(self, kept: Kept, now: float) -> Iterator[Found]:
@@ -75,7 +76,7 @@ class Latest:
     def came(self, kept: Kept, side: int, row: Row, now: float) -> Iterator[Found]:  # noqa: ARG002
         """A row of the table takes the place of the former one."""
         if side == RIGHT:
-            kept[RIGHT] = [] if row[VALUES] is None else [row]
+            kept[RIGHT][:] = [] if row[VALUES] is None else [row]
         elif kept[RIGHT] or self._alone:
             yield Found(row[VALUES], kept[RIGHT][0][VALUES] if kept[RIGHT] else None, None)
 

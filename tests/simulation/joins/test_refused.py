@@ -115,7 +115,7 @@ def test_one_that_raises_is_not_kept_and_comes_again():
         cluster.advance(2.0)
         assert cluster.record.tuples("joined") == [("l0", "r0", 10.0)]
         (kept,) = joined(cluster)._rows.values()
-        assert [len(rows) for _, rows in kept] == [1, 1]
+        assert [len(rows) for _, rows in kept[:2]] == [1, 1]
 
 
 def test_rows_that_are_kept_are_read_by_name_when_a_stream_has_other_fields():
@@ -123,7 +123,7 @@ def test_rows_that_are_kept_are_read_by_name_when_a_stream_has_other_fields():
         cluster.advance(0.5)
         feed(cluster, left=["a", "l0", 10.0])
         rows = joined(cluster)._rows
-        rows["a"] = [[["at", "name", "gone"], [[10_000_000, False, (10.0, "before", 1)]]], rows["a"][1]]
+        rows["a"] = [[["at", "name", "gone"], [[10_000_000, False, (10.0, "before", 1)]]], *rows["a"][1:]]
         feed(cluster, right=["a", "r0", 10.0])
         assert cluster.record.tuples("joined") == [("before", "r0", 10.0)]
         assert rows["a"][0] == [["key", "name", "at"], [[10_000_000, True, [None, "before", 10.0]]]]

@@ -133,6 +133,19 @@ def test_a_table_with_stamps_is_as_it_was_at_each_row(came, how):
     assert len(kept[RIGHT]) <= 1
 
 
+def test_a_version_stays_for_a_row_that_waits_whatever_the_watermark_is():
+    machine, kept = TableJoin(*SIDES, on="at").machine(), [[], []]
+    for side, at, name, now in (
+        (RIGHT, 1, "r0", 0.0),
+        (RIGHT, 9, "r1", 0.0),
+        (LEFT, 5, "l", 0.0),
+        (RIGHT, 30, "r2", 20.0),
+    ):
+        assert [*machine.came(kept, side, [at * MICROS, False, name], now)] == []
+    assert [*machine.passed(kept, 20.0)] == [("l", "r0", 5.000001)]
+    assert [row[VALUES] for row in kept[RIGHT]] == ["r1", "r2"]
+
+
 @pytest.mark.parametrize("order", [["r0", "r1"], ["r1", "r0"]])
 def test_of_two_versions_with_one_stamp_the_one_that_came_last_counts(order):
     came = [*((RIGHT, 5, name, -math.inf) for name in order), (LEFT, 5, "l", -math.inf)]
