@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from ardea import END, Source, SourceSpout, Timestamps, Topology
+from ardea import END, Grouping, Source, SourceSpout, Timestamps, Topology
 from ardea.errors import TopologyError
 from ardea.heron_instance.meters import Meters
 from ardea.heron_instance.queues import BoundedQueue
@@ -24,6 +24,7 @@ from tests.simulation.watermarks.timed import (
     Stamped,
     Timed,
     Windowed,
+    Windows,
     begin,
     late,
     windows,
@@ -158,11 +159,36 @@ def test_windows_close_while_rows_come_and_not_only_at_the_end(mode):
         assert len(Results.all) > 8
 
 
-def test_what_timers_emit_comes_ahead_of_the_watermark_where_rows_wait_behind_it_too():
+def test_timers_come_ahead_of_the_next_row_and_what_they_emit_ahead_of_the_watermark():
     cost, config = {"rows": 0.01, "windows": 0.05}, {"topology.reliability.mode": "ATMOST_ONCE"}
     result = run(Windowed, containers=2, seed=9, cost=cost, config=config)
     assert result.record.exceptions == []
     assert sorted(Results.all) == sorted((*key, count) for key, count in windows().items())
+
+
+class Slow(Stamped):
+    """Its time is far ahead, so that it holds nobody's; each of its calls is long, and so it passes barriers late."""
+
+    most = 8
+
+    def initialize(self, config, context):
+        super().initialize(config, context)
+        self._me = 7
+        self._stamps = [1000.0 + stamp for stamp in self._stamps]
+
+
+class Aside(Topology):
+    rows = Stamped.spec()
+    slow = Slow.spec()
+    windows = Windows.spec(inputs={rows: Grouping.fields("spout"), slow: Grouping.fields("spout")})
+
+
+def test_timers_come_ahead_of_the_next_row_where_both_were_set_aside_for_a_barrier():
+    """Several watermarks, each with rows behind it, are taken one after the other."""
+    config = {"topology.reliability.mode": "EFFECTIVELY_ONCE", "topology.stateful.checkpoint.interval.secs": 0.5}
+    result = run(Aside, seed=9, cost={"rows": 0.06, "slow": 0.9}, config=config)
+    assert (result.state, result.record.errors) == ("SUCCEEDED", [])
+    assert sum(count for _, _, count in result.record.tuples("windows")) == Stamped.most + Slow.most
 
 
 def windowed(seed, containers, faults):

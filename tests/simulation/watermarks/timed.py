@@ -88,6 +88,8 @@ class Windows(Bolt):
 
     def process(self, tup):
         end, counts = (int(tup["at"] // WINDOW) + 1) * WINDOW, self.counts[tup["spout"]]
+        over = [each for each in counts if self.watermark is not None and each <= self.watermark]
+        assert over == [], "timers that the watermark has passed are called ahead of the next row"
         counts[end] = counts.get(end, 0) + 1
         self.timers.set(tup["spout"], end, str(end))
 
