@@ -21,6 +21,7 @@ from ardea.cli.snapshot_lines import facts as of_snapshots
 from ardea.cli.stall_lines import facts as of_stalls
 from ardea.cli.stories import stuck
 from ardea.cli.tables import fitted
+from ardea.cli.time_lines import lags
 from ardea.documents.topologies import of_description
 from ardea.errors import ArdeaError, UsageError
 from ardea.health import ProcessRow, Raised
@@ -126,6 +127,7 @@ def _facts(description: Description) -> Iterator[tuple[str, str | None]]:
         yield "Given up", f"{status.given_up:,}"
         yield "Unfinished", unfinished(status)
         yield from of_stalls(status.stalls, time.time())
+        yield "Watermark lag", lags(status.processes)
         yield "Spark", ", ".join(jobs(status.components))
         if status.snapshots is not None:
             yield from of_snapshots(status.snapshots)

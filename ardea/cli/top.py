@@ -21,6 +21,7 @@ from ardea.cli.tables import fitted
 from ardea.cli.top_view import SORTS, View
 from ardea.documents.top import Row, Window, of_window
 from ardea.errors import Unreachable, UsageError, escaped
+from ardea.health.words import duration
 from ardea.plan.names import MASTER_CONTAINER, container_name
 from ardea.scheduler.control import Status
 from ardea.scheduler.packing.amounts import format_bytes
@@ -112,10 +113,14 @@ def tables(status: Status, rows: Sequence[Row], width: int, view: View, height: 
     title = f"{status.topology} {status.state}{f' {health.state}' if health else ''}, per second"
     styles = {number: _style(row) for number, row in enumerate(own)}
     cells = list(map(_cells, own))
+    numbers: tuple[str, ...] = _NUMBERS
+    if any(row.watermark_lag is not None for row in rows):
+        numbers = (*numbers, "Time lag")
+        cells = [(*cell, _lag(row)) for cell, row in zip(cells, own, strict=True)]
     parts.append(
         fitted(
-            ("Task", *_NUMBERS), cells, width,
-            least=_LEAST, numbers=_NUMBERS, styles=styles, title=title, caption=height is None,
+            ("Task", *numbers), cells, width,
+            least=_LEAST, numbers=numbers, styles=styles, title=title, caption=height is None,
         )
     )  # fmt: skip
     if where:
@@ -150,6 +155,10 @@ def _cells(row: Row) -> tuple[str, ...]:
     shares = (f"{100 * share:.0f} %" for share in (row.capacity, row.back_pressure))
     holds = f"{100 * row.initiates:.0f} % ({seconds(row.initiated_seconds)})" if row.initiated_seconds else "-"
     return (name, container, *rates, *times, *shares, holds, f"{row.pending:,}", *_used(row))
+
+
+def _lag(row: Row) -> str:
+    return "-" if row.watermark_lag is None else duration(row.watermark_lag)
 
 
 def _used(row: Row) -> tuple[str, ...]:

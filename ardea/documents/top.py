@@ -24,7 +24,8 @@ class Row(msgspec.Struct, frozen=True):
     Rates are a second, latencies seconds; ``capacity`` and ``back_pressure`` are shares of the time (0 to 1) in which
     the executor worked, or was held back, and ``initiates`` that in which the task held spouts back, because too much
     waited for it: ``initiated_seconds`` in all.  Of a component: those of the task that has most of each.  ``cpu``: in
-    cores.
+    cores.  ``watermark_lag``: seconds that its watermark is behind its clock, of a component those of the task that is
+    furthest behind; None: it has none.
     """
 
     component: str
@@ -45,6 +46,7 @@ class Row(msgspec.Struct, frozen=True):
     resident_memory_bytes: int
     cpu: float
     threads: int
+    watermark_lag: float | None = None
 
 
 class TopDocument(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,6 +157,7 @@ class Window:
             resident_memory_bytes=lately.resident_memory_bytes,
             cpu=rate(lately.cpu_seconds),
             threads=lately.threads,
+            watermark_lag=lately.watermark_lag_seconds,
         )
 
 

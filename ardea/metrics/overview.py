@@ -39,7 +39,9 @@ SUMMARY_INITIATED = "ardea_stmgr_backpressure_seconds_total"
 """Summed for each initiator apart, as ``NAME INITIATOR``: a stream manager measures it, and it is said of the task."""
 SUMMARY_READ = "ardea_instance_tuples_executed_total"
 """Told in all, and for each stream apart, as ``NAME SOURCE STREAM``: what flows along each edge of the graph."""
+SUMMARY_LAG = "ardea_watermark_lag_seconds"
 SUMMARY_GAUGES = (
+    SUMMARY_LAG,
     "ardea_spout_pending_tuples",
     "ardea_process_resident_memory_bytes",
     "ardea_process_threads",
@@ -147,6 +149,8 @@ class Totals(msgspec.Struct):
 
     ``job_tasks`` and ``job_tasks_done``: of the job that it runs elsewhere, in Spark, at present.
     ``backpressured_seconds``: held back; ``initiated_seconds``: held spouts back, because too much waited for it.
+    ``watermark_lag_seconds``: how far its watermark is behind its clock now, of a component that of the task that is
+    furthest behind; None: it has none.
     Latencies are buckets of ``ardea.metrics.SECONDS`` followed by the sum in seconds.
     """
 
@@ -170,13 +174,14 @@ class Totals(msgspec.Struct):
     threads: int = 0
     job_tasks: int = 0
     job_tasks_done: int = 0
+    watermark_lag_seconds: float | None = None
 
     def plus(self, other: Totals) -> Totals:
         """Both together."""
         return self._combine(other, 1)
 
     def since(self, earlier: Totals) -> Totals:
-        """What happened after ``earlier``; ``tasks``, pending, memory and threads stay as they are now."""
+        """What happened after ``earlier``; what is of now, such as pending and memory, stays."""
         return self._combine(earlier, -1)
 
     def quantile(self, q: float, of: str = "complete_latency") -> float | None:
@@ -197,6 +202,9 @@ class Totals(msgspec.Struct):
             if isinstance(mine, tuple):
                 its = tuple(sign * value for value in its)
                 combined[field] = add(mine, its) if mine and its else mine or its
+            elif field == "watermark_lag_seconds":
+                known = [lag for lag in (mine, its if sign > 0 else None) if lag is not None]
+                combined[field] = max(known, default=None)
             else:
                 combined[field] = mine if sign < 0 and field in _NOW else min(mine + sign * its, MOST)
         return Totals(**combined)
@@ -340,6 +348,7 @@ def _totals(process: _Process, initiated: float) -> Totals:
     fields: dict[str, Any] = {"tasks": 1 if process.gauges else 0, "initiated_seconds": initiated}
     for field, name in (("job_tasks", JOB_TASKS), ("job_tasks_done", JOB_TASKS_DONE)):
         fields[field] = int(process.gauges.get(f"{SUMMARY_USER} {name}", 0))
+    fields["watermark_lag_seconds"] = process.gauges.get(SUMMARY_LAG)
     for field, name in _SERIES_OF.items():
         kind = SERIES[name].kind
         if kind is Kind.GAUGE:

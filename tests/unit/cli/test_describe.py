@@ -12,6 +12,7 @@ from rich.console import Console
 from ardea.cli import console
 from ardea.cli.describe import _print, _tasks
 from ardea.cli.stories import stuck
+from ardea.cli.time_lines import lags
 from ardea.health import Health, HealthState, ProcessRow, Trouble
 from ardea.metrics import ProcessTotals, Totals
 from ardea.plan.change import UpdateProgress
@@ -59,6 +60,15 @@ def test_eighty_columns_do_without_what_matters_least():
     ]  # fmt: skip
     assert row.split() == ["add-0", "1", "ACTIVE", "running", "1", "1,234", "0", "0", "0", "0"]
     assert left_out.strip() == "no room for Asked, CPU s, Memory, Pid, Life"
+
+
+def test_the_task_whose_watermark_is_furthest_behind_is_named_for_each_component():
+    behind = {"rows-0": 2.4, "rows-1": 2100.0, "count-0": 4.0, "sink-0": None}
+    processes = [
+        ProcessTotals(1, task, task[:-2], 1, Totals(watermark_lag_seconds=lag)) for task, lag in behind.items()
+    ]
+    assert lags(processes) == "count 4 s (count-0), rows 35 min (rows-1)"
+    assert lags(processes[-1:]) == ""
 
 
 RECORD = TopologyRecord(

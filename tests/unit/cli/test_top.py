@@ -92,6 +92,17 @@ def test_one_reading_is_no_rate():
     assert [(row.task, row.executed) for row in window.rows()] == [(None, 0.0), ("add-0", 0.0)]
 
 
+def test_a_component_is_as_far_behind_as_that_of_its_tasks_which_is_furthest():
+    window = Window(set())
+    lags = {"add": (2.0, 75.0, None), "sub": (None,)}
+    tasks = [
+        process(name, index, watermark_lag_seconds=lag) for name, each in lags.items() for index, lag in enumerate(each)
+    ]
+    window.observe(0.0, tasks)
+    window.observe(2.0, tasks)
+    assert [row.watermark_lag for row in window.rows()] == [75.0, 2.0, 75.0, None, None, None]
+
+
 def manager(container: int, **totals: object) -> ProcessTotals:
     return ProcessTotals(container, "stream-manager", "", -1, Totals(**{"tasks": 1, **totals}))
 
@@ -130,11 +141,14 @@ def test_a_managers_share_of_a_core_does_not_fall_below_zero():
     assert window.rows()[0].cpu == 0.5
 
 
-def shown(width: int, health: Health | None = None, snapshots: SnapshotStatus | None = None) -> str:
+def shown(
+    width: int, health: Health | None = None, snapshots: SnapshotStatus | None = None, lag: float | None = None
+) -> str:
     task = Row(
         component="enrichment", task=None, container=None, emitted=1_203_411.0, executed=1_203_411.0, acked=1.0,
         failed=1204.0, latency=0.0312, latency_p99=0.08, capacity=0.91, back_pressure=0.1, initiates=0.5,
         initiated_seconds=41.0, pending=20_000, exceptions=0, resident_memory_bytes=57_300_000, cpu=1.2, threads=9,
+        watermark_lag=lag,
     )  # fmt: skip
     master = msgspec.structs.replace(task, component="", task="topology-master", container=0, threads=4)
     rows = [task, msgspec.structs.replace(task, task="enrichment-0", container=1), master]
@@ -155,6 +169,13 @@ def test_eighty_columns_show_what_matters_uncut():
     assert lines[3].split()[:3] == ["enrichment-0", "1,203,411", "1,203,411"]
     assert lines[4].startswith("no room for Container, Threads, Holds back")
     assert lines[-1].split() == ["container-0/topology-master", "120", "%", "57.3", "MB", "4"]
+
+
+@pytest.mark.parametrize(("lag", "words"), [(None, None), (75.0, "75 s"), (9000.0, "2 h"), (-4.0, "0 s")])
+def test_how_far_time_is_behind_has_a_column_where_rows_have_a_time(lag, words):
+    header, _, row, *_ = (line.rstrip() for line in shown(200, lag=lag).splitlines()[1:])
+    assert header.endswith("Time lag") == (words is not None)
+    assert words is None or row.endswith(words)
 
 
 def test_who_is_not_well_stands_above_all():

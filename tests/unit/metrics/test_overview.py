@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ardea.metrics import Identity, Lives, Overview, Registry, Summary, TaskSummary
+from ardea.metrics import Identity, Lives, Overview, Registry, Summary, TaskSummary, Totals
 from ardea.metrics_manager.metrics_state import MetricsState
 
 ACKED = "ardea_instance_tuples_acked_total"
@@ -175,6 +175,27 @@ def test_a_silent_task_has_nothing_pending_either():
     overview.accept(report(state), 60)
     totals = overview.components()["words"]
     assert (totals.tasks, totals.pending, totals.acked) == (0, 0, 7)
+
+
+def test_how_far_time_is_behind_is_known_as_long_as_the_task_says_so():
+    registry, state, overview = Registry(Identity("t", 1, "count-0", "count", 1, 1)), MetricsState(), Overview()
+    for lag in (12.5, None):
+        if lag is None:
+            registry.remove_gauge("ardea_watermark_lag_seconds")
+        else:
+            registry.gauge("ardea_watermark_lag_seconds").value = lag
+        state.accept(registry.snapshot(), 0)
+        overview.accept(report(state, container=1), 0)
+        assert overview.components()["count"].watermark_lag_seconds == lag
+
+
+def test_a_component_is_as_far_behind_in_time_as_its_last_task_and_one_without_a_watermark_is_not():
+    lags = Totals(watermark_lag_seconds=2.0), Totals(watermark_lag_seconds=-7.5), Totals()
+    assert lags[0].plus(lags[1]).plus(lags[2]).watermark_lag_seconds == 2.0
+    assert lags[2].plus(lags[1]).watermark_lag_seconds == -7.5
+    assert lags[2].plus(lags[2]).watermark_lag_seconds is None
+    assert lags[1].since(lags[0]).watermark_lag_seconds == -7.5
+    assert lags[2].since(lags[0]).watermark_lag_seconds is None
 
 
 def test_a_summary_is_decodable_by_its_struct():

@@ -62,6 +62,7 @@ function numbers(row) {
     figure("Holds back", units.percent(row.initiates), { kind: row.initiates > model.LEAST ? "bad" : "" }),
     figure("Pending", units.count(row.pending)),
     figure("Memory", units.bytes(row.resident_memory_bytes)),
+    row.watermark_lag !== null && figure("Watermark lag", units.seconds(row.watermark_lag)),
   );
 }
 
