@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from ardea import Grouping, Timestamps, Topology
+from ardea import Bolt, Grouping, KeyedState, Timestamps, Topology
 from ardea.joins import LATE, IntervalJoin, JoinBolt, TableJoin
 from ardea.testing import Cluster, FeederSpout, run
 from ardea.testing.inside import Inside
+from tests.simulation.joins import joined as rows
+from tests.simulation.snapshots.counted import EffectivelyOnce, tables_of
 
 PAGE = Path(__file__).parents[3] / "docs" / "joins.md"
 
@@ -89,8 +91,8 @@ def test_numbers_too_large_for_a_clock_have_no_stamp():
     with Cluster(fed(Told), seed=1) as cluster:
         cluster.advance(0.5)
         side = joined(cluster)._left
-        rows = [FakeRow(("a", "l", at)) for at in (1e300, -(2.0**60), 1 << 62)]
-        assert [side.at(row) for row in rows] == [None, None, None]
+        odd = [FakeRow(("a", "l", at)) for at in (1e300, -(2.0**60), 1 << 62)]
+        assert [side.at(row) for row in odd] == [None, None, None]
 
 
 class FakeRow:
@@ -122,11 +124,11 @@ def test_rows_that_are_kept_are_read_by_name_when_a_stream_has_other_fields():
     with Cluster(fed(Told), seed=1) as cluster:
         cluster.advance(0.5)
         feed(cluster, left=["a", "l0", 10.0])
-        rows = joined(cluster)._rows
-        rows["a"] = [[["at", "name", "gone"], [[10_000_000, False, (10.0, "before", 1)]]], *rows["a"][1:]]
+        kept = joined(cluster)._rows
+        kept["a"] = [[["at", "name", "gone"], [[10_000_000, False, (10.0, "before", 1)]]], *kept["a"][1:]]
         feed(cluster, right=["a", "r0", 10.0])
         assert cluster.record.tuples("joined") == [("before", "r0", 10.0)]
-        assert rows["a"][0] == [["key", "name", "at"], [[10_000_000, True, [None, "before", 10.0]]]]
+        assert kept["a"][0] == [["key", "name", "at"], [[10_000_000, True, [None, "before", 10.0]]]]
 
 
 class Latest(Told):
@@ -156,6 +158,54 @@ def test_a_key_that_is_quiet_leaves_nothing_behind():
         assert sorted(cluster.record.tuples("joined"), key=str) == [
             ("l0", None, 12.000001), ("l1", "r1", 13.0), (None, "r0", 10.000001),
         ]  # fmt: skip
+
+
+class LateLeft(rows.Left):
+    """The last row of each task is late by far."""
+
+    def initialize(self, config, context):
+        super().initialize(config, context)
+        self._rows = [*self._rows, (0, "late", -100.0)]
+
+
+class Emits(rows.Told):
+    outputs = (*rows.Told.outputs, LATE)
+
+
+class Lates(Bolt):
+    late = KeyedState(default=0)
+
+    def process(self, tup):
+        self.late[tup["component"]] += tup["values"][1] == "late"
+
+
+def test_effectively_once_a_late_row_goes_to_late_once_whoever_dies(monkeypatch):
+    monkeypatch.setattr(rows, "Left", LateLeft)
+    topology = rows.topology(Told.join, told=Emits)
+    topology.late = Lates.spec(inputs={topology.joined["late"]: Grouping.fields("component")})
+    config = {"topology.stateful.checkpoint.interval.secs": 0.3, "topology.key.groups": 8}
+    cost = {"left": 0.05, "right": 0.025}
+    with Cluster(EffectivelyOnce(topology), seed=3, config=config, cost=cost, check=False) as cluster:
+        for time in (0.8, 1.1):
+            cluster.at(time, lambda _: cluster.kill("joined-0"))
+        cluster.run_until(lambda: cluster.over, timeout=200)
+        store = Inside(cluster).store
+        late = [tables["late"] for tables in tables_of(store, store.records[-1].committed) if "late" in tables]
+        assert late == [{"left": 2}]
+        assert rows.committed(cluster)[0] == rows.expected(
+            lambda left, right: 0 <= round(right - left, 3) <= 2, "outer"
+        )
+
+
+def test_at_least_once_what_a_dead_task_had_kept_is_missing_and_nothing_hangs():
+    topology = rows.topology(IntervalJoin("left", "right", on="at", after=2))
+    cost, faults = {"left": 0.05, "right": 0.025}, [(0.8, lambda cluster: cluster.kill("joined-0"))]
+    rows.Results.seen.clear()
+    result = run(topology, seed=3, cost=cost, faults=faults, check=False, config={"topology.message.timeout.secs": 5})
+    assert (result.state, result.record.exceptions) == ("SUCCEEDED", [])
+    pairs = rows.expected(lambda left, right: 0 <= round(right - left, 3) <= 2, "inner")
+    assert len(pairs) / 2 < len({*rows.Results.seen}) < len(pairs)
+    assert {*rows.Results.seen} <= {*pairs}
 
 
 def test_the_example_of_the_page_does_what_it_says():
