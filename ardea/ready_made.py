@@ -12,19 +12,19 @@ from ardea.plan import ComponentPlan, LogicalPlan
 
 
 class ReadyMade:
-    """A base beside :class:`Bolt`.
+    """A base beside :class:`Bolt`, whose names are none that an author would give.
 
-    ``calls``: methods of the author's that it calls, and with what, by position.
+    ``_ready_calls``: methods of the author's that it calls, and with what, by position.
     """
 
-    calls: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
+    _ready_calls: ClassVar[Mapping[str, tuple[str, ...]]] = MappingProxyType({})
 
     @classmethod
-    def problems(cls, component: ComponentPlan, plan: LogicalPlan) -> Iterable[str]:
+    def _ready_problems(cls, component: ComponentPlan, plan: LogicalPlan) -> Iterable[str]:
         """What is wrong with its place in a topology, a sentence each."""
         raise NotImplementedError
 
-    def prepare(self, context: TopologyContext) -> None:
+    def _ready_prepare(self, context: TopologyContext) -> None:
         """What it does ahead of the author's ``initialize``."""
         raise NotImplementedError
 
@@ -32,14 +32,14 @@ class ReadyMade:
 def prepare(component: Component, context: TopologyContext) -> None:
     """The engine's to call, ahead of ``initialize``."""
     if isinstance(component, ReadyMade):
-        component.prepare(context)
+        component._ready_prepare(context)
 
 
 def problems_of_place(component: ComponentPlan, plan: LogicalPlan) -> Iterable[str]:
     """What is wrong with a component's place in the topology by its class."""
-    return component.cls.problems(component, plan) if issubclass(component.cls, ReadyMade) else ()
+    return component.cls._ready_problems(component, plan) if issubclass(component.cls, ReadyMade) else ()
 
 
 def calls_of(cls: type) -> Mapping[str, tuple[str, ...]]:
     """The author's methods that its bases call."""
-    return cls.calls if issubclass(cls, ReadyMade) else {}
+    return cls._ready_calls if issubclass(cls, ReadyMade) else {}

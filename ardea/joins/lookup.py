@@ -86,9 +86,9 @@ class LookupBolt(ReadyMade, Bolt):
     """
 
     join: LookupJoin
-    calls: ClassVar[Mapping[str, tuple[str, ...]]] = {"lookup": ("keys",), "joined": ("left", "right")}
-    _row: Tuple | None = None
-    _refused = False
+    _ready_calls: ClassVar[Mapping[str, tuple[str, ...]]] = {"lookup": ("keys",), "joined": ("left", "right")}
+    __row: Tuple | None = None
+    __refused = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Raises UserError: the class cannot be a lookup."""
@@ -122,7 +122,7 @@ class LookupBolt(ReadyMade, Bolt):
         need_task_ids: bool = False,
     ) -> list[int] | None:
         """As of each bolt, and within :meth:`joined` anchored to its row alone."""
-        return super().emit(values, stream, self._anchors(anchors), direct_task, need_task_ids)
+        return super().emit(values, stream, self.__anchors(anchors), direct_task, need_task_ids)
 
     def emit_many(
         self,
@@ -135,20 +135,20 @@ class LookupBolt(ReadyMade, Bolt):
         head: tuple[Any, ...] = (),
     ) -> Mapping[int, int] | None:
         """Likewise."""
-        return super().emit_many(rows, stream, self._anchors(anchors), direct_task, need_task_counts, head=head)
+        return super().emit_many(rows, stream, self.__anchors(anchors), direct_task, need_task_counts, head=head)
 
     # --- the engine's -----------------------------------------------------------------------------------------
 
     @classmethod
-    def problems(cls, component: ComponentPlan, plan: LogicalPlan) -> Iterable[str]:
+    def _ready_problems(cls, component: ComponentPlan, plan: LogicalPlan) -> Iterable[str]:
         """See :class:`ReadyMade`."""
         where, name = f"Component: [{component.name}]", cls.__qualname__
         if not isinstance(getattr(cls, "join", None), LookupJoin):
             yield f"{where}: {name} has no join: write join = LookupJoin('FIELD')"
             return
-        for method in cls.calls:
+        for method in cls._ready_calls:
             if getattr(cls, method) is getattr(LookupBolt, method):
-                yield f"{where}: {name} has no {method}({', '.join(cls.calls[method])})"
+                yield f"{where}: {name} has no {method}({', '.join(cls._ready_calls[method])})"
         components = {each.name: each for each in plan}
         for entry in component.inputs:
             stream = stream_of(components[entry.component], entry.stream) if entry.component in components else None
@@ -157,41 +157,41 @@ class LookupBolt(ReadyMade, Bolt):
                 source = f"{entry.component}:{entry.stream}"
                 yield f"{where} looks {source} up by [{', '.join(missing)}], which it does not have"
 
-    def prepare(self, context: TopologyContext) -> None:
+    def _ready_prepare(self, context: TopologyContext) -> None:
         """Likewise."""
-        self._cache = Cache(self.join.size, self.join.ttl, context.clock)
-        self._keys = {
+        self.__cache = Cache(self.join.size, self.join.ttl, context.clock)
+        self.__keys = {
             source: itemgetter(*map(fields.index, self.join.fields))
             for source, fields in context.this_input_fields.items()
         }
 
     def process_batch(self, rows: Sequence[Tuple]) -> None:
         """The engine's to call: rows of one stream."""
-        key_of, keyed = self._keys[rows[0].component, rows[0].stream], []
+        key_of, keyed = self.__keys[rows[0].component, rows[0].stream], []
         for row in rows:
             try:
                 keyed.append((row, as_key(key_of(row.values))))
             except EncodingError as error:
-                self._refuse(row, error)
-        found = self._found(dict.fromkeys(key for _, key in keyed))
+                self.__refuse(row, error)
+        found = self.__found(dict.fromkeys(key for _, key in keyed))
         try:
-            for self._row, key in keyed:
+            for self.__row, key in keyed:
                 right = found[key]
                 if right is not None or self.join.how == "left":
-                    self.joined(self._row, right)
+                    self.joined(self.__row, right)
         finally:
-            self._row = None
+            self.__row = None
 
-    def _refuse(self, row: Tuple, error: EncodingError) -> None:
+    def __refuse(self, row: Tuple, error: EncodingError) -> None:
         """It fails, and the others do not."""
-        if not self._refused:
-            self._refused = True
+        if not self.__refused:
+            self.__refused = True
             self.logger.warning("%r fails, as each row without a key: %s", row, error.message)
         self.fail(row)
 
-    def _found(self, keys: Mapping[Any, None]) -> dict[Any, Any]:
+    def __found(self, keys: Mapping[Any, None]) -> dict[Any, Any]:
         """Of each of these keys, from the cache or from the author."""
-        found = self._cache.known(keys)
+        found = self.__cache.known(keys)
         if unknown := [key for key in keys if key not in found]:
             answer: Any = self.lookup(unknown)
             if not isinstance(answer, Mapping):
@@ -200,10 +200,10 @@ class LookupBolt(ReadyMade, Bolt):
                     f"{type(self).__name__}.lookup(keys) returned {what}", hint="Return a dict: key -> what was found."
                 )
             fresh = {key: answer.get(key) for key in unknown}
-            self._cache.keep(fresh)
+            self.__cache.keep(fresh)
             found.update(fresh)
         return found
 
-    def _anchors(self, anchors: Sequence[Tuple] | None) -> Sequence[Tuple] | None:
-        own = anchors is None and self._row is not None and self.auto_anchor
-        return [self._row] if own and self._row is not None else anchors
+    def __anchors(self, anchors: Sequence[Tuple] | None) -> Sequence[Tuple] | None:
+        own = anchors is None and self.__row is not None and self.auto_anchor
+        return [self.__row] if own and self.__row is not None else anchors

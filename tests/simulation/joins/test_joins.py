@@ -48,9 +48,9 @@ def test_what_comes_depends_on_keys_and_stamps_alone(mode, kind, par):
     assert sorted(Results.seen, key=str) == sorted(EXPECTED[kind].elements(), key=str)
 
 
-def exact(kind, seed, containers, faults):
+def exact(kind, seed, containers, par, faults):
     """Raises what a promise that is broken raises."""
-    once = EffectivelyOnce(topology(JOINS[kind]))
+    once = EffectivelyOnce(topology(JOINS[kind], par))
     with Cluster(once, containers=containers, seed=seed, faults=faults, **OPTIONS) as cluster:
         cluster.run_until(lambda: cluster.over, timeout=400)
         assert (cluster.state, cluster.reason, cluster.record.exceptions) == ("SUCCEEDED", "", [])
@@ -64,9 +64,10 @@ def exact(kind, seed, containers, faults):
 
 @pytest.mark.parametrize("seed", range(size(3, 2000, whole=40)))
 def test_effectively_once_each_result_comes_once_under_a_schedule_of_faults(seed):
-    containers, kind = random.Random(f"containers of {seed}").randint(1, 3), [*JOINS][seed % len(JOINS)]
-    schedule = Schedule.seeded(seed, targets(topology(JOINS[kind]), containers), faults=4, seconds=2.0)
-    exact(kind, seed, containers, [*schedule.simulated()])
+    dice, kind = random.Random(f"containers of {seed}"), [*JOINS][seed % len(JOINS)]
+    containers, par = dice.randint(1, 3), dice.randint(1, 3)
+    schedule = Schedule.seeded(seed, targets(topology(JOINS[kind], par), containers), faults=4, seconds=2.0)
+    exact(kind, seed, containers, par, [*schedule.simulated()])
 
 
 def test_rows_move_with_their_keys_to_more_tasks():
