@@ -66,9 +66,8 @@ def none(**expected):
     return {"failed": 0, "timed_out": 0, "lost": 0, **expected}
 
 
-@pytest.mark.thorough
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize(("cost", "containers"), [(0.002, 2), (0.02, 1), (0.02, 2), (0.1, 1), (0.1, 2)])
+@pytest.mark.parametrize(("cost", "containers"), [(0.02, 2), (0.002, 2), (0.1, 2), (0.02, 1)])
 def test_nothing_times_out_behind_a_slow_bolt_and_that_is_never_idle(cost, containers):
     costs = {"spout": QUICK, "quick": QUICK, "slow": cost}
     with Cluster(Chain, containers=containers, cost=costs, check=False) as cluster:
@@ -128,6 +127,7 @@ def test_rows_without_trees_leave_in_large_batches():
         assert len(cluster.record.inputs("quick")) - before > 0.5 * 0.1 / 2e-6
 
 
+@pytest.mark.thorough
 def test_a_window_of_time_holds_what_comes_meanwhile():
     class Windows(Topology):
         spout = Endless.spec()

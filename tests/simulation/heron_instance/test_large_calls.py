@@ -37,7 +37,6 @@ def watch(cluster, name):
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled(2)
 @containers
 def test_a_hundred_thousand_rows_from_one_next_tuple(containers):
     """Every tenth is tracked; at most four batches wait at any time; all arrive, in order."""

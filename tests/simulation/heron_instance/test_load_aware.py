@@ -54,6 +54,7 @@ def test_a_slow_task_gets_less_than_its_share(containers):
     assert containers == 2 or min(others) > 0.2
 
 
+@pytest.mark.thorough
 def test_equal_tasks_share_evenly():
     """Nothing is full, so all keep the same weight."""
     assert shares({}, 1) == pytest.approx([0.25] * 4, abs=0.05)
