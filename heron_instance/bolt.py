@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self, cast
@@ -20,10 +19,10 @@ from ardea.heron_instance.hooks import Hooks
 from ardea.heron_instance.input_batch import InputBatch
 from ardea.heron_instance.many_rows import BoltMany
 from ardea.heron_instance.poison import Poison
+from ardea.heron_instance.quiet import Quiet
 from ardea.heron_instance.raised_errors import RaisedErrors
 from ardea.heron_instance.row_calls import BatchCalls, Calls, RowCalls
 from ardea.heron_instance.runner import Parts
-from ardea.heron_instance.watermarks import BoltTime
 from ardea.heron_instance.window_calls import WindowCalls
 from ardea.protocol.checked import MARKERS
 from ardea.protocol.wire_pb2 import MARKER, ROWS, WATERMARK, Header, Order
@@ -54,6 +53,7 @@ class BoltRunner:
             self._calls = BatchCalls(parts, self.emitted)
         else:
             self._calls = RowCalls(parts, self.emitted)
+        self._quiet = Quiet(parts, self._alarms, self.emitted)
         self._begun = False
         self._reader = BatchReader(parts, self._calls, self.emitted.acking)
         self._arrivals = Arrivals(parts.env, parts.reporter.markers.upstream)
@@ -163,11 +163,11 @@ class BoltRunner:
                     self._arrivals.ended(arrived.header.source)
                 rests = self._parts.reporter.marked(arrived.header)
                 if self._alarms.passed() or rests:
-                    self._quiet()
+                    self._quiet.look()
             elif arrived.header.kind == WATERMARK:
                 self._parts.reporter.heard(arrived.header)
                 if self._alarms.passed():
-                    self._quiet()
+                    self._quiet.look()
             else:
                 self._open(arrived)
 
@@ -206,7 +206,7 @@ class BoltRunner:
         if env.output.held:
             return min(now + 0.05, sending.flush(emitted, now))
         if self._alarms.fire():
-            self._quiet()
+            self._quiet.look()
         self._take()
         if emitted.batch is not None:
             self._process(emitted.batch)
@@ -221,18 +221,11 @@ class BoltRunner:
             if waiting >= env.settings.batch_rows:
                 began, now = now, emitted.send_rows()
                 self._parts.user_code.flushing.flushed(began, now)
-        due = min(sending.flush(emitted, now, idle=idle, force=full), self._tell(now))
+        due = min(sending.flush(emitted, now, idle=idle, force=full), self._quiet.tell(now))
         self._parts.reporter.report()
         if self.busy:
             return now
         return min(due, self._alarms.next(now), now + 1.0)
-
-    def _tell(self, now: float) -> float:
-        """The task's watermark; returns when there is more to tell."""
-        time, markers = self._parts.reporter.time, self._parts.reporter.markers
-        if not isinstance(time, BoltTime) or markers.closed or self._alarms.behind:
-            return math.inf
-        return time.tell(now, self.emitted)
 
     def waited(self, seconds: float) -> None:
         """Idle."""
@@ -293,26 +286,6 @@ class BoltRunner:
         if not self._bolt.auto_fail and not isinstance(error, FailedException):
             raise error
         self.emitted.acking.fail_rest(batch, rows.start, rows.stop)
-
-    def _quiet(self) -> None:
-        """After a marker: flush and rest, or end."""
-        parts, markers = self._parts, self._parts.reporter.markers
-        if self._alarms.behind:
-            return  # it is called again
-        if self._env.snapshots is not None and self._env.snapshots.timeline.over:
-            return  # it was put back to the end, and waits for what a sink has to write outside
-        if markers.may_end:
-            markers.resting, parts.lifecycle.ending = False, True
-            with parts.user_code:
-                self._alarms.finish()
-                self._bolt.end_of_input()
-            parts.end(self.emitted, markers.final)
-        elif markers.may_rest:
-            with parts.user_code:
-                self._bolt.flush()
-            self.emitted.send()
-            parts.reporter.rest()
-            parts.reporter.report()
 
 
 @dataclass(frozen=True, slots=True)

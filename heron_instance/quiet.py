@@ -1,0 +1,47 @@
+"""What a bolt does when nothing is left to do before time goes on: it rests, it ends, it tells of time."""
+
+from __future__ import annotations
+
+import math
+from typing import cast
+
+from ardea.component import Bolt
+from ardea.heron_instance.alarms import Alarms
+from ardea.heron_instance.bolt_rows import BoltRows
+from ardea.heron_instance.runner import Parts
+from ardea.heron_instance.watermarks import BoltTime
+
+
+class Quiet:
+    """Of one task; nothing of it happens while windows that are over were not all seen."""
+
+    def __init__(self, parts: Parts, alarms: Alarms, emitted: BoltRows) -> None:
+        self._parts, self._alarms, self._emitted = parts, alarms, emitted
+        self._bolt = cast("Bolt", parts.env.component)
+
+    def look(self) -> None:
+        """After a marker: flush and rest, or end."""
+        parts, markers, snapshots = self._parts, self._parts.reporter.markers, self._parts.env.snapshots
+        if self._alarms.behind:
+            return  # it is called again
+        if snapshots is not None and snapshots.timeline.over:
+            return  # it was put back to the end, and waits for what a sink has to write outside
+        if markers.may_end:
+            markers.resting, parts.lifecycle.ending = False, True
+            with parts.user_code:
+                self._alarms.finish()
+                self._bolt.end_of_input()
+            parts.end(self._emitted, markers.final)
+        elif markers.may_rest:
+            with parts.user_code:
+                self._bolt.flush()
+            self._emitted.send()
+            parts.reporter.rest()
+            parts.reporter.report()
+
+    def tell(self, now: float) -> float:
+        """The task's watermark; returns when there is more to tell."""
+        time, markers = self._parts.reporter.time, self._parts.reporter.markers
+        if not isinstance(time, BoltTime) or markers.closed or self._alarms.behind:
+            return math.inf
+        return time.tell(now, self._emitted)
