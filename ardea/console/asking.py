@@ -51,8 +51,7 @@ class Asker:
                     asked = asyncio.ensure_future(self._ask(key, before))
                     self._open.add(asked)
                     asked.add_done_callback(self._open.discard)
-                with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), min(1.0, self._readings.wait(self.clock())))
+                await _within(min(1.0, self._readings.wait(self.clock())), self._wake)
         finally:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -67,8 +66,7 @@ class Asker:
 
     async def news(self, seconds: float) -> None:
         """Returns when anything was answered, or the time has passed."""
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._news.wait(), seconds)
+        await _within(seconds, self._news)
 
     async def fresh(self, key: Key) -> Look:
         """What is known, of which nothing is older than the pace; stale if nobody answers.
@@ -103,3 +101,10 @@ class Asker:
         news, self._news = self._news, asyncio.Event()
         news.set()
         self._wake.set()
+
+
+async def _within(seconds: float, event: asyncio.Event) -> None:
+    """``asyncio.wait_for`` of Python 3.11 passes over a cancellation that comes together with the event."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()

@@ -65,7 +65,8 @@ class Doings:
         """
         with self._turn():
             try:
-                message = await asyncio.wait_for(self._run(task, deque(maxlen=1)), LOOKED)
+                async with asyncio.timeout(LOOKED):
+                    message = await self._run(task, deque(maxlen=1))
             except TimeoutError:
                 raise TimedOut(f"`{task.verb}` has not said within {LOOKED:g} s what it would do") from None
         if message.preview is None:

@@ -48,6 +48,10 @@ class Browser:
     def run(self, script: str, *arguments: object) -> Any:
         return self._driver.execute_script(script, *arguments)
 
+    def awaited(self, script: str, *arguments: object) -> Any:
+        """What a script gives to its last argument, a function, within a minute."""
+        return self._driver.execute_async_script(script, *arguments)
+
     def text(self) -> str:
         return self.run("return document.body.innerText") or ""
 
@@ -78,7 +82,7 @@ class Browser:
     def violations(self) -> list[str]:
         """What WCAG 2.1 A and AA have against the page as it is now."""
         self.run(_AXE.read_text())
-        found = self._driver.execute_async_script(_CHECK)
+        found = self.awaited(_CHECK)
         assert isinstance(found, dict), found
         return [f"{each['id']}: {[node['target'] for node in each['nodes']]}" for each in found["violations"]]
 

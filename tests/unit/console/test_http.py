@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from ardea.console import pages
 from tests.unit.console.conftest import ACT
 
 
@@ -67,3 +70,10 @@ def test_the_page_goes_without_a_token_and_is_not_sent_twice(browser):
     assert (told.status_code, told.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert browser.ask("/", None, headers={"if-none-match": told.headers["etag"]}).status_code == 304
     assert browser.ask("/healthz", None, headers={"host": "10.0.0.7:8080"}).text == "ok\n"
+
+
+def test_a_browser_is_told_of_all_modules_at_once():
+    """Else it asks for each when it has read the one that imports it."""
+    index = pages.read()["/index.html"].body.decode()
+    modules = {path.removeprefix("/") for path in pages.read() if path.endswith(".js")} - {"app.js"}
+    assert set(re.findall(r'<link rel="modulepreload" href="([^"]+)">', index)) == modules

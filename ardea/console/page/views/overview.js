@@ -15,12 +15,11 @@ export function overview(known) {
 }
 
 function drawn(known, history) {
-  const { top } = known;
-  if (!top) return nothing("Its figures have not been heard yet.");
-  const all = known.components;
+  const { top, components: all } = known; // the plan is known a second before the first figures
+  if (!top && !all.length) return nothing("Its plan and its figures have not been heard yet.");
   const rows = model.whole(top);
   return [
-    numbers(known, model.sums(top, all)),
+    numbers(known, top ? model.sums(top, all) : {}),
     panel(
       "Graph",
       { class: "panel graph-panel" },
@@ -33,13 +32,14 @@ function drawn(known, history) {
         redraw: known.redraw,
       }),
     ),
-    panel("Components", {}, components(known, all, rows)),
+    panel("Components", {}, componentTable(known, all, rows)),
     panel("Last minutes", {}, h("div", { class: "charts" }, charts(known, all, history))),
   ];
 }
 
 function numbers(known, sums) {
-  const last = known.top.snapshots?.last;
+  const snapshots = known.top?.snapshots;
+  const last = snapshots?.last;
   return figures(
     figure("Emitted", units.rate(sums.emitted)),
     figure("Acked", units.rate(sums.acked)),
@@ -49,13 +49,13 @@ function numbers(known, sums) {
     figure("Busiest", units.percent(sums.capacity), { kind: sums.capacity >= 0.9 ? "warn" : "" }),
     figure("CPU, cores", units.cores(sums.cpu)),
     figure("Memory", units.bytes(sums.memory)),
-    known.top.snapshots &&
+    snapshots &&
       figure("Snapshot", last?.ago === null || last?.ago === undefined ? "–" : `${units.age(last.ago)} old`),
     last?.bytes && figure("State", units.bytes(last.bytes)),
   );
 }
 
-function components(known, all, rows) {
+function componentTable(known, all, rows) {
   const row = (each) => rows.get(each.component) ?? {};
   const number = (title, field, unit, hint) => ({
     title,
