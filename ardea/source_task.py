@@ -307,7 +307,7 @@ class PartitionSpout(Spout):
             if self._owns(name) and name not in self._parts:
                 self._parts.add(Part(name))
         if self._time is not None:
-            self._time.remove("")
+            self._time.known()
 
     def _forget(self, part: Part) -> None:
         self._close(part)

@@ -161,7 +161,7 @@ class StampCounts:
 class SourceTime:
     """The watermark of one task of a spout, by partition; ``""``: that of a spout without partitions.
 
-    A spout with partitions removes that one once it knows them.  ``now``: seconds since 1970.  ``told``: what the
+    A spout with partitions says once it has :meth:`known` them.  ``now``: seconds since 1970.  ``told``: what the
     readers have heard.
     """
 
@@ -202,6 +202,11 @@ class SourceTime:
         self._minimum.remove(partition)
         self._newest.pop(partition, None)
         self._since.pop(partition, None)
+
+    def known(self) -> None:
+        """Those that were added are all of the task's; what a snapshot knows of others is other tasks'."""
+        self.remove("")
+        self._newest = {name: newest for name, newest in self._newest.items() if name in self._minimum}
 
     def unreadable(self, partition: str) -> None:
         """Rows may be there, and cannot be read: that is not idleness, until it is :meth:`readable`."""
@@ -278,10 +283,15 @@ class SourceTime:
         return [*self._newest.items()]
 
     def restore(self, watermark: float, newest: Iterable[tuple[str, float]]) -> None:
-        """As it was; but for the unnamed one, the spout adds the partitions that it has."""
+        """As it was; but for the unnamed one, the spout adds the partitions that it has.
+
+        ``newest``: of all former tasks, of which one may have an older value of another's partition.
+        """
         self._minimum = Minimum((), watermark)
         self.told = watermark
-        self._newest = dict(newest)
+        self._newest = {}
+        for name, stamp in newest:
+            self._newest[name] = max(stamp, self._newest.get(name, NEVER))
         self._since.clear()
         self.add("")
 

@@ -31,7 +31,7 @@ class PartitionTimes:
     def known(self) -> None:
         """Which partitions there are has been found out."""
         if self._time is not None:
-            self._time.remove("")
+            self._time.known()
 
     def begins(self, place: PartitionId) -> None:
         """It is read from now on."""

@@ -299,6 +299,16 @@ def test_what_was_saved_goes_on_where_it_was():
     assert after.watermark == 8.0
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_what_another_task_knew_of_a_partition_once_is_not_what_was_saved_of_it(order):
+    """After going back each task has been given what all had."""
+    time = source("ab", lateness=1.0)
+    time.restore(4.0, [("a", 9.0), ("b", 7.0), ("a", 2.0), ("b", 3.0)][::order])
+    time.add("a")
+    time.known()
+    assert (time.watermark, time.saved()) == (8.0, [("a", 9.0)])
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -66,6 +66,15 @@ class Immortal(MemoryBackend):
         return PlainBase(keys)
 
 
+class Hasty(MemoryBackend):
+    def base(self, state, keys, ttl, now):
+        class Base(AgingBase):
+            def expired(self, written):
+                return written + ttl <= now()
+
+        return PlainBase(keys) if ttl is None else Base(keys, ttl, now)
+
+
 class Shared(MemoryBackend):
     one = PlainBase(Keys("checked", 0, 1, 24, 1))
 
@@ -87,6 +96,7 @@ class Shared(MemoryBackend):
         (flawed(chunks=lambda self: list(PlainBase.chunks(self))[1:]), "each key once"),
         (Forgetful, "is gone .* s after it was written"),
         (Immortal, r"chunks\(\) says that .* was written"),
+        (Hasty, "what was written at no time is gone"),
         (Shared, "see one another's keys"),
     ],
 )

@@ -21,7 +21,7 @@ SPOUT, BOLT, NEITHER = (FIXTURES / f"{name}-with-time.base" for name in ("spout"
 
 class Rows(Spout):
     outputs = ("key", "at")
-    timestamps = Timestamps("at", lateness=2.0)
+    timestamps = Timestamps("at", lateness=2.0, idle_after=60.0)
     positions = ListState(share="all")
     _has_partitions = True
 
@@ -76,9 +76,11 @@ def test_a_spout_goes_on_with_the_watermark_that_it_told_and_the_newest_stamp_of
     source = restored(spout, SPOUT).time.source
     assert spout.positions == [["t[0]", 5], ["t[1]", 3]]
     assert (spout.watermark, source.told, source.watermark) == (998.5, 998.5, 998.5)
+    source.waited(1000.0)
+    assert not source.idle, "which partitions it has is not known yet"
     source.add("t[1]")
     source.add("t[0]")
-    source.remove("")
+    source.known()
     assert source.watermark == 1003.0, "the slower partition was there"
     source.emits("t[0]", [1020.0])
     assert source.watermark == 1010.25

@@ -123,6 +123,15 @@ def test_only_what_was_read_to_its_end_is_idle(monkeypatch):
     assert not time.idle
 
 
+def test_one_of_which_nothing_was_read_yet_is_idle_only_if_there_is_nothing(monkeypatch):
+    _, time = task([], monkeypatch, {0: 9}, idle_after=5.0)
+    time.waited(100.0)
+    assert not time.idle
+    _, time = task([], monkeypatch, {0: 0}, idle_after=5.0)
+    time.waited(5.0)
+    assert time.idle
+
+
 def test_where_no_broker_answers_nothing_is_idle_until_one_does(monkeypatch):
     messages = [*stamped(10, 20), end(2), *stamped(5, partition=1), end(1, partition=1)]
     made, time = task(messages, monkeypatch, {0: 2, 1: 1}, idle_after=5.0)
