@@ -14,6 +14,7 @@ from ardea.heron_instance.windowing import Windowing
 from ardea.plan.logical import StreamPlan
 from ardea.protocol.columns import ColumnRows
 from ardea.protocol.wire_pb2 import ARROW, Header
+from ardea.tuples import TupleBatch
 
 
 class WindowCalls(BatchCalls):
@@ -23,6 +24,7 @@ class WindowCalls(BatchCalls):
         super().__init__(parts, rows)
         self._windowing = windowing
         self._hooked = False
+        self._present: TupleBatch | None = None
 
     def begun(self, hooks: Hooks | None) -> None:
         """Hooks see tuple by tuple."""
@@ -35,6 +37,19 @@ class WindowCalls(BatchCalls):
             return ColumnInput(header, frames, ColumnRows(decode_columns(frames[0], stream)), source, stream)
         return super().read(header, frames, source, stream)
 
+    def blamed(self, start: int, end: int) -> range:
+        """The row that its fold cannot add, where all go back anyway: else nobody knows what of the batch was added."""
+        if self._env.snapshots is not None and self._present is not None:
+            with self._user_code:
+                place = self._windowing.culprit(self._present)
+            if place is not None:
+                return range(start + place, start + place + 1)
+        return super().blamed(start, end)
+
     def _given(self, batch: InputBatch, start: int, end: int) -> Any:
         """Columns arrive whole."""
-        return batch.columns if isinstance(batch, ColumnInput) else super()._given(batch, start, end)
+        if isinstance(batch, ColumnInput):
+            self._present = None
+            return batch.columns
+        self._present = super()._given(batch, start, end)
+        return self._present

@@ -91,6 +91,17 @@ class Windowing:
                 self._expect_early(keys, stamps, time)
             self._see_all(self._open.at_once())
 
+    def culprit(self, rows: TupleBatch) -> int | None:
+        """The place of the first row that the fold cannot add to nothing; None: there is none."""
+        fold = self._bolt.windows.fold
+        for place in range(len(rows)):
+            try:
+                one = TupleBatch(rows.rows[place : place + 1], rows._batch)
+                fold.put(fold.zero(), fold.items(one)[0])
+            except Exception:
+                return place
+        return None
+
     def add_columns(self, columns: ColumnBatch) -> None:
         """As :meth:`add`, where nothing has to look at a single row."""
         kind, batch, time = self._bolt.windows, columns.batch, self._time

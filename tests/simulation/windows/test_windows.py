@@ -8,9 +8,9 @@ from collections import Counter, defaultdict
 import pyarrow as pa
 import pytest
 
-from ardea import Bolt, Grouping, KeyedState, Spout, Stream, Timestamps, Topology
+from ardea import Bolt, Grouping, KeyedState, Spout, Stream, TaskState, Timestamps, Topology
 from ardea.errors import TopologyError, UserError
-from ardea.testing import Cluster, run, run_bolt
+from ardea.testing import Cluster, CollectBolt, run, run_bolt
 from ardea.testing.inside import Inside
 from ardea.testing.kit import Schedule
 from ardea.windows import (
@@ -304,6 +304,41 @@ def test_folds():
     assert seen(CountTumbling(4, fold=several), rows)[0] == [("a", None, "on time", expected)]
     words = [("a", word, 1.0) for word in ("x", "long", "no")]
     assert seen(Tumbling(10, on="at", fold=Longest()), words)[0] == [("a", 0.0, "on time", 4)]
+
+
+class Prices(Spout):
+    outputs = ("key", "price", "at")
+    timestamps = Timestamps("at")
+    place = TaskState(default=0)
+
+    def next_tuple(self):
+        if self.place == 60:
+            self.finish()
+            return
+        self.place += 1
+        self.emit(("a", "free" if self.place == 30 else 1, float(self.place)))
+
+
+class Totals(WindowBolt):
+    outputs = ("key", "start", "total")
+    windows = Tumbling(10, on="at", fold=Sum("price"))
+
+    def on_window(self, key, window, value):
+        self.emit((key, window.start, value))
+
+
+def test_effectively_once_a_row_that_the_fold_cannot_add_is_a_dead_letter_and_all_others_are_added():
+    class Made(Topology):
+        rows = Prices.spec()
+        windows = Totals.spec(inputs={rows: Grouping.fields("key")})
+        letters = CollectBolt.spec(inputs=[windows["__dead_letter"]])
+
+    result = run(EffectivelyOnce(Made), cost={"rows": 0.02})
+    assert result.state == "SUCCEEDED"
+    totals = {start: total for _, start, total in result.tuples("windows")}
+    assert totals == {0.0: 9, 10.0: 10, 20.0: 10, 30.0: 9, 40.0: 10, 50.0: 10, 60.0: 1}
+    letters = {tuple(row[-1]) for row in result.inputs("letters")}
+    assert letters == {("a", "free", 30.0)}
 
 
 class Columns(Spout):
