@@ -135,7 +135,8 @@ class TopologyContext:
     with ``topology.state.access``.  ``task_data`` is a dict of the author's, empty at first, for what the component and
     its hooks share.  ``rolling_back``: ``close()`` is called because all go back to a snapshot; another object of the
     class goes on in this process, with the same ``task_data``.  ``clock()`` gives steady seconds and ``now()`` those
-    since 1970; both are simulated in ``ardea.testing``.
+    since 1970; both are simulated in ``ardea.testing``.  ``continue_trace(tup_id, traceparent)``: the row that is
+    emitted next with this id goes on with a trace from outside; None: nothing is traced (docs/tracing.md).
     """
 
     def __init__(
@@ -179,6 +180,7 @@ class TopologyContext:
         self.task_data: dict[str, Any] = {}
         self.rolling_back = False
         self.add_state: Callable[[KeyedState], MutableMapping[Any, Any]] = _no_states
+        self.continue_trace: Callable[[Any, str], None] | None = None
 
     def replanned(self, plan: PhysicalPlan) -> None:
         """The engine's to call: the topology has changed."""

@@ -96,6 +96,8 @@ class Environment:
         if snapshots is not None and isinstance(self.component, TwoPhaseSink):
             self._keep_rows(self.component, snapshots)
         self.context.add_state = self._add_state
+        if self.tracing is not None:
+            self.context.continue_trace = self.tracing.continues
 
     def _keep_rows(self, sink: TwoPhaseSink, snapshots: TaskSnapshots) -> None:
         self.commits = snapshots.commits_of(sink, self.context.topology_id)

@@ -39,7 +39,7 @@ class SpoutTrees:
         if trees is not None:
             self._env.observer.opened(buffer, trees)
             if self._env.tracing is not None:
-                self._env.tracing.opened(buffer.plan.name, trees)
+                self._env.tracing.opened(buffer, trees)
         return trees
 
     def _trees(self, buffer: StreamBuffer, size: int) -> Trees | None:

@@ -5,11 +5,12 @@ Nothing of this is made while the share is 0.  It is called for batches, and fro
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from opentelemetry.context import Context
@@ -26,9 +27,10 @@ from opentelemetry.trace import (
     use_span,
 )
 
+from ardea.heron_instance.buffers import StreamBuffer
 from ardea.heron_instance.input_batch import InputBatch, Int
 from ardea.heron_instance.instruments import Instruments
-from ardea.heron_instance.trees import Trees
+from ardea.heron_instance.trees import Row, Trees, plain
 from ardea.plan.physical import TaskPlan
 from ardea.protocol.checked import MOST_TRACED
 from ardea.protocol.ids import U64
@@ -40,6 +42,7 @@ MOST_OPEN = 1000
 """Sampled trees: of a spout task those that are open, of a bolt task those of which it knows the roots."""
 Anchors = Callable[[int], Sequence[tuple[InputBatch, int]]]
 """The tuples that a row of a flush is anchored to."""
+_TRACEPARENT = re.compile("00-(?P<trace>[0-9a-f]{32})-(?P<span>[0-9a-f]{16})-(?P<flags>[0-9a-f]{2})")
 _LOW = (1 << 64) - 1
 _VERDICTS = ("acked", "failed", "timed out", "lost")
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
@@ -91,6 +94,7 @@ class Tracing:
         self._flush_began = 0
         self._emits: list[Span] = []  # of the present flush
         self._open: dict[int, Span] = {}  # root -> span of the tree
+        self._parents: dict[Any, SpanContext] = {}  # of rows to come, by their ids, oldest first
         self._roots: dict[int, None] = {}  # of sampled tuples that have come, oldest first
 
     # --- rows that leave --------------------------------------------------------------------------------------
@@ -99,20 +103,45 @@ class Tracing:
         """A spout's flush begins, and with it the spans of what it samples."""
         self._flush_began = self._clock()
 
-    def opened(self, stream: str, trees: Trees) -> None:
-        """A spout has begun these trees: some of them are sampled."""
-        picked = np.flatnonzero(self._rng.random(len(trees.roots)) < self._share)
+    def continues(self, tup_id: Any, traceparent: str) -> None:
+        """The row that a spout emits next with this id is a child of that span, if that is sampled."""
+        found = _TRACEPARENT.fullmatch(traceparent)
+        if found is None or not int(found["flags"], 16) & TraceFlags.SAMPLED:
+            return
+        parent = SpanContext(int(found["trace"], 16), int(found["span"], 16), is_remote=True, trace_flags=_SAMPLED)
+        if parent.is_valid:
+            self._parents[tup_id] = parent
+            if len(self._parents) > MOST_OPEN:
+                del self._parents[next(iter(self._parents))]
+                self._unsampled.value += 1
+
+    def opened(self, buffer: StreamBuffer, trees: Trees) -> None:
+        """A spout has begun these trees: some of them are sampled, and all that go on with a trace."""
+        rows = np.arange(len(trees.roots)) if trees.counts is None else np.flatnonzero(trees.counts)
+        parents = self._parents_of(buffer) if self._parents else {}
+        sampled = self._rng.random(len(rows)) < self._share
+        picked = np.flatnonzero(sampled | np.isin(rows, list(parents)) if parents else sampled)
         room = MOST_OPEN - len(self._open)
         self._unsampled.value += max(0, len(picked) - room)
         picked = picked[:room]
         if not len(picked):
             return
-        rows = picked if trees.counts is None else np.flatnonzero(trees.counts)[picked]
+        stream, began = buffer.plan.name, self._flush_began
         trees.traces = {}
-        for root, row in zip(trees.roots[picked].tolist(), rows.tolist(), strict=True):
-            tree = self._open[root] = self._span("tree", None, self._flush_began, SpanKind.PRODUCER, stream)
+        for root, row in zip(trees.roots[picked].tolist(), rows[picked].tolist(), strict=True):
+            tree = self._open[root] = self._span("tree", parents.get(row), began, SpanKind.PRODUCER, stream)
             self._emits.append(self._span("emit", tree.get_span_context(), self._flush_began))
             trees.traces[row] = tree.get_span_context()
+
+    def _parents_of(self, buffer: StreamBuffer) -> dict[int, SpanContext]:
+        """The rows that go on with a trace."""
+        ids = buffer.rows.marks if buffer.columns is None else plain(buffer.columns.origin.ids)
+        found = {}
+        for row, mark in enumerate(ids):
+            tup_id = mark.tup_id if type(mark) is Row else mark
+            if isinstance(tup_id, Hashable) and (parent := self._parents.pop(tup_id, None)) is not None:
+                found[row] = parent
+        return found
 
     def left(self) -> None:
         """All batches of a spout's buffer have left."""

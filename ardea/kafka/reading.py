@@ -25,6 +25,7 @@ from ardea.kafka.positions import Positions
 from ardea.kafka.source import UNDECODABLE, Source, check_size, unfit, unfit_row
 from ardea.kafka.stamps import PartitionTimes
 from ardea.kafka.survey import PATIENCE, Span, Survey, Surveyor
+from ardea.kafka.traces import continue_traces
 from ardea.keyed import ListState
 from ardea.metrics.user import AssignableMetric, CountMetric
 from ardea.protocol.arrow import arrow
@@ -213,8 +214,18 @@ class RecordSpout(Spout):
                 for message in messages:
                     self._single(place, marks, message)
             else:
+                self._follow(place, messages, offsets)
                 self._emit(place, marks, rows, offsets)
         marks.passed(last + 1)
+
+    def _follow(self, place: PartitionId, messages: list[Any], offsets: Offsets) -> None:
+        """Traces that the records bring go on."""
+        if (go_on := self._context.continue_trace) is None:
+            return
+        ids: Any = zip(repeat(place), offsets.tolist())
+        if self.source.translate_batch is not None:
+            ids = row_ids(self._numbers.setdefault(place, len(self._numbers)), offsets).tolist()
+        continue_traces(go_on, ids, messages)
 
     def _translated(self, messages: list[Any]) -> Any:
         """A list of rows, or a record batch."""
@@ -274,6 +285,7 @@ class RecordSpout(Spout):
                 self.emit(unfit_row(place, message, error, self._most_bytes), (place, offset), UNDECODABLE)
                 marks.read([offset])
         else:
+            self._follow(place, [message], np.array([offset]))
             self._emit(place, marks, rows, np.array([offset]))
 
     def _news(self, place: PartitionId, marks: Marks, message: Any) -> None:

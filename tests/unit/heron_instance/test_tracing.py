@@ -36,6 +36,14 @@ class Lines(Spout):
         self.heard.append(tup_id)
 
 
+class Batches(Lines):
+    def next_tuple(self):
+        if self.lines:
+            numbers, lines = zip(*self.lines, strict=True)
+            self.emit_batch(pa.record_batch({"line": pa.array(lines)}), tup_ids=np.array(numbers))
+        self.lines = []
+
+
 class Split(Bolt):
     outputs = ("word",)
 
@@ -85,9 +93,9 @@ class Count(Bolt):
 class Traced:
     """Benches of a spout, a bolt and a bolt, with messages carried by hand; one clock, in nanoseconds."""
 
-    def __init__(self, share=1.0, split=Split):
+    def __init__(self, share=1.0, split=Split, lines=Lines):
         builder = TopologyBuilder("Words")
-        builder.add_spout("lines", Lines)
+        builder.add_spout("lines", lines)
         builder.add_bolt("split", split, inputs={"lines": Grouping.SHUFFLE})
         builder.add_bolt("count", Count, inputs={"split": Grouping.SHUFFLE})
         topology = builder.build()
@@ -246,6 +254,42 @@ def test_what_leaves_the_topology_can_go_on_with_the_trace():
     own = Record("v", headers=[("traceparent", "mine")])
     assert own.traced(told) is own
     assert "headers" not in Record("v").traced(None).arguments("t")
+
+
+OUTSIDE = f"00-{7:032x}-{9:016x}-01"
+
+
+@pytest.mark.parametrize("lines", [Lines, Batches])
+def test_a_row_goes_on_with_a_trace_from_outside_whatever_the_share(lines):
+    traced = Traced(share=0.0, lines=lines)
+    traced.benches["lines"].executor.env.tracing.continues(1, OUTSIDE)
+    traced.judge(acked=traced.through("one", "two three", "four"))
+    tree = traced.only("lines tree")
+    assert (tree.context.trace_id, tree.parent.span_id) == (7, 9)
+    assert len(traced.named("count process")) == 2
+    assert {span.context.trace_id for span in traced.spans} == {7}
+    traced.through("one", "two")
+    assert len(traced.named("lines emit")) == 1, "the next row of this id is another one"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "nonsense", OUTSIDE[:-1] + "0", "ff" + OUTSIDE[2:], f"00-{0:032x}-{9:016x}-01", OUTSIDE + "-more"]
+)
+def test_what_is_no_sampled_trace_is_passed_over(text):
+    traced = Traced(share=0.0)
+    traced.benches["lines"].executor.env.tracing.continues(0, text)
+    traced.through("one")
+    assert not traced.spans
+
+
+def test_traces_of_rows_that_never_come_are_bounded():
+    traced = Traced(share=0.0)
+    for number in range(MOST_OPEN + 5):
+        traced.benches["lines"].executor.env.tracing.continues(("gone", number), OUTSIDE)
+    assert traced.unsampled("lines") == 5
+    traced.component["lines"].lines = [([], "an id that cannot be a key")]
+    traced.turn("lines")
+    assert not traced.spans
 
 
 @pytest.mark.parametrize("verdict", ["failed", "timed_out", "lost"])

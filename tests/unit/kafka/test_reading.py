@@ -100,6 +100,7 @@ class Task(RecordSpout):
             this_task_index=0,
             component_tasks=lambda _: [1],
             register_metric=lambda _, metric: metric,
+            continue_trace=None,
         )
         self._collector = SimpleNamespace(reopen=lambda: setattr(self, "finished", False))
         self.initialize(SERVERS, context)
@@ -132,6 +133,22 @@ class Task(RecordSpout):
         self.now += COMMIT
         self.idle()
         return {partition: offset for commit in self.commits for partition, offset in commit.items()}
+
+
+@pytest.mark.parametrize("by_batch", [False, True])
+def test_rows_go_on_with_the_traces_of_their_records(by_batch, monkeypatch):
+    def headers(message):
+        return [("other", b"x"), ("traceparent", b"00-%d" % message.offset())] if message.offset() % 2 else None
+
+    monkeypatch.setattr(Message, "headers", headers, raising=False)
+    whole = {"translate_batch": lambda found: pa.record_batch({"value": [m.value() for m in found]})}
+    task = Task(records(4), monkeypatch, {0: 4}, **(whole if by_batch else {}))
+    told = []
+    task._context.continue_trace = lambda tup_id, traceparent: told.append((tup_id, traceparent, len(task.emitted)))
+    task.look(0)
+    task.next_tuple()
+    ids = [tup_id for some, _ in task.emitted for tup_id in (some.tolist() if by_batch else some)]
+    assert told == [(ids[1], "00-1", 0), (ids[3], "00-3", 0)], "before they are emitted"
 
 
 def records(count, partition=0):
