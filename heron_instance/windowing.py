@@ -17,8 +17,8 @@ from ardea.protocol.column_keys import distinct_rows
 from ardea.protocol.dict_keys import are_keys, as_key
 from ardea.tuples import ColumnBatch, TupleBatch
 from ardea.windows.bolt import LATE, WindowBolt
-from ardea.windows.counted import Counted
-from ardea.windows.kinds import MICROS, CountSliding, CountTumbling, Regular, Session, TimeWindows
+from ardea.windows.counted import Counted, Whole
+from ardea.windows.kinds import MICROS, CountSliding, CountTumbling, Global, Regular, Session, TimeWindows
 from ardea.windows.open_windows import Keyed, OpenWindows, Seen
 from ardea.windows.panes import Panes
 from ardea.windows.sessions import Sessions
@@ -43,7 +43,7 @@ class Windowing:
         self._tells_late = LATE in parts.task_output.buffers
         kind = bolt.windows
         self._event = kind.on is not None
-        self._every = kind.early_seconds if isinstance(kind, TimeWindows) else None
+        self._every = kind.early_seconds if isinstance(kind, TimeWindows | Global) else None
         self._early: deque[_Early] = deque()
         self._new: set[tuple[Any, Any]] = set()  # windows that are among those
         self._keys: dict[tuple[str, str], Callable[[Rows], Sequence[Any]]] = {}
@@ -57,6 +57,8 @@ class Windowing:
             return Panes(kind, table)
         if isinstance(kind, Session):
             return Sessions(kind, table)
+        if isinstance(kind, Global):
+            return Whole(kind, table)
         assert isinstance(kind, CountTumbling | CountSliding)
         return Counted(kind, table)
 

@@ -12,6 +12,7 @@ from ardea.windows.folds import Min as Min
 from ardea.windows.folds import Sum as Sum
 from ardea.windows.kinds import CountSliding as CountSliding
 from ardea.windows.kinds import CountTumbling as CountTumbling
+from ardea.windows.kinds import Global as Global
 from ardea.windows.kinds import Session as Session
 from ardea.windows.kinds import Sliding as Sliding
 from ardea.windows.kinds import Tumbling as Tumbling
@@ -24,6 +25,7 @@ __all__ = [
     "First",
     "Fold",
     "Folds",
+    "Global",
     "Last",
     "Max",
     "Mean",

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ardea.windows.kinds import CountSliding, CountTumbling, Firing, Window
+from ardea.windows.kinds import CountSliding, CountTumbling, Firing, Global, Window
 from ardea.windows.open_windows import Seen, Table, Time
 
 
@@ -95,3 +95,54 @@ class Counted:
 
     def early(self, windows: Sequence[tuple[Any, Any]]) -> Iterator[Seen]:  # noqa: ARG002
         return iter(())
+
+
+class Whole:
+    """The one window of each key of a task."""
+
+    def __init__(self, kind: Global, table: Table) -> None:
+        self._table, self._fold, self._rows = table, kind.fold, kind.rows
+        self._full: list[Seen] = []
+        self._open = {key: None for key, _ in table}
+
+    def add(self, keys: Sequence[Any], stamps: Any, items: Sequence[Any], time: Time) -> Sequence[int]:  # noqa: ARG002
+        """See :class:`ardea.windows.open_windows.OpenWindows`, as for all of these."""
+        self._open.update(dict.fromkeys(keys))
+        for key, item in zip(keys, items, strict=True):
+            count, value = self._table.get((key, None)) or (0, self._fold.zero())
+            count, value = count + 1, self._fold.put(value, item)
+            self._table[key, None] = [count, value]
+            if self._rows is not None and count % self._rows == 0:
+                self._full.append(self._seen(key, "early"))
+        return ()
+
+    def _seen(self, key: Any, firing: Firing) -> Seen:
+        return Seen(Window(None, None, firing), [key], [self._fold.result(self._table[key, None][1])])
+
+    def at_once(self) -> Iterator[Seen]:
+        full, self._full = self._full, []
+        yield from full
+
+    @property
+    def next(self) -> Time:
+        return math.inf
+
+    def due(self, time: Time) -> bool:
+        """Only the end of all input ends them."""
+        return time == math.inf and bool(self._open)
+
+    def step(self, time: Time) -> Seen | None:
+        if not self.due(time):
+            return None
+        key, _ = self._open.popitem()
+        seen = self._seen(key, "on time")
+        del self._table[key, None]
+        return seen
+
+    def unseen(self, keys: Sequence[Any], stamps: Any, time: Time) -> Iterator[tuple[Any, Any]]:  # noqa: ARG002
+        return ((None, key) for key in keys)
+
+    def early(self, windows: Sequence[tuple[Any, Any]]) -> Iterator[Seen]:
+        for _, key in windows:
+            if key in self._open:
+                yield self._seen(key, "early")

@@ -261,6 +261,38 @@ class CountSliding(Windows):
         _no_stamp(self)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Global(Windows):
+    """The one window of a key, of all its rows: seen early as often as asked for, and at the end of the input.
+
+    Attributes:
+        rows: it is seen each time so many more rows have come; None: it is not.
+        early: it is seen so long after the first row that is new, by the machine's clock: seconds, or a text; likewise.
+    """
+
+    rows: int | None = None
+    early: float | str | None = None
+
+    timed = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rows is None and self.early is None:
+            raise UserError(
+                "Global() has no trigger: the window would be seen at the end of the input only",
+                hint="Say when it is to be seen: Global(rows=100), or Global(early='1 min').",
+            )
+        if self.rows is not None:
+            self._rows("rows")
+        self.early_seconds  # noqa: B018 -- raises
+        _no_stamp(self)
+
+    @property
+    def early_seconds(self) -> float | None:
+        """After the first new row."""
+        return None if self.early is None else self._micros("early") / MICROS
+
+
 def _no_stamp(windows: Any) -> None:
     if windows.on is not None:
         raise UserError(

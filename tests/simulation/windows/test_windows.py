@@ -19,6 +19,7 @@ from ardea.windows import (
     First,
     Fold,
     Folds,
+    Global,
     Last,
     Max,
     Mean,
@@ -425,6 +426,22 @@ def test_by_the_clock_of_the_machine_and_at_the_end_of_the_input():
     assert len(result.tuples("windows")) > 6
 
 
+def test_the_one_window_of_a_key_is_seen_as_often_as_asked_for():
+    rows = [("a" if place % 3 else "b", place, 1.0) for place in range(9)]
+    found, _ = seen(Global(rows=2, fold=Sum("value")), rows)
+    assert [(key, firing, value) for key, _, firing, value in found if firing == "early"] == [
+        ("a", "early", 3), ("b", "early", 3), ("a", "early", 12), ("a", "early", 27),
+    ]  # fmt: skip
+    assert sorted(row for row in found if row[2] == "on time") == [
+        ("a", None, "on time", 27),
+        ("b", None, "on time", 9),
+    ]
+    found, _ = seen(Global(early=1, fold=Count()), rows)
+    assert sorted(row[2:] for row in found[-2:]) == [("on time", 3), ("on time", 6)]
+    assert {row[2] for row in found[:-2]} == {"early"}
+    assert 2 <= len(found) - 2 <= 6
+
+
 def test_windows_of_a_task_whose_rows_have_no_key():
     assert run_bolt(type("Three", (Numbers,), {"windows": CountTumbling(3)}), [{"n": n} for n in range(7)]) == [
         (None, [(0,), (1,), (2,)]),
@@ -457,6 +474,8 @@ class Numbers(WindowBolt):
         (lambda: Tumbling(5, fold=Sum(1)), "takes the name of a field"),
         (lambda: Folds(), "takes folds by name"),
         (lambda: Sliding(6, 2, fold=Longest()), "has no merge"),
+        (lambda: Global(), "has no trigger"),
+        (lambda: Global(rows=0), "rows takes a number of rows"),
         (lambda: CountTumbling(0), "rows takes a number of rows"),
         (lambda: CountTumbling(3, on="at"), "in the order in which they come"),
         (lambda: type("B", (WindowBolt,), {"windows": 5}), "windows is 5"),
