@@ -31,6 +31,7 @@ from ardea.console.desk import Desk
 from ardea.console.pages import read
 from ardea.console.questions import PACES, Questions
 from ardea.console.tokens import Hosts, Tokens
+from ardea.drpc.connections import BoundedConnection
 from ardea.errors import NotFound, UserError
 from ardea.health import Health, HealthState, ProcessRow
 from ardea.metrics import SECONDS, Edge, ProcessTotals, Samples, Totals
@@ -203,7 +204,7 @@ def console(made: Submission) -> Iterator[str]:
     asker = Asker(Questions(scheduler).all, PACES)
     desk = Desk(Place("simulated"), scheduler, asker, tokens, Hosts(), read())
     with serving.listen(serving.LOOPBACK, 0) as opened:
-        server = uvicorn.Server(uvicorn.Config(application(desk), log_level="critical"))
+        server = uvicorn.Server(uvicorn.Config(application(desk), http=BoundedConnection, log_level="critical"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
         thread.start()
         try:

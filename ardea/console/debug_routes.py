@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from functools import partial
 from time import monotonic as clock
 
@@ -15,7 +16,7 @@ from ardea.console.feeds import HELD_BYTES
 from ardea.console.following import Lines, followed
 from ardea.console.problems import LONGEST
 from ardea.console.tokens import Right
-from ardea.errors import printable
+from ardea.errors import ArdeaError, printable
 from ardea.protocol.inspection import MOST_SECONDS, Inspection, What
 from ardea.scheduler.emits import emitted, tasks_of
 from ardea.scheduler.inspection import inspect
@@ -69,15 +70,24 @@ async def _profile(desk: Desk, request: Request) -> Response:
 async def _inspected(desk: Desk, request: Request, what: What, seconds: int) -> Response:
     topology = (await desk.topology(request.path_params["name"])).id
     task = request.path_params["task"].replace(":", "-")
-    look = partial(_look, desk, topology, task, what, seconds)
+    left = threading.Event()
+    look = partial(_look, desk, topology, task, what, seconds, left)
     with desk.alone(f"{topology}/{task}", f"{topology}/{task} is being looked into"):
-        return sent(request, await asyncio.get_running_loop().run_in_executor(desk.threads, look))
+        try:
+            return sent(request, await asyncio.get_running_loop().run_in_executor(desk.threads, look))
+        finally:
+            left.set()
 
 
-def _look(desk: Desk, topology: str, task: str, what: What, seconds: int) -> Inspection:
-    """On a thread, which it holds until the task has answered, or is too late."""
+def _look(desk: Desk, topology: str, task: str, what: What, seconds: int, left: threading.Event) -> Inspection:
+    """On a thread, which it holds until the task has answered or is too late, or the console ends."""
+
+    def pause(at_most: float) -> None:
+        if left.wait(at_most):
+            raise ArdeaError("nobody waits for it any more")
+
     with desk.scheduler.find(topology) as found, found.control() as control:
-        return inspect(control, task, what, seconds)
+        return inspect(control, task, what, seconds, pause=pause)
 
 
 ROUTES = (
