@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 import uvicorn
 
-from ardea.console import serving
+from ardea.console import decoding, serving
 from ardea.console.app import application
 from ardea.console.asking import Asker
 from ardea.console.desk import Desk
@@ -200,6 +200,7 @@ class Simulated(Scheduler):
 @contextlib.contextmanager
 def console(made: Submission) -> Iterator[str]:
     """The link of one that has just been started."""
+    decoding.prepare()
     scheduler, tokens = Simulated(made), Tokens.fresh(act=True)
     asker = Asker(Questions(scheduler).all, PACES)
     desk = Desk(Place("simulated"), scheduler, asker, tokens, Hosts(), read())

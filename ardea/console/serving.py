@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import uvicorn
 
+from ardea.console import decoding
 from ardea.console.app import application
 from ardea.console.asking import Asker
 from ardea.console.desk import Desk
@@ -55,6 +56,7 @@ def serve(place: Place, opened: socket.socket, tokens: Tokens, hosts: Hosts, rea
         ready: is called when it is about to answer.
     """
     with place.open() as scheduler:
+        decoding.prepare()  # of its modules, too
         desk = Desk(
             place=place,
             scheduler=scheduler,
