@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from tests.process.console.browser import browser
+from tests.process.console.conftest import Console
 from tests.process.waiting import eventually
 
 pytestmark = pytest.mark.cluster
@@ -92,16 +95,19 @@ def test_an_action_is_shown_first_and_done_when_confirmed(console):
 
 @pytest.mark.thorough
 def test_a_console_that_is_gone_is_said_to_be_and_found_again(console):
-    with browser() as page:
-        page.open(console.link)
+    with contextlib.ExitStack() as undo:
+        shown = Console(console.state)
+        undo.callback(shown.stop)
+        page = undo.enter_context(browser())
+        page.open(shown.link)
         page.go("/t/Watched")
         page.shows("Graph", "slow")
-        console.stop()
+        shown.stop()
         page.shows("The console is gone", "The next try is in", "Graph")
         page.keep("gone")
-        console.start_again()
+        shown.start_again()
         page.shows("does not know this token")  # each start has a token of its own
         page.press("Use another token")
         page.shows("This console needs its token")
-        page.open(console.link)
+        page.open(shown.link)
         page.shows("Watched", "live")
