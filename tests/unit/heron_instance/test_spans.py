@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from types import SimpleNamespace
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from ardea.errors import UserError
+from ardea.heron_instance import process
 from ardea.heron_instance.instruments import Instruments
 from ardea.heron_instance.spans import MOST_WAITING, Spans
 from ardea.metrics import Identity, Registry
 from ardea.plan.physical import TaskPlan
+from tests.otlp import collector
 
 TASK = TaskPlan(1, "words", 0, 1)
 
@@ -38,37 +39,6 @@ class Exporter(SpanExporter):
         pass
 
 
-class Collector(HTTPServer):
-    """OTLP over HTTP, as a collector takes it."""
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), Receiver)
-        self.requests = []
-
-
-class Receiver(BaseHTTPRequestHandler):
-    def do_POST(self):
-        content = self.rfile.read(int(self.headers["Content-Length"]))
-        self.server.requests.append((self.path, ExportTraceServiceRequest.FromString(content)))
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *_):
-        pass
-
-
-@contextmanager
-def collector():
-    with Collector() as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join(10)
-
-
 @pytest.fixture
 def instruments():
     return Instruments(Registry(Identity("t", 1, "words-0", "words", 1, 1)))
@@ -83,7 +53,7 @@ def make(spans, instruments, number):
 def test_a_collector_gets_them(instruments, monkeypatch):
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test")
     with collector() as server:
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.endpoint)
         spans = Spans("Words", "words-0", 1.0, instruments.spans_dropped)
         make(spans, instruments, 3)
         spans.close()
@@ -104,7 +74,7 @@ def test_a_collector_gets_them(instruments, monkeypatch):
 def test_the_environment_names_the_service(instruments, monkeypatch):
     monkeypatch.setenv("OTEL_SERVICE_NAME", "billing")
     with collector() as server:
-        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", server.endpoint)
         spans = Spans("Words", "words-0", 1.0, instruments.spans_dropped)
         make(spans, instruments, 1)
         spans.close()
@@ -137,3 +107,13 @@ def test_an_environment_that_cannot_be_read_is_one_message(instruments, monkeypa
     monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "-1")
     with pytest.raises(UserError, match="words-0 cannot trace: a variable OTEL_"):
         Spans("Words", "words-0", 1.0, instruments.spans_dropped, Exporter())
+
+
+def test_without_the_extra_a_traced_task_says_what_is_missing_and_another_needs_nothing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ardea.heron_instance.spans", None)
+    shell = SimpleNamespace(settings=SimpleNamespace(tracing_share=0.0))
+    assert process._spans(shell, SimpleNamespace(name="Words"), TASK) is None
+    shell.settings.tracing_share = 0.5
+    with pytest.raises(UserError, match="words-0 cannot trace") as raised:
+        process._spans(shell, SimpleNamespace(name="Words"), TASK)
+    assert raised.value.hint.startswith("pip install 'ardea[tracing]'")
