@@ -80,6 +80,7 @@ def check(result):
     assert result.record.inputs("aside") == AHEAD
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("mode", ["ATLEAST_ONCE", "ATMOST_ONCE", "EFFECTIVELY_ONCE"])
 @pytest.mark.parametrize("way", WAYS)
 def test_rows_that_are_ahead_are_put_aside_and_are_acked_as_others(way, mode):

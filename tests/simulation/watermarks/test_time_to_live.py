@@ -33,6 +33,7 @@ def remembered(cluster):
     return min(task.watermark or 0.0 for task in tasks), {key: at for task in tasks for key, at in task.rows.items()}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("mode", "killed"),
     [
