@@ -24,10 +24,6 @@ from ardea.plan.logical import ComponentKind
 from ardea.ready_made import calls_of, problems_of_place
 from ardea.timers import Timers
 from ardea.watermarks import FUTURE, NO_EVENT_TIME, Timestamps, divided, future_of, timed
-from ardea.windows.bolt import WindowBolt
-from ardea.windows.kinds import Windows
-from ardea.windows.storm import Count as Tuples
-from ardea.windows.storm import Duration, WindowedBolt
 
 T = TypeVar("T")
 
@@ -88,7 +84,7 @@ def problems_of(plan: LogicalPlan) -> list[str]:
         found += [problem for component in plan for problem in _goes_back(component)]
     else:
         found += [problem for component in plan for problem in _dead_letters(component, declared)]
-    return [*found, *_event_time(plan), *_windows(plan), *_shape(plan), *_cycles(plan), *problems_of_numbers(plan)]
+    return [*found, *_event_time(plan), *_shape(plan), *_cycles(plan), *problems_of_numbers(plan)]
 
 
 def stream_of(component: ComponentPlan, name: str) -> StreamPlan | None:
@@ -203,69 +199,6 @@ def _event_time(plan: LogicalPlan) -> Iterator[str]:
                 if own and isinstance(state, Timers | KeyedState) and state.time == "event":
                     verb = "go" if isinstance(state, Timers) else "goes"
                     yield f"Component: [{component.name}]: {state.name} {verb} by event time, and {NO_EVENT_TIME}"
-
-
-def _windows(plan: LogicalPlan) -> Iterator[str]:
-    known, declared = timed(plan), {component.name: component for component in plan}
-    for component in plan:
-        if issubclass(component.cls, WindowedBolt):
-            yield from _storms_windows(component, known, declared, Settings.of(plan.config))
-        if not issubclass(component.cls, WindowBolt):
-            continue
-        where, windows = f"Component: [{component.name}]", getattr(component.cls, "windows", None)
-        if not isinstance(windows, Windows):
-            yield f"{where} declares no windows: write windows = Tumbling('1 min', on='FIELD')"
-            continue
-        if windows.on is not None and component.name not in known:
-            yield (
-                f"{where}: its windows go by event time, and no spout that it reads says by timestamps= which time its"
-                " rows have"
-            )
-        for entry in component.inputs:
-            stream = stream_of(declared[entry.component], entry.stream) if entry.component in declared else None
-            if stream is None:
-                continue
-            lacks = f"which stream [{stream.name}] of [{entry.component}] does not have"
-            if windows.on is not None and windows.on not in stream.fields:
-                yield f"{where}: its windows go by the field '{windows.on}', {lacks}"
-            for field in windows.fold.fields:
-                if field not in stream.fields:
-                    yield f"{where}: its fold reads the field '{field}', {lacks}"
-
-
-def _storms_windows(
-    component: ComponentPlan, known: frozenset[str], declared: Mapping[str, ComponentPlan], settings: Settings
-) -> Iterator[str]:
-    where, cls = f"Component: [{component.name}]", component.cls
-    assert issubclass(cls, WindowedBolt)
-    if not hasattr(cls, "window_length"):
-        yield f"{where} says no window_length: write window_length = Count(100) or Duration('10 s')"
-        return
-    if settings.remembers:
-        yield f"{where} is a WindowedBolt, which keeps tuples, which are no state: a WindowBolt goes back to snapshots"
-    if cls.timestamp_field is not None and component.name not in known:
-        yield f"{where}: its windows go by event time, and no spout that it reads says by timestamps= which time"
-    for entry in component.inputs:
-        stream = stream_of(declared[entry.component], entry.stream) if entry.component in declared else None
-        if stream is not None and cls.timestamp_field is not None and cls.timestamp_field not in stream.fields:
-            yield (
-                f"{where}: its windows go by the field '{cls.timestamp_field}', which stream [{stream.name}] of"
-                f" [{entry.component}] does not have"
-            )
-    extents = cls.window_length, cls.sliding_interval
-    seconds = sum(extent.seconds for extent in extents if isinstance(extent, Duration))
-    tuples = sum(extent.tuples for extent in extents if isinstance(extent, Tuples))
-    held = settings.reliability_mode == "ATLEAST_ONCE"
-    if held and settings.message_timeouts and seconds > settings.message_timeout:
-        yield (
-            f"{where}: its tuples are held for {seconds:g} s, a window and an interval, and that is longer than"
-            f" topology.message.timeout.secs, {settings.message_timeout:g}"
-        )
-    if held and tuples > settings.max_spout_pending:
-        yield (
-            f"{where}: {tuples} tuples are held, a window and an interval, and that is more than"
-            f" topology.max.spout.pending, {settings.max_spout_pending}: no window would ever be full"
-        )
 
 
 def _inputs(component: ComponentPlan, declared: Mapping[str, ComponentPlan]) -> Iterator[str]:

@@ -14,7 +14,6 @@ from ardea.timers import Timers
 from ardea.tuples import SYSTEM_COMPONENT, SYSTEM_TASK, TICK_FIELDS, TICK_STREAM, Tuple
 from ardea.watermarks import NEVER
 from ardea.windows.bolt import WindowBolt
-from ardea.windows.storm import WindowedBolt
 
 _LAST = sys.float_info.max
 """No timer is later, and there is one at no time that is infinite."""
@@ -39,8 +38,6 @@ class Alarms:
         self._bolt = cast("Bolt", parts.env.component)
         self._every = parts.env.settings.tick
         self._event = any(isinstance(each, Timers) and each.time == "event" for each in states_of(type(self._bolt)))
-        if isinstance(self._bolt, WindowedBolt):
-            self._bolt.begin_windows(parts.env.context)
         self.windows = Windowing(parts, self._bolt) if isinstance(self._bolt, WindowBolt) else None
         self._waits = False  # whether windows that are over were not all seen, by the last look
         self._rested = False  # whether the task was at rest before

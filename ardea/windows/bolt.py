@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Protocol
 
 from ardea.component import Bolt
+from ardea.context import TopologyContext
 from ardea.errors import UserError
 from ardea.keyed import KeyedState
+from ardea.plan import ComponentPlan, LogicalPlan
+from ardea.ready_made import ReadyMade
 from ardea.tuples import ColumnBatch, TupleBatch
+from ardea.windows.checks import problems_of_field, problems_of_stamps
 from ardea.windows.kinds import Window, Windows
 
 LATE = "late"
@@ -34,7 +38,7 @@ class Adding(Protocol):
         """All of their rows."""
 
 
-class WindowBolt(Bolt):
+class WindowBolt(ReadyMade, Bolt):
     """What declares windows, and gets them one by one: ``windows = Tumbling("1 min", on="at", fold=Count())``.
 
     Rows are acked once they are in their windows, which are kept as state is.  A class that declares the stream
@@ -47,6 +51,10 @@ class WindowBolt(Bolt):
     windows: Windows
     _windows: Any = None
     _adding: Adding
+    _ready_calls: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "on_window": ("key", "window", "value"),
+        "on_windows": ("window", "keys", "values"),
+    }
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Raises UserError: there can be no such bolt."""
@@ -83,8 +91,27 @@ class WindowBolt(Bolt):
         for key, value in zip(keys, values, strict=True):
             on_window(key, window, value)
 
+    # --- the engine's -----------------------------------------------------------------------------------------
+
+    @classmethod
+    def _ready_problems(cls, component: ComponentPlan, plan: LogicalPlan) -> Iterable[str]:
+        """See :class:`ReadyMade`."""
+        windows = getattr(cls, "windows", None)
+        if not isinstance(windows, Windows):
+            yield f"Component: [{component.name}] declares no windows: write windows = Tumbling('1 min', on='FIELD')"
+            return
+        if cls.on_window is WindowBolt.on_window and cls.on_windows is WindowBolt.on_windows:
+            yield f"Component: [{component.name}] has no on_window(key, window, value)"
+        if windows.on is not None:
+            yield from problems_of_stamps(windows.on, component, plan)
+        for field in windows.fold.fields:
+            yield from problems_of_field(field, "its fold reads", component, plan)
+
+    def _ready_prepare(self, context: TopologyContext) -> None:
+        """See :class:`ReadyMade`."""
+
     def process_batch(self, rows: Any) -> None:
-        """The engine's: the rows go to their windows."""
+        """The rows go to their windows."""
         if isinstance(rows, ColumnBatch):
             self._adding.add_columns(rows)
         else:

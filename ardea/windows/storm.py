@@ -9,14 +9,18 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from ardea.component import DEFAULT_STREAM, Bolt
+from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.errors import UserError
+from ardea.plan import ComponentPlan, LogicalPlan
+from ardea.ready_made import ReadyMade
 from ardea.tuples import Tuple
 from ardea.units import duration
 from ardea.watermarks import Timestamps
+from ardea.windows.checks import problems_of_stamps
 
 _COMPACT_EVERY = 100
 _TICK = "topology.tick.tuple.freq.secs"
@@ -239,7 +243,7 @@ class WindowManager:
             self._events = [event for event in self._events if event.number not in numbers]
 
 
-class WindowedBolt(Bolt):
+class WindowedBolt(ReadyMade, Bolt):
     """Gets windows of tuples, each again and again until it leaves; what it emits is anchored to the window's tuples.
 
     A tuple is acked once it is in no window any more, or when all that feeds the task rests.  Not for a topology that
@@ -289,8 +293,24 @@ class WindowedBolt(Bolt):
 
     _anchors: Sequence[Tuple] = ()
 
-    def begin_windows(self, context: TopologyContext) -> None:
-        """The engine's, ahead of ``initialize``."""
+    _ready_calls: ClassVar[Mapping[str, tuple[str, ...]]] = {"execute": ("window",)}
+
+    @classmethod
+    def _ready_problems(cls, component: ComponentPlan, plan: LogicalPlan) -> Iterable[str]:
+        """See :class:`ReadyMade`."""
+        where, settings = f"Component: [{component.name}]", Settings.of(plan.config)
+        if not hasattr(cls, "window_length"):
+            yield f"{where} says no window_length: write window_length = Count(100) or Duration('10 s')"
+            return
+        if settings.remembers:
+            yield f"{where} is a WindowedBolt: it keeps tuples, which are no state; a WindowBolt goes back to snapshots"
+        if cls.timestamp_field is not None:
+            yield from problems_of_stamps(cls.timestamp_field, component, plan)
+        if settings.reliability_mode == "ATLEAST_ONCE":
+            yield from _held((cls.window_length, cls.sliding_interval), where, settings)
+
+    def _ready_prepare(self, context: TopologyContext) -> None:
+        """See :class:`ReadyMade`."""
         self._now = context.now
         self._manager = WindowManager(self.window_length, self.sliding_interval, event=self.timestamp_field is not None)
         self._stamps = None if self.timestamp_field is None else Timestamps(self.timestamp_field, unit=self.unit)
@@ -367,3 +387,20 @@ class WindowedBolt(Bolt):
             if tup in self._open:
                 del self._open[tup]
                 self.ack(tup)
+
+
+def _held(extents: Iterable[Extent], where: str, settings: Settings) -> Iterable[str]:
+    """Why spouts could not wait for the tuples of a window and of an interval."""
+    extents = list(extents)
+    seconds = sum(extent.seconds for extent in extents if isinstance(extent, Duration))
+    tuples = sum(extent.tuples for extent in extents if isinstance(extent, Count))
+    if settings.message_timeouts and seconds > settings.message_timeout:
+        yield (
+            f"{where}: its tuples are held for {seconds:g} s, a window and an interval, and that is longer than"
+            f" topology.message.timeout.secs, {settings.message_timeout:g}"
+        )
+    if tuples > settings.max_spout_pending:
+        yield (
+            f"{where}: {tuples} tuples are held, a window and an interval, and that is more than"
+            f" topology.max.spout.pending, {settings.max_spout_pending}: no window would ever be full"
+        )

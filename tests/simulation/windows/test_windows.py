@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 from ardea import Bolt, Grouping, KeyedState, Spout, Stream, TaskState, Timestamps, Topology
-from ardea.errors import TopologyError, UserError
 from ardea.testing import Cluster, CollectBolt, run, run_bolt
 from ardea.testing.inside import Inside
 from ardea.testing.kit import Schedule
@@ -455,59 +454,3 @@ class Numbers(WindowBolt):
 
     def on_window(self, key, window, value):
         self.emit((key, value))
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        (lambda: Tumbling(0), "size takes a number of seconds above 0"),
-        (lambda: Tumbling("x"), "size takes"),
-        (lambda: Tumbling(-5), "size takes"),
-        (lambda: Sliding(5, 10), "rows between two windows would be in none"),
-        (lambda: Session(None), "gap takes"),
-        (lambda: Tumbling(5, on="at", allowed_lateness=-1), "allowed_lateness takes"),
-        (lambda: Tumbling(5, allowed_lateness=1), "no late rows by the clock"),
-        (lambda: Tumbling(5, early=0), "early takes"),
-        (lambda: Tumbling(5, on=""), "field takes the name"),
-        (lambda: Tumbling(5, on="at", unit="m"), "unit takes"),
-        (lambda: Tumbling(5, fold=Count), "fold takes an object"),
-        (lambda: Tumbling(5, fold=Sum(1)), "takes the name of a field"),
-        (lambda: Folds(), "takes folds by name"),
-        (lambda: Sliding(6, 2, fold=Longest()), "has no merge"),
-        (lambda: Global(), "has no trigger"),
-        (lambda: Global(rows=0), "rows takes a number of rows"),
-        (lambda: CountTumbling(0), "rows takes a number of rows"),
-        (lambda: CountTumbling(3, on="at"), "in the order in which they come"),
-        (lambda: type("B", (WindowBolt,), {"windows": 5}), "windows is 5"),
-        (lambda: type("B", (WindowBolt,), {"process": print}), "its rows go to windows"),
-    ],
-)
-def test_what_can_be_no_windows_is_refused_at_once(wrong, message):
-    with pytest.raises(UserError, match=message):
-        wrong()
-
-
-@pytest.mark.parametrize(
-    ("kind", "stamped", "message"),
-    [
-        (
-            Tumbling(5, on="when"),
-            True,
-            r"windows go by the field 'when', which stream \[default\] of \[rows\] does not have",
-        ),
-        (Tumbling(5, on="at", fold=Sum("price")), True, "fold reads the field 'price'"),
-        (Tumbling(5, on="at"), False, "no spout that it reads says"),
-        (None, True, "declares no windows"),
-    ],
-)
-def test_what_no_input_has_is_refused_when_the_topology_is_built(kind, stamped, message, monkeypatch):
-    if not stamped:
-        monkeypatch.setattr(Stamped, "timestamps", None)
-    windowed = type("Windowed", (Numbers,), {} if kind is None else {"windows": kind})
-
-    class Made(Topology):
-        rows = Stamped.spec()
-        windows = windowed.spec(inputs={rows: Grouping.fields("spout")})
-
-    with pytest.raises(TopologyError, match=message):
-        Made.plan({})
