@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -22,9 +23,6 @@ from ardea.scheduler.local_processes import LocalProcesses
 from ardea.scheduler.run import LocalRun, Outcome
 from ardea.scheduler.submission import Submission
 from ardea.state.records import RunState
-
-if TYPE_CHECKING:
-    from ardea.console.beside import Beside
 
 TIMEOUTS = "topology.enable.message.timeouts"
 EXIT_CODES = {
@@ -98,20 +96,20 @@ def run(
         console.say(f"{made.definition.topology} {made.begins_from}")
         return made
 
-    def watch_of(made: Submission, shown: Beside | None = None) -> Watch:
+    def watch_of(made: Submission, link: Callable[[str], str] | None = None) -> Watch:
         attached = {} if attach is None else {task_of(attach, made): port}
         scheduler = partial(LocalProcesses, attach=attached)
         watch = Watch(LocalRun(made, home, give_up=give_up, keep=keep, scheduler=scheduler), logs or [], console.err())
         watch.notes += [f"{task} waits for a debugger at 127.0.0.1:{at}" for task, at in attached.items()]
-        if shown is not None:
-            watch.notes.append(f"open {shown.link(made.plan.name)} to see it; the console ends with the run")
+        if link is not None:
+            watch.notes.append(f"open {link(made.plan.name)} to see it; the console ends with the run")
         return watch
 
     if dry_run:
         submission.show_plan(load(), output)
         return
     with ui.beside(state) if with_console else contextlib.nullcontext() as shown:
-        made = partial(watch_of, shown=shown)
+        made = partial(watch_of, link=None if shown is None else shown.link)
         watch, outcome = reload.run_anew(target, load, made) if again else _once(made(load()))
     if output is Output.JSON:
         console.print_json(_document(watch.run, outcome))
