@@ -19,12 +19,16 @@ from ardea.tuples import ColumnBatch, TupleBatch
 from ardea.windows.bolt import LATE, WindowBolt
 from ardea.windows.counted import Counted, Whole
 from ardea.windows.kinds import MICROS, CountSliding, CountTumbling, Global, Regular, Session, TimeWindows
-from ardea.windows.open_windows import Keyed, OpenWindows, Seen
+from ardea.windows.open_windows import AT_ONCE, Keyed, OpenWindows, Seen
 from ardea.windows.panes import Panes
 from ardea.windows.sessions import Sessions
 from ardea.windows.stamps import micros, micros_of_column
 
 Rows = Sequence[tuple[Any, ...]]
+
+
+STEP = 0.005
+"""Seconds of a step, about."""
 
 
 class _Early(NamedTuple):
@@ -46,6 +50,7 @@ class Windowing:
         self._every = kind.early_seconds if isinstance(kind, TimeWindows | Global) else None
         self._early: deque[_Early] = deque()
         self._new: set[tuple[Any, Any]] = set()  # windows that are among those
+        self._most = 16  # keys of a step
         self._keys: dict[tuple[str, str], Callable[[Rows], Sequence[Any]]] = {}
         bolt._adding = self
 
@@ -206,8 +211,16 @@ class Windowing:
                 self._see_all(self._open.early(early.windows))
         time = self._time
         while self._open.due(time) and env.clock() < until:
-            with self._user_code:
-                self._step(time)
+            self._timed_step(time)
+
+    def _timed_step(self, time: float) -> None:
+        """Of as many keys as the author's code can see in a few milliseconds."""
+        began = self._env.clock()
+        with self._user_code:
+            keys = self._step(time, self._most)
+        per_key = (self._env.clock() - began) / max(1, keys)
+        fits = AT_ONCE if per_key <= 0 else max(1, int(STEP / per_key))
+        self._most = min(AT_ONCE, 2 * self._most, fits)
 
     def finish(self) -> None:
         """Nothing comes any more: what is open by the machine's clock, or by number, is seen as it is.
@@ -215,12 +228,15 @@ class Windowing:
         Within user code, as is :meth:`add`.
         """
         while self._open.due(math.inf):
-            self._step(math.inf)
+            self._step(math.inf, AT_ONCE)
 
-    def _step(self, time: float) -> None:
-        seen = self._open.step(time)
-        if seen is not None:
-            self._see_all([seen])
+    def _step(self, time: float, most: int) -> int:
+        """Returns of how many keys windows were seen."""
+        seen = self._open.step(time, most)
+        if seen is None:
+            return 0
+        self._see_all([seen])
+        return len(seen.keys)
 
     def _see_all(self, found: Iterable[Seen]) -> None:
         for seen in found:

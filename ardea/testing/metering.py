@@ -11,6 +11,7 @@ from ardea.plan.physical import TaskPlan
 from ardea.testing.audit import Audit
 from ardea.testing.record import Record
 from ardea.tuples import ColumnBatch, Tuple
+from ardea.windows import Window, WindowBolt
 
 
 def meter_spout(spout: Any, pay: Callable[[], None]) -> None:
@@ -24,8 +25,19 @@ def meter_spout(spout: Any, pay: Callable[[], None]) -> None:
     spout.next_tuple = next_tuple
 
 
+def _meter_windows(bolt: WindowBolt, pay: Callable[[], None]) -> None:
+    on_windows = bolt.on_windows
+
+    def seen(window: Window, keys: Sequence[Any], values: Sequence[Any]) -> None:
+        for _ in keys:
+            pay()
+        on_windows(window, keys, values)
+
+    bolt.on_windows = seen  # type: ignore[method-assign]
+
+
 def meter_bolt(bolt: Any, pay: Callable[[], None], task: TaskPlan, record: Record, audit: Audit | None) -> None:
-    """``pay`` is called for each tuple and timer, ahead of the call that it is for."""
+    """``pay`` is called for each tuple, timer and window, ahead of the call that it is for."""
     process, process_batch, tick = bolt.process, bolt.process_batch, bolt.process_tick
     process_columns, timer = bolt.process_columns, bolt.on_timer
 
@@ -63,6 +75,8 @@ def meter_bolt(bolt: Any, pay: Callable[[], None], task: TaskPlan, record: Recor
         tick(tup)
 
     bolt.process, bolt.process_tick, bolt.on_timer = metered, ticked, timed
+    if isinstance(bolt, WindowBolt):
+        _meter_windows(bolt, pay)
     if type(bolt).process_batch is not Bolt.process_batch:
         bolt.process_batch = metered_batch
     if reads_columns(type(bolt)):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ardea.windows.kinds import CountSliding, CountTumbling, Firing, Global, Window
-from ardea.windows.open_windows import Seen, Table, Time
+from ardea.windows.open_windows import AT_ONCE, Seen, Table, Time
 
 
 class Counted:
@@ -78,7 +78,7 @@ class Counted:
         """Only the end of all input ends them."""
         return time == math.inf and bool(self._open)
 
-    def step(self, time: Time) -> Seen | None:
+    def step(self, time: Time, most: int = AT_ONCE) -> Seen | None:  # noqa: ARG002 -- one
         if not self.due(time):
             return None
         key = next(iter(self._open))
@@ -131,7 +131,7 @@ class Whole:
         """Only the end of all input ends them."""
         return time == math.inf and bool(self._open)
 
-    def step(self, time: Time) -> Seen | None:
+    def step(self, time: Time, most: int = AT_ONCE) -> Seen | None:  # noqa: ARG002 -- one
         if not self.due(time):
             return None
         key, _ = self._open.popitem()

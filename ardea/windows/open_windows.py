@@ -74,8 +74,8 @@ class OpenWindows(Protocol):
     def due(self, time: Time) -> bool:
         """Whether something is, by then."""
 
-    def step(self, time: Time) -> Seen | None:
-        """A slice of what is due by then; None: of that nothing is to be seen."""
+    def step(self, time: Time, most: int = AT_ONCE) -> Seen | None:
+        """A slice of what is due by then, of so many keys at most; None: of that nothing is to be seen."""
 
     def unseen(self, keys: Sequence[Any], stamps: Any, time: Time) -> Iterable[tuple[Any, Any]]:
         """The windows that these rows are in and that are not over: (window, key), for early firings."""

@@ -190,14 +190,14 @@ class Panes:
     def due(self, time: Time) -> bool:
         return self._present is not None or bool(self._due and self._due[0].at <= time)
 
-    def step(self, time: Time) -> Seen | None:
+    def step(self, time: Time, most: int = AT_ONCE) -> Seen | None:
         if not self.due(time):
             return None
         if self._present is None:
             self._present = due = heapq.heappop(self._due)
             self._left = list(self._keys_to_see(due.at) if due.what == SEE else self._keys.get(due.pane, ()))
-        due, keys = self._present, self._left[-AT_ONCE:]
-        del self._left[-AT_ONCE:]
+        due, keys = self._present, self._left[-most:]
+        del self._left[-most:]
         seen = None
         if due.what == SEE:
             seen = self._see(due.at, keys)

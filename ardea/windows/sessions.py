@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ardea.windows.kinds import Session
-from ardea.windows.open_windows import Seen, Table, Time, window
+from ardea.windows.open_windows import AT_ONCE, Seen, Table, Time, window
 
 
 class _Due(NamedTuple):
@@ -118,7 +118,7 @@ class Sessions:
     def due(self, time: Time) -> bool:
         return self.next <= time and bool(self._due)
 
-    def step(self, time: Time) -> Seen | None:
+    def step(self, time: Time, most: int = AT_ONCE) -> Seen | None:  # noqa: ARG002 -- one
         if not self.due(time):
             return None
         due = heapq.heappop(self._due)

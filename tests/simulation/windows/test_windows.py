@@ -208,6 +208,27 @@ def test_the_watermark_is_told_once_all_windows_that_it_ends_were_seen_in_slices
     assert result.record.exceptions == []
 
 
+class Counted(Slow):
+    """``sizes``: keys of each call."""
+
+    sizes: list = []
+
+    def on_windows(self, window, keys, values):
+        self.sizes.append(len(keys))
+        super().on_windows(window, keys, values)
+
+
+@pytest.mark.parametrize(("cost", "most"), [(0.001, 16), (1e-9, 1000)])
+def test_as_many_windows_are_seen_at_once_as_take_some_milliseconds(cost, most):
+    class Made(Topology):
+        rows = ManyKeys.spec()
+        windows = Counted.spec(inputs={rows: Grouping.fields("key")})
+
+    Counted.sizes.clear()
+    assert run(Made, cost={"windows": cost}).state == "SUCCEEDED"
+    assert (sum(Counted.sizes), max(Counted.sizes)) == (3001, most)
+
+
 # --- late rows, folds, and what is refused ----------------------------------------------------------------------------
 
 

@@ -6,13 +6,11 @@ import math
 from collections import defaultdict
 
 import numpy as np
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ardea.backends.memory import KeyedTable, Lower
 from ardea.windows import CountSliding, CountTumbling, Session, Sliding, Tumbling
-from ardea.windows import panes as panes_module
 from ardea.windows.counted import Counted
 from ardea.windows.kinds import MICROS
 from ardea.windows.panes import Panes
@@ -25,7 +23,8 @@ OF = {Tumbling: Panes, Sliding: Panes, Session: Sessions, CountTumbling: Counted
 class Driven:
     """Windows of rows, which are numbered, and all that was seen of them."""
 
-    def __init__(self, kind):
+    def __init__(self, kind, most=1000):
+        self.most = most
         self.kind, self.table = kind, KeyedTable(kind.fold.zero, Lower("windows", None), normal=True)
         self.open = OF[type(kind)](kind, self.table)
         self.watermark = -math.inf
@@ -43,7 +42,7 @@ class Driven:
         self._note(self.open.at_once())
 
     def step(self):
-        found = self.open.step(self.watermark * MICROS)
+        found = self.open.step(self.watermark * MICROS, self.most)
         self._note([] if found is None else [found])
 
     def rise(self, watermark):
@@ -113,35 +112,33 @@ def test_panes_see_what_plain_python_sees(kind, events, at_once):
     """Each step is done before the next event: it is known which rows a window has."""
     lateness = kind.lateness_us // MICROS
     expected, late, contents = [], [], defaultdict(list)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(panes_module, "AT_ONCE", at_once)
-        driven = Driven(kind)
-        for event in numbered([*events, ("rise", 10_000)]):
-            before = driven.watermark
-            if event == "restart":
-                driven.restart()
-            elif isinstance(event, tuple):
-                driven.rise(event[1])
-                driven.settle()
-                expected += [
-                    (key, end, "on time", rows[:])
-                    for (key, end), rows in sorted(contents.items(), key=lambda entry: entry[0][1])
-                    if before < end <= driven.watermark
-                ]
-            elif isinstance(event, list):
-                driven.add(event)
-                again = {}
-                for key, stamp, number in event:
-                    ends = ends_of(kind, stamp)
-                    if max(ends) + lateness <= before:
-                        late.append(number)
-                        continue
-                    for end in ends:
-                        if end > before or end + lateness > before:
-                            contents[key, end].append(number)
-                        if end <= before < end + lateness:
-                            again[key, end] = None
-                expected += [(key, end, "late", contents[key, end][:]) for key, end in again]
+    driven = Driven(kind, most=at_once)
+    for event in numbered([*events, ("rise", 10_000)]):
+        before = driven.watermark
+        if event == "restart":
+            driven.restart()
+        elif isinstance(event, tuple):
+            driven.rise(event[1])
+            driven.settle()
+            expected += [
+                (key, end, "on time", rows[:])
+                for (key, end), rows in sorted(contents.items(), key=lambda entry: entry[0][1])
+                if before < end <= driven.watermark
+            ]
+        elif isinstance(event, list):
+            driven.add(event)
+            again = {}
+            for key, stamp, number in event:
+                ends = ends_of(kind, stamp)
+                if max(ends) + lateness <= before:
+                    late.append(number)
+                    continue
+                for end in ends:
+                    if end > before or end + lateness > before:
+                        contents[key, end].append(number)
+                    if end <= before < end + lateness:
+                        again[key, end] = None
+            expected += [(key, end, "late", contents[key, end][:]) for key, end in again]
     assert sorted(driven.late) == sorted(late)
     seen = [(key, int(end), firing, sorted(rows)) for key, _, end, firing, rows in driven.seen]
     assert sorted(seen) == sorted((key, end, firing, sorted(rows)) for key, end, firing, rows in expected)
@@ -154,22 +151,20 @@ def test_panes_see_what_plain_python_sees(kind, events, at_once):
 def test_panes_that_are_seen_in_slices_are_seen_once_over_restarts(kind, events):
     """Rows that are not late for any window; between two slices there may be rows, other watermarks and restarts."""
     contents = defaultdict(list)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(panes_module, "AT_ONCE", 1)
-        driven = Driven(kind)
-        for event in numbered(events):
-            if event == "restart":
-                driven.restart()
-            elif event == "step":
-                driven.step()
-            elif isinstance(event, tuple):
-                driven.rise(event[1])
-            elif rows := [row for row in event if min(ends_of(kind, row[1])) > driven.watermark]:
-                driven.add(rows)
-                for key, stamp, number in rows:
-                    for end in ends_of(kind, stamp):
-                        contents[key, end].append(number)
-        driven.end()
+    driven = Driven(kind, most=1)
+    for event in numbered(events):
+        if event == "restart":
+            driven.restart()
+        elif event == "step":
+            driven.step()
+        elif isinstance(event, tuple):
+            driven.rise(event[1])
+        elif rows := [row for row in event if min(ends_of(kind, row[1])) > driven.watermark]:
+            driven.add(rows)
+            for key, stamp, number in rows:
+                for end in ends_of(kind, stamp):
+                    contents[key, end].append(number)
+    driven.end()
     assert driven.late == []
     seen = sorted((key, int(end), sorted(rows)) for key, _, end, _, rows in driven.seen)
     assert seen == sorted((key, end, sorted(rows)) for (key, end), rows in contents.items())
@@ -181,25 +176,23 @@ def test_panes_that_are_seen_in_slices_are_seen_once_over_restarts(kind, events)
 @given(KINDS, EVENTS)
 def test_between_two_slices_late_rows_are_neither_lost_nor_seen_on_time_twice(kind, events):
     lateness, wanted, ahead = kind.lateness_us // MICROS, defaultdict(set), set()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(panes_module, "AT_ONCE", 1)
-        driven = Driven(kind)
-        for event in numbered(events):
-            if event == "restart":
-                driven.restart()
-            elif event == "step":
-                driven.step()
-            elif isinstance(event, tuple):
-                driven.rise(event[1])
-            elif isinstance(event, list):
-                driven.add(event)
-                for key, stamp, number in event:
-                    for end in ends_of(kind, stamp):
-                        if end + lateness > driven.watermark:
-                            wanted[key, end].add(number)
-                        if end > driven.watermark:
-                            ahead.add((key, end))
-        driven.end()
+    driven = Driven(kind, most=1)
+    for event in numbered(events):
+        if event == "restart":
+            driven.restart()
+        elif event == "step":
+            driven.step()
+        elif isinstance(event, tuple):
+            driven.rise(event[1])
+        elif isinstance(event, list):
+            driven.add(event)
+            for key, stamp, number in event:
+                for end in ends_of(kind, stamp):
+                    if end + lateness > driven.watermark:
+                        wanted[key, end].add(number)
+                    if end > driven.watermark:
+                        ahead.add((key, end))
+    driven.end()
     last, on_time = {}, []
     for key, _, end, firing, rows in driven.seen:
         last[key, int(end)] = rows
