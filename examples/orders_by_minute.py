@@ -42,7 +42,11 @@ class ByMinute(WindowBolt):
 
 
 class OrdersByMinute(Topology):
-    config = {"topology.reliability.mode": "EFFECTIVELY_ONCE"}
+    config = {
+        "topology.reliability.mode": "EFFECTIVELY_ONCE",
+        "heron.resources.instance.cpu": 0.1,
+        "topology.container.cpu.padding": 0.2,
+    }
     orders = read("orders", ["user", "at"], Timestamps("at", lateness="5 s", idle_after="5 s")).spec()
     users = read("users", ["id", "country"]).spec()
     placed = InCountry.spec(inputs={orders: Grouping.fields("user"), users: Grouping.fields("id")})

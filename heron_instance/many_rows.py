@@ -107,7 +107,7 @@ class BoltMany:
                     if end == start:
                         parcel.called(call)
                 more = parcel.flushes != flushes  # an iterator emits, too
-                if end >= task_output.row_limit:
+                if end >= task_output.row_limit and (end > start or more):
                     more = True
                     overflow()
                 first += room
@@ -229,7 +229,8 @@ class SpoutMany:
         """To the only stream.  Marks follow their rows: the sender leaves what has none yet."""
         task_output, values, first, left, more = self._task_output, parcel.values, 0, iter(rows), True
         while more:
-            room = max(1, task_output.row_limit - len(values))
+            start = len(values)
+            room = max(1, task_output.row_limit - start)
             flushes, call = parcel.flushes, parcel.call(first)
             try:
                 if at_rest:
@@ -243,7 +244,7 @@ class SpoutMany:
             finally:
                 parcel.called(call)
             more = parcel.flushes != flushes
-            if len(values) >= task_output.row_limit:
+            if len(values) >= task_output.row_limit and (len(values) > start or more):
                 more = True
                 self._rows.overflow()
             first += room

@@ -50,6 +50,15 @@ SOME = [(n, WORDS[n % 3]) for n in range(8)]
     ackers=1,
 )
 @example(
+    script=BoltScript,
+    steps=[of(rows=[(1,)]), of(rows=[]), of(rows=[(1,)])],
+    groupings=["all"] * 3,
+    single=True,
+    hooked=False,
+    rows=1,
+    ackers=0,
+)
+@example(
     script=Holds,
     steps=[of(rows=SOME, anchors="all")],
     groupings=["all"] * 3,

@@ -295,7 +295,8 @@ def test_so_is_one_whose_pods_fit_one_by_one_and_not_together(prepared):
 def test_an_example_fits_a_small_cluster_with_other_work_on_it(example):
     """Half of four cores, masters included."""
     loaded = sys.modules.copy()
-    inputs = prepare(str(example), {"topology.stmgrs": 2}, Options(), CHART).inputs
+    config = {"topology.stmgrs": 2, "topology.stateful.storage": "s3://bucket/snapshots"}
+    inputs = prepare(str(example), config, Options(), CHART).inputs
     if example.stem not in loaded:
         del sys.modules[example.stem]  # other tests load it in folders of their own
     asked = [capacity.requests(job["spec"]["template"]["spec"])["cpu"] for job in pods.jobs(inputs, None)]
