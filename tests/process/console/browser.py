@@ -116,6 +116,8 @@ def browser(width: int = 1280, scheme: str = "light") -> Iterator[Browser]:
     options.binary_location = str(programs[0])
     for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "hide-scrollbars"):
         options.add_argument(f"--{argument}")
+    for argument in ("disable-breakpad", "disable-crash-reporter"):  # their processes outlive it on a busy machine
+        options.add_argument(f"--{argument}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     with tempfile.TemporaryDirectory(prefix="browser-") as folder:
         environment = {**os.environ, "TMPDIR": folder}
