@@ -1,4 +1,4 @@
-"""A console beside a run: a process of its own, which ends with whoever has started it, however that ends."""
+"""A console beside a run: a process of its own.  It ends with the process that started it, however that ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A file that is made while it is sent: a thread writes it, and waits for whoever reads."""
+"""A file that is made while it is sent: a thread writes it, and waits for the reader."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _Pipe(io.RawIOBase):
         try:
             make(cast("BinaryIO", self))
             self._put(bytes(self._held))
-        except Exception as error:  # told by whoever reads
+        except Exception as error:  # the reader tells it
             end = error
         with contextlib.suppress(OSError, RuntimeError):  # the loop may be closed
             self._put(end)
@@ -59,7 +59,7 @@ class _Pipe(io.RawIOBase):
             putting.result(TOO_SLOW)
         except TimeoutError:
             putting.cancel()
-            raise BrokenPipeError("whoever reads it is too slow") from None
+            raise BrokenPipeError("the reader is too slow") from None
 
     async def parts(self) -> AsyncIterator[bytes]:
         """What was written; raises what ``make`` has raised."""

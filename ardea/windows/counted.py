@@ -13,7 +13,26 @@ from ardea.windows.kinds import CountSliding, CountTumbling, Firing, Global, Win
 from ardea.windows.open_windows import AT_ONCE, Seen, Table, Time
 
 
-class Counted:
+class Untimed:
+    """What windows have in common that no time ends."""
+
+    _full: list[Seen]
+    _open: dict[Any, None]  # keys whose window is seen at the end of the input
+
+    def at_once(self) -> Iterator[Seen]:
+        full, self._full = self._full, []
+        yield from full
+
+    @property
+    def next(self) -> Time:
+        return math.inf
+
+    def due(self, time: Time) -> bool:
+        """Only the end of all input ends them."""
+        return time == math.inf and bool(self._open)
+
+
+class Counted(Untimed):
     """Of one task.  At the end of the input the windows that are not full are seen as they are."""
 
     def __init__(self, kind: CountTumbling | CountSliding, table: Table) -> None:
@@ -66,18 +85,6 @@ class Counted:
         self._open.pop(key, None)
         self._table.pop((key, None), None)
 
-    def at_once(self) -> Iterator[Seen]:
-        full, self._full = self._full, []
-        yield from full
-
-    @property
-    def next(self) -> Time:
-        return math.inf
-
-    def due(self, time: Time) -> bool:
-        """Only the end of all input ends them."""
-        return time == math.inf and bool(self._open)
-
     def step(self, time: Time, most: int = AT_ONCE) -> Seen | None:  # noqa: ARG002 -- one
         if not self.due(time):
             return None
@@ -97,7 +104,7 @@ class Counted:
         return iter(())
 
 
-class Whole:
+class Whole(Untimed):
     """The one window of each key of a task."""
 
     def __init__(self, kind: Global, table: Table) -> None:
@@ -118,18 +125,6 @@ class Whole:
 
     def _seen(self, key: Any, firing: Firing) -> Seen:
         return Seen(Window(None, None, firing), [key], [self._fold.result(self._table[key, None][1])])
-
-    def at_once(self) -> Iterator[Seen]:
-        full, self._full = self._full, []
-        yield from full
-
-    @property
-    def next(self) -> Time:
-        return math.inf
-
-    def due(self, time: Time) -> bool:
-        """Only the end of all input ends them."""
-        return time == math.inf and bool(self._open)
 
     def step(self, time: Time, most: int = AT_ONCE) -> Seen | None:  # noqa: ARG002 -- one
         if not self.due(time):
