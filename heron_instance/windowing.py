@@ -205,10 +205,14 @@ class Windowing:
         """What is due, until that time of the executor's clock."""
         env = self._env
         while self._early and self._early[0].at <= env.context.now() and env.clock() < until:
-            early = self._early.popleft()
-            self._new.difference_update(early.windows)
+            windows = self._early[0].windows
+            some = windows[-self._most :]
+            del windows[-self._most :]
+            if not windows:
+                self._early.popleft()
+            self._new.difference_update(some)
             with self._user_code:
-                self._see_all(self._open.early(early.windows))
+                self._see_all(self._open.early(some))
         time = self._time
         while self._open.due(time) and env.clock() < until:
             self._timed_step(time)
