@@ -2,7 +2,7 @@
 
 Rows that are read without running an author's code are appended a part at a time; all others as they are read, so that
 what an iterator emits itself, raises or waits for finds the same rows as in a loop.  A part ends where an emit would
-make a flush.
+make a flush; where an iterator emits itself, as many rows later as it has emitted.
 """
 
 from __future__ import annotations

@@ -96,8 +96,8 @@ class Picked:
         """The first rows have left."""
         self.single = {row - gone: tasks for row, tasks in self.single.items() if row >= gone}
         self.ranges = [range(r.start - gone, r.stop - gone) for r in self.ranges if r.start >= gone]
-        for task, parts in list(self.many.items()):
-            self.many[task] = [part - gone for part in parts if len(part) and part[0] >= gone]
+        left = {task: [p - gone for p in parts if len(p) and p[0] >= gone] for task, parts in self.many.items()}
+        self.many = {task: parts for task, parts in left.items() if parts}
 
     def take_out(self, place: int) -> None:
         """One row is gone."""
@@ -121,7 +121,8 @@ class Picked:
                 by_task.setdefault(task, []).append(np.array([row], dtype=np.intp))
         for task, parts in by_task.items():
             picked = parts[0] if len(parts) == 1 else np.sort(np.concatenate(parts))
-            yield task, None if len(picked) == total and not repeats(picked) else picked
+            if len(picked):
+                yield task, None if len(picked) == total and not repeats(picked) else picked
 
 
 OPEN = sys.maxsize

@@ -199,11 +199,11 @@ def outcome(script, steps, groupings, caplog, *, exact, **options):
             made.turn()
             made.arrives([(4,)])
         made.turn()
+        for _ in range(3):
+            made.now += 1.0
+            made.turn()
     except UserError as error:
         raised = str(error).partition("; rows[")[0]
-    for _ in range(3 if raised is None else 0):
-        made.now += 1.0
-        made.turn()
     if exact:
         data = [m for m in made.output.messages if m.header.kind in (ROWS, INIT, ACKS)]
         left = [(m.header.SerializeToString(), m.frames) for m in data]
