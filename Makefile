@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 PHASE := @scripts/phase.sh
 PYTEST := $(BIN)/python -m pytest --durations=25
-AT_A_TIME := 4# tests of real processes: most of their time they wait
+AT_A_TIME = $(shell python3 tests/machine.py)# tests of real processes, fewer on a slow machine: half of their time they wait
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' ardea/versions.py)
 SERVERS ?= /dev/null# a shell script that waits for servers of the tests, and exports where they are
 
@@ -52,8 +52,8 @@ servers: .venv/.installed
 	@. $(SERVERS)
 
 processes: servers .venv/.system
-	@. $(SERVERS); scripts/phase.sh "tests of real processes, $(AT_A_TIME) at a time" \
-		$(PYTEST) tests/process tests/unit/helm -m "not alone" --numprocesses $(AT_A_TIME) --dist loadscope $(ALL)
+	@. $(SERVERS); at_a_time=$(AT_A_TIME); scripts/phase.sh "tests of real processes, $$at_a_time at a time" \
+		$(PYTEST) tests/process tests/unit/helm -m "not alone" --numprocesses $$at_a_time --dist loadscope $(ALL)
 	@. $(SERVERS); scripts/phase.sh "tests of measured time, one at a time" $(PYTEST) tests/process -m alone $(ALL)
 
 soak: .venv/.installed .venv/.system ## the long tests at full size

@@ -20,6 +20,7 @@ from typing import TypeVar
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.machine import SLOWNESS, patient
 from tests.sizes import ALL, SOAK, share
 
 T = TypeVar("T")
@@ -51,6 +52,10 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile("dev", deadline=None, max_examples=share(EXAMPLES), suppress_health_check=calm)
     settings.register_profile("ci", settings.get_profile("dev"), derandomize=True, print_blob=True)
     settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def pytest_report_header() -> str:
+    return f"machine: waits are {SLOWNESS:.1f} times as long as on a quick one"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -91,7 +96,7 @@ class Deadline:
         A condition that takes long, as a command does, is asked half of the time: what it waits for needs the cores.
         """
         pause = threading.Event()
-        asked = time.monotonic()
+        asked, seconds = time.monotonic(), patient(seconds)
         end = asked + seconds
         while not (value := condition()):
             now = time.monotonic()

@@ -22,5 +22,5 @@ def size(small: T, large: T, whole: T | None = None) -> T:
 
 
 def share(count: int) -> int:
-    """Of so many examples of hypothesis, those that this run makes: two fifths without ``--all``."""
-    return count if os.environ.get(ALL) else max(10, count * 2 // 5)
+    """Of so many examples of hypothesis, those that this run makes: a fifth without ``--all``."""
+    return count if os.environ.get(ALL) else max(10, count // 5)

@@ -70,8 +70,8 @@ if TYPE_CHECKING:
     from ardea.trident.state import StateUpdater as StateUpdater
     from ardea.trident.stream import GroupedStream as GroupedStream
     from ardea.trident.stream import Stream as Stream
-    from ardea.trident.stream import TridentState as TridentState
     from ardea.trident.topology import TridentTopology as TridentTopology
+    from ardea.trident.trident_state import TridentState as TridentState
     from ardea.trident.tuples import TridentTuple as TridentTuple
     from ardea.trident.windows import WindowConfig as WindowConfig
 
@@ -152,9 +152,9 @@ _NAMES = {
     "stream": (
         "GroupedStream",
         "Stream",
-        "TridentState",
     ),
     "topology": ("TridentTopology",),
+    "trident_state": ("TridentState",),
     "tuples": ("TridentTuple",),
     "windows": ("WindowConfig",),
 }

@@ -12,6 +12,7 @@ from ardea.grouping import CustomStreamGrouping, Grouping
 from ardea.plan import GroupingPlan
 from ardea.trident.builtin import Best, Extreme
 from ardea.trident.checks import check_function, check_object
+from ardea.trident.event_windows import EventWindowConfig
 from ardea.trident.folds import Aggregation, AnyAggregator, Fold, all_combine, combining_fold, fold_of, grouped
 from ardea.trident.graph import Node, PartitionNode, ProcessorNode
 from ardea.trident.groupings import BatchGlobal, Identity, WithoutHead, spokesman
@@ -27,8 +28,10 @@ from ardea.trident.state import (
     StateFactory,
     StateUpdater,
 )
+from ardea.trident.trident_state import TridentState
 from ardea.trident.tuples import Fields, TridentTuple, key_fields, names_of, projection, select
 from ardea.trident.windows import Length, WindowConfig, WindowUpdater
+from ardea.windows import Sliding, Tumbling
 
 if TYPE_CHECKING:
     from ardea.trident.topology import TridentTopology
@@ -218,6 +221,35 @@ class Stream:
         """The same after each ``slide``, of the last ``length``."""
         return self._window(WindowConfig.of(length, slide), aggregator, outputs, inputs, state)
 
+    def window(
+        self,
+        windows: Tumbling | Sliding,
+        aggregator: AnyAggregator,
+        outputs: Fields,
+        inputs: Fields | None = None,
+        state: StateFactory | None = None,
+        *,
+        lateness: float | str = 0.0,
+        bounds: Fields = (),
+    ) -> Stream:
+        """Replaces tuples by what the aggregator makes of each window of their own times, in each partition.
+
+        A window is emitted by the first batch that brings a time ``lateness`` after its end; tuples that are later than
+        that are left out, and counted as ``trident-late-rows``.
+
+        Args:
+            windows: ``Tumbling`` or ``Sliding`` of :mod:`ardea.windows`, with the field of the time: ``on="at"``.
+            aggregator: of any kind.
+            outputs: what it emits.
+            inputs: the fields that it sees; by default all.  Only these and the time are kept meanwhile.
+            state: where incomplete windows are kept, an opaque map; by default in memory.
+            lateness: how far a time may lie behind the newest of the partition: seconds, or a text such as ``30 s``.
+            bounds: two fields for start and end of the window, in seconds since 1970, after the outputs.
+        """
+        config = EventWindowConfig.of(windows, lateness, names_of(bounds))
+        select(self.fields, config.ahead)
+        return self._window(config, aggregator, outputs, inputs, state)
+
     def group_by(self, fields: Fields) -> GroupedStream:
         """Aggregations happen for each group of equal values of these fields."""
         return GroupedStream(self, key_fields("group_by", self.fields, fields))
@@ -278,7 +310,7 @@ class Stream:
 
     def _window(
         self,
-        config: WindowConfig,
+        config: WindowConfig | EventWindowConfig,
         aggregator: AnyAggregator,
         outputs: Fields,
         inputs: Fields | None,
@@ -287,7 +319,8 @@ class Stream:
         seen, added = select(self.fields, inputs), names_of(outputs)
         updater = WindowUpdater(config, Aggregation(seen, aggregator, added))
         name = self._topology.add_state(MemoryMapState() if state is None else state)
-        return self._persist(name, projection(self.fields, seen), updater, added).new_values_stream()
+        view = projection(self.fields, (*config.ahead, *seen))
+        return self._persist(name, view, updater, (*added, *config.bounds)).new_values_stream()
 
     def _mapped(self, name: str, kind: type[Map], function: MapFunction, outputs: Fields | None) -> Stream:
         check_function(name, function)
@@ -441,33 +474,6 @@ class GroupedStream:
     def state_query(self, state: TridentState, inputs: Fields, function: QueryFunction, outputs: Fields) -> Stream:
         """Asks the tasks that hold the groups."""
         return self._stream.partition_by(self.group_fields).state_query(state, inputs, function, outputs)
-
-
-class TridentState:
-    """A state that a stream writes to, or one that is only asked."""
-
-    def __init__(self, stream: Stream | None, name: str) -> None:
-        self._stream, self.name = stream, name
-
-    def new_values_stream(self) -> Stream:
-        """What the updates emit: of a persistent aggregate, the groups of each batch and their new values."""
-        if self._stream is None:
-            raise TopologyError([f"{self.name} is a static state: nothing updates it"])
-        return self._stream.project(self._stream.fields)
-
-    def parallelism_hint(self, hint: int) -> TridentState:
-        """How many partitions the state has."""
-        if self._stream is None:
-            raise TopologyError([f"{self.name} is a static state: give the hint to the streams that ask it"])
-        self._stream.parallelism_hint(hint)
-        return self
-
-    def resources(self, *, cpu: float | None = None, ram: int | str | None = None) -> TridentState:
-        """What a task needs for the updates."""
-        if self._stream is None:
-            raise TopologyError([f"{self.name} is a static state: say what the streams that ask it need"])
-        self._stream.resources(cpu=cpu, ram=ram)
-        return self
 
 
 def _one(outputs: Fields) -> tuple[str, ...]:

@@ -21,7 +21,8 @@ from ardea.trident.plain import PlainSpout
 from ardea.trident.processors import Pass, Processor, Project
 from ardea.trident.spout import TridentSpout
 from ardea.trident.state import MapState, Snapshottable, State, StateFactory
-from ardea.trident.stream import GroupedStream, Stream, TridentState
+from ardea.trident.stream import GroupedStream, Stream
+from ardea.trident.trident_state import TridentState
 from ardea.trident.tuples import Fields, names_of, projection, select
 
 TRACKED: Mapping[str, Any] = {"topology.reliability.mode": "ATLEAST_ONCE", "topology.acker.executors": 1}

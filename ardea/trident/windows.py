@@ -12,9 +12,11 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 from ardea.errors import TopologyError, UserError
+from ardea.metrics import CountMetric
+from ardea.trident.event_windows import EventChunk, EventWindowConfig
 from ardea.trident.folds import Aggregation, fold_of
 from ardea.trident.maps import OpaqueMap
 from ardea.trident.operations import Collector, OperationContext
@@ -32,6 +34,8 @@ class WindowConfig:
     length: float
     slide: float
     timed: bool = False
+    ahead: ClassVar[tuple[str, ...]] = ()
+    bounds: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         if not 0 < self.slide <= self.length:
@@ -49,6 +53,13 @@ class WindowConfig:
             return cls(length, slide)
         raise TopologyError([f"a window's length and slide are two numbers or two timedeltas, not {length}, {slide}"])
 
+    def stored(self, value: Any) -> Index:
+        """What a partition knew when it stored that."""
+        if value is None:
+            return Index(self, [], end=0.0 if self.timed else self.slide)
+        rows, time, end, chunks = value
+        return Index(self, [Chunk(*chunk) for chunk in chunks], rows, time, end)
+
 
 class Chunk(NamedTuple):
     """The rows that one transaction added: ``first`` of all counts the rows before it, ``time`` when it committed."""
@@ -58,6 +69,23 @@ class Chunk(NamedTuple):
     first: int
     size: int
     time: float
+
+
+@dataclass(frozen=True, slots=True)
+class Complete:
+    """A complete window: ``parts`` of chunks (first row, end)."""
+
+    parts: list[tuple[Chunk, int, int]]
+    bounds: ClassVar[tuple[float, ...]] = ()
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        """That have rows of it."""
+        return [chunk for chunk, _, _ in self.parts]
+
+    def rows(self, of: Mapping[int, Rows]) -> Rows:
+        """``of``: slot -> rows."""
+        return [row for chunk, first, end in self.parts for row in of[chunk.slot][first:end]]
 
 
 @dataclass(slots=True)
@@ -73,34 +101,22 @@ class Index:
     time: float = -math.inf
     end: float = 0.0
 
-    @classmethod
-    def stored(cls, config: WindowConfig, value: Any) -> Self:
-        """From what :meth:`value` gave."""
-        if value is None:
-            return cls(config, [], end=0.0 if config.timed else config.slide)
-        rows, time, end, chunks = value
-        return cls(config, [Chunk(*chunk) for chunk in chunks], rows, time, end)
-
     def value(self) -> Any:
         """To be stored."""
         return [self.rows, self.time, self.end, [list(chunk) for chunk in self.chunks]]
 
-    def free_slot(self) -> int:
-        """One that no row is in."""
-        used = {chunk.slot for chunk in self.chunks}
-        return next(slot for slot in range(len(used) + 1) if slot not in used)
-
-    def add(self, slot: int, txid: int, count: int, now: float) -> None:
-        """A transaction commits ``count`` rows at ``now``, which does not go back."""
+    def add(self, slot: int, txid: int, rows: Rows, now: float) -> Rows:
+        """A transaction commits rows at ``now``, which does not go back; returns those to be kept."""
         self.time = max(self.time, now)
-        if count:
+        if count := len(rows):
             if self.config.timed and not self.chunks:
                 self.end = max(self.end, math.ceil(self.time / self.config.slide) * self.config.slide)
             self.chunks.append(Chunk(slot, txid, self.rows, count, self.time))
             self.rows += count
+        return rows
 
-    def fire(self) -> Iterator[list[tuple[Chunk, int, int]]]:
-        """The windows that are complete, each as parts of chunks (first row, end), and forgets what no more is needed.
+    def fire(self) -> Iterator[Complete]:
+        """The windows that are complete, and forgets what no more is needed.
 
         A timed window without rows is passed over.
         """
@@ -108,7 +124,7 @@ class Index:
         while self.end < self.time if config.timed else self.end <= self.rows:
             begin = self.end - config.length
             if parts := [part for chunk in self.chunks if (part := self._part(chunk, begin, self.end)) is not None]:
-                yield parts
+                yield Complete(parts)
             self.end += config.slide
             oldest = self.end - config.length
             self.chunks = [c for c in self.chunks if (c.time if config.timed else c.first + c.size) > oldest]
@@ -122,19 +138,24 @@ class Index:
         return (chunk, first, behind) if first < behind else None
 
 
+AnyChunk = Chunk | EventChunk
+
+
 class WindowUpdater(StateUpdater):
     """Moves the window of a partition on, and emits what the aggregator makes of each complete one."""
 
     updates_always = True
     by_partition = True
 
-    def __init__(self, config: WindowConfig, aggregation: Aggregation) -> None:
+    def __init__(self, config: WindowConfig | EventWindowConfig, aggregation: Aggregation) -> None:
         self._config, self._aggregation = config, aggregation
-        self._cache: dict[int, tuple[int, Rows]] = {}  # slot -> transaction and its rows
+        self._rows: dict[int, Rows] = {}  # by slot
+        self._txids: dict[int, int] = {}  # whose they are
 
     def prepare(self, config: Mapping[str, Any], context: OperationContext) -> None:
         """Makes the aggregator's fold."""
         self._now = context.task.now
+        self._late = context.task.register_metric("trident-late-rows", CountMetric())
         self._partition = context.partition_index
         self._fold = fold_of([copy.deepcopy(self._aggregation)], self._aggregation.inputs)
         self._fold.prepare(config, context)
@@ -148,20 +169,21 @@ class WindowUpdater(StateUpdater):
         if not isinstance(state, OpaqueMap):
             raise UserError("a window needs an opaque state", hint="for example SqliteState.opaque(path)")
         (stored,) = state.multi_get([self._index_key])
-        index = Index.stored(self._config, stored)
-        slot, txid, rows = index.free_slot(), state.txid, [tuple(tup) for tup in tuples]
-        index.add(slot, txid, len(rows), self._now())
-        written: dict[Key, Any] = {self._row_key(slot): [list(row) for row in rows]} if rows else {}
-        self._cache[slot] = txid, rows
-        for parts in list(index.fire()):
-            self._load(state, [chunk for chunk, _, _ in parts])
-            window = [row for chunk, first, end in parts for row in self._cache[chunk.slot][1][first:end]]
-            for row in self._aggregated(txid, window):
-                collector.emit(row)
+        index = self._config.stored(stored)
+        slot, txid = free_slot(index.chunks), state.txid
+        kept = index.add(slot, txid, [tuple(tup) for tup in tuples], self._now())
+        self._late.incr(len(tuples) - len(kept))
+        written: dict[Key, Any] = {self._row_key(slot): [list(row) for row in kept]} if kept else {}
+        self._rows[slot], self._txids[slot] = kept, txid
+        for window in index.fire():
+            self._load(state, window.chunks)
+            rows = window.rows(self._rows)
+            for row in self._aggregated(txid, rows) if rows else ():
+                collector.emit((*row, *window.bounds))
         written[self._index_key] = index.value()
         state.multi_put(list(written), list(written.values()))
-        kept = {chunk.slot for chunk in index.chunks}
-        self._cache = {known: entry for known, entry in self._cache.items() if known in kept}
+        for known in self._rows.keys() - {chunk.slot for chunk in index.chunks}:
+            del self._rows[known], self._txids[known]
 
     def _aggregated(self, txid: int, window: Rows) -> Rows:
         out: Rows = []
@@ -169,13 +191,13 @@ class WindowUpdater(StateUpdater):
         self._fold.end(value, out)
         return out
 
-    def _load(self, state: OpaqueMap, chunks: Sequence[Chunk]) -> None:
+    def _load(self, state: OpaqueMap, chunks: Sequence[AnyChunk]) -> None:
         """Rows of former lives."""
-        missing = [c for c in chunks if self._cache.get(c.slot, (None,))[0] != c.txid]
+        missing = [c for c in chunks if self._txids.get(c.slot) != c.txid]
         if missing:
             found = state.multi_get([self._row_key(chunk.slot) for chunk in missing])
             for chunk, rows in zip(missing, found, strict=True):
-                self._cache[chunk.slot] = chunk.txid, [_row(row) for row in rows]
+                self._rows[chunk.slot], self._txids[chunk.slot] = [_row(row) for row in rows], chunk.txid
 
     @property
     def _index_key(self) -> Key:
@@ -183,6 +205,12 @@ class WindowUpdater(StateUpdater):
 
     def _row_key(self, slot: int) -> Key:
         return ("$window", self._partition, slot)
+
+
+def free_slot(chunks: Sequence[AnyChunk]) -> int:
+    """One that no row is in."""
+    used = {chunk.slot for chunk in chunks}
+    return next(slot for slot in range(len(used) + 1) if slot not in used)
 
 
 def _row(values: Sequence[Any]) -> Row:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from tests.machine import patient
+
 T = TypeVar("T")
 _NOTHING = threading.Event()
 
@@ -18,7 +20,7 @@ def eventually(condition: Callable[[], T], seconds: float = 30.0, what: str | Ca
     One that takes long, as a command does, is asked half of the time: what is awaited needs the cores, too.
     """
     asked = time.monotonic()
-    deadline = asked + seconds
+    deadline = asked + patient(seconds)
     while not (result := condition()):
         now = time.monotonic()
         if now >= deadline:

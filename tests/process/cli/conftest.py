@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.machine import patient
+
 ARDEA = [sys.executable, "-P", "-m", "ardea.cli"]
 
 
@@ -45,7 +47,7 @@ def ardea(start) -> Callable[..., subprocess.CompletedProcess[str]]:
 
     def run(*args: object, **options: object) -> subprocess.CompletedProcess[str]:
         process = start(*args, **options)
-        out, err = process.communicate(timeout=150)
+        out, err = process.communicate(timeout=patient(150))
         return subprocess.CompletedProcess(args, process.returncode, out, err)
 
     return run

@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from tests.machine import patient
 from tests.process.cli.dap import Debugger
 from tests.process.ports import free_ports
 
@@ -15,6 +16,7 @@ HELD = 13.0
 """Seconds; a supervisor takes a process for dead after ten, and the message timeout would be two."""
 TOPOLOGY = """\
 from ardea import Bolt, Grouping, Spout, Topology
+from tests.machine import patient
 
 class Numbers(Spout):
     outputs = ["number"]
@@ -74,7 +76,7 @@ def test_it_stops_reads_a_variable_and_goes_on(start, ardea, tmp_path):
         done = len([text for text in others if text.isdigit()])
         assert done >= 10, "the other task goes on, as long as the spout may have open trees"
         debugger.go_on(frame)
-        out, err = run.communicate(timeout=60)
+        out, err = run.communicate(timeout=patient(60))
     assert run.returncode == 0, err
     assert placed["double-1"] == 2
     assert f"double-1 waits for a debugger at 127.0.0.1:{port}" in err

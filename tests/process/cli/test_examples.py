@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.machine import patient
 from tests.process.pages import blocks
 from tests.process.waiting import eventually
 
@@ -69,7 +70,7 @@ def test_a_function_is_asked_over_http(start):
 
 def test_the_tests_of_an_example():
     command = [sys.executable, "-m", "pytest", "-q", "-c", "/dev/null", "-p", "no:cacheprovider", "test_hello.py"]
-    ended = subprocess.run(command, cwd=EXAMPLES, capture_output=True, text=True, check=False, timeout=200)
+    ended = subprocess.run(command, cwd=EXAMPLES, capture_output=True, text=True, check=False, timeout=patient(200))
     assert ended.returncode == 0, ended.stdout
     assert "4 passed" in ended.stdout
 

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.machine import patient
+
 pytestmark = pytest.mark.cluster
 ROOT = Path(__file__).parents[3]
 ORDERS = Path(__file__).parent / "import_names" / "orders.py"
@@ -22,7 +24,9 @@ ORDERS = Path(__file__).parent / "import_names" / "orders.py"
 def run(*command: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:
     """What it prints; fails with what it says if it fails."""
     environment = {**os.environ, **(env or {})}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, env=environment, cwd=cwd)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=patient(200), check=False, env=environment, cwd=cwd
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -14,6 +14,7 @@ import subprocess
 import pytest
 
 from ardea.errors import ExitCode
+from tests.machine import patient
 from tests.process.cli.verbs import acked, describe, left_in_state, topology, total
 
 pytestmark = pytest.mark.cluster
@@ -98,7 +99,7 @@ def test_a_signal_drains_and_ends_everything(start, ardea, deadline, state, numb
     run = start("run", topology("Never"), "--containers", 2)
     deadline(lambda: acked(ardea, "Never"), "tuples are acked")
     run.send_signal(number)
-    _, err = run.communicate(timeout=120)
+    _, err = run.communicate(timeout=patient(120))
     assert run.returncode == ExitCode.INTERRUPTED
     assert "stopping: no new tuples" in err
     assert "Never KILLED" in err
@@ -115,7 +116,7 @@ def test_a_second_signal_does_not_wait_for_open_tuples(start, ardea, deadline, s
     for _ in range(2):
         run.send_signal(signal.SIGINT)
         deadline(lambda: run.stderr.readline().startswith(("stopping", "ending")), "the signal is taken")
-    run.communicate(timeout=120)
+    run.communicate(timeout=patient(120))
     assert run.returncode == ExitCode.INTERRUPTED
     assert left_in_state(state) == []
     with pytest.raises(ConnectionRefusedError):
@@ -141,7 +142,7 @@ def test_the_topologys_supervisor_is_missed(start, ardea, deadline, state):
     deadline(lambda: acked(ardea, "Never"), "tuples are acked")
     (folder,) = (state / "local").iterdir()
     os.kill(json.loads((folder / "status.json").read_text())["pid"], signal.SIGKILL)
-    out, _ = run.communicate(timeout=120)
+    out, _ = run.communicate(timeout=patient(120))
     assert run.returncode == ExitCode.FAILED
     assert "supervisor ended: killed by SIGKILL" in json.loads(out)["reason"]
 
@@ -168,7 +169,7 @@ def test_the_verbs_for_a_running_topology(start, ardea, deadline):
     assert "a topology named Never is running" in again.stderr
 
     assert ardea("kill", "Never", "--wait-secs", 5).returncode == 0
-    run.communicate(timeout=120)
+    run.communicate(timeout=patient(120))
     assert run.returncode == ExitCode.INTERRUPTED
     assert json.loads(ardea("list", "-o", "json").stdout) == {"topologies": []}
     assert ardea("activate", "Never").returncode == ExitCode.NOT_FOUND
@@ -237,7 +238,7 @@ def test_a_disk_that_is_full_for_a_while_costs_only_time(start, ardea, leaks, de
     for pid in its_own():
         with contextlib.suppress(ProcessLookupError):
             resource.prlimit(pid, resource.RLIMIT_FSIZE, all_)
-    out, err = run.communicate(timeout=120)
+    out, err = run.communicate(timeout=patient(120))
     assert run.returncode == ExitCode.OK, err
     assert json.loads(out)["components"]["add"]["executed"] == 4000
     assert "the sum is 3998000" in ardea("logs", "Halves", "add:0").stdout
@@ -249,7 +250,7 @@ def test_whoever_stops_reading_ends_the_run(start, state):
     run = start("run", topology("Chatty"), "--logs", "numbers")
     assert run.stdout.readline() == "a line\n"
     run.stdout.close()
-    assert run.wait(timeout=120) == ExitCode.FAILED
+    assert run.wait(timeout=patient(120)) == ExitCode.FAILED
     run.stdout = None
     (error,) = [line for line in run.stderr.read().splitlines() if line.startswith("error: ")]
     assert "stdout cannot be written: Broken pipe; Chatty-" in error
@@ -267,5 +268,5 @@ def test_a_flood_of_prints_does_not_keep_a_signal_away(start, ardea, deadline, s
     deadline(lambda: acked(ardea, "Flood"), "tuples are acked")
     run.send_signal(signal.SIGINT)
     # What the logs hold by then, tens of megabytes, is printed first.
-    assert run.wait(timeout=200) == ExitCode.INTERRUPTED
+    assert run.wait(timeout=patient(200)) == ExitCode.INTERRUPTED
     assert left_in_state(state) == []

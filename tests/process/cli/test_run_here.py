@@ -11,11 +11,14 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from tests.machine import patient
+
 pytestmark = pytest.mark.cluster
 TOPOLOGY = """\
 import threading
 from ardea import Bolt, Grouping, Spout, Topology, TopologyBuilder
 import ardea
+from tests.machine import patient
 
 WORDS = "the heron waits the heron strikes".split()
 
@@ -58,7 +61,7 @@ def script(tmp_path, text):
     file.write_text(text)
     environment = {**os.environ, "TERM": "dumb"}
     ended = subprocess.run(
-        [sys.executable, file], capture_output=True, text=True, check=False, timeout=200, env=environment
+        [sys.executable, file], capture_output=True, text=True, check=False, timeout=patient(200), env=environment
     )
     return ended.returncode, ended.stdout, ended.stderr
 
@@ -113,7 +116,9 @@ def test_a_notebook(tmp_path):
     cells = [head, bolt + tail, called(tmp_path), built + called(tmp_path, "Built"), "lock = threading.Lock()"]
     cells += ["class Locked(WordCount):\n    lock = lock\n" + called(tmp_path, "Locked")]
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
-    client = NotebookClient(book, timeout=200, iopub_timeout=60, kernel_name="python3", allow_errors=True)
+    client = NotebookClient(
+        book, timeout=patient(200), iopub_timeout=patient(60), kernel_name="python3", allow_errors=True
+    )
     client.execute(cwd=str(tmp_path))
     printed = ["".join(o.text for o in cell.outputs if o.get("name") == "stdout") for cell in book.cells]
     assert printed[2:4] == ["words: 6\nRunResult SUCCEEDED 6 ['words: 6']\n"] * 2, json.dumps(book.cells[2].outputs)

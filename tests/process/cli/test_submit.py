@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from ardea.errors import ExitCode
+from tests.machine import patient
 from tests.process.cli.verbs import acked, describe, healths, left_in_state, listed, topology
 from tests.process.waiting import alive
 
@@ -53,7 +54,7 @@ def test_it_lives_when_the_terminal_and_the_submitters_group_are_gone(start, ard
     os.killpg(submitter.pid, signal.SIGHUP)
     os.killpg(submitter.pid, signal.SIGKILL)
     os.close(ours)
-    submitter.wait(timeout=120)
+    submitter.wait(timeout=patient(120))
     deadline(lambda: acked(ardea, "Never") > 0, "tuples are acked")
     assert ardea("kill", "Never").returncode == 0
     assert left_in_state(state) == []
@@ -216,7 +217,7 @@ def test_kill_ends_a_topology_whose_daemon_is_frozen(submit, ardea, state):
 def test_two_kills_at_once_both_succeed(submit, start, state):
     submit("Never")
     kills = [start("kill", "Never") for _ in range(2)]
-    assert [kill.wait(timeout=120) for kill in kills] == [0, 0], [kill.stderr.read() for kill in kills]
+    assert [kill.wait(timeout=patient(120)) for kill in kills] == [0, 0], [kill.stderr.read() for kill in kills]
     assert left_in_state(state) == []
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.machine import patient
 from tests.process.cli.conftest import ARDEA
 from tests.process.cli.verbs import topology
 from tests.process.waiting import alive, eventually
@@ -36,7 +37,7 @@ class Terminals:
         # Readline, which pytest loads, sets the size of the terminal where pytest runs.
         environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
         return subprocess.run(
-            [*map(str, command)], capture_output=True, text=True, check=True, timeout=20, env=environment
+            [*map(str, command)], capture_output=True, text=True, check=True, timeout=patient(20), env=environment
         ).stdout
 
     def open(self, name: str, size: tuple[int, int], *verb: object) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.machine import patient
+
 pytestmark = pytest.mark.cluster
 
 ROOT = Path(__file__).parents[3]
@@ -19,7 +21,7 @@ def test_the_words_of_the_standard_library_are_counted_exactly(tmp_path):
     makefile = (ROOT / "Makefile").read_text()
     arguments = re.search(r"\$\(BIN\)/ardea (run .*)", makefile)[1].split()
     command = [sys.executable, "-P", "-m", "ardea.cli", *arguments, "--state", str(tmp_path)]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=250, check=False)
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=patient(250), check=False)
     assert run.returncode == 0, run.stderr
     *common, counted, plain, equal = run.stdout.splitlines()
     assert len(common) == 20

@@ -164,7 +164,7 @@ class Unhurried(Bolt):
     """Always has something to do, and leaves the cores to others."""
 
     def process(self, tup):
-        time.sleep(0.005)
+        time.sleep(0.03)
 
 
 class Sum(Topology):
@@ -180,7 +180,7 @@ class Halves(Topology):
 
 
 class Never(Topology):
-    numbers = Endless.spec(config={"topology.max.spout.pending": 100})
+    numbers = Endless.spec(config={"topology.max.spout.pending": 20})
     ignore = Unhurried.spec(inputs=[numbers], par=2)
 
 

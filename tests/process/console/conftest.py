@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.machine import patient
+
 ARDEA = [sys.executable, "-P", "-m", "ardea.cli"]
 TOPOLOGIES = Path(__file__).with_name("topologies.py")
 
@@ -49,7 +51,9 @@ class Console:
 def call(state: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     """``ardea VERB ...`` to its end."""
     command = [*ARDEA, *map(str, arguments), "--state", str(state)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=150, env={**os.environ, "TERM": "dumb"})
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=patient(150), env={**os.environ, "TERM": "dumb"}
+    )
 
 
 @pytest.fixture(scope="module")

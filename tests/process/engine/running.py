@@ -23,6 +23,7 @@ from ardea.scheduler.submission import Submission
 from ardea.state.records import RunState
 from ardea.supervision.records import read_exits, read_status
 from ardea.supervision.supervisor_state import BACKOFF
+from tests.machine import patient
 
 T = TypeVar("T")
 TOPOLOGIES = Path(__file__).parent / "topologies"
@@ -59,7 +60,7 @@ class Running:
 
     def until(self, condition: Callable[[], T], what: str, seconds: float = 120.0) -> T:
         """Steps the run until ``condition`` is true; fails with all logs if it ends or takes too long before."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + patient(seconds)
         while not (value := condition()):
             if self.run.over:
                 pytest.fail(f"the topology ended before {what}: {self.run.outcome()}\n{self.logs()}")
@@ -74,7 +75,7 @@ class Running:
 
     def finish(self, seconds: float = 120.0, meanwhile: Callable[[], object] = bool) -> Outcome:
         """Steps until nothing of it is left, and calls ``meanwhile`` at each; it has to have succeeded."""
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + patient(seconds)
         while not self.run.over:
             if time.monotonic() > deadline:
                 pytest.fail(f"not over within {seconds:g} s: {self.run.status}\n{self.logs()}")

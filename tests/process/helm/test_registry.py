@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from ardea import __version__
+from tests.machine import patient
 from tests.process.waiting import eventually
 
 ROOT = Path(__file__).parents[3]
@@ -34,7 +35,7 @@ pytestmark = [
 def run(*command: object, code: int = 0) -> str:
     """What it prints on stdout and stderr, if it ends with that code."""
     words = [str(word) for word in command]
-    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600)
+    ended = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, timeout=patient(600))
     assert bool(ended.returncode) is bool(code), (words, ended.stdout[-2000:], ended.stderr[-2000:])
     return ended.stdout + ended.stderr
 

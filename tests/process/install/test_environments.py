@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.machine import patient
 from tests.process.cli.verbs import topology
 
 pytestmark = [pytest.mark.thorough, pytest.mark.cluster, pytest.mark.timeout(600)]
@@ -28,6 +29,7 @@ import sys
 from importlib.util import find_spec
 
 import ardea, ardea.topology_master, ardea.stream_manager, ardea.heron_instance, ardea.metrics_manager
+from tests.machine import patient
 absent = [name for name in {WEB} if find_spec(name) is None]
 print("Python %d.%d; absent: %s" % (*sys.version_info[:2], ", ".join(absent)))
 """
@@ -37,7 +39,13 @@ def run(command: Sequence[str | Path], **options: object) -> str:
     """Its output; the test fails with all that it said unless it ends with 0."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     ended = subprocess.run(
-        [*map(str, command)], text=True, capture_output=True, check=False, timeout=300, env=environment, **options
+        [*map(str, command)],
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=patient(300),
+        env=environment,
+        **options,
     )
     assert ended.returncode == 0, f"{command}: exit {ended.returncode}\n{ended.stdout[-3000:]}\n{ended.stderr[-3000:]}"
     return ended.stdout

@@ -15,6 +15,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ardea.testing.kit import LocalTopology
+from tests.machine import patient
 from tests.process.waiting import eventually
 
 SERVERS = "KAFKA_BOOTSTRAP_SERVERS"
@@ -29,6 +30,7 @@ from ardea.kafka import KafkaSink, KafkaSpout, KafkaState, KafkaTridentSpout, Ka
 HELD = """
 import threading
 from pathlib import Path
+from tests.machine import patient
 
 class Hold(Bolt):
     outputs = ["line"]
@@ -199,7 +201,9 @@ class Broker:
 def _command(variable: str) -> None:
     # Without the mark of this run: the broker is not what a test leaves behind.
     environment = {name: value for name, value in os.environ.items() if name != "ARDEA_TEST_RUN"}
-    subprocess.run(os.environ[variable], shell=True, check=True, timeout=90, env=environment, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        os.environ[variable], shell=True, check=True, timeout=patient(90), env=environment, stdout=subprocess.DEVNULL
+    )
 
 
 _numbers = itertools.count(1)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ardea.trident import SqliteState
+from tests.machine import patient
 from tests.process.kafka.conftest import CA, SASL_SERVERS, logs
 
 BOUNDED = """
@@ -217,7 +218,9 @@ def describe(topology, *options: str) -> str:
         str(state),
         *options,
     ]
-    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60).stdout
+    return subprocess.run(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=patient(60)
+    ).stdout
 
 
 def holders(folder: Path, text: bytes) -> list[Path]:

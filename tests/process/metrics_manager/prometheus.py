@@ -13,6 +13,7 @@ from urllib.error import URLError
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
+from tests.machine import patient
 from tests.process.ports import free_ports
 
 Job = dict[str, Any]
@@ -51,7 +52,7 @@ class Prometheus:
             )
 
     def get(self, path: str, **query: str) -> Any:
-        with urlopen(f"http://{self._address}/api/v1/{path}?{urlencode(query)}", timeout=20) as response:
+        with urlopen(f"http://{self._address}/api/v1/{path}?{urlencode(query)}", timeout=patient(20)) as response:
             return json.load(response)["data"]
 
     def ask(self, query: str) -> dict[tuple[str, ...], float]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from tests.machine import patient
 from tests.process.pages import Reader
 
 pytestmark = pytest.mark.cluster
@@ -22,7 +23,7 @@ def test_taxed_orders_equal_what_spark_alone_computes(tmp_path):
     settings += ["spark.driver.memory=512m", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"]
     command = [sys.executable, "-P", "-m", "ardea.cli", "run", "examples/spark_orders.py", "--logs", "report"]
     command += ["--state", str(tmp_path / "state"), *(f"--set={setting}" for setting in settings)]
-    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=patient(200), check=False)
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines()[-1] == "equal, number by number"
     written = pq.read_table(folder / "taxed")

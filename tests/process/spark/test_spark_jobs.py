@@ -13,6 +13,7 @@ import pytest
 
 from ardea.spark.index import IndexReader
 from ardea.state.records import RunState
+from tests.machine import patient
 from tests.process.engine.running import Running
 from tests.process.waiting import eventually
 
@@ -44,7 +45,7 @@ def spark_processes(folder):
 
 def until_over(topology, seconds=LONG):
     """Steps until it has ended; returns how."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + patient(seconds)
     while not topology.run.over:
         assert time.monotonic() < deadline, topology.logs()
         topology.run.step()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.machine import patient
 from tests.process.spark.standalone import SPARK
 from tests.process.spark.test_spark_elsewhere import ELSEWHERE, left_behind
 from tests.process.spark.test_spark_jobs import LONG, arrived, running
@@ -29,11 +30,11 @@ def yarn(tmp_path, monkeypatch):
     try:
         # Its processes would keep a pipe open.
         with (tmp_path / "up").open("wb") as said:
-            subprocess.run([SCRIPT, "up"], env=environment, stdout=said, check=True, timeout=150)
+            subprocess.run([SCRIPT, "up"], env=environment, stdout=said, check=True, timeout=patient(150))
         monkeypatch.setenv("HADOOP_CONF_DIR", str(data / "conf"))
         yield data / "logs"
     finally:
-        subprocess.run([SCRIPT, "down"], env=environment, check=True, timeout=60)
+        subprocess.run([SCRIPT, "down"], env=environment, check=True, timeout=patient(60))
 
 
 def test_a_killed_executor(tmp_path, yarn):

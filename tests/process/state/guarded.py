@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+from tests.machine import patient
+
 CONFIG = """\
 serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory
 secureClientPort={port}
@@ -19,7 +21,7 @@ USERS = 'Server {{ org.apache.zookeeper.server.auth.DigestLoginModule required u
 
 
 def _openssl(*arguments: str | Path, folder: Path) -> None:
-    subprocess.run(["openssl", *map(str, arguments)], cwd=folder, check=True, capture_output=True, timeout=30)
+    subprocess.run(["openssl", *map(str, arguments)], cwd=folder, check=True, capture_output=True, timeout=patient(30))
 
 
 def certificates(folder: Path, ca: str = "ca", host: str = "IP:127.0.0.1") -> None:

@@ -11,6 +11,7 @@ import pytest
 from ardea.errors import ExitCode
 from ardea.state import paths
 from ardea.state.address import CREDENTIAL
+from tests.machine import patient
 from tests.process.cli.conftest import ARDEA, ardea, daemons, start
 from tests.process.cli.verbs import acked, describe, listed, topology
 from tests.process.ports import free_ports
@@ -94,7 +95,7 @@ def test_a_bounded_topology_leaves_nothing(ardea, kept):
 def test_without_servers_a_verb_says_so(tmp_path, verb):
     address = f"zookeeper://127.0.0.1:{free_ports(1)[0]}/x"
     environment = {**os.environ, "HOME": str(tmp_path), "ARDEA_STATE": address}
-    ended = subprocess.run([*ARDEA, *verb], env=environment, capture_output=True, text=True, timeout=60)
+    ended = subprocess.run([*ARDEA, *verb], env=environment, capture_output=True, text=True, timeout=patient(60))
     assert ended.returncode == ExitCode.UNREACHABLE, ended.stderr
     assert ended.stderr.startswith("error: cannot ")
     assert f"no ZooKeeper server answers at {address.split('/')[2]}; " in ended.stderr

@@ -13,6 +13,7 @@ import pytest
 
 from ardea.supervision import records
 from ardea.supervision.spec import Policy, ProcessSpec, dump
+from tests.machine import patient
 from tests.process.supervision.conftest import CHILD, child
 from tests.process.waiting import alive, eventually
 
@@ -371,7 +372,7 @@ def test_a_specification_that_cannot_be_used_is_permanent(tmp_path):
     spec = tmp_path / "spec.json"
     spec.write_text('{"processes": [{"name": "a", "argvs": []}]}')
     command = (sys.executable, "-m", "ardea.supervisor", "--folder", str(tmp_path / "c"), "--spec", str(spec))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=patient(20), check=False)
     assert done.returncode == 78
     assert f"{spec} cannot be used: no key 'argv'; nothing was started" in done.stderr
     assert not (tmp_path / "c").exists()

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from ardea.protocol.wire_pb2 import ASK, HELLO, Ask, Header, Hello, Kind
 from ardea.transport import Dialled, Keyring, context
 from ardea.versions import PROTOCOL
+from tests.machine import patient
 
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x01" + b"CURVE".ljust(20, b"\0") + bytes(32)
 MIB = 1 << 20
@@ -25,6 +26,7 @@ MESSAGES = 300
 
 FOREIGNER = """
 import os, socket, sys
+from tests.machine import patient
 os.setuid(65534)
 ready = b"\\5READY\\x0bSocket-Type\\0\\0\\0\\6DEALER\\x08Identity\\0\\0\\0\\4t1-x"
 heard = 0
@@ -92,7 +94,7 @@ def crowd(ports: Sequence[int], each: int, seconds: float) -> int:
 def foreigner(names: Sequence[str]) -> int:
     """Another user of the machine at the sockets of that name; how many bytes it gets to hear.  Root only."""
     call = [sys.executable, "-I", "-S", "-c", FOREIGNER, *(name.removeprefix("@") for name in names)]
-    return int(subprocess.run(call, capture_output=True, check=True, timeout=20).stdout)
+    return int(subprocess.run(call, capture_output=True, check=True, timeout=patient(20)).stdout)
 
 
 def hostile(chance: random.Random) -> Iterator[list[bytes]]:

@@ -31,6 +31,7 @@ from ardea.trident import (
 from ardea.trident.maps import CachedMap
 from ardea.trident.memcached import MemcachedMap
 from ardea.trident.memory import LRUMemoryMap
+from tests.machine import patient
 from tests.process.waiting import eventually
 from tests.unit.trident import test_maps
 
@@ -404,7 +405,7 @@ def test_a_process_that_wakes_up_after_two_batches_of_its_replacement(backend, k
             expected = [2, 2, 1] if kind == "transactional" else [1, 3, None]
             assert values(state, ["a", "b", "new"]) == expected
             frozen.send_signal(signal.SIGCONT)
-            said = frozen.communicate(timeout=20)[0]
+            said = frozen.communicate(timeout=patient(20))[0]
         finally:
             frozen.kill()
     assert said.startswith("refused: ")

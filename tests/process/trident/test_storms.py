@@ -14,6 +14,7 @@ from ardea.drpc import DrpcClient, published_path
 from ardea.errors import ArdeaError
 from ardea.state import FileState
 from ardea.testing.kit import LocalTopology
+from tests.machine import patient
 
 pytestmark = [pytest.mark.thorough, pytest.mark.cluster]
 
@@ -21,6 +22,7 @@ SOURCE = """
 from pathlib import Path
 
 from ardea.trident import Count, DirectorySpout, MapGet, MemoryMapState, Sum, TridentTopology
+from tests.machine import patient
 
 
 def fragile(tup):
@@ -57,7 +59,7 @@ def http(state, method, function, args):
     with FileState(state) as manager:
         url = json.loads(manager.get(published_path("Storms", function)).data)
     path, body = (f"/drpc/{function}", args) if method == "POST" else (f"/drpc/{function}/{quote(args)}", None)
-    with closing(HTTPConnection(urlsplit(url).netloc, timeout=20)) as connection:
+    with closing(HTTPConnection(urlsplit(url).netloc, timeout=patient(20))) as connection:
         connection.request(method, path, body)
         response = connection.getresponse()
         return response.status, json.loads(response.read())

@@ -16,6 +16,7 @@ from ardea.drpc import DrpcClient
 from ardea.errors import ArdeaError
 from ardea.supervision.records import read_status
 from ardea.trident import SqliteState
+from tests.machine import patient
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "examples" / "trident_word_count.py"
@@ -44,7 +45,7 @@ class Run:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
         try:
-            self.process.communicate(timeout=40)
+            self.process.communicate(timeout=patient(40))
         finally:
             self.process.kill()
 

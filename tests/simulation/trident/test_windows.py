@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ardea import TopologyError
 from ardea.testing import Cluster
 from ardea.trident import Aggregator, DirectorySpout, FixedBatchSpout, SqliteState, Sum, TridentTopology, WindowConfig
-from ardea.trident.windows import Index
+from ardea.trident.windows import free_slot
 
 from .parts import AT_ONCE, run_through
 
@@ -22,11 +22,11 @@ def windows_of(config, batches):
     """``batches``: (time, rows); the windows after each."""
     rows, value, fired = {}, None, []
     for txid, (now, batch) in enumerate(batches, 1):
-        index = Index.stored(config, value)
-        slot = index.free_slot()
-        index.add(slot, txid, len(batch), now)
+        index = config.stored(value)
+        slot = free_slot(index.chunks)
+        index.add(slot, txid, batch, now)
         rows[slot] = batch
-        fired.append([[r for c, a, b in parts for r in rows[c.slot][a:b]] for parts in index.fire()])
+        fired.append([window.rows(rows) for window in index.fire()])
         value = index.value()
     return fired
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.machine import patient
 from tests.process.helm.monitoring import rules
 from tests.process.scheduler.kubernetes.releases import (
     CHART,
@@ -146,7 +147,7 @@ def test_helm_test_submits_a_topology_and_goes_with_the_release(space, program):
     test = [command, "test", RELEASE, f"--namespace={space}", "--timeout=300s"]
     with subprocess.Popen(test, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
         eventually(lambda: rights(space), 30, "the test's account has rights")
-        said, _ = running.communicate(timeout=300)
+        said, _ = running.communicate(timeout=patient(300))
     assert running.returncode == 0, said
     assert "Phase:          Succeeded" in said
     assert "HelmTest" in said, "the log of the test's pod"

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import pytest
 import yaml
 
+from tests.machine import patient
 from tests.process.scheduler.kubernetes.releases import kubectl, namespace, needs_cluster, objects, read, run
 from tests.process.scheduler.kubernetes.running import TOPOLOGIES, ardea, chart_defaults, described, pods
 from tests.process.waiting import eventually
@@ -29,7 +30,9 @@ def dry_run(tmp_path):
         environment = {**os.environ, "HOME": str(tmp_path), "ARDEA_STATE": str(tmp_path / "ardea")}
         del environment["KUBECONFIG"]
         command = [sys.executable, "-m", "ardea.cli", "submit", "kubernetes", *map(str, options), "--dry-run"]
-        ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
+        ended = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, timeout=patient(60)
+        )
         assert ended.returncode == 0, ended.stderr
         file = tmp_path / "manifests.yaml"
         file.write_text(ended.stdout)

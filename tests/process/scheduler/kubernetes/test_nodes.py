@@ -10,6 +10,7 @@ import time
 import pytest
 
 from tests.conftest import MARK
+from tests.machine import patient
 from tests.process.scheduler.kubernetes.releases import kubectl, needs_cluster, read
 from tests.process.scheduler.kubernetes.running import ROUNDS, counted, nodes, pod_of, pods
 from tests.process.waiting import eventually
@@ -34,7 +35,7 @@ LAST = len(nodes()) if COMMAND and os.environ.get("KUBECONFIG") else 0
 def node(what: str) -> None:
     """What the command starts is the cluster's, not this test's: it outlives the test's own temporary folder, too."""
     environment = {name: value for name, value in os.environ.items() if name not in (MARK, "TMPDIR")}
-    subprocess.run([*shlex.split(COMMAND or ""), what, str(LAST)], env=environment, check=True, timeout=180)
+    subprocess.run([*shlex.split(COMMAND or ""), what, str(LAST)], env=environment, check=True, timeout=patient(180))
 
 
 def ready(name: str) -> bool:

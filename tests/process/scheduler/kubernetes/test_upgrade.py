@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from tests.machine import patient
 from tests.process.former import BOTH, ROOT, unpacked
 from tests.process.scheduler.kubernetes.releases import needs_cluster, read, run
 from tests.process.scheduler.kubernetes.running import ardea, described
@@ -35,7 +36,7 @@ def test_what_the_former_version_runs_is_seen_told_and_ended(former, space):
     arguments = ["submit", "kubernetes", str(WORDS), "--image", IMAGE, "--namespace", space]
     environment = {**os.environ, "PYTHONPATH": str(former)}
     command = [sys.executable, "-P", "-m", "ardea.cli", *arguments]
-    submitted = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    submitted = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=patient(300))
     assert submitted.returncode == 0, submitted.stderr
 
     def runs() -> bool:
