@@ -78,13 +78,13 @@ def _only_for_all(items: list[pytest.Item]) -> Iterator[pytest.Item]:
     """Those marked ``thorough``, and of each test marked ``sampled(n)`` all cases but the first of every n."""
     cases: Counter[str] = Counter()
     for item in items:
-        if (sampled := item.get_closest_marker("sampled")) is not None:
+        if item.get_closest_marker("thorough") is not None:
+            yield item
+        elif (sampled := item.get_closest_marker("sampled")) is not None:
             test = item.nodeid.partition("[")[0]
             if cases[test] % sampled.args[0]:
                 yield item
             cases[test] += 1
-        elif item.get_closest_marker("thorough") is not None:
-            yield item
 
 
 class Deadline:

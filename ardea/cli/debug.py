@@ -63,7 +63,7 @@ def _tell_stories(control: ControlPort, tasks: Iterable[str]) -> None:
 def _emitted(found: Handle, control: ControlPort, target: str, heard: Iterator[LogLine | None]) -> Iterator[str]:
     """The sample, as long as the topology runs; silence is told."""
     silence, something = Silence(target, time.monotonic()), False
-    for row in emitted(found, control, target, heard):
+    for row in emitted(found, control, target, heard, clock=time.monotonic):
         silence.look(time.monotonic(), heard=something)
         if row is not None:
             something = True

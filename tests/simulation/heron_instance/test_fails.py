@@ -217,7 +217,7 @@ def test_an_error_names_its_row_however_many_fail():
             raise ValueError("no")
 
     class Refused(Topology):
-        numbers = RowsSpout.of(["n"], [[n] for n in range(2000)]).spec()
+        numbers = RowsSpout.of(["n"], [[n] for n in range(800)]).spec()
         refuses = Refuses.spec(inputs=[numbers])
 
     with Cluster(Refused, cost={"refuses": 0.005}) as cluster:

@@ -64,7 +64,6 @@ def test_alternating_streams(burst, containers):
 
 
 @pytest.mark.thorough
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("period", [10_000, 7, 2_500])
 def test_ten_thousand_rows_in_one_flush(period, monkeypatch):
     """As many as the largest batch may have here; by default a call is cut at 4,000 of a stream."""
@@ -81,7 +80,6 @@ def test_ten_thousand_rows_in_one_flush(period, monkeypatch):
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("burst", "period"), [(1, 1), (100, 2), (5000, 40)])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_link_is_cut_and_made_again(burst, period, seed):
@@ -101,7 +99,6 @@ def test_a_link_is_cut_and_made_again(burst, period, seed):
     assert arrived(result, "sink") == list(range(total))
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_a_lossy_link(seed):

@@ -22,6 +22,7 @@ def scheduled(seed):
     raise AssertionError(f"seed {seed}: stuck in {world.master.snapshots.phase}")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("first", range(0, 200, 50))
 def test_schedules(first):
     for seed in range(first, first + 50):

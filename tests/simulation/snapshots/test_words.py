@@ -151,7 +151,7 @@ def test_under_back_pressure_a_snapshot_takes_no_longer_than_what_waits_before_i
         check(inside.store)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("first", range(0, 24, 6))
 def test_schedules(first):
     """Kills, freezes and cut links at any time."""

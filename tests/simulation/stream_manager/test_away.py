@@ -62,6 +62,7 @@ def again(parted):
     return {part: times for part, times in Counter(parted.record.inputs("takes")).items() if times > 1}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("timeout", [6, 60])
 @pytest.mark.parametrize("fault", [Cluster.kill, lambda parted, name: parted.freeze(name, 9)], ids=["killed", "frozen"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from itertools import repeat
+from itertools import count, repeat
 from types import SimpleNamespace
 
 import pytest
@@ -260,12 +260,11 @@ def test_who_has_emitted_is_not_called_silent(capsys):
 
 def test_debug_tells_of_silence(monkeypatch, capsys):
     def ask(*_: object, **__: object) -> None:
-        times.append(5.0)
-        if len(times) > 3:
+        if next(asked) == 3:
             raise Unreachable("it is over")
 
-    times = [0.0]
+    asked, seconds = count(), count()
     found, control = SimpleNamespace(runs=lambda: False), SimpleNamespace(ask=ask)
-    monkeypatch.setattr(debug, "time", SimpleNamespace(monotonic=lambda: sum(times)))
+    monkeypatch.setattr(debug, "time", SimpleNamespace(monotonic=lambda: next(seconds) / 2))
     assert list(debug._emitted(found, control, "words", repeat(None))) == []
     assert capsys.readouterr().err.count("words has emitted nothing for 5 s") == 1
