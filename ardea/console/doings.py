@@ -74,7 +74,7 @@ class Doings:
         return message.preview
 
     async def perform(self, task: Task, order: Order) -> Done:
-        """Does a verb that was confirmed; whoever asked may be gone meanwhile, and so may this console.
+        """Does a verb that was confirmed; the client may be gone meanwhile, and so may this console.
 
         Raises:
             Ended: it has failed, or would do something else.

@@ -60,7 +60,7 @@ class Guard:
     def _right(self, scope: Scope, headers: Headers) -> Right:
         path, host = scope["path"], headers.get("host")
         if path == HEALTH:
-            return Right.NONE  # whoever asks that names it by an address
+            return Right.NONE  # kubelets and load balancers name the console by its address
         if not self._hosts.allows(host):
             raise Refused(
                 421,

@@ -62,7 +62,7 @@ class Tokens:
         if "view" not in found:
             raise UserError(f"there is no token in {folder / 'view'}", hint="`openssl rand -hex 24` makes one")
         if found.get("act") == found["view"]:
-            raise UserError(f"the tokens in {folder} are the same: whoever may look could act")
+            raise UserError(f"the two tokens in {folder} are the same, so that everybody who may look could act")
         return cls(found["view"], found.get("act"))
 
     def right(self, authorization: str | None) -> Right:
