@@ -20,7 +20,7 @@ from typing import TypeVar
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.machine import SLOWNESS, patient
+from tests.machine import MACHINE, out_of_patience
 from tests.sizes import ALL, SOAK, share
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_report_header() -> str:
-    return f"machine: waits are {SLOWNESS:.1f} times as long as on a quick one"
+    return f"machine: waits are {MACHINE.slowness:.1f} times as long as on a quick one"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -96,11 +96,10 @@ class Deadline:
         A condition that takes long, as a command does, is asked half of the time: what it waits for needs the cores.
         """
         pause = threading.Event()
-        asked, seconds = time.monotonic(), patient(seconds)
-        end = asked + seconds
+        asked = began = time.monotonic()
         while not (value := condition()):
             now = time.monotonic()
-            if now > end:
+            if out_of_patience(began, seconds):
                 pytest.fail(f"waited {seconds:g} s for this: {what}; the last value was {value!r}")
             pause.wait(min(max(0.01, now - asked), 1.0))
             asked = time.monotonic()

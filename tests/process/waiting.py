@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from tests.machine import patient
+from tests.machine import out_of_patience
 
 T = TypeVar("T")
 _NOTHING = threading.Event()
@@ -19,11 +19,10 @@ def eventually(condition: Callable[[], T], seconds: float = 30.0, what: str | Ca
 
     One that takes long, as a command does, is asked half of the time: what is awaited needs the cores, too.
     """
-    asked = time.monotonic()
-    deadline = asked + patient(seconds)
+    asked = began = time.monotonic()
     while not (result := condition()):
         now = time.monotonic()
-        if now >= deadline:
+        if out_of_patience(began, seconds):
             detail = what() if callable(what) else what
             raise AssertionError(f"not within {seconds:g} s: {detail or condition}; last result: {result!r}")
         _NOTHING.wait(min(max(0.01, now - asked), 1.0))

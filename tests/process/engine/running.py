@@ -23,7 +23,7 @@ from ardea.scheduler.submission import Submission
 from ardea.state.records import RunState
 from ardea.supervision.records import read_exits, read_status
 from ardea.supervision.supervisor_state import BACKOFF
-from tests.machine import patient
+from tests.machine import out_of_patience
 
 T = TypeVar("T")
 TOPOLOGIES = Path(__file__).parent / "topologies"
@@ -60,11 +60,11 @@ class Running:
 
     def until(self, condition: Callable[[], T], what: str, seconds: float = 120.0) -> T:
         """Steps the run until ``condition`` is true; fails with all logs if it ends or takes too long before."""
-        deadline = time.monotonic() + patient(seconds)
+        began = time.monotonic()
         while not (value := condition()):
             if self.run.over:
                 pytest.fail(f"the topology ended before {what}: {self.run.outcome()}\n{self.logs()}")
-            if time.monotonic() > deadline:
+            if out_of_patience(began, seconds):
                 pytest.fail(f"not within {seconds:g} s: {what}; last: {value!r}; {self.run.status}\n{self.logs()}")
             self.run.step()
         return value
@@ -75,9 +75,9 @@ class Running:
 
     def finish(self, seconds: float = 120.0, meanwhile: Callable[[], object] = bool) -> Outcome:
         """Steps until nothing of it is left, and calls ``meanwhile`` at each; it has to have succeeded."""
-        deadline = time.monotonic() + patient(seconds)
+        began = time.monotonic()
         while not self.run.over:
-            if time.monotonic() > deadline:
+            if out_of_patience(began, seconds):
                 pytest.fail(f"not over within {seconds:g} s: {self.run.status}\n{self.logs()}")
             self.run.step()
             meanwhile()

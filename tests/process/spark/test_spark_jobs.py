@@ -13,7 +13,7 @@ import pytest
 
 from ardea.spark.index import IndexReader
 from ardea.state.records import RunState
-from tests.machine import patient
+from tests.machine import out_of_patience
 from tests.process.engine.running import Running
 from tests.process.waiting import eventually
 
@@ -45,9 +45,9 @@ def spark_processes(folder):
 
 def until_over(topology, seconds=LONG):
     """Steps until it has ended; returns how."""
-    deadline = time.monotonic() + patient(seconds)
+    began = time.monotonic()
     while not topology.run.over:
-        assert time.monotonic() < deadline, topology.logs()
+        assert not out_of_patience(began, seconds), topology.logs()
         topology.run.step()
     return topology.run.outcome()
 
