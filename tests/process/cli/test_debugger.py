@@ -16,7 +16,6 @@ HELD = 13.0
 """Seconds; a supervisor takes a process for dead after ten, and the message timeout would be two."""
 TOPOLOGY = """\
 from ardea import Bolt, Grouping, Spout, Topology
-from tests.machine import patient
 
 class Numbers(Spout):
     outputs = ["number"]

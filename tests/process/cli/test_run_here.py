@@ -18,7 +18,6 @@ TOPOLOGY = """\
 import threading
 from ardea import Bolt, Grouping, Spout, Topology, TopologyBuilder
 import ardea
-from tests.machine import patient
 
 WORDS = "the heron waits the heron strikes".split()
 
@@ -117,7 +116,7 @@ def test_a_notebook(tmp_path):
     cells += ["class Locked(WordCount):\n    lock = lock\n" + called(tmp_path, "Locked")]
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     client = NotebookClient(
-        book, timeout=patient(200), iopub_timeout=patient(60), kernel_name="python3", allow_errors=True
+        book, timeout=int(patient(200)), iopub_timeout=int(patient(60)), kernel_name="python3", allow_errors=True
     )
     client.execute(cwd=str(tmp_path))
     printed = ["".join(o.text for o in cell.outputs if o.get("name") == "stdout") for cell in book.cells]

@@ -29,7 +29,6 @@ import sys
 from importlib.util import find_spec
 
 import ardea, ardea.topology_master, ardea.stream_manager, ardea.heron_instance, ardea.metrics_manager
-from tests.machine import patient
 absent = [name for name in {WEB} if find_spec(name) is None]
 print("Python %d.%d; absent: %s" % (*sys.version_info[:2], ", ".join(absent)))
 """

@@ -30,7 +30,6 @@ from ardea.kafka import KafkaSink, KafkaSpout, KafkaState, KafkaTridentSpout, Ka
 HELD = """
 import threading
 from pathlib import Path
-from tests.machine import patient
 
 class Hold(Bolt):
     outputs = ["line"]

@@ -26,7 +26,6 @@ MESSAGES = 300
 
 FOREIGNER = """
 import os, socket, sys
-from tests.machine import patient
 os.setuid(65534)
 ready = b"\\5READY\\x0bSocket-Type\\0\\0\\0\\6DEALER\\x08Identity\\0\\0\\0\\4t1-x"
 heard = 0

@@ -22,7 +22,6 @@ SOURCE = """
 from pathlib import Path
 
 from ardea.trident import Count, DirectorySpout, MapGet, MemoryMapState, Sum, TridentTopology
-from tests.machine import patient
 
 
 def fragile(tup):

@@ -27,13 +27,12 @@ pytestmark = [pytest.mark.thorough, needs_cluster, pytest.mark.timeout(600)]
 NAME = f"{RELEASE}-console"
 _ASK = """
 import json, sys, urllib.error, urllib.request
-from tests.machine import patient
 url, token, body = sys.argv[1:]
 headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
 asked = urllib.request.Request(url, body.encode() or None, headers)
 direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 try:
-    answer = direct.open(asked, timeout=patient(150))
+    answer = direct.open(asked, timeout=150)
 except urllib.error.HTTPError as error:
     answer = error
 content, kind = answer.read().decode(), answer.headers["Content-Type"]
