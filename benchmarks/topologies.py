@@ -24,7 +24,6 @@ from ardea import (
     TopologyBuilder,
     TopologyContext,
 )
-from ardea.config import Settings
 from ardea.windows import Count as Counted
 from ardea.windows import Tumbling, Window, WindowBolt
 
@@ -96,25 +95,17 @@ def word_list() -> list[str]:
 
 
 class Words(Spout):
-    """In a mode that takes snapshots nothing is acked: what was emitted counts, and is its position."""
-
     outputs = ("word",)
-    position = TaskState(default=0)
 
     def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
         self.rows = self.make_rows()
-        self.i = self.position
-        self.acked = 0
+        self.i = self.acked = 0
         self.notebook = Notebook(config, context)
-        self.remembers = Settings.of(config).remembers
         self.notebook.sample(lambda: self.done)
 
     @property
     def done(self) -> int:
-        return self.i if self.remembers else self.acked
-
-    def snapshot(self, number: int) -> None:  # noqa: ARG002
-        self.position = self.i
+        return self.acked
 
     def make_rows(self) -> list[str]:
         return word_list()
@@ -128,6 +119,23 @@ class Words(Spout):
 
     def close(self) -> None:
         self.notebook.close(self.done)
+
+
+class RememberedWords(Words):
+    """In a mode that takes snapshots nothing is acked: what was emitted counts, and is its position."""
+
+    position = TaskState(default=0)
+
+    def initialize(self, config: Mapping[str, Any], context: TopologyContext) -> None:
+        super().initialize(config, context)
+        self.i = self.position
+
+    @property
+    def done(self) -> int:
+        return self.i
+
+    def snapshot(self, number: int) -> None:  # noqa: ARG002
+        self.position = self.i
 
 
 class Sentences(Words):
@@ -232,7 +240,7 @@ class Remember(Count):
         self.counts[tup.values[0]] += 1
 
 
-SPOUTS: Mapping[Workload, type[Words]] = {"words": Words, "paced": Paced, "windows": StampedWords}
+SPOUTS: Mapping[Workload, type[Words]] = {"paced": Paced, "windows": StampedWords}
 
 
 def build(
@@ -251,14 +259,15 @@ def build(
     builder = TopologyBuilder(f"benchmark-{workload}")
     of_words = {"topology.executor.batch.rows": batch}
     trees = 1
+    remembers = config.get("topology.reliability.mode") == "EFFECTIVELY_ONCE"
     if workload == "sentences":
         trees = WORDS_IN_SENTENCE
         source = builder.add_spout("sentences", Sentences, par=spouts)
         split = SplitAtOnce if config.get(BULK) else Split
         words = builder.add_bolt("split", split, par=spouts, inputs=[source], config=of_words)
     else:
-        words = builder.add_spout("words", SPOUTS[workload], par=spouts)
-    remembers = config.get("topology.reliability.mode") == "EFFECTIVELY_ONCE"
+        plain = RememberedWords if remembers else Words
+        words = builder.add_spout("words", SPOUTS.get(workload, plain), par=spouts)
     count = CountBySecond if workload == "windows" else Remember if remembers else Count
     builder.add_bolt("count", count, par=counters, inputs={words: Grouping.fields("word")}, config=of_words)
     builder.set_config(
