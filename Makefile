@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 PHASE := @scripts/phase.sh
 PYTEST := $(BIN)/python -m pytest --durations=25
-AT_A_TIME = $(shell python3 tests/machine.py)# tests of real processes, fewer on a slow machine: half of their time they wait
+AT_A_TIME = $(shell $(BIN)/python tests/machine.py)# tests of real processes, fewer on a slow machine: half of their time they wait
 VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' ardea/versions.py)
 SERVERS ?= /dev/null# a shell script that waits for servers of the tests, and exports where they are
 

@@ -240,7 +240,25 @@ class Remember(Count):
         self.counts[tup.values[0]] += 1
 
 
-SPOUTS: Mapping[Workload, type[Words]] = {"paced": Paced, "windows": StampedWords}
+class RememberedSentences(RememberedWords, Sentences):
+    pass
+
+
+class RememberedPaced(RememberedWords, Paced):
+    pass
+
+
+class RememberedStampedWords(RememberedWords, StampedWords):
+    pass
+
+
+SPOUTS: Mapping[Workload, tuple[type[Words], type[Words]]] = {
+    "words": (Words, RememberedWords),
+    "sentences": (Sentences, RememberedSentences),
+    "paced": (Paced, RememberedPaced),
+    "windows": (StampedWords, RememberedStampedWords),
+}
+"""By workload: where rows are acked, and where snapshots are taken."""
 
 
 def build(
@@ -260,14 +278,14 @@ def build(
     of_words = {"topology.executor.batch.rows": batch}
     trees = 1
     remembers = config.get("topology.reliability.mode") == "EFFECTIVELY_ONCE"
+    spout = SPOUTS[workload][remembers]
     if workload == "sentences":
         trees = WORDS_IN_SENTENCE
-        source = builder.add_spout("sentences", Sentences, par=spouts)
+        source = builder.add_spout("sentences", spout, par=spouts)
         split = SplitAtOnce if config.get(BULK) else Split
         words = builder.add_bolt("split", split, par=spouts, inputs=[source], config=of_words)
     else:
-        plain = RememberedWords if remembers else Words
-        words = builder.add_spout("words", SPOUTS.get(workload, plain), par=spouts)
+        words = builder.add_spout("words", spout, par=spouts)
     count = CountBySecond if workload == "windows" else Remember if remembers else Count
     builder.add_bolt("count", count, par=counters, inputs={words: Grouping.fields("word")}, config=of_words)
     builder.set_config(

@@ -1,7 +1,8 @@
 """Windows by the times in tuples, of the rows of a partition.  Pure.
 
-A transaction's rows are in one slot, each behind its stamp.  The watermark follows the newest stamp of all rows so far;
-a window is complete when the watermark is at its end, and a row is late when all windows that have its time are.
+A transaction's rows are in one slot, each behind its stamp.  The watermark follows the newest stamp of all rows so far,
+and is kept as the number of the first window that is not complete.  A window is complete when the watermark is at its
+end; a row is late when all windows that have its time are complete.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ class EventWindowConfig:
         """What a partition knew when it stored that."""
         if value is None:
             return EventIndex(self, [])
-        newest, first, chunks = value
-        return EventIndex(self, [EventChunk(*chunk) for chunk in chunks], newest, first)
+        first, chunks = value
+        return EventIndex(self, [EventChunk(*chunk) for chunk in chunks], first)
 
 
 class EventChunk(NamedTuple):
@@ -85,19 +86,19 @@ class EventWindow(NamedTuple):
 
 @dataclass(slots=True)
 class EventIndex:
-    """``newest`` is the newest stamp that says something about time, in microseconds.
+    """``first``: windows from this one on, by number, are not complete; None: nothing is known of time.
 
-    ``first``: windows from this one on, by number, are not complete.
+    ``newest`` is the newest stamp of this transaction that says something about time, in microseconds.
     """
 
     config: EventWindowConfig
     chunks: list[EventChunk]
-    newest: int | None = None
     first: int | None = None
+    newest: int | None = None
 
     def value(self) -> Any:
         """To be stored."""
-        return [self.newest, self.first, [list(chunk) for chunk in self.chunks]]
+        return [self.first, [list(chunk) for chunk in self.chunks]]
 
     def add(self, slot: int, txid: int, rows: Sequence[Row], now: float) -> Rows:
         """A transaction commits rows, which begin with their stamps; returns those that are not late.
@@ -116,8 +117,7 @@ class EventIndex:
             )
         panes = (stamps - windows.offset_us) // windows.every_us
         if len(sure := stamps[stamps <= round(now * MICROS) + AHEAD]):
-            newest = int(sure.max())
-            self.newest = newest if self.newest is None else max(self.newest, newest)
+            self.newest = int(sure.max())
         places = np.arange(len(rows)) if self.first is None else np.flatnonzero(panes >= self.first)
         if len(places):
             self.chunks.append(EventChunk(slot, txid, np.unique(panes[places]).tolist()))

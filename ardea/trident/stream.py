@@ -243,7 +243,7 @@ class Stream:
             outputs: what it emits.
             inputs: the fields that it sees; by default all.  Only these and the time are kept meanwhile.
             state: where incomplete windows are kept, an opaque map; by default in memory.
-            lateness: how far a time may lie behind the newest of the partition: seconds, or a text such as ``30 s``.
+            lateness: so much older than the newest time of the partition a time may be: seconds, or a text as ``30 s``.
             bounds: two fields for start and end of the window, in seconds since 1970, after the outputs.
         """
         config = EventWindowConfig.of(windows, lateness, names_of(bounds))

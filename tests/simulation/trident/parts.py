@@ -85,3 +85,13 @@ class Emissions:
                 emitter.commit(Attempt(self.txid, self.attempt))
             emitter.success(self.txid)
         self.txid += 1
+
+
+def run_under_kills(topology, rng, seed):
+    """To its end, which is a success: a file spout named ``files``, two bolts, and five kills while they work."""
+    names = ["b-0-0", "b-1-0", "spout-files-0", "$mastercoord-bg0-0", "$spoutcoord-spout-files-0", "manager-1"]
+    with Cluster(topology, containers=2, seed=seed, config=AT_ONCE, cost={"b-0": 0.01, "b-1": 0.01}) as cluster:
+        for name in rng.choices(names, k=5):
+            cluster.at(rng.uniform(0.02, 1.5), lambda c, name=name: c.kill(name))
+        cluster.run_until(lambda: cluster.over, 600)
+        assert (cluster.state, cluster.record.errors) == ("SUCCEEDED", [])

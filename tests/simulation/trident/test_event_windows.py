@@ -10,14 +10,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ardea import TopologyError, UserError
-from ardea.testing import Cluster
 from ardea.trident import Count, DirectorySpout, FixedBatchSpout, SqliteState, Sum, TridentTopology
 from ardea.trident.event_windows import EventWindowConfig
 from ardea.trident.windows import free_slot
 from ardea.windows import CountTumbling, Session, Sliding, Tumbling
 from ardea.windows import Sum as SumFold
 
-from .parts import AT_ONCE, run_through
+from .parts import run_through, run_under_kills
 
 NOW = 1_700_000_000.0
 
@@ -141,11 +140,6 @@ def test_each_row_is_in_its_window_once_whatever_is_killed(tmp_path, kind, seed)
     counted = stamped.window(Sliding(12, 6, on="at"), Count(), "n", "line", **options)
     out = SqliteState.opaque(tmp_path / "out.sqlite")
     assert counted.group_by("start").persistent_aggregate(out, Sum(), "total", "n")
-    names = ["b-0-0", "b-1-0", "spout-files-0", "$mastercoord-bg0-0", "$spoutcoord-spout-files-0", "manager-1"]
-    with Cluster(topology, containers=2, seed=seed, config=AT_ONCE, cost={"b-0": 0.01, "b-1": 0.01}) as cluster:
-        for name in rng.choices(names, k=5):
-            cluster.at(rng.uniform(0.02, 1.5), lambda c, name=name: c.kill(name))
-        cluster.run_until(lambda: cluster.over, 600)
-        assert (cluster.state, cluster.record.errors) == ("SUCCEEDED", [])
+    run_under_kills(topology, rng, seed)
     totals = {key[0]: total for key, total in out.items()}
     assert totals == {start: 6 if start in (-6, 114) else 12 for start in range(-6, 120, 6)}

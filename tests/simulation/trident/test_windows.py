@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea import TopologyError
-from ardea.testing import Cluster
 from ardea.trident import Aggregator, DirectorySpout, FixedBatchSpout, SqliteState, Sum, TridentTopology, WindowConfig
 from ardea.trident.windows import free_slot
 
-from .parts import AT_ONCE, run_through
+from .parts import run_through, run_under_kills
 
 
 def windows_of(config, batches):
@@ -140,12 +139,7 @@ def test_each_row_is_in_its_windows_once_whatever_is_killed(tmp_path, kind, seed
     counts = window.each("rows", lambda _: [1], "one").group_by("rows").persistent_aggregate(out, Sum(), "n", "one")
     assert counts
     rng = random.Random(f"{kind} {seed}")
-    names = ["b-0-0", "b-1-0", "spout-files-0", "$mastercoord-bg0-0", "$spoutcoord-spout-files-0", "manager-1"]
-    with Cluster(topology, containers=2, seed=seed, config=AT_ONCE, cost={"b-0": 0.01, "b-1": 0.01}) as cluster:
-        for name in rng.choices(names, k=5):
-            cluster.at(rng.uniform(0.02, 1.5), lambda c, name=name: c.kill(name))
-        cluster.run_until(lambda: cluster.over, 600)
-        assert (cluster.state, cluster.record.errors) == ("SUCCEEDED", [])
+    run_under_kills(topology, rng, seed)
     windows = {key[0]: count for key, count in out.items()}
     assert set(windows.values()) == {1}, "each window once"
     ends = {}
