@@ -12,6 +12,8 @@ from tests.machine import out_of_patience
 
 T = TypeVar("T")
 _NOTHING = threading.Event()
+_THREADS = 16
+"""The place of their number after the state, in ``/proc/PID/stat``."""
 
 
 def eventually(condition: Callable[[], T], seconds: float = 30.0, what: str | Callable[[], str] = "") -> T:
@@ -31,12 +33,13 @@ def eventually(condition: Callable[[], T], seconds: float = 30.0, what: str | Ca
 
 
 def alive(pid: int) -> bool:
-    """Whether the process runs; one that only waits to be reaped does not."""
+    """Whether the process runs; one that only waits to be reaped does not, one whose first thread has ended does."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
         return False
-    return text[text.rindex(")") + 2] not in "ZX"
+    state, *rest = text[text.rindex(")") + 2 :].split()
+    return state not in "ZX" or int(rest[_THREADS]) > 1
 
 
 def heirs(mark: str) -> set[int]:
