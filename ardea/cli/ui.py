@@ -7,6 +7,7 @@ import os
 import sys
 import webbrowser
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -30,6 +31,18 @@ def ui(
     ] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the link in a browser.")] = True,
     view_only: Annotated[bool, typer.Option("--view-only", help="Let nobody act, or read logs and rows.")] = False,
+    prometheus: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            envvar="ARDEA_CONSOLE_PROMETHEUS",
+            help="Has the metrics of hours and days; the page shows them.",
+        ),
+    ] = None,
+    prometheus_token: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", envvar="ARDEA_CONSOLE_PROMETHEUS_TOKEN", help="The token that it asks for."),
+    ] = None,
 ) -> None:
     """Show topologies in a browser until Ctrl-C.
 
@@ -37,6 +50,8 @@ def ui(
     """
     with _installed():
         from ardea.console import serving, tokens  # what other verbs do not need
+        from ardea.console.prometheus import Prometheus
+    knows_more = Prometheus(prometheus, prometheus_token) if prometheus else None
     if name is not None:
         with place.open() as scheduler, scheduler.find(name):
             pass  # NotFound now, and not in the browser
@@ -50,7 +65,7 @@ def ui(
             if browser and _has_screen():
                 webbrowser.open(shown)
 
-        serving.serve(place, opened, made, tokens.Hosts(), ready)
+        serving.serve(place, opened, made, tokens.Hosts(), ready, knows_more)
 
 
 def beside(state: str) -> Beside:

@@ -34,6 +34,7 @@ def _serve(given: argparse.Namespace) -> None:
         raise UserError(
             f"the console needs {error.name}, which is not installed", hint="pip install 'ardea[console]'"
         ) from error
+    from ardea.console.prometheus import Prometheus
     from ardea.console.tokens import Hosts, Tokens
     from ardea.scheduler import registry
 
@@ -42,11 +43,13 @@ def _serve(given: argparse.Namespace) -> None:
             "--tokens is not given", hint="a folder with the files `view` and, for those who may act, `act`"
         )
     tokens = Tokens.read(Path(given.tokens))
+    prometheus = Prometheus(given.prometheus, given.prometheus_token) if given.prometheus else None
     kind = registry.load(given.scheduler)
     said = {"namespace": given.namespace, "state": given.state}
     options = {name: said[name] for name in kind.finds_by if said.get(name)}
     with serving.listen(given.listen, given.port) as opened:
-        serving.serve(registry.Place(given.scheduler, options), opened, tokens, Hosts(given.host), _ready)
+        place = registry.Place(given.scheduler, options)
+        serving.serve(place, opened, tokens, Hosts(given.host), _ready, prometheus)
 
 
 def _ready() -> None:
@@ -64,6 +67,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--port", type=int, default=PORT)
     hosts = env.get("ARDEA_CONSOLE_HOSTS", "").split()
     parser.add_argument("--host", action="append", default=hosts, metavar="NAME", help="repeatable")
+    parser.add_argument("--prometheus", default=env.get("ARDEA_CONSOLE_PROMETHEUS"), metavar="URL")
+    token = env.get("ARDEA_CONSOLE_PROMETHEUS_TOKEN") or None
+    parser.add_argument("--prometheus-token", type=Path, default=token, metavar="FILE")
     return parser
 
 

@@ -48,6 +48,7 @@ class Desk:
         readers: how many follow a log.
         busy: what is just being looked into or made, one at a time.
         threads: for what takes a while: logs that are followed, stacks.
+        longer: whether there is a Prometheus, which knows hours and days.
     """
 
     place: Place
@@ -64,6 +65,7 @@ class Desk:
     threads: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(2 * READERS, thread_name_prefix="work")
     )
+    longer: bool = False
 
     @contextlib.contextmanager
     def alone(self, what: str, says: str) -> Iterator[None]:

@@ -56,8 +56,12 @@ class Snapshots(SnapshotsDocument, frozen=True, kw_only=True):
 
 
 class History(Samples, frozen=True, kw_only=True):
-    """What components and tasks did lately, as their master keeps it."""
+    """What components and tasks did lately, as their master keeps it, or in the last hours, as Prometheus does.
 
+    ``longer``: whether there is a Prometheus that ``hours`` can be asked of.
+    """
+
+    longer: bool
     reading: Reading
 
 

@@ -1,4 +1,4 @@
-"""Routes of what a master keeps: samples of the last fifteen minutes, and exceptions of authors' code."""
+"""Routes of samples, and of exceptions of authors' code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ardea.console.desk import Desk, Parameter, Route, sent
+from ardea.console.desk import Desk, Parameter, Route, sent, whole
 from ardea.console.documents import Exceptions, History, reading
 from ardea.console.problems import Refused
 from ardea.console.readings import Key
@@ -16,6 +16,8 @@ from ardea.documents.figures import fields
 from ardea.metrics import Samples
 from ardea.metrics.samples import MOST_NAMES
 
+MOST_HOURS = 31 * 24
+
 
 async def _history(desk: Desk, request: Request) -> Response:
     names = sorted({name for name in request.query_params.get("names", "").split(",") if name})
@@ -23,11 +25,23 @@ async def _history(desk: Desk, request: Request) -> Response:
         raise Refused(400, f"names takes at most {MOST_NAMES} components and tasks, not {len(names)}")
     if any(" " in name for name in names):
         raise Refused(400, "no component or task has a blank in its name")
-    since = _seconds(request)
+    since, hours = _seconds(request), whole(request, "hours", 0, 1, MOST_HOURS)
+    if hours and not desk.longer:
+        raise Refused(
+            400,
+            "the master keeps fifteen minutes, and no Prometheus is named",
+            hint="start the console with --prometheus",
+        )
     topology = (await desk.topology(request.path_params["name"])).id
-    look = await desk.asker.fresh(Key("history", f"{topology} {','.join(names)}"))
+    key = (
+        Key("past", f"{topology} {hours} {','.join(names)}")
+        if hours
+        else Key("history", f"{topology} {','.join(names)}")
+    )
+    look = await desk.asker.fresh(key)
     samples: Samples = look.said
-    return sent(request, History(**fields(samples.after(since)), reading=reading(look, desk.asker.epoch)))
+    told = fields(samples.after(since))
+    return sent(request, History(**told, longer=desk.longer, reading=reading(look, desk.asker.epoch)))
 
 
 async def _exceptions(desk: Desk, request: Request) -> Response:
@@ -52,10 +66,15 @@ ROUTES = (
         right=Right.VIEW,
         answer=_history,
         gives=(History,),
-        about="What components and tasks did in the last fifteen minutes, a sample each five seconds",
+        about="What components and tasks did in the last fifteen minutes, or hours, a sample each five seconds or more",
         parameters=(
             Parameter("names", "components and tasks, with commas between; none: all components", {"type": "string"}),
             Parameter("since", "Unix seconds; later samples only", {"type": "number", "minimum": 0, "default": 0}),
+            Parameter(
+                "hours",
+                "of Prometheus; without it: the fifteen minutes that the master keeps",
+                {"type": "integer", "minimum": 1, "maximum": MOST_HOURS},
+            ),
         ),
     ),
     Route(

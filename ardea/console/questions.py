@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 
 from ardea.console.asking import Question
+from ardea.console.past import Chosen, Span, query, samples
+from ardea.console.prometheus import Prometheus
 from ardea.console.readings import Answer, Key, Pace
 from ardea.documents import kept, plan, topologies
 from ardea.documents.top import TopDocument, Window, of_window
@@ -26,6 +28,7 @@ PACES: Mapping[str, Pace] = {
     "snapshots": Pace(looked_at=5.0),
     "history": Pace(looked_at=5.0),
     "exceptions": Pace(looked_at=5.0),
+    "past": Pace(looked_at=15.0),
 }
 GAP = 10.0
 """Seconds without a reading after which rates begin anew."""
@@ -50,16 +53,23 @@ class Told:
 
 
 class Questions:
-    """Those of one scheduler.  ``clock``: steady seconds."""
+    """Those of one scheduler, and of a Prometheus, if there is one.  ``clock``: steady seconds."""
 
-    def __init__(self, scheduler: Scheduler, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._scheduler, self._clock = scheduler, clock
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        prometheus: Prometheus | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._scheduler, self._prometheus, self._clock = scheduler, prometheus, clock
         self.all: Mapping[str, Question] = {
             "list": self._list,
             "topology": self._topology,
             "snapshots": self._snapshots,
             "history": self._history,
             "exceptions": self._exceptions,
+            "past": self._past,
         }
 
     def _list(self, _: str, __: Any) -> Answer:
@@ -79,6 +89,23 @@ class Questions:
             if last and before is not None and (both := before.followed_by(samples)) is not None:
                 return Answer(both)
             return Answer(found.history(chosen) if last else samples)
+
+    def _past(self, what: str, _: Any) -> Answer:
+        """``what``: an id, hours, and after a second blank names, with commas between."""
+        topology, hours, names = what.split(" ")
+        assert self._prometheus is not None, "the route has refused it"
+        chosen, span = self._chosen(topology, names), Span.of_hours(int(hours), time.time())
+        return Answer(samples(self._prometheus.ask(query(topology, chosen, span), span), chosen, span))
+
+    def _chosen(self, topology: str, names: str) -> Chosen:
+        """Which of the names are tasks its master says; of one that nobody hears any more, all are components."""
+        if not names:
+            return Chosen()
+        with self._scheduler.find(topology) as found:
+            status = found.describe().status
+        numbers = {} if status is None else {each.process: each.task for each in status.processes if each.task >= 0}
+        tasks = {name: numbers[name] for name in names.split(",") if name in numbers}
+        return Chosen([name for name in names.split(",") if name not in tasks], tasks)
 
     def _exceptions(self, topology: str, _: Any) -> Answer:
         with self._scheduler.find(topology) as found:

@@ -13,6 +13,7 @@ from ardea.console.app import application
 from ardea.console.asking import Asker
 from ardea.console.desk import Desk
 from ardea.console.pages import read
+from ardea.console.prometheus import Prometheus
 from ardea.console.questions import PACES, Questions
 from ardea.console.tokens import Hosts, Tokens
 from ardea.drpc.connections import BoundedConnection
@@ -45,7 +46,14 @@ def link(opened: socket.socket, token: str, topology: str | None = None) -> str:
     return f"http://{LOOPBACK}:{opened.getsockname()[1]}/#token={token}{where}"
 
 
-def serve(place: Place, opened: socket.socket, tokens: Tokens, hosts: Hosts, ready: Callable[[], None]) -> None:
+def serve(
+    place: Place,
+    opened: socket.socket,
+    tokens: Tokens,
+    hosts: Hosts,
+    ready: Callable[[], None],
+    prometheus: Prometheus | None = None,
+) -> None:
     """Returns when a signal has stopped it.
 
     Args:
@@ -54,16 +62,18 @@ def serve(place: Place, opened: socket.socket, tokens: Tokens, hosts: Hosts, rea
         tokens: who may do what.
         hosts: by what names it is reached.
         ready: is called when it is about to answer.
+        prometheus: knows hours and days; None: fifteen minutes are shown.
     """
     with place.open() as scheduler:
         decoding.prepare()  # of its modules, too
         desk = Desk(
             place=place,
             scheduler=scheduler,
-            asker=Asker(Questions(scheduler).all, PACES),
+            asker=Asker(Questions(scheduler, prometheus).all, PACES),
             tokens=tokens,
             hosts=hosts,
             files=read(),
+            longer=prometheus is not None,
         )
         config = uvicorn.Config(
             application(desk),

@@ -1,4 +1,4 @@
-/** Lines over the last minutes.  All charts of a page share one hand, which the pointer or the arrow keys move. */
+/** Lines over the last minutes or days.  All charts of a page share one hand, which the pointer or the arrow keys move. */
 
 import { h } from "./dom.js";
 import * as units from "./units.js";
@@ -13,12 +13,12 @@ const hand = { at: null };
  * @param series each `{name, values}`, a value or null for each of `times`; at most four.
  * @param unit makes text of a value; `least` is the smallest top of the scale, whose steps are of `base` 10 or 2.
  */
-export function chart({ title, times, series, unit, redraw, least = 0, base = 10, note = "" }) {
+export function chart({ title, times, series, unit, redraw, least = 0, base = 10 }) {
   const at = index(times);
   const known = series.filter((each) => each.values.some((value) => value !== null));
   const most = nice(Math.max(least, ...known.flatMap((each) => each.values.filter((value) => value !== null))), base);
   const words = (i) =>
-    `${units.clock(times[i])}: ${series.map((each) => `${each.name} ${unit(each.values[i])}`).join(", ")}`;
+    `${when(times, i)}: ${series.map((each) => `${each.name} ${unit(each.values[i])}`).join(", ")}`;
   return h(
     "figure",
     { class: "chart", key: `chart ${title}` },
@@ -26,7 +26,7 @@ export function chart({ title, times, series, unit, redraw, least = 0, base = 10
       "figcaption",
       null,
       h("span", { class: "chart-title" }, title),
-      h("span", { class: "chart-time" }, hand.at !== null && times.length ? units.clock(times[at]) : note),
+      h("span", { class: "chart-time" }, hand.at !== null && times.length ? when(times, at) : ""),
     ),
     legend(series, at, unit),
     times.length < 2 || !known.length
@@ -37,7 +37,7 @@ export function chart({ title, times, series, unit, redraw, least = 0, base = 10
             class: "chart-face",
             tabindex: 0,
             role: "slider",
-            "aria-label": `${title}, samples of the last minutes`,
+            "aria-label": `${title}, samples over time`,
             "aria-valuemin": 0,
             "aria-valuemax": times.length - 1,
             "aria-valuenow": at,
@@ -92,8 +92,8 @@ function face(times, series, most, unit, at) {
     series.length === 1 && h("path", { class: "area s0", d: area(series[0].values, x, y) }),
     series.map((each, number) => h("path", { class: `line s${number}`, d: line(each.values, x, y) })),
     marks.map((value) => h("text", { class: "tick", x: LEFT, y: y(value) - 3 }, unit(value))),
-    h("text", { class: "tick", x: LEFT, y: HEIGHT - 3 }, units.clock(first)),
-    h("text", { class: "tick", x: WIDTH - LEFT, y: HEIGHT - 3, "text-anchor": "end" }, units.clock(last)),
+    h("text", { class: "tick", x: LEFT, y: HEIGHT - 3 }, when(times, 0)),
+    h("text", { class: "tick", x: WIDTH - LEFT, y: HEIGHT - 3, "text-anchor": "end" }, when(times, times.length - 1)),
     hand.at !== null && h("line", { class: "hand", x1: x(at), x2: x(at), y1: TOP - 6, y2: y(0) }),
     series.map((each, number) =>
       each.values[at] === null || hand.at === null
@@ -133,6 +133,10 @@ function handlers(times, redraw) {
       move(times[Math.min(times.length - 1, Math.max(0, index(times) + step))]);
     },
   };
+}
+
+function when(times, i) {
+  return units.moment(times[i], times.at(-1) - times[0]);
 }
 
 /** The sample nearest to the hand; the last one where there is none. */

@@ -1,12 +1,14 @@
-/** What a master has kept of components and tasks: asked for again and again, and put together. */
+/** What a master has kept of components and tasks, or Prometheus: asked for again and again, and put together. */
 
 import { ask, path } from "./client.js";
 import { Repeated } from "./feed.js";
 
-/** Seconds between two questions. */
-const EVERY = 5;
+/** Seconds between two questions: to a master, and to Prometheus. */
+const [EVERY, SELDOM] = [5, 15];
 /** Seconds that are kept. */
 const KEPT = 15 * 60;
+/** Hours that people want to see, in all views (0: what the master keeps), and whether there are more to choose. */
+let [wanted, longer] = [0, false];
 
 /** Samples of `names`, or of all components; `times` are Unix seconds, `series` is name → field → values. */
 export class History extends Repeated {
@@ -14,20 +16,36 @@ export class History extends Repeated {
   interval = EVERY;
   times = [];
   series = {};
+  /** Whether hours and days can be asked for. */
+  longer = longer;
+  /** Why nothing newer is known. */
+  why = "";
+  hours = wanted;
 
   constructor(topology, names, changed) {
     super(async (signal, arrived) => {
-      const question = new URLSearchParams({ since: String(this.times.at(-1) ?? 0) });
+      const { hours } = this;
+      const question = new URLSearchParams(hours ? { hours } : { since: String(this.times.at(-1) ?? 0) });
       if (names.length) question.set("names", names.join(","));
       const document = await ask(`${path("topologies", topology, "history")}?${question}`, { signal });
+      if (hours !== this.hours) return 0; // meanwhile somebody has chosen others
       this.take(document);
       arrived();
-      return EVERY;
+      return hours ? SELDOM : EVERY;
     }, changed);
   }
 
-  /** Adds later samples; those of another master begin anew. */
-  take({ since, interval, times, series }) {
+  /** From now on so many hours, here and in views to come. */
+  reach(hours) {
+    wanted = this.hours = hours;
+    [this.since, this.times, this.series] = [null, [], {}];
+    this.again();
+  }
+
+  /** Adds later samples; those of another master, and of other hours, begin anew. */
+  take({ since, interval, times, series, longer: more, reading }) {
+    longer = this.longer = more;
+    this.why = reading.state === "stale" ? (reading.reason ?? "") : "";
     if (since !== this.since) [this.times, this.series] = [[], {}];
     [this.since, this.interval] = [since, interval];
     const fresh = times.filter((time) => time > (this.times.at(-1) ?? 0));
@@ -41,7 +59,7 @@ export class History extends Repeated {
         kept.push(...values.slice(skipped));
       }
     }
-    this.#forget();
+    if (!this.hours) this.#forget();
   }
 
   /** The values of one field, one for each of `times`. */

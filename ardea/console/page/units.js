@@ -67,6 +67,13 @@ export function clock(at) {
   return isNumber(at) ? new Date(at * 1000).toLocaleTimeString("en-GB") : "–";
 }
 
+/** The same with its day, where those beside it are of the last `span` seconds and a day is less. */
+export function moment(at, span) {
+  if (!isNumber(at) || span < 86000) return clock(at);
+  const day = new Date(at * 1000).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+  return `${day} ${clock(at).slice(0, 5)}`;
+}
+
 /** `1 task`, `3 tasks`. */
 export function several(number, noun) {
   return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;

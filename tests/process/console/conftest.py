@@ -20,8 +20,8 @@ TOPOLOGIES = Path(__file__).with_name("topologies.py")
 class Console:
     """``ardea ui`` of one state directory; ``link`` is what it prints."""
 
-    def __init__(self, state: Path, port: int = 0) -> None:
-        self.state = state
+    def __init__(self, state: Path, port: int = 0, *options: str) -> None:
+        self.state, self._options = state, options
         self._start(port)
 
     def start_again(self) -> None:
@@ -29,7 +29,7 @@ class Console:
         self._start(int(self.link.partition("#")[0].rstrip("/").rpartition(":")[2]))
 
     def _start(self, port: int) -> None:
-        command = [*ARDEA, "ui", "--no-browser", "--port", str(port), "--state", str(self.state)]
+        command = [*ARDEA, "ui", "--no-browser", "--port", str(port), "--state", str(self.state), *self._options]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert self._process.stdout is not None
         self.link = self._process.stdout.readline().strip()

@@ -26,9 +26,9 @@ def local(*ports: int, **labels: str) -> Job:
 
 
 class Prometheus:
-    """The server on a free port, scraping twice a second."""
+    """The server on ``port``, or a free one, scraping twice a second."""
 
-    def __init__(self, binary: Path, folder: Path, job: Job, rules: str = "") -> None:
+    def __init__(self, binary: Path, folder: Path, job: Job, rules: str = "", port: int | None = None) -> None:
         """``job`` needs no name; ``rules`` is the text of a rule file."""
         often = {"scrape_interval": "500ms", "scrape_timeout": "500ms", "evaluation_interval": "500ms"}
         config = folder / "prometheus.yml"  # JSON is YAML, too
@@ -36,8 +36,8 @@ class Prometheus:
             json.dumps({"global": often, "rule_files": ["rules.yml"], "scrape_configs": [{"job_name": "ardea", **job}]})
         )
         (folder / "rules.yml").write_text(rules or "groups: []")
-        [port] = free_ports(1)
-        self._address = f"127.0.0.1:{port}"
+        port = port or free_ports(1)[0]
+        self.url = f"http://127.0.0.1:{port}"
         self._log = folder / "prometheus.log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
@@ -45,14 +45,14 @@ class Prometheus:
                     binary,
                     f"--config.file={config}",
                     f"--storage.tsdb.path={folder / 'data'}",
-                    f"--web.listen-address={self._address}",
+                    f"--web.listen-address=127.0.0.1:{port}",
                 ],
                 stdout=log,
                 stderr=log,
             )
 
     def get(self, path: str, **query: str) -> Any:
-        with urlopen(f"http://{self._address}/api/v1/{path}?{urlencode(query)}", timeout=patient(20)) as response:
+        with urlopen(f"{self.url}/api/v1/{path}?{urlencode(query)}", timeout=patient(20)) as response:
             return json.load(response)["data"]
 
     def ask(self, query: str) -> dict[tuple[str, ...], float]:

@@ -70,16 +70,24 @@ class Browser:
         return self.ask(f"/api/v1{path}", token, "POST", json={} if body is None else body, **rest)
 
 
-@pytest.fixture
-def browser():
+@contextlib.contextmanager
+def a_browser(prometheus=None):
+    """Of a console of its own; ``prometheus`` answers questions about hours."""
     scheduler = Memory()
     desk = Desk(
         place=Place("memory"),
         scheduler=scheduler,
-        asker=Asker(Questions(scheduler).all, PACES),
+        asker=Asker(Questions(scheduler, prometheus).all, PACES),
         tokens=Tokens(VIEW, ACT),
         hosts=Hosts(["console.example"]),
         files=FILES,
+        longer=prometheus is not None,
     )
     with contextlib.ExitStack() as close:
         yield Browser(desk, close)
+
+
+@pytest.fixture
+def browser():
+    with a_browser() as asked:
+        yield asked

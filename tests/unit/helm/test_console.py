@@ -166,7 +166,7 @@ def test_the_pod_gets_its_tokens_as_files_and_nothing_in_its_environment():
     looks = pod_specs(render(*ON, "--set", "console.act=false"))[NAME]
     assert [i["key"] for v in looks["volumes"] if "secret" in v for i in v["secret"]["items"]] == ["view"]
     others = pod_specs(render(*FULL))[NAME]
-    assert [v["secret"]["secretName"] for v in others["volumes"] if "secret" in v] == ["console-tokens"]
+    assert next(v["secret"]["secretName"] for v in others["volumes"] if "secret" in v) == "console-tokens"
 
 
 def test_tokens_are_made_long_and_apart():
@@ -182,7 +182,25 @@ def test_it_is_started_with_the_names_by_which_it_is_reached():
     common = ["--port=8080", "--tokens=/etc/ardea/console"]
     assert container(*ON)["args"] == [*common, *(f"--host={name}" for name in service)]
     more = ["console.example.org", "streams.example.org"]
-    assert container(*FULL)["args"] == [*common, *(f"--host={name}" for name in (*service, *more))]
+    hosts = [each for each in container(*FULL)["args"] if each.startswith("--host")]
+    assert hosts == [f"--host={name}" for name in (*service, *more)]
+
+
+def test_it_is_told_of_a_prometheus_and_its_token():
+    assert "prometheus" not in str(container(*ON))
+    spec = pod_specs(render(*FULL))[NAME]
+    (told,) = spec["containers"]
+    file = "--prometheus-token=/etc/ardea/prometheus/token"
+    assert told["args"][-2:] == ["--prometheus=http://prometheus.monitoring:9090", file]
+    (mount,) = [each["mountPath"] for each in told["volumeMounts"] if each["name"] == "prometheus"]
+    (secret,) = [each["secret"] for each in spec["volumes"] if each["name"] == "prometheus"]
+    assert (mount, secret["secretName"]) == ("/etc/ardea/prometheus", "prometheus-token")
+    assert secret["items"] == [{"key": "bearer", "path": "token"}]
+    alone = (*ON, "--set", "console.prometheus.url=http://a")
+    assert container(*alone)["args"][-1] == "--prometheus=http://a"
+    assert "prometheus" not in [each["name"] for each in pod_specs(render(*alone))[NAME]["volumes"]]
+    (policy,) = [p for p in of_kind(render(*FULL), "NetworkPolicy") if p["metadata"]["name"] == NAME]
+    assert policy["spec"]["egress"][-1]["ports"] == [{"port": 9090, "protocol": "TCP"}]
 
 
 @pytest.mark.parametrize("probe", ["startupProbe", "livenessProbe", "readinessProbe"])

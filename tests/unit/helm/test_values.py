@@ -100,6 +100,7 @@ def test_the_readme_lists_every_value():
         ("console.service.port=http", "port"),
         ("console.allowedHosts[0]=https://a", "allowedHosts"),
         ("console.ingress.hosts[0]=a", "hosts"),
+        ("console.prometheus.url=prometheus:9090", "url"),
     ],
 )
 def test_a_typo_is_refused_by_name(setting, named):

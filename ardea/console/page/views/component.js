@@ -7,7 +7,7 @@ import { name } from "../text.js";
 import * as units from "../units.js";
 import { figure, figures, nothing, panel } from "../widgets.js";
 import { inspection } from "./inspection.js";
-import { since } from "./overview.js";
+import { lately } from "./spans.js";
 import { taskTable } from "./tasks.js";
 
 export function component(known, which) {
@@ -29,12 +29,7 @@ function drawn(known, which, history, looks) {
     ),
     one?.operations.length > 0 && h("p", { class: "muted" }, name(one.operations.join(" · "), 1000)),
     row && numbers(row),
-    panel(
-      "Last minutes",
-      {},
-      h("p", { class: "muted" }, since(history)),
-      h("div", { class: "charts" }, chartsOf(known, history, which)),
-    ),
+    lately(history, chartsOf(known, history, which)),
     streams(known, which),
     known.edges.some((edge) => edge.source === which) && looks.draw(),
     panel(

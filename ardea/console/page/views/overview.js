@@ -5,9 +5,10 @@ import { h } from "../dom.js";
 import { graph } from "../graph.js";
 import * as model from "../model.js";
 import { table } from "../table.js";
-import { name, shown } from "../text.js";
+import { name } from "../text.js";
 import * as units from "../units.js";
 import { figure, figures, meter, nothing, panel } from "../widgets.js";
+import { lately } from "./spans.js";
 
 export function overview(known) {
   const history = known.remember();
@@ -33,7 +34,7 @@ function drawn(known, history) {
       }),
     ),
     panel("Components", {}, componentTable(known, all, rows)),
-    panel("Last minutes", {}, h("div", { class: "charts" }, charts(known, all, history))),
+    lately(history, charts(known, all, history)),
   ];
 }
 
@@ -108,7 +109,7 @@ function charts(known, all, history) {
   const add = (names, field) => together(history, names, field, (a, b) => a + b);
   const most = (names, field) => together(history, names, field, (a, b) => Math.max(a, b));
   const every = all.map((each) => each.component);
-  const common = { times: history.times, redraw: known.redraw, note: since(history) };
+  const common = { times: history.times, redraw: known.redraw };
   return [
     chart({
       ...common,
@@ -160,12 +161,6 @@ function charts(known, all, history) {
       series: [{ name: "all tasks", values: add(every, "queued_bytes") }],
     }),
   ];
-}
-
-/** Since when there are samples, or why there are none. */
-export function since(history) {
-  if (history.link.why && history.since === null) return shown(history.link.why, 200);
-  return history.since === null ? "" : `since ${units.clock(history.times[0] ?? history.since)}`;
 }
 
 function together(history, names, field, with_) {

@@ -8,7 +8,8 @@ import * as units from "../units.js";
 import { facts, figure, figures, nothing, panel, state } from "../widgets.js";
 import { chartsOf } from "./component.js";
 import { inspection } from "./inspection.js";
-import { numberColumns, since } from "./overview.js";
+import { numberColumns } from "./overview.js";
+import { lately } from "./spans.js";
 import { told } from "./troubles.js";
 
 export function tasks(known) {
@@ -79,12 +80,7 @@ export function task(known, which) {
         h("h2", { class: "subject" }, name(which), process && state(process.state)),
         facts(of(known, which, row, process)),
         row ? numbers(row) : nothing("There is no such task, or nothing has been heard of it yet."),
-        panel(
-          "Last minutes",
-          {},
-          h("p", { class: "muted" }, since(history)),
-          h("div", { class: "charts" }, chartsOf(known, history, which)),
-        ),
+        lately(history, chartsOf(known, history, which)),
         looks.draw(),
         lives(known, which, process),
       ];
