@@ -16,7 +16,7 @@ from ardea.cli import console, raised_lines
 from ardea.cli.console import Name
 from ardea.cli.drawing import PlanOutput, draw
 from ardea.cli.graphs import DRAWN
-from ardea.cli.progress import jobs
+from ardea.cli.progress import batches, jobs
 from ardea.cli.snapshot_lines import facts as of_snapshots
 from ardea.cli.stall_lines import facts as of_stalls
 from ardea.cli.stories import stuck
@@ -129,6 +129,7 @@ def _facts(description: Description) -> Iterator[tuple[str, str | None]]:
         yield from of_stalls(status.stalls, time.time())
         yield "Watermark lag", lags(status.processes)
         yield "Spark", ", ".join(jobs(status.components))
+        yield "Batches", ", ".join(batches(status.components))
         if status.snapshots is not None:
             yield from of_snapshots(status.snapshots)
 

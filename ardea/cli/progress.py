@@ -68,6 +68,21 @@ def jobs(components: Mapping[str, Totals]) -> list[str]:
     ]
 
 
+def batches(components: Mapping[str, Totals]) -> list[str]:
+    """How far each component is that works in batches: a driver of a stream from Spark, a coordinator of Trident."""
+    return [
+        f"{name} {totals.batch:,.0f} micro-batches, {totals.batches_open:,.0f} not acked"
+        if totals.batches_open is not None
+        else f"{name} batch {totals.batch:.0f} committed" + (_each(totals) if totals.batch else "")
+        for name, totals in sorted(components.items())
+        if totals.batch is not None
+    ]
+
+
+def _each(totals: Totals) -> str:
+    return f", {seconds(totals.batch_latency_ms / 1000)} each" if totals.batch_latency_ms else ""
+
+
 def failures(spouts: Totals) -> str:
     """How many trees of spouts failed, however: ``1,204``; ``1,204 (200 timed out)``."""
     timed_out = f" ({spouts.timed_out:,} timed out)" if spouts.timed_out else ""

@@ -52,9 +52,18 @@ SUMMARY_HELD = "ardea_stmgr_held_bytes"
 """Of a stream manager, as ``NAME TASK`` by the number of the task that bytes wait for, where any do."""
 SUMMARY_USER = "ardea_user_value"
 JOB_TASKS, JOB_TASKS_DONE = "job-tasks", "job-tasks-done"
-SUMMARY_USER_VALUES = (JOB_TASKS, JOB_TASKS_DONE)
-"""Values of user code, by the names they are registered under, that the master is told, as ``SUMMARY_USER NAME``: how
-far a job is that a component runs elsewhere."""
+STREAM_BATCHES, STREAM_BATCHES_OPEN = "stream-batches", "stream-batches-open"
+TRIDENT_BATCH, TRIDENT_LATENCY = "trident-batch-id", "trident-batch-latency-ms"
+SUMMARY_USER_VALUES = (
+    JOB_TASKS,
+    JOB_TASKS_DONE,
+    STREAM_BATCHES,
+    STREAM_BATCHES_OPEN,
+    TRIDENT_BATCH,
+    TRIDENT_LATENCY,
+)
+"""Values of Ardea's own components, by the names they are registered under, that the master is told, as
+``SUMMARY_USER NAME``: how far a job is that runs elsewhere, and which batch was the last."""
 
 
 MOST = 1 << 53
@@ -148,6 +157,9 @@ class Totals(msgspec.Struct):
     """What one process, or all tasks of a component, did since the topology began.
 
     ``job_tasks`` and ``job_tasks_done``: of the job that it runs elsewhere, in Spark, at present.
+    ``batch``: of a coordinator of Trident the number of the last one that it has committed in this life, of a driver of
+    Spark how many micro-batches it has published; 0: none yet.  ``batches_open``: published and not acked.
+    ``batch_latency_ms``: from the begin of one to its commit, the mean of lately.  None: it has no batches.
     ``backpressured_seconds``: held back; ``initiated_seconds``: held spouts back, because too much waited for it.
     ``watermark_lag_seconds``: how far its watermark is behind its clock now, of a component that of the task that is
     furthest behind; None: it has none.
@@ -175,6 +187,9 @@ class Totals(msgspec.Struct):
     job_tasks: int = 0
     job_tasks_done: int = 0
     watermark_lag_seconds: float | None = None
+    batch: float | None = None
+    batches_open: float | None = None
+    batch_latency_ms: float | None = None
 
     def plus(self, other: Totals) -> Totals:
         """Both together."""
@@ -202,8 +217,8 @@ class Totals(msgspec.Struct):
             if isinstance(mine, tuple):
                 its = tuple(sign * value for value in its)
                 combined[field] = add(mine, its) if mine and its else mine or its
-            elif field == "watermark_lag_seconds":
-                known = [lag for lag in (mine, its if sign > 0 else None) if lag is not None]
+            elif field in _FURTHEST:
+                known = [each for each in (mine, its if sign > 0 else None) if each is not None]
                 combined[field] = max(known, default=None)
             else:
                 combined[field] = mine if sign < 0 and field in _NOW else min(mine + sign * its, MOST)
@@ -229,6 +244,13 @@ _SERIES_OF = {
     "threads": "ardea_process_threads",
 }
 _WHOLE = {field.name for field in msgspec.structs.fields(Totals) if field.type is int}
+_FURTHEST = {
+    "watermark_lag_seconds": (SUMMARY_LAG,),
+    "batch": (f"{SUMMARY_USER} {STREAM_BATCHES}", f"{SUMMARY_USER} {TRIDENT_BATCH}"),
+    "batches_open": (f"{SUMMARY_USER} {STREAM_BATCHES_OPEN}",),
+    "batch_latency_ms": (f"{SUMMARY_USER} {TRIDENT_LATENCY}",),
+}
+"""Of now; None where it is not known, and of several tasks the largest one.  The gauges that say it."""
 _NOW = {"tasks", "pending", "resident_memory_bytes", "threads", "job_tasks", "job_tasks_done"}
 
 
@@ -348,7 +370,8 @@ def _totals(process: _Process, initiated: float) -> Totals:
     fields: dict[str, Any] = {"tasks": 1 if process.gauges else 0, "initiated_seconds": initiated}
     for field, name in (("job_tasks", JOB_TASKS), ("job_tasks_done", JOB_TASKS_DONE)):
         fields[field] = int(process.gauges.get(f"{SUMMARY_USER} {name}", 0))
-    fields["watermark_lag_seconds"] = process.gauges.get(SUMMARY_LAG)
+    for field, gauges in _FURTHEST.items():
+        fields[field] = next((process.gauges[name] for name in gauges if name in process.gauges), None)
     for field, name in _SERIES_OF.items():
         kind = SERIES[name].kind
         if kind is Kind.GAUGE:

@@ -69,7 +69,7 @@ class Driver(Bolt):
             raise UserError(f"{context.this_component_id} has one task, for there is one index to write")
         if (former := context.task_data.pop(DRIVER, None)) is not None:
             vars(self).update({**vars(former), **vars(self)})  # Spark goes on; the engine's own are this object's
-            self._measure()
+            self.measure()
             return
         self.spout = context.this_component_id.removesuffix(f"_{DRIVER}")
         self.clock, self._topology, self._context = context.clock, context.topology_id, context
@@ -121,11 +121,12 @@ class Driver(Bolt):
         scratch.mkdir()
         session.require_java()
         session.require_hadoop(settings)
-        self._measure()
+        self.measure()
         self.work = self._begun = work
         work.start()
 
-    def _measure(self) -> None:
+    def measure(self) -> None:
+        """Registers what is told of it, where there is anything to run."""
         self._tasks = self._context.register_metric(JOB_TASKS, AssignableMetric())
         self._tasks_done = self._context.register_metric(JOB_TASKS_DONE, AssignableMetric())
 

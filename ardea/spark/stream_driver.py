@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ardea.errors import UserError, without_key
+from ardea.metrics import STREAM_BATCHES, STREAM_BATCHES_OPEN, AssignableMetric
 from ardea.spark.driver import Driver
 from ardea.spark.index import IndexWriter, MicroBatch, Reports, StreamIndexWriter
 from ardea.spark.job import PROGRESS, SparkJob
@@ -169,9 +170,18 @@ class StreamDriver(Driver):
             self.job, name, settings, self.logger, folder=self.folder, storage=storage, publisher=self._publisher
         )
 
+    def measure(self) -> None:
+        """Registers micro-batches, too."""
+        super().measure()
+        self._batches = self._context.register_metric(STREAM_BATCHES, AssignableMetric())
+        self._open = self._context.register_metric(STREAM_BATCHES_OPEN, AssignableMetric())
+
     def look(self) -> None:
-        """Removes what is acked."""
+        """Removes what is acked, and tells how far all is."""
         removed = self._publisher.remove_acked(self.folder / PROGRESS)
+        if self._begun is not None:
+            self._batches.update(self._publisher.index.next_batch)
+            self._open.update(len(self._publisher.index.known.batches))
         for batch in removed:
             shutil.rmtree(self.folder / batch.run, ignore_errors=True)
             if self.uri is not None:

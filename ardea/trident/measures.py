@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ardea.context import TopologyContext
-from ardea.metrics import AssignableMetric, CountMetric, MeanReducer, ReducedMetric
+from ardea.metrics import TRIDENT_BATCH, TRIDENT_LATENCY, AssignableMetric, CountMetric, MeanReducer, ReducedMetric
 from ardea.trident.transactions import LIVES, Step
 
 
@@ -15,9 +15,9 @@ class Measures:
         self._committed = register("trident-batches-committed", CountMetric())
         self._failed = register("trident-batches-failed", CountMetric())
         self._skipped = register("trident-batches-skipped", CountMetric())
-        self._txid = register("trident-batch-id", AssignableMetric())
+        self._txid = register(TRIDENT_BATCH, AssignableMetric())
         self._attempts = register("trident-batch-attempts", AssignableMetric())
-        self._latency = register("trident-batch-latency-ms", ReducedMetric(MeanReducer()))
+        self._latency = register(TRIDENT_LATENCY, ReducedMetric(MeanReducer()))
         self._began: dict[int, float] = {}
 
     def began(self, step: Step, now: float) -> None:

@@ -91,7 +91,7 @@ class Running:
             return 0
         tasks = {process.process: process.totals for process in status.processes}
         totals = status.components.get(name) or tasks.get(name)
-        return int(getattr(totals, counter)) if totals is not None else 0
+        return int(getattr(totals, counter) or 0) if totals is not None else 0
 
     def grows(self, counter: str, name: str, by: int = 1, seconds: float = 120.0) -> None:
         """Waits until the counter has grown by so much from now on."""

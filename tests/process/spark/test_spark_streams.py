@@ -98,6 +98,8 @@ def test_whoever_dies_every_row_arrives(tmp_path):
         assert set(noted(topology)) == source.numbers
         topology.until(lambda: published(index) == 0, "all are acked and removed", LONG)
         assert index.head.batches > 3  # a death may make one micro-batch of two files
+        told = lambda: (topology.total("batch", "rows_driver"), topology.total("batches_open", "rows_driver"))  # noqa: E731
+        topology.until(lambda: told() == (index.head.batches, 0), "how many there were is said", LONG)
         topology.until(lambda: not [*folder.glob("run-*"), *folder.glob("progress/*")], "no file stays", LONG)
         topology.run.stop()
         outcome = until_over(topology)
@@ -157,6 +159,7 @@ def test_trident_counts_each_row_once_in_this_run_and_the_next(tmp_path, monkeyp
         index = IndexReader(stream)
         topology.until(lambda: len(counted()) == len(source.numbers), "all are counted", LONG)
         topology.until(lambda: published(index) == 0, "all are committed and removed", LONG)
+        topology.until(lambda: topology.total("batch", "$mastercoord-bg0") > 3, "the last one is said", LONG)
         assert index.head.batches > 3  # a death may make one micro-batch of two files
         topology.until(lambda: not [*stream.glob("run-*"), *stream.glob("progress/*")], "no file stays", LONG)
         write_mark(stream / "progress", 0, 1)  # as by who had read the index before

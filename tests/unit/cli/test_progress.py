@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from ardea.cli import debug
-from ardea.cli.progress import Display, Rates, Silence, seconds
+from ardea.cli.progress import Display, Rates, Silence, batches, seconds
 from ardea.cli.watching import Watch
 from ardea.errors import Unreachable
 from ardea.metrics import SECONDS, Totals
@@ -70,6 +70,16 @@ def test_jobs_that_run_elsewhere_are_behind_it():
     assert rates.line(0.0).endswith("pending 0")
     rates.observe(0.1, {**idle, "lines_driver": Totals(job_tasks=1200, job_tasks_done=34)})
     assert rates.line(0.1).endswith("pending 0 · lines_driver 34/1,200 tasks")
+
+
+def test_who_works_in_batches_says_which_was_the_last():
+    of_stream = Totals(batch=1234.0, batches_open=2.0)
+    assert batches({"lines": Totals(), "lines_driver": of_stream, "$mastercoord-g": Totals(batch=0.0)}) == [
+        "$mastercoord-g batch 0 committed",
+        "lines_driver 1,234 micro-batches, 2 not acked",
+    ]
+    committed = Totals(batch=17.0, batch_latency_ms=120.0)
+    assert batches({"$mastercoord-g": committed}) == ["$mastercoord-g batch 17 committed, 120 ms each"]
 
 
 def test_rates_forget_what_is_long_ago():

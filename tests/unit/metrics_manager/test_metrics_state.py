@@ -9,12 +9,16 @@ from hypothesis import strategies as st
 from ardea.metrics import (
     JOB_TASKS,
     JOB_TASKS_DONE,
+    STREAM_BATCHES,
+    STREAM_BATCHES_OPEN,
+    TRIDENT_LATENCY,
     AssignableMetric,
     HistogramValue,
     Identity,
     Overview,
     Registry,
     Snapshot,
+    Totals,
 )
 from ardea.metrics.sinks import Sample
 from ardea.metrics_manager.metrics_state import MetricsState, Result
@@ -177,9 +181,19 @@ def test_series_of_another_version_are_left_out():
 
 def test_the_master_hears_of_jobs_that_run_elsewhere():
     state, instance, overview = MetricsState(), registry(), Overview()
-    for name, value in ((JOB_TASKS, 12), (JOB_TASKS_DONE, 5), ("other", 99)):
+    assert (Totals().batch, Totals().batches_open, Totals().batch_latency_ms) == (None, None, None)
+    told = {
+        JOB_TASKS: 12,
+        JOB_TASKS_DONE: 5,
+        STREAM_BATCHES: 7,
+        STREAM_BATCHES_OPEN: 2,
+        TRIDENT_LATENCY: 0.5,
+        "other": 99,
+    }
+    for name, value in told.items():
         instance.user_metric(name, AssignableMetric(value))
     state.accept(instance.snapshot(), 0)
     overview.accept(msgspec.msgpack.encode(state.summary(1, 1)), 0)
     totals = overview.components()["count"]
     assert (totals.job_tasks, totals.job_tasks_done) == (12, 5)
+    assert (totals.batch, totals.batches_open, totals.batch_latency_ms) == (7, 2, 0.5)

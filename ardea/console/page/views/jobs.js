@@ -18,7 +18,9 @@ export function jobs(known) {
 }
 
 function spark(known) {
-  const rows = Object.entries(known.status?.components ?? {}).filter(([, totals]) => totals.job_tasks > 0);
+  const rows = Object.entries(known.status?.components ?? {}).filter(
+    ([, totals]) => totals.job_tasks > 0 || totals.batches_open !== null,
+  );
   return panel(
     "Spark",
     {},
@@ -37,7 +39,17 @@ function spark(known) {
         },
         { title: "Tasks", number: true, cell: ([, totals]) => units.count(totals.job_tasks) },
         { title: "Done", number: true, cell: ([, totals]) => units.count(totals.job_tasks_done) },
-        { title: "Progress", cell: ([, totals]) => meter("", totals.job_tasks_done / totals.job_tasks) },
+        {
+          title: "Progress",
+          cell: ([, totals]) => (totals.job_tasks > 0 ? meter("", totals.job_tasks_done / totals.job_tasks) : "–"),
+        },
+        { title: "Micro-batches", number: true, cell: ([, totals]) => units.count(totals.batch) },
+        {
+          title: "Not acked",
+          hint: "micro-batches that are published",
+          number: true,
+          cell: ([, totals]) => units.count(totals.batches_open),
+        },
       ],
     }),
   );
@@ -49,6 +61,7 @@ const COORDINATOR = "$mastercoord-";
 function trident(known) {
   const now = model.whole(known.top);
   const rows = known.components.filter((each) => each.component.startsWith(COORDINATOR));
+  const totals = (each) => known.status?.components?.[each.component] ?? {};
   return panel(
     "Trident",
     {},
@@ -61,6 +74,18 @@ function trident(known) {
       empty: "This is no topology of Trident.",
       columns: [
         { title: "Coordinator", by: (each) => each.component, cell: (each) => linked(known, each.component) },
+        {
+          title: "Last batch",
+          hint: "the number of the last one that is committed",
+          number: true,
+          cell: (each) => (totals(each).batch > 0 ? String(totals(each).batch) : "–"),
+        },
+        {
+          title: "Its time",
+          hint: "from the begin of a batch to its commit, the mean of lately",
+          number: true,
+          cell: (each) => units.seconds(totals(each).batch ? totals(each).batch_latency_ms / 1000 : null),
+        },
         {
           title: "Batches under way",
           hint: "being processed or committed",
@@ -76,17 +101,7 @@ function trident(known) {
         },
       ],
     }),
-    rows.length > 0 &&
-      h(
-        "p",
-        { class: "muted" },
-        "A batch has two steps, processing and commit. Which batch was the last, and how long it took, ",
-        "are metrics of the coordinator's task: ",
-        h("code", null, "trident-batch-id"),
-        ", ",
-        h("code", null, "trident-batch-latency-ms"),
-        ".",
-      ),
+    rows.length > 0 && h("p", { class: "muted" }, "A batch has two steps, processing and commit."),
   );
 }
 
