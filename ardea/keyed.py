@@ -66,6 +66,9 @@ class KeyedState(State):
     place within the call that has read them: ``self.seen[user].append(page)``.
     """
 
+    needs_keys = True
+    """Whether it says nothing where several tasks get rows without a key."""
+
     def __init__(
         self,
         *,

@@ -259,7 +259,8 @@ def _types_of_states(component: ComponentPlan) -> Iterator[str]:
 def _keyed_state(component: ComponentPlan) -> Iterator[str]:
     states = keyed_of(component.cls)
     timers = [state for state in states_of(component.cls) if isinstance(state, Timers)]
-    names = [state.name for state in (*states, *timers)]
+    alone = not _grouped(component) and all(entry.grouping.kind != "partial_key" for entry in component.inputs)
+    names = [state.name for state in (*(s for s in states if s.needs_keys or not alone), *timers)]
     if names:
         yield from problems_of_keys(component, names)
     if timers and component.kind == "bolt" and not overrides(component.cls, "on_timer"):

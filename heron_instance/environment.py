@@ -89,7 +89,7 @@ class Environment:
     commits: Commits | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        keys = self._keys if self.settings.remembers else None
+        keys = self.keys if self.settings.remembers else None
         backend = None if keys is None or self.backend is None else self.backend()
         self.states = States(self.component, keys, self.context.now, backend)
         snapshots, self.commits = self.snapshots, None
@@ -117,8 +117,8 @@ class Environment:
         return self.states.add(state)
 
     @property
-    def _keys(self) -> Keys:
-        """The task's, if its component has keyed state."""
+    def keys(self) -> Keys:
+        """Those of its keyed state; where no input is grouped by fields, those of one that were."""
         component, tasks = self.plan.logical[self.task.component], self.plan.component_tasks[self.task.component]
         grouped = (len(entry.grouping.fields) for entry in component.inputs if entry.grouping.kind == "fields")
         index, fields = tasks.index(self.task.task), next(grouped, 1)

@@ -67,6 +67,18 @@ class Windowing:
         assert isinstance(kind, CountTumbling | CountSliding)
         return Counted(kind, table)
 
+    @cached_property
+    def _keyless(self) -> bool:
+        """Whether no input has keys, and windows are the task's."""
+        inputs = self._env.plan.logical[self._env.task.component].inputs
+        return all(entry.grouping.kind != "fields" for entry in inputs)
+
+    @cached_property
+    def _own(self) -> int | None:
+        """The key of rows that have none; beside tasks of the same kind it is this one's."""
+        keys = self._env.keys
+        return keys.own if self._keyless and keys.tasks > 1 else None
+
     @property
     def _time(self) -> float:
         """By which windows end, in microseconds."""
@@ -141,7 +153,7 @@ class Windowing:
     def _keyed(self, columns: ColumnBatch) -> Keyed:
         names = self._grouped_by(columns.component, columns.stream)
         if not names:
-            return Keyed([None], np.zeros(len(columns), dtype=np.intp))
+            return Keyed([self._own], np.zeros(len(columns), dtype=np.intp))
         found, places = distinct_rows([columns[name] for name in names])
         places = np.arange(len(columns), dtype=np.intp) if places is None else places
         keys = [row[0] for row in found] if len(names) == 1 else found
@@ -161,7 +173,7 @@ class Windowing:
     def _key_by(self, rows: TupleBatch) -> Callable[[Rows], Sequence[Any]]:
         names = self._grouped_by(rows.component, rows.stream)
         if not names:
-            return lambda some: [None] * len(some)
+            return lambda some: [self._own] * len(some)
         key = itemgetter(*map(rows.fields.index, names))
         return lambda some: list(map(key, some))
 
@@ -245,7 +257,8 @@ class Windowing:
     def _see_all(self, found: Iterable[Seen]) -> None:
         for seen in found:
             self._counts.fired[seen.window.firing] += len(seen.keys)
-            self._bolt.on_windows(*seen)
+            keys = [None] * len(seen.keys) if self._keyless else seen.keys
+            self._bolt.on_windows(seen.window, keys, seen.values)
 
 
 def _rows_of(batch: Any, places: Any) -> Rows:

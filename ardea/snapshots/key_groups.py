@@ -5,6 +5,7 @@ A key belongs to the group that its hash says; a task owns a range of groups, an
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +49,11 @@ class Keys:
     def owned(self) -> range:
         """Its groups."""
         return owned_by(self.index, self.tasks, self.groups)
+
+    @property
+    def own(self) -> int:
+        """The first whole number that is a key of this task: of what it keeps for itself, and moves as keys do."""
+        return next(number for number in itertools.count() if self.group(number) in self.owned)
 
     def group(self, key: Any) -> int:
         """Of any task's key.

@@ -20,7 +20,12 @@ LATE = "late"
 
 
 class WindowState(KeyedState):
-    """Of (key, what tells the parts of a key apart): a pair belongs to its key."""
+    """Of (key, what tells the parts of a key apart): a pair belongs to its key.
+
+    Where no input is grouped by fields, each task has windows of its own, with a key that is the task's.
+    """
+
+    needs_keys = False
 
     @property
     def kind(self) -> str:
@@ -79,7 +84,8 @@ class WindowBolt(ReadyMade, Bolt):
         """A window is to be seen.  It may emit, and read and write the state of the key; what it emits is untracked.
 
         Args:
-            key: of the fields grouping: the value of its field, or a tuple of several; None where rows are not grouped.
+            key: of the fields grouping: the value of its field, or a tuple of several; None where no input is grouped
+                by fields, and each task has windows of its own.
             window: its begin and end, and whether it is seen early, on time or late.
             value: the fold's result, or without a fold the list of rows, each a tuple of its values.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ardea import Grouping, Topology
+from ardea import Grouping, KeyedState, Topology
 from ardea.errors import TopologyError, UserError
 from ardea.windows import Count, CountTumbling, Fold, Folds, Global, Session, Sliding, Sum, Tumbling, WindowBolt
 from tests.simulation.watermarks.timed import Stamped
@@ -72,6 +72,31 @@ def test_what_no_input_has_is_refused_when_the_topology_is_built(kind, stamped, 
     class Made(Topology):
         rows = Stamped.spec()
         windows = windowed.spec(inputs={rows: Grouping.fields("spout")})
+
+    with pytest.raises(TopologyError, match=message):
+        Made.plan({})
+
+
+class Remembers(Numbers):
+    windows = CountTumbling(3)
+    seen = KeyedState(default=0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "grouping", "message"),
+    [
+        (Remembers, Grouping.SHUFFLE, r"has keyed state: \[seen\], in 2 tasks, and no input is grouped by fields"),
+        (
+            type("Three", (Numbers,), {"windows": CountTumbling(3)}),
+            Grouping.partial_key("spout"),
+            "two tasks could own",
+        ),
+    ],
+)
+def test_windows_of_tasks_have_no_keys(kind, grouping, message):
+    class Made(Topology):
+        rows = Stamped.spec()
+        windows = kind.spec(par=2, inputs={rows: grouping})
 
     with pytest.raises(TopologyError, match=message):
         Made.plan({})

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -25,17 +27,23 @@ def nothing_remains() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def image() -> list[str]:
+def image(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Settings of the chart that name an image of this tree which the nodes have.
 
     ``ARDEA_IMAGE`` is one that they have already, as REPOSITORY:TAG.  Otherwise ``make image`` builds one, and the
-    command ``ARDEA_KUBE_LOAD`` (``kind load docker-image``) puts it into the nodes.
+    command ``ARDEA_KUBE_LOAD`` (``kind load docker-image``) puts it into the nodes: once for all workers, since a node
+    may collect the layers of an image that another worker is just replacing.
     """
     if not (name := os.environ.get("ARDEA_IMAGE")):
         if not (load := os.environ.get("ARDEA_KUBE_LOAD")):
             pytest.skip("neither ARDEA_IMAGE nor ARDEA_KUBE_LOAD is set: the cluster has no image of Ardea to run")
-        run(["make", "-C", ROOT, "image"], seconds=600)
-        run([*shlex.split(load), BUILT], seconds=300)
+        with Path(__file__).open() as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)
+            loaded = tmp_path_factory.getbasetemp().parent / "image-is-loaded"  # of all workers of this run
+            if not ("PYTEST_XDIST_WORKER" in os.environ and loaded.exists()):
+                run(["make", "-C", ROOT, "image"], seconds=600)
+                run([*shlex.split(load), BUILT], seconds=300)
+                loaded.touch()
         name = BUILT
     repository, _, tag = name.rpartition(":")
     return [f"image.repository={repository}", f"image.tag={tag}"]
