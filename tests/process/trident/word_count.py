@@ -82,7 +82,7 @@ class Run:
     def pids(self) -> dict[str, int]:
         """Those of the tasks, by name."""
         found = {}
-        for status in self.folder.glob("state/local/*/*/status.json"):
+        for status in self.folder.glob("*/local/*/*/status.json"):
             for name, process in read_status(status.parent).get("processes", {}).items():
                 if process.get("pid"):
                     found[name] = int(process["pid"])
