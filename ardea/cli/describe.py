@@ -21,7 +21,7 @@ from ardea.cli.snapshot_lines import facts as of_snapshots
 from ardea.cli.stall_lines import facts as of_stalls
 from ardea.cli.stories import stuck
 from ardea.cli.tables import fitted
-from ardea.cli.time_lines import lags
+from ardea.cli.time_lines import lags, windows
 from ardea.documents.topologies import of_description
 from ardea.errors import ArdeaError, UsageError
 from ardea.health import ProcessRow, Raised
@@ -128,6 +128,7 @@ def _facts(description: Description) -> Iterator[tuple[str, str | None]]:
         yield "Unfinished", unfinished(status)
         yield from of_stalls(status.stalls, time.time())
         yield "Watermark lag", lags(status.processes)
+        yield "Windows", windows(status.components)
         yield "Spark", ", ".join(jobs(status.components))
         yield "Batches", ", ".join(batches(status.components))
         if status.snapshots is not None:

@@ -28,6 +28,8 @@ SUMMARY_COUNTERS = (
     "ardea_instance_tuples_timed_out_total",
     "ardea_instance_tuples_lost_total",
     "ardea_instance_tuples_given_up_total",
+    "ardea_windows_fired_total",
+    "ardea_windows_rows_refused_total",
     "ardea_instance_busy_seconds_total",
     "ardea_instance_backpressured_seconds_total",
     "ardea_user_exceptions_total",
@@ -160,6 +162,8 @@ class Totals(msgspec.Struct):
     ``batch``: of a coordinator of Trident the number of the last one that it has committed in this life, of a driver of
     Spark how many micro-batches it has published; 0: none yet.  ``batches_open``: published and not acked.
     ``batch_latency_ms``: from the begin of one to its commit, the mean of lately.  None: it has no batches.
+    ``windows_fired``: seen, early and late firings too; ``window_rows_refused``: that are in no window, being late or
+    without a stamp.
     ``backpressured_seconds``: held back; ``initiated_seconds``: held spouts back, because too much waited for it.
     ``watermark_lag_seconds``: how far its watermark is behind its clock now, of a component that of the task that is
     furthest behind; None: it has none.
@@ -174,6 +178,8 @@ class Totals(msgspec.Struct):
     timed_out: int = 0
     lost: int = 0
     given_up: int = 0
+    windows_fired: int = 0
+    window_rows_refused: int = 0
     exceptions: int = 0
     busy_seconds: float = 0.0
     backpressured_seconds: float = 0.0
@@ -233,6 +239,8 @@ _SERIES_OF = {
     "timed_out": "ardea_instance_tuples_timed_out_total",
     "lost": "ardea_instance_tuples_lost_total",
     "given_up": "ardea_instance_tuples_given_up_total",
+    "windows_fired": "ardea_windows_fired_total",
+    "window_rows_refused": "ardea_windows_rows_refused_total",
     "exceptions": "ardea_user_exceptions_total",
     "busy_seconds": "ardea_instance_busy_seconds_total",
     "backpressured_seconds": "ardea_instance_backpressured_seconds_total",

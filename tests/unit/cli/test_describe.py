@@ -12,7 +12,7 @@ from rich.console import Console
 from ardea.cli import console
 from ardea.cli.describe import _print, _tasks
 from ardea.cli.stories import stuck
-from ardea.cli.time_lines import lags
+from ardea.cli.time_lines import lags, windows
 from ardea.health import Health, HealthState, ProcessRow, Trouble
 from ardea.metrics import ProcessTotals, Totals
 from ardea.plan.change import UpdateProgress
@@ -236,3 +236,9 @@ def test_no_reason_forges_a_line_or_speaks_to_the_terminal(printed):
         "Version         1",
         "restarted: add-0 (container 1), once; its last end: exit 75 (\\x1b[2J\\u202eno)",
     ]
+
+
+def test_windows_of_each_component_that_has_any():
+    one, other = Totals(windows_fired=1204, window_rows_refused=1), Totals(window_rows_refused=3000)
+    assert windows({"b": other, "a": one, "c": Totals()}) == "a 1,204 seen, 1 row refused, b 0 seen, 3,000 rows refused"
+    assert windows({"c": Totals()}) == ""

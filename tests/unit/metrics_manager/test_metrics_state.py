@@ -179,7 +179,7 @@ def test_series_of_another_version_are_left_out():
     assert [(sample.name, sample.value) for sample in state.samples()] == [(ACKED, 2)]
 
 
-def test_the_master_hears_of_jobs_that_run_elsewhere():
+def test_the_master_hears_of_jobs_that_run_elsewhere_of_batches_and_of_windows():
     state, instance, overview = MetricsState(), registry(), Overview()
     assert (Totals().batch, Totals().batches_open, Totals().batch_latency_ms) == (None, None, None)
     told = {
@@ -192,8 +192,12 @@ def test_the_master_hears_of_jobs_that_run_elsewhere():
     }
     for name, value in told.items():
         instance.user_metric(name, AssignableMetric(value))
+    for firing, fired in (("on time", 5), ("late", 2)):
+        instance.counter("ardea_windows_fired_total", firing=firing).value = fired
+    instance.counter("ardea_windows_rows_refused_total", why="late").value = 3
     state.accept(instance.snapshot(), 0)
     overview.accept(msgspec.msgpack.encode(state.summary(1, 1)), 0)
     totals = overview.components()["count"]
+    assert (totals.windows_fired, totals.window_rows_refused) == (7, 3)
     assert (totals.job_tasks, totals.job_tasks_done) == (12, 5)
     assert (totals.batch, totals.batches_open, totals.batch_latency_ms) == (7, 2, 0.5)

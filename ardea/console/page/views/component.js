@@ -19,6 +19,7 @@ export function component(known, which) {
 function drawn(known, which, history, looks) {
   const one = known.components.find((each) => each.component === which);
   const row = model.whole(known.top).get(which);
+  const totals = known.status?.components?.[which] ?? {};
   if (!one && known.top) return nothing("There is no such component in this topology.");
   return [
     h(
@@ -28,7 +29,7 @@ function drawn(known, which, history, looks) {
       one && h("span", { class: "chip" }, `${one.kind}, ${units.several(one.tasks, "task")}`),
     ),
     one?.operations.length > 0 && h("p", { class: "muted" }, name(one.operations.join(" · "), 1000)),
-    row && numbers(row),
+    row && numbers(row, totals),
     lately(history, chartsOf(known, history, which)),
     streams(known, which),
     known.edges.some((edge) => edge.source === which) && looks.draw(),
@@ -44,7 +45,7 @@ function drawn(known, which, history, looks) {
   ];
 }
 
-function numbers(row) {
+function numbers(row, totals) {
   return figures(
     figure("Emitted", units.rate(row.emitted)),
     figure("Executed", units.rate(row.executed)),
@@ -58,6 +59,12 @@ function numbers(row) {
     figure("Pending", units.count(row.pending)),
     figure("Memory", units.bytes(row.resident_memory_bytes)),
     row.watermark_lag !== null && figure("Watermark lag", units.seconds(row.watermark_lag)),
+    totals.windows_fired > 0 && figure("Windows seen", units.count(totals.windows_fired)),
+    totals.window_rows_refused > 0 &&
+      figure("Rows in no window", units.count(totals.window_rows_refused), {
+        kind: "warn",
+        title: "late, or without a stamp, since the topology began",
+      }),
   );
 }
 
