@@ -18,7 +18,7 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
-from tests.process.waiting import eventually
+from tests.process.waiting import eventually, heirs
 
 SHOTS = Path(__file__).parents[3] / "build" / "console"
 HEIGHT = 900
@@ -116,8 +116,6 @@ def browser(width: int = 1280, scheme: str = "light") -> Iterator[Browser]:
     options.binary_location = str(programs[0])
     for argument in ("headless=new", "no-sandbox", "disable-gpu", "disable-dev-shm-usage", "hide-scrollbars"):
         options.add_argument(f"--{argument}")
-    for argument in ("disable-breakpad", "disable-crash-reporter"):  # their processes outlive it on a busy machine
-        options.add_argument(f"--{argument}")
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     with tempfile.TemporaryDirectory(prefix="browser-") as folder:
         environment = {**os.environ, "TMPDIR": folder}
@@ -127,3 +125,4 @@ def browser(width: int = 1280, scheme: str = "light") -> Iterator[Browser]:
             yield Browser(driver, width, scheme)
         finally:
             driver.quit()
+            eventually(lambda: not heirs(f"TMPDIR={folder}"), 20, "its helpers have followed the browser")
