@@ -6,13 +6,14 @@ from collections import Counter
 
 import pytest
 
+from tests.machine import patient
 from tests.process.engine.running import Running
 
 pytestmark = pytest.mark.cluster
 
 
 def test_letters_of_sentences_make_one_tree_each(tmp_path):
-    with Running("letters.py", tmp_path) as topology:
+    with Running("letters.py", tmp_path, {"topology.message.timeout.secs": round(patient(5))}) as topology:
         outcome = topology.finish()
     sentences = topology.module.SENTENCES
     expected = Counter("".join(sentences).replace(" ", ""))
