@@ -46,10 +46,10 @@ def of_task(topology: str, component: str, number: int, speed: float) -> Iterato
 
 
 def backfill(promtool: Path, folder: Path, series: list[Series]) -> None:
-    """Puts it where a Prometheus of ``folder`` finds it."""
+    """Puts it where a Prometheus of ``folder`` finds it; what is there twice, once."""
     last = int(time.time()) // EVERY * EVERY
     lines: dict[str, list[str]] = {}
-    for name, kind, labels, first, speed in series:
+    for name, kind, labels, first, speed in {(each[0], str(each[2])): each for each in series}.values():
         family = name.removesuffix("_bucket")
         own = lines.setdefault(family, [f"# TYPE {family} {kind}"])
         said = ",".join(f'{label}="{value}"' for label, value in labels.items())
