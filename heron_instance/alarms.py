@@ -40,6 +40,7 @@ class Alarms:
         self._event = any(isinstance(each, Timers) and each.time == "event" for each in states_of(type(self._bolt)))
         self.windows = Windowing(parts, self._bolt) if isinstance(self._bolt, WindowBolt) else None
         self._waits = False  # whether windows that are over were not all seen, by the last look
+        self._gives_way = -math.inf  # until then rows come first, whose turn is as long as that of windows
         self._rested = False  # whether the task was at rest before
         self._ticks = 0
         self._next_tick = math.inf
@@ -88,6 +89,10 @@ class Alarms:
         """Whether there are windows that the watermark has passed, and that were not seen: it is not told before."""
         return self._waits
 
+    def fire_in_turn(self, *, rows_wait: bool) -> bool:
+        """As :meth:`fire`, but not while rows wait whose turn it is."""
+        return not (rows_wait and self._env.clock() < self._gives_way) and self.fire()
+
     def fire(self) -> bool:
         """As many timers and windows as are due, and fit into a slice of time.
 
@@ -97,7 +102,8 @@ class Alarms:
         env, timers = self._env, self._env.states.timers
         if self._parts.reporter.markers.closed:
             return False
-        until = env.clock() + env.settings.slice_ms / 2000
+        part = env.settings.slice_ms / 2000
+        until = env.clock() + part
         waited = self._waits
         if timers is not None and timers.next <= (now := self._time):
             self._works()
@@ -110,6 +116,7 @@ class Alarms:
             self._works()
             self.windows.fire(until)
             self._waits = self.windows.behind
+            self._gives_way = env.clock() + part
         rested = self._rested
         if self._waits:
             return False
