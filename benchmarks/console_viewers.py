@@ -44,10 +44,9 @@ class Lines(Spout):
         self._due, self._next = time.monotonic(), 0
 
     def next_tuple(self):
-        if time.monotonic() < self._due:
-            return
-        self._due += 0.1
-        for _ in range({rows} // 10):
+        time.sleep(max(0.0, self._due - time.monotonic()))
+        self._due += 1.0
+        for _ in range({rows}):
             self._next += 1
             self.emit((f"word {{self._next % 1000}}",), tup_id=self._next)
 
@@ -63,8 +62,8 @@ class Passes(Bolt):
 
 
 class Looked(Topology):
-    lines = Lines.spec(par=20)
-    split = Passes.spec(inputs=[lines], par=80)
+    lines = Lines.spec(par=4)
+    split = Passes.spec(inputs=[lines], par=96)
     count = Passes.spec(inputs={{split: Grouping.fields("word")}}, par=100)
     config = {{"topology.stmgrs": 8}}
 """
@@ -156,7 +155,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--rows", type=int, default=100, help="a second, of each of 20 spouts")
+    parser.add_argument("--rows", type=int, default=10, help="a second, of each of four spouts")
     given = parser.parse_args()
     shares = []
     with run_topology(lambda notes: SOURCE.format(notes=str(notes), rows=given.rows)) as running:

@@ -6,6 +6,7 @@ and the progress line read.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -73,8 +74,11 @@ MOST = 1 << 53
 
 
 def add(a: Values, b: Values) -> Values:
-    """Element by element."""
-    return tuple(min(x + y, MOST) for x, y in zip(a, b, strict=True))
+    """Element by element; ValueError: they are not as long."""
+    if len(a) != len(b):
+        raise ValueError(f"{len(a)} and {len(b)} values are not of one series")
+    summed = tuple(map(operator.add, a, b))
+    return summed if max(summed, default=0.0) <= MOST else tuple(min(each, MOST) for each in summed)
 
 
 def is_sound(value: float) -> bool:
@@ -199,11 +203,22 @@ class Totals(msgspec.Struct):
 
     def plus(self, other: Totals) -> Totals:
         """Both together."""
-        return self._combine(other, 1)
+        sums = {field: min(getattr(self, field) + getattr(other, field), MOST) for field in (*_COUNTED, *_NOW)}
+        for field in _HISTOGRAMS:
+            mine, its = getattr(self, field), getattr(other, field)
+            sums[field] = add(mine, its) if mine and its else mine or its
+        for field in _FURTHEST:
+            mine, its = getattr(self, field), getattr(other, field)
+            sums[field] = mine if its is None else its if mine is None else max(mine, its)
+        return Totals(**sums)
 
     def since(self, earlier: Totals) -> Totals:
         """What happened after ``earlier``; what is of now, such as pending and memory, stays."""
-        return self._combine(earlier, -1)
+        passed: dict[str, Any] = {field: getattr(self, field) - getattr(earlier, field) for field in _COUNTED}
+        for field in _HISTOGRAMS:
+            mine, its = getattr(self, field), getattr(earlier, field)
+            passed[field] = tuple(map(operator.sub, mine, its)) if mine and its else mine
+        return msgspec.structs.replace(self, **passed)
 
     def quantile(self, q: float, of: str = "complete_latency") -> float | None:
         """Seconds; None when nothing was observed.  ``of``: complete_latency or execute_duration."""
@@ -215,20 +230,6 @@ class Totals(msgspec.Struct):
         values: Values = getattr(self, of)
         count = sum(values[:-1])
         return values[-1] / count if count else None
-
-    def _combine(self, other: Totals, sign: int) -> Totals:
-        combined: dict[str, Any] = {}
-        for field in self.__struct_fields__:
-            mine, its = getattr(self, field), getattr(other, field)
-            if isinstance(mine, tuple):
-                its = tuple(sign * value for value in its)
-                combined[field] = add(mine, its) if mine and its else mine or its
-            elif field in _FURTHEST:
-                known = [each for each in (mine, its if sign > 0 else None) if each is not None]
-                combined[field] = max(known, default=None)
-            else:
-                combined[field] = mine if sign < 0 and field in _NOW else min(mine + sign * its, MOST)
-        return Totals(**combined)
 
 
 _SERIES_OF = {
@@ -260,6 +261,10 @@ _FURTHEST = {
 }
 """Of now; None where it is not known, and of several tasks the largest one.  The gauges that say it."""
 _NOW = {"tasks", "pending", "resident_memory_bytes", "threads", "job_tasks", "job_tasks_done"}
+
+
+_HISTOGRAMS = {field.name for field in msgspec.structs.fields(Totals) if field.default == ()}
+_COUNTED = {field.name for field in msgspec.structs.fields(Totals)} - _NOW - _HISTOGRAMS - _FURTHEST.keys()
 
 
 class ProcessTotals(msgspec.Struct, frozen=True):
