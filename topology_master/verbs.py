@@ -12,7 +12,7 @@ import msgspec
 
 from ardea.errors import OtherVersion, ProtocolError, StateError
 from ardea.health import Health, ProcessRow
-from ardea.metrics import Samples
+from ardea.metrics import Samples, by_component
 from ardea.metrics.samples import MOST_NAMES
 from ardea.plan.change import UpdateRequest
 from ardea.plan.definition import Definition
@@ -123,6 +123,7 @@ class Verbs:
         overview = self._heard.overview
         overview.expire(now)
         coordination = master.coordination
+        processes = overview.processes()
         errors, rows = master.ending.errors(), self._heard.health.rows(plan, now)
         return {
             "topology": master.admissions.definition.topology,
@@ -136,19 +137,19 @@ class Verbs:
             "given_up": master.ending.given_up,
             "errors": list(errors.values()),
             "erring": list(errors),
-            "savepoint": msgspec.to_builtins(master.savepoints.progress()),
-            "update": msgspec.to_builtins(master.updates.progress()),
+            "savepoint": master.savepoints.progress(),
+            "update": master.updates.progress(),
             "tasks": {plan.tasks[t].name: self._task(t, last) for t, last in master.ending.tasks.items()},
-            "components": {name: msgspec.to_builtins(t) for name, t in overview.components().items()},
-            "processes": [msgspec.to_builtins(p) for p in overview.processes()],
+            "components": by_component(processes),
+            "processes": processes,
             "edges": self._heard.lately.edges(plan),
             "stalls": self._heard.stalls.present,
             "acting": self._acting,
             "came_up": master.execution.came_up,
-            "health": None if master.over else msgspec.to_builtins(self._look(rows, now)),
-            "supervised": msgspec.to_builtins(rows),
-            "kept": msgspec.to_builtins(None if coordination is None else coordination.listings.last),
-            "snapshots": msgspec.to_builtins(None if coordination is None else coordination.status(now)),
+            "health": None if master.over else self._look(rows, now),
+            "supervised": rows,
+            "kept": None if coordination is None else coordination.listings.last,
+            "snapshots": None if coordination is None else coordination.status(now),
         }
 
     def _look(self, rows: list[ProcessRow], now: float) -> Health:

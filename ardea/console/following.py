@@ -8,7 +8,6 @@ import threading
 from collections.abc import AsyncIterator, Callable, Generator
 
 import msgspec
-from sse_starlette import ServerSentEvent
 
 from ardea.console.desk import Desk
 from ardea.console.documents import Line, Log
@@ -46,7 +45,7 @@ async def followed(desk: Desk, what: str, check: Callable[[], object], lines: Ca
                 if line is not None:
                     feed.put(line)
 
-    async def stream() -> AsyncIterator[ServerSentEvent]:
+    async def stream() -> AsyncIterator[bytes]:
         following = loop.run_in_executor(desk.threads, follow)
         try:
             over = False

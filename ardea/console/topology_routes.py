@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 
-from sse_starlette import ServerSentEvent
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -145,7 +144,7 @@ def events(desk: Desk, key: Key, documents: Callable[[], dict[str, Encoded]], *,
         Refused: there are too many viewers.
     """
 
-    async def stream() -> AsyncIterator[ServerSentEvent]:
+    async def stream() -> AsyncIterator[bytes]:
         feed = Feed()
         while True:
             desk.asker.want(key)

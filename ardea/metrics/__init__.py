@@ -14,6 +14,7 @@ from ardea.metrics.overview import (
     Summary,
     TaskSummary,
     Totals,
+    by_component,
 )
 from ardea.metrics.process import cpu_seconds, observe_process, resident_memory_bytes
 from ardea.metrics.registry import (
@@ -76,6 +77,7 @@ __all__ = [
     "TaskSummary",
     "Totals",
     "UserMetric",
+    "by_component",
     "cpu_seconds",
     "frames_of",
     "is_last",

@@ -7,7 +7,7 @@ and the progress line read.
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -353,6 +353,8 @@ class Overview:
         """Seconds for which each task held spouts back."""
         found: dict[str, float] = {}
         for process in self._processes.values():
+            if process.component:
+                continue  # stream managers say it
             for key, values in process.lives.totals().items():
                 name, _, initiator = key.partition(" ")
                 if name == SUMMARY_INITIATED:
@@ -361,11 +363,17 @@ class Overview:
 
     def components(self) -> dict[str, Totals]:
         """Every component, summed over its tasks."""
-        found: dict[str, Totals] = {}
-        for row in self.processes():
-            if row.component:
-                found[row.component] = found.get(row.component, Totals()).plus(row.totals)
-        return found
+        return by_component(self.processes())
+
+
+def by_component(processes: Iterable[ProcessTotals]) -> dict[str, Totals]:
+    """Sums over the tasks of each."""
+    found: dict[str, Totals] = {}
+    for row in processes:
+        if row.component:
+            before = found.get(row.component)
+            found[row.component] = row.totals if before is None else before.plus(row.totals)
+    return found
 
 
 def _sound(values: Mapping[str, Values]) -> dict[str, Values]:

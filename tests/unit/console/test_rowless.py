@@ -99,8 +99,8 @@ def test_events_have_none_either(browser, submit, failing):
         response = await topology_routes._topology_events(desk, request)
         async with contextlib.aclosing(response.body_iterator) as events:
             async for event in events:
-                if event.event == "topology":
-                    return event.data
+                if event.startswith(b"event: topology\n"):
+                    return event.decode()
         raise AssertionError("no event")
 
     async def both() -> list[str]:
