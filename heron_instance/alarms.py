@@ -82,19 +82,15 @@ class Alarms:
 
     def passed(self) -> bool:
         """A watermark may have risen: as :meth:`fire`, for all that are due by it."""
-        return (self._event or self.windows is not None) and self.fire()
+        return (self._event or self.windows is not None) and self.fire(rows_wait=True)
 
     @property
     def behind(self) -> bool:
         """Whether there are windows that the watermark has passed, and that were not seen: it is not told before."""
         return self._waits
 
-    def fire_in_turn(self, *, rows_wait: bool) -> bool:
-        """As :meth:`fire`, but not while rows wait whose turn it is."""
-        return not (rows_wait and self._env.clock() < self._gives_way) and self.fire()
-
-    def fire(self) -> bool:
-        """As many timers and windows as are due, and fit into a slice of time.
+    def fire(self, *, rows_wait: bool) -> bool:
+        """As many timers and windows as are due, and fit into a slice of time; no windows while it is the turn of rows.
 
         Returns whether the task was at rest and had some, as soon as all are done.  All timers that go by the
         watermark are called: what they emit comes ahead of it.
@@ -114,9 +110,10 @@ class Alarms:
                     break
         if self.windows is not None and self.windows.wait() <= 0:
             self._works()
-            self.windows.fire(until)
+            if not rows_wait or env.clock() >= self._gives_way:
+                self.windows.fire(until)
+                self._gives_way = env.clock() + part
             self._waits = self.windows.behind
-            self._gives_way = env.clock() + part
         rested = self._rested
         if self._waits:
             return False

@@ -205,7 +205,7 @@ class BoltRunner:
                 self._parts.take_again(emitted)
         if env.output.held:
             return min(now + 0.05, sending.flush(emitted, now))
-        if self._alarms.fire_in_turn(rows_wait=self.busy or not env.inbox.empty):
+        if self._alarms.fire(rows_wait=self.busy or not env.inbox.empty):
             self._quiet.look()
         self._take()
         if emitted.batch is not None:
