@@ -14,6 +14,7 @@ from ardea import Bolt, Topology
 from ardea.context import TopologyContext
 from ardea.errors import ProtocolError
 from ardea.heron_instance.executor import Executor
+from ardea.heron_instance.inspector import Inspector
 from ardea.heron_instance.shell import Shell as InstanceShell
 from ardea.metrics import Identity, Overview, Registry
 from ardea.plan.definition import Definition
@@ -341,6 +342,7 @@ class Instance(End):
     def __init__(self, component: str) -> None:
         self.now, self.sent, self.over = 0.0, [], False
         self.number = {"words": SPOUT, "passed": BOLT}[component]
+        self.inspector = Inspector(PHYSICAL.tasks[self.number], 1, lambda: None)
         self.shell = InstanceShell(self, DEFINITION, LOGICAL, PHYSICAL.tasks[self.number], 1)
         self.gateway, self.link = self.shell.gateway, self.shell.gateway.link
         hello = Hello(protocol=PROTOCOL, topology="words", digest=DEFINITION.shape.digest, epoch=1, build=1)
@@ -369,6 +371,9 @@ class Instance(End):
 
     def exit(self) -> None:
         self.over = True
+
+    def inspect(self, order: Order) -> None:
+        self.inspector.asked(order)
 
     # as the executor sees it
 

@@ -26,6 +26,7 @@ from ardea.protocol.wire_pb2 import (
     INIT,
     MARKER,
     ONE,
+    ORDER,
     PLAN,
     REGISTER,
     REPORT,
@@ -36,7 +37,9 @@ from ardea.protocol.wire_pb2 import (
     Credit,
     Header,
     Hello,
+    Inspect,
     Load,
+    Order,
     Pace,
     Plan,
     Registration,
@@ -69,6 +72,18 @@ def test_messages_of_every_kind(end, said):
         copy = Header()
         copy.CopyFrom(header)
         hears(copy, frames, knows=knows)
+
+
+@pytest.mark.parametrize("component", ["words", "passed"])
+@pytest.mark.parametrize("wanted", [Inspect(), Inspect(id="1", what="nothing"), Inspect(id="1", what="profile")])
+def test_an_order_to_look_inside_that_makes_no_sense(component, wanted):
+    instance = Instance(component)
+    for target in ("", "another", f"{component}-0"):
+        order = Order(target=target, inspect=wanted)
+        instance.hears(Header(kind=ORDER), [order.SerializeToString()], knows=True)
+    told = [TaskReport.FromString(each.frames[0]).inspected.refused for each in instance.inspector.ready]
+    assert len(told) == bool(wanted.id)
+    assert all("it cannot look" in each for each in told)
 
 
 @given(st.lists(st.binary(max_size=30), min_size=1, max_size=4))
