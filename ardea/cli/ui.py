@@ -19,6 +19,15 @@ from ardea.scheduler.registry import Place
 if TYPE_CHECKING:
     from ardea.console.beside import Beside
 
+_Url = Annotated[
+    str | None,
+    typer.Option(metavar="URL", envvar="ARDEA_CONSOLE_PROMETHEUS", help="A Prometheus, for charts of hours and days."),
+]
+_Token = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", envvar="ARDEA_CONSOLE_PROMETHEUS_TOKEN", help="The token that it asks for."),
+]
+
 
 def ui(
     place: Place,
@@ -31,18 +40,8 @@ def ui(
     ] = 0,
     browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the link in a browser.")] = True,
     view_only: Annotated[bool, typer.Option("--view-only", help="Let nobody act, or read logs and rows.")] = False,
-    prometheus: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            envvar="ARDEA_CONSOLE_PROMETHEUS",
-            help="Has the metrics of hours and days; the page shows them.",
-        ),
-    ] = None,
-    prometheus_token: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", envvar="ARDEA_CONSOLE_PROMETHEUS_TOKEN", help="The token that it asks for."),
-    ] = None,
+    prometheus: _Url = None,
+    prometheus_token: _Token = None,
 ) -> None:
     """Show topologies in a browser until Ctrl-C.
 

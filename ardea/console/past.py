@@ -99,7 +99,10 @@ def samples(lines: Iterable[Line], chosen: Chosen, span: Span) -> Samples:
 
 
 def _number(text: str) -> float | None:
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:  # whoever answers: it is no sample
+        return None
     return float(f"{value:.6g}") if math.isfinite(value) else None
 
 

@@ -1,4 +1,4 @@
-"""Windows of tasks whose rows have no key: exact together, whoever dies, and however many tasks there are."""
+"""Windows of tasks whose rows have no key: together they have each row once, also after deaths and updates."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def of_all_keys():
 
 
 def apart(faults=(), parallelism=None):
-    """Who has seen each window, where every row was in its windows once."""
+    """Runs it, checks that each row was in its windows once, and returns which tasks have seen each window."""
     config = {"topology.stateful.checkpoint.interval.secs": 0.5}
     with Cluster(EffectivelyOnce(Apart), containers=2, seed=4, config=config, cost=COST, faults=faults) as cluster:
         if parallelism is not None:

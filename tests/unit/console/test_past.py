@@ -38,7 +38,7 @@ def test_what_is_no_sample_is_not_shown():
     told = samples(
         [
             of([(600.0, "1.23456789"), (630.0, "NaN"), (660.0, "+Inf")], component="count"),
-            of([(570.0, "1"), (615.0, "1"), (690.0, "1"), (660.0, "5")], component="lines"),
+            of([(570.0, "1"), (615.0, "1"), (690.0, "1"), (630.0, "much"), (660.0, "5")], component="lines"),
             of([(600.0, "1")], component="someone"),
             of([(600.0, "1")], task="9"),
             of([(600.0, "1")]),
