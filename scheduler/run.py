@@ -19,7 +19,7 @@ from typing import Self
 
 from ardea.config import Settings
 from ardea.errors import Conflict, NotFound, StateError
-from ardea.metrics import Overview, Totals
+from ardea.metrics import Overview, Totals, by_component
 from ardea.plan.definition import Definition
 from ardea.plan.names import CONTAINERS, container_name
 from ardea.scheduler import capacity
@@ -347,7 +347,7 @@ class LocalRun:
         overview = Overview()
         for summary in self.folder.glob(f"{CONTAINERS}/metrics.summary"):
             overview.accept(summary.read_bytes(), self._clock())
-        return {**(self.status.components if self.status else {}), **overview.components()}
+        return {**(self.status.components if self.status else {}), **by_component(overview.processes())}
 
     def log_to_read(self, outcome: Outcome) -> Path:
         """The log of the outcome's culprit; the folder of all if there is none, or it has left no log."""

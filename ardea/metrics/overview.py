@@ -361,10 +361,6 @@ class Overview:
                     found[initiator] = found.get(initiator, 0.0) + values[0]
         return found
 
-    def components(self) -> dict[str, Totals]:
-        """Every component, summed over its tasks."""
-        return by_component(self.processes())
-
 
 def by_component(processes: Iterable[ProcessTotals]) -> dict[str, Totals]:
     """Sums over the tasks of each."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ardea.metrics import Identity, Lives, Overview, Registry, Summary, TaskSummary, Totals
+from ardea.metrics import Identity, Lives, Overview, Registry, Summary, TaskSummary, Totals, by_component
 from ardea.metrics_manager.metrics_state import MetricsState
 
 ACKED = "ardea_instance_tuples_acked_total"
@@ -88,7 +88,7 @@ class Machine:
 
     @property
     def acked(self) -> int:
-        return self.overview.components()["words"].acked
+        return by_component(self.overview.processes())["words"].acked
 
 
 @given(st.lists(st.tuples(st.sampled_from(["run", "task", "metrics manager"]), st.integers(0, 9)), min_size=1))
@@ -114,7 +114,7 @@ def test_a_replaced_container_begins_with_life_one_again_and_still_adds_up():
     second.accept(Task().count(3), 0)
     overview.accept(report(second, admission=2), 0)
     overview.accept(report(first, admission=1), 0)
-    assert overview.components()["words"].acked == 13
+    assert by_component(overview.processes())["words"].acked == 13
 
 
 def test_components_sum_over_containers_and_managers_have_rows_of_their_own():
@@ -127,7 +127,7 @@ def test_components_sum_over_containers_and_managers_have_rows_of_their_own():
         manager.counter("ardea_process_cpu_seconds_total").value = 2.5
         state.accept(manager.snapshot(), 0)
         overview.accept(report(state, container=container), 0)
-    words = overview.components()
+    words = by_component(overview.processes())
     assert list(words) == ["words"]
     assert (words["words"].tasks, words["words"].acked, words["words"].pending) == (3, 6, 6)
     assert words["words"].resident_memory_bytes == 3000
@@ -149,7 +149,7 @@ def test_what_happened_since_an_earlier_look():
     for number, latency in ((100, 0.001), (10, 1.0)):
         state.accept(task.count(number, latency), 0)
         overview.accept(report(state), 0)
-        looks.append(overview.components()["words"])
+        looks.append(by_component(overview.processes())["words"])
     recent = looks[1].since(looks[0])
     assert (recent.acked, recent.pending, recent.tasks) == (10, 10, 1)
     assert recent.quantile(0.5) > 0.5 > looks[1].quantile(0.5)
@@ -162,9 +162,9 @@ def test_a_silent_container_has_nothing_pending_but_keeps_its_counts():
     state.accept(task.count(7), 0)
     overview.accept(report(state), 0)
     overview.expire(59)
-    assert overview.components()["words"].pending == 7
+    assert by_component(overview.processes())["words"].pending == 7
     overview.expire(60)
-    totals = overview.components()["words"]
+    totals = by_component(overview.processes())["words"]
     assert (totals.tasks, totals.pending, totals.acked) == (0, 0, 7)
 
 
@@ -173,7 +173,7 @@ def test_a_silent_task_has_nothing_pending_either():
     state.accept(task.count(7), 0)
     state.expire(60)
     overview.accept(report(state), 60)
-    totals = overview.components()["words"]
+    totals = by_component(overview.processes())["words"]
     assert (totals.tasks, totals.pending, totals.acked) == (0, 0, 7)
 
 
@@ -186,7 +186,7 @@ def test_how_far_time_is_behind_is_known_as_long_as_the_task_says_so():
             registry.gauge("ardea_watermark_lag_seconds").value = lag
         state.accept(registry.snapshot(), 0)
         overview.accept(report(state, container=1), 0)
-        assert overview.components()["count"].watermark_lag_seconds == lag
+        assert by_component(overview.processes())["count"].watermark_lag_seconds == lag
 
 
 def test_a_component_is_as_far_behind_in_time_as_its_last_task_and_one_without_a_watermark_is_not():
@@ -234,7 +234,7 @@ def test_who_holds_spouts_back_is_said_of_the_task_over_the_lives_of_its_manager
             overview.accept(report(state, container=container), float(life))
     rows = {row.process: row.totals.initiated_seconds for row in overview.processes()}
     assert rows == {"count-0": 5.0, "count-1": 0.5, "add-0": 1.0, "stream-manager": 0.0}
-    assert overview.components()["count"].initiated_seconds == 5.5
+    assert by_component(overview.processes())["count"].initiated_seconds == 5.5
 
 
 NESTED = b"\x91" * 3000 + b"\xc0"
@@ -256,11 +256,11 @@ def test_what_is_no_number_costs_itself_only(value):
     state, overview = MetricsState(), Overview()
     state.accept(registry.snapshot(), 0)
     overview.accept(report(state), 0)
-    assert overview.components()["words"].acked == 7
-    assert overview.components()["words"].job_tasks == 0
+    assert by_component(overview.processes())["words"].acked == 7
+    assert by_component(overview.processes())["words"].job_tasks == 0
 
     task = TaskSummary("p", "words", 1, 1, {ACKED: (value,)}, {ACKED: (3.0,), LATENCY: (1.0,), "x": (1.0,)}, {})
     other = Overview()
     other.accept(msgspec.msgpack.encode(Summary(1, 1, [task])), 0)
-    assert other.components()["words"].acked == 3
-    assert other.components()["words"].complete_latency == ()
+    assert by_component(other.processes())["words"].acked == 3
+    assert by_component(other.processes())["words"].complete_latency == ()

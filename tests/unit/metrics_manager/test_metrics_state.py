@@ -19,6 +19,7 @@ from ardea.metrics import (
     Registry,
     Snapshot,
     Totals,
+    by_component,
 )
 from ardea.metrics.sinks import Sample
 from ardea.metrics_manager.metrics_state import MetricsState, Result
@@ -197,7 +198,7 @@ def test_the_master_hears_of_jobs_that_run_elsewhere_of_batches_and_of_windows()
     instance.counter("ardea_windows_rows_refused_total", why="late").value = 3
     state.accept(instance.snapshot(), 0)
     overview.accept(msgspec.msgpack.encode(state.summary(1, 1)), 0)
-    totals = overview.components()["count"]
+    totals = by_component(overview.processes())["count"]
     assert (totals.windows_fired, totals.window_rows_refused) == (7, 3)
     assert (totals.job_tasks, totals.job_tasks_done) == (12, 5)
     assert (totals.batch, totals.batches_open, totals.batch_latency_ms) == (7, 2, 0.5)

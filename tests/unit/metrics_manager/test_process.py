@@ -12,7 +12,7 @@ import pytest
 
 from ardea import Topology, parent_link
 from ardea.errors import ExitCode, OtherVersion
-from ardea.metrics import Identity, Overview, Registry, Totals, frames_of
+from ardea.metrics import Identity, Overview, Registry, Totals, by_component, frames_of
 from ardea.metrics_manager.process import END_LOOK_EVERY, LOOK_EVERY, MetricsManagerProcess
 from ardea.plan.definition import Definition
 from ardea.plan.shape import shape_of
@@ -251,7 +251,7 @@ def master(definition):
         def executed(self):
             for _, frames in self.socket.receive(100):
                 self.overview.accept(frames[1], 0.0)
-            return self.overview.components().get("keep", Totals()).executed
+            return by_component(self.overview.processes()).get("keep", Totals()).executed
 
         def close(self):
             self._state.close()

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ardea import __version__
 from ardea.errors import ClusterError
-from ardea.metrics import Identity, Overview, Registry
+from ardea.metrics import Identity, Overview, Registry, by_component
 from ardea.metrics_manager import prometheus
 from ardea.metrics_manager.server import MetricsManager
 from ardea.metrics_manager.supervised import Supervised
@@ -197,4 +197,4 @@ def test_the_master_reads_the_summary(manager):
     manager.accept(instance.snapshot(), 0)
     overview = Overview()
     overview.accept(manager.summary(admission=1), 0)
-    assert overview.components()["count"].executed == 7
+    assert by_component(overview.processes())["count"].executed == 7

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ardea.errors import ArdeaError
-from ardea.metrics import SERIES, Identity, Overview, Snapshot
+from ardea.metrics import SERIES, Identity, Overview, Snapshot, by_component
 from ardea.metrics.overview import Summary, TaskSummary
 from ardea.metrics.registry import HistogramValue
 from ardea.metrics_manager.server import MetricsManager
@@ -248,7 +248,7 @@ def test_no_snapshot_ends_a_metrics_manager(snapshots):
     manager.samples()
     overview = Overview()
     overview.accept(manager.summary(1), 0.0)
-    msgspec.json.encode([overview.processes(), overview.components()])
+    msgspec.json.encode([overview.processes(), by_component(overview.processes())])
 
 
 tuples = alike(1, values) | alike(25, values) | alike(26, values)
@@ -276,4 +276,4 @@ def test_no_summary_ends_a_master(reports):
     for report in reports:
         with contextlib.suppress(msgspec.MsgspecError):
             overview.accept(msgspec.msgpack.encode(Summary(1, 1, [report])), 0.0)
-    msgspec.json.encode([overview.processes(), overview.components()])
+    msgspec.json.encode([overview.processes(), by_component(overview.processes())])
