@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,8 +19,8 @@ from ardea.documents.top import TopDocument, Window, of_window
 from ardea.errors import ArdeaError
 from ardea.metrics import Samples
 from ardea.plan import LogicalPlan
-from ardea.scheduler.control import Status
-from ardea.scheduler.schedulers import Handle, Scheduler
+from ardea.scheduler.control import StoryEvent
+from ardea.scheduler.schedulers import Description, Handle, Scheduler
 
 LIST = Key("list")
 PACES: Mapping[str, Pace] = {
@@ -32,6 +33,27 @@ PACES: Mapping[str, Pace] = {
 }
 GAP = 10.0
 """Seconds without a reading after which rates begin anew."""
+TASKS_A_SECOND = 100
+"""A topology of more tasks is asked less often than once a second, in proportion."""
+SLOWEST = 5.0
+"""Seconds between two asks, however many tasks it has."""
+FIGURES = 5.0
+"""Seconds that the figures of a description are shown for while nothing else of it changes: rates are told apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A description as it is shown.
+
+    Attributes:
+        document: without a master that answers, its status is what one has said last.
+        lasting: what it was made of, but the figures.
+        at: when it was made, in steady seconds.
+    """
+
+    document: topologies.DescriptionDocument
+    lasting: Description
+    at: float
 
 
 @dataclass(slots=True)
@@ -39,12 +61,11 @@ class Told:
     """One topology.
 
     Attributes:
-        description: without a master that answers, its status is what one has said last.
         plan: None: nobody has said it yet.
         top: None: no master has answered yet.
     """
 
-    description: topologies.DescriptionDocument
+    described: Described
     plan: LogicalPlan | None = None
     top: TopDocument | None = None
     epoch: int = -1
@@ -114,26 +135,19 @@ class Questions:
     def _topology(self, topology: str, before: Told | None) -> Answer:
         with self._scheduler.find(topology) as found:
             description = found.describe()
-            document = topologies.of_description(description)
-            told = self._told(found, document, description.status, before)
+            told = self._told(found, description, before)
         running = description.topology.running
         silence = "" if description.status is not None else description.silence or "no master has answered yet"
-        return Answer(told, silence if running else "", over=not running)
+        return Answer(told, silence if running else "", over=not running, slower=_slower(told))
 
-    def _told(
-        self,
-        found: Handle,
-        document: topologies.DescriptionDocument,
-        status: Status | None,
-        before: Told | None,
-    ) -> Told:
+    def _told(self, found: Handle, description: Description, before: Told | None) -> Told:
         """What is known by now; what a master has said stays where none answers."""
-        now = self._clock()
+        now, status = self._clock(), description.status
+        described = _described(description, before, now)
         if status is None:
             if before is None:
-                return Told(document, _shape(found))
-            last = msgspec.structs.replace(document, status=before.description.status)
-            return Told(last, before.plan, before.top, before.epoch, before.window, before.seen)
+                return Told(described, _shape(found))
+            return dataclasses.replace(before, described=described)
         if before is None or before.plan is None or before.epoch != status.epoch or before.window is None:
             shape = found.definition().shape.plan()
             window = Window(frozenset(c.name for c in shape if c.kind == "spout"))
@@ -142,7 +156,45 @@ class Questions:
             window = before.window if now - before.seen < GAP else before.window.begun_anew()
         window.observe(now, status.processes)
         top = of_window(found.id, status, window, round(window.seconds, 3))
-        return Told(document, shape, top, status.epoch, window, now)
+        return Told(described, shape, top, status.epoch, window, now)
+
+
+def _slower(told: Told) -> float:
+    """The second answer comes at once, for there are no rates before it."""
+    if told.top is None or not told.top.seconds:
+        return 1.0
+    return min(max(1.0, len(told.top.rows) / TASKS_A_SECOND), SLOWEST)
+
+
+def _described(description: Description, before: Told | None, now: float) -> Described:
+    """The one before, as long as nothing has changed but figures, and those are not old."""
+    lasting, kept = _lasting(description), None if before is None else before.described
+    if kept is not None and kept.lasting == lasting and now - kept.at < FIGURES:
+        return kept
+    document = topologies.of_description(description)
+    if document.status is None and kept is not None:
+        document = msgspec.structs.replace(document, status=kept.document.status)
+    return Described(document, lasting, now)
+
+
+def _lasting(description: Description) -> Description:
+    """Without what changes as long as rows flow and time passes."""
+    status = description.status
+    if status is None:
+        return description
+    lasting = msgspec.structs.replace(
+        status,
+        processes=[],
+        components={},
+        edges=[],
+        stalls=[],
+        snapshots=None,
+        tasks={name: msgspec.structs.replace(each, open=0) for name, each in status.tasks.items()},
+        stories={
+            name: [StoryEvent(0.0, what, times) for _, what, times in events] for name, events in status.stories.items()
+        },
+    )
+    return dataclasses.replace(description, status=lasting)
 
 
 def _shape(found: Handle) -> LogicalPlan | None:

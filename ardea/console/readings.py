@@ -39,11 +39,15 @@ class Key(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """``trouble``: why part of ``said`` is older; ``over``: the topology has ended, and nothing changes any more."""
+    """``trouble``: why part of ``said`` is older; ``over``: the topology has ended, and nothing changes any more.
+
+    ``slower``: how many times the pace's seconds pass until the next ask, because this one was dear.
+    """
 
     said: Any
     trouble: str = ""
     over: bool = False
+    slower: float = 1.0
 
 
 class Look(NamedTuple):
@@ -71,6 +75,7 @@ class _Known:
     good: float | None = None
     error: ArdeaError | None = None
     over: bool = False
+    slower: float = 1.0
 
 
 class Readings:
@@ -108,7 +113,7 @@ class Readings:
         """What has come of an ask."""
         known = self._known.setdefault(key, _Known())
         was_over = known.over
-        known.under_way, known.said, known.over = False, answer.said, answer.over
+        known.under_way, known.said, known.over, known.slower = False, answer.said, answer.over, answer.slower
         known.error = Unreachable(answer.trouble) if answer.trouble else None
         if not answer.trouble and not (was_over and answer.over):
             known.good = now
@@ -136,14 +141,14 @@ class Readings:
         known = self._known.get(key)
         if known is None or known.under_way:
             return False
-        return known.over or now - known.asked < self._paces[key.kind].looked_at
+        return known.over or now - known.asked < self._paces[key.kind].looked_at * known.slower
 
     def _due_at(self, key: Key, known: _Known, now: float) -> float:
         if known.under_way:
             return math.inf
         pace = self._paces[key.kind]
         looked_at = now - known.wanted < LOOKED_AT
-        often = pace.looked_at * (ENDED if known.over else 1)
+        often = pace.looked_at * (ENDED if known.over else known.slower)
         return known.asked + (often if looked_at else pace.otherwise)
 
     def _is_forgotten(self, key: Key, known: _Known, now: float) -> bool:

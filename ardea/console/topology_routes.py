@@ -85,7 +85,7 @@ def _has_rates(look: Look) -> bool:
 
 
 def _description(desk: Desk, look: Look, *, rows: bool) -> Description:
-    document = Description(**fields(look.said.description), reading=reading(look, desk.asker.epoch))
+    document = Description(**fields(look.said.described.document), reading=reading(look, desk.asker.epoch))
     return document if rows else rowless.of_description(document)
 
 

@@ -6,6 +6,7 @@ and the progress line read.
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -122,6 +123,8 @@ class Lives(Generic[K]):
 
     def totals(self) -> dict[K, Values]:
         """Sums over all lives."""
+        if not self.former:
+            return self.current.copy()
         totals = self.former.copy()
         for key, values in self.current.items():
             totals[key] = add(totals[key], values) if key in totals else values
@@ -203,20 +206,18 @@ class Totals(msgspec.Struct):
 
     def plus(self, other: Totals) -> Totals:
         """Both together."""
-        sums = {field: min(getattr(self, field) + getattr(other, field), MOST) for field in (*_COUNTED, *_NOW)}
-        for field in _HISTOGRAMS:
-            mine, its = getattr(self, field), getattr(other, field)
-            sums[field] = add(mine, its) if mine and its else mine or its
-        for field in _FURTHEST:
-            mine, its = getattr(self, field), getattr(other, field)
-            sums[field] = mine if its is None else its if mine is None else max(mine, its)
-        return Totals(**sums)
+        sums = map(operator.add, _summed(self), _summed(other))
+        both: dict[str, Any] = dict(zip(_SUMMED, map(min, sums, itertools.repeat(MOST)), strict=True))
+        for field, mine, its in zip(_HISTOGRAMS, _histograms(self), _histograms(other), strict=True):
+            both[field] = add(mine, its) if mine and its else mine or its
+        for field, mine, its in zip(_FURTHEST, _furthest(self), _furthest(other), strict=True):
+            both[field] = mine if its is None else its if mine is None else max(mine, its)
+        return Totals(**both)
 
     def since(self, earlier: Totals) -> Totals:
         """What happened after ``earlier``; what is of now, such as pending and memory, stays."""
-        passed: dict[str, Any] = {field: getattr(self, field) - getattr(earlier, field) for field in _COUNTED}
-        for field in _HISTOGRAMS:
-            mine, its = getattr(self, field), getattr(earlier, field)
+        passed: dict[str, Any] = dict(zip(_COUNTED, map(operator.sub, _counted(self), _counted(earlier)), strict=True))
+        for field, mine, its in zip(_HISTOGRAMS, _histograms(self), _histograms(earlier), strict=True):
             passed[field] = tuple(map(operator.sub, mine, its)) if mine and its else mine
         return msgspec.structs.replace(self, **passed)
 
@@ -262,9 +263,12 @@ _FURTHEST = {
 """Of now; None where it is not known, and of several tasks the largest one.  The gauges that say it."""
 _NOW = {"tasks", "pending", "resident_memory_bytes", "threads", "job_tasks", "job_tasks_done"}
 
-
-_HISTOGRAMS = {field.name for field in msgspec.structs.fields(Totals) if field.default == ()}
-_COUNTED = {field.name for field in msgspec.structs.fields(Totals)} - _NOW - _HISTOGRAMS - _FURTHEST.keys()
+_HISTOGRAMS = tuple(field.name for field in msgspec.structs.fields(Totals) if field.default == ())
+_COUNTED = tuple({field.name for field in msgspec.structs.fields(Totals)} - _NOW - {*_HISTOGRAMS} - _FURTHEST.keys())
+_SUMMED = (*_COUNTED, *_NOW)
+_summed, _counted, _histograms, _furthest = (
+    operator.attrgetter(*names) for names in (_SUMMED, _COUNTED, _HISTOGRAMS, _FURTHEST)
+)
 
 
 class ProcessTotals(msgspec.Struct, frozen=True):
@@ -383,17 +387,22 @@ def _sound(values: Mapping[str, Values]) -> dict[str, Values]:
 
 
 def _totals(process: _Process, initiated: float) -> Totals:
-    values = process.lives.totals()
-    fields: dict[str, Any] = {"tasks": 1 if process.gauges else 0, "initiated_seconds": initiated}
-    for field, name in (("job_tasks", JOB_TASKS), ("job_tasks_done", JOB_TASKS_DONE)):
-        fields[field] = int(process.gauges.get(f"{SUMMARY_USER} {name}", 0))
-    for field, gauges in _FURTHEST.items():
-        fields[field] = next((process.gauges[name] for name in gauges if name in process.gauges), None)
-    for field, name in _SERIES_OF.items():
-        kind = SERIES[name].kind
-        if kind is Kind.GAUGE:
-            fields[field] = int(process.gauges.get(name, 0))
-        elif name in values:
-            total = values[name] if kind is Kind.HISTOGRAM else values[name][0]
-            fields[field] = int(total) if isinstance(total, float) and field in _WHOLE else total
+    values, gauges = process.lives.totals(), process.gauges
+    fields: dict[str, Any] = {field: int(gauges.get(name, 0)) for field, name in _GAUGES}
+    fields["tasks"], fields["initiated_seconds"] = 1 if gauges else 0, initiated
+    for field, names in _FURTHEST.items():
+        fields[field] = next((gauges[name] for name in names if name in gauges), None)
+    fields |= {field: int(values[name][0]) for field, name in _WHOLES if name in values}
+    fields |= {field: values[name][0] for field, name in _PARTS if name in values}
+    fields |= {field: values[name] for field, name in _SPREADS if name in values}
     return Totals(**fields)
+
+
+def _told(kind: Kind, *, whole: bool = False) -> list[tuple[str, str]]:
+    """Fields of totals, and the series of this kind that say them."""
+    return [(f, name) for f, name in _SERIES_OF.items() if SERIES[name].kind is kind and (f in _WHOLE) is whole]
+
+
+_WHOLES, _PARTS, _SPREADS = _told(Kind.COUNTER, whole=True), _told(Kind.COUNTER), _told(Kind.HISTOGRAM)
+_JOBS = {"job_tasks": JOB_TASKS, "job_tasks_done": JOB_TASKS_DONE}
+_GAUGES = [*_told(Kind.GAUGE, whole=True), *((field, f"{SUMMARY_USER} {name}") for field, name in _JOBS.items())]

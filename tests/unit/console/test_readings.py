@@ -58,6 +58,17 @@ def test_however_many_look_one_is_asked_once_a_second():
     assert times == [float(second) for second in range(10)]
 
 
+def test_what_was_dear_is_asked_for_less_often_and_is_fresh_for_longer():
+    readings = Readings(PACES)
+    heard(readings, ONE, 0.0, Answer("much", slower=2.5))
+    readings.want(ONE, 2.4)
+    assert (readings.is_fresh(ONE, 2.4), asked(readings, 2.4)) == (True, [])
+    assert (readings.is_fresh(ONE, 2.5), asked(readings, 2.5)) == (False, [ONE])
+    readings.answered(ONE, 2.6, Answer("little"))
+    readings.want(ONE, 3.5)
+    assert asked(readings, 3.5) == [ONE]
+
+
 def test_nobody_is_asked_twice_at_a_time():
     readings = Readings(PACES)
     readings.want(ONE, 0.0)
