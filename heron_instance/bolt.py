@@ -23,10 +23,11 @@ from ardea.heron_instance.quiet import Quiet
 from ardea.heron_instance.raised_errors import RaisedErrors
 from ardea.heron_instance.row_calls import BatchCalls, Calls, RowCalls
 from ardea.heron_instance.runner import Parts
-from ardea.heron_instance.window_calls import WindowCalls
+from ardea.heron_instance.window_calls import EitherCalls, WindowCalls
 from ardea.protocol.checked import MARKERS
 from ardea.protocol.wire_pb2 import MARKER, ROWS, WATERMARK, Header, Order
 from ardea.tuples import ColumnBatch, Tuple
+from ardea.windows.partial import PartialWindows
 
 
 class BoltRunner:
@@ -49,6 +50,8 @@ class BoltRunner:
             self._calls = ColumnCalls(parts, self.emitted)
         elif self._alarms.windows is not None:
             self._calls = WindowCalls(parts, self.emitted, self._alarms.windows)
+        elif isinstance(self._bolt, PartialWindows):
+            self._calls = EitherCalls(parts, self.emitted, reads=self._bolt.of.windows.reads_columns)
         elif by_batch:
             self._calls = BatchCalls(parts, self.emitted)
         else:

@@ -1,4 +1,4 @@
-"""How a bolt with windows is called: once for each batch, of rows or of columns."""
+"""How a bolt with windows, or ahead of them, is called: once for each batch, of rows or of columns."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ from ardea.protocol.wire_pb2 import ARROW, Header
 from ardea.tuples import TupleBatch
 
 
-class WindowCalls(BatchCalls):
-    """``process_batch``, but for columns that its fold can read."""
+class EitherCalls(BatchCalls):
+    """``process_batch``, which gets columns where the bolt can read them; ``reads``: whether it can."""
 
-    def __init__(self, parts: Parts, rows: BoltRows, windowing: Windowing) -> None:
+    def __init__(self, parts: Parts, rows: BoltRows, *, reads: bool) -> None:
         super().__init__(parts, rows)
-        self._windowing = windowing
-        self._hooked = False
-        self._present: TupleBatch | None = None
+        self._reads, self._hooked = reads, False
 
     def begun(self, hooks: Hooks | None) -> None:
         """Hooks see tuple by tuple."""
@@ -33,9 +31,22 @@ class WindowCalls(BatchCalls):
 
     def read(self, header: Header, frames: Sequence[bytes], source: str, stream: StreamPlan) -> InputBatch:
         """Columns stay as they are."""
-        if header.codec == ARROW and self._windowing.reads_columns and not self._hooked:
+        if header.codec == ARROW and self._reads and not self._hooked:
             return ColumnInput(header, frames, ColumnRows(decode_columns(frames[0], stream)), source, stream)
         return super().read(header, frames, source, stream)
+
+    def _given(self, batch: InputBatch, start: int, end: int) -> Any:
+        """Columns arrive whole."""
+        return batch.columns if isinstance(batch, ColumnInput) else super()._given(batch, start, end)
+
+
+class WindowCalls(EitherCalls):
+    """Rows go to windows."""
+
+    def __init__(self, parts: Parts, rows: BoltRows, windowing: Windowing) -> None:
+        super().__init__(parts, rows, reads=windowing.reads_columns)
+        self._windowing = windowing
+        self._present: TupleBatch | None = None
 
     def blamed(self, start: int, end: int) -> range:
         """The row that its fold cannot add, where all go back anyway: else nobody knows what of the batch was added."""
@@ -47,9 +58,6 @@ class WindowCalls(BatchCalls):
         return super().blamed(start, end)
 
     def _given(self, batch: InputBatch, start: int, end: int) -> Any:
-        """Columns arrive whole."""
-        if isinstance(batch, ColumnInput):
-            self._present = None
-            return batch.columns
-        self._present = super()._given(batch, start, end)
-        return self._present
+        given = super()._given(batch, start, end)
+        self._present = given if isinstance(given, TupleBatch) else None
+        return given

@@ -21,6 +21,8 @@ from ardea.windows.counted import Counted, Whole
 from ardea.windows.kinds import MICROS, CountSliding, CountTumbling, Global, Regular, Session, TimeWindows
 from ardea.windows.open_windows import AT_ONCE, Keyed, OpenWindows, Seen
 from ardea.windows.panes import Panes
+from ardea.windows.partial import PartialWindows
+from ardea.windows.parts import Part, WithoutPart, apart
 from ardea.windows.sessions import Sessions
 from ardea.windows.stamps import micros, micros_of_column
 
@@ -90,6 +92,11 @@ class Windowing:
 
     def add(self, rows: TupleBatch) -> None:
         """All of them; those that are late, or have no stamp, are put aside."""
+        if rows.component in self._partial:
+            rows, parts = _apart(rows)
+            self._add_parts(parts)
+            if not rows.rows:
+                return
         kind, values, items, time = self._bolt.windows, rows.rows, self._bolt.windows.fold.items(rows), self._time
         keys = self._keys_of(rows)
         if kind.on is None:
@@ -110,10 +117,35 @@ class Windowing:
                 self._expect_early(keys, stamps, time)
             self._see_all(self._open.at_once())
 
+    @cached_property
+    def _partial(self) -> frozenset[str]:
+        """Inputs whose rows may have been put together."""
+        logical = self._env.plan.logical
+        inputs = {entry.component for entry in logical[self._env.task.component].inputs}
+        return frozenset(name for name in inputs if issubclass(logical[name].cls, PartialWindows))
+
+    def _add_parts(self, parts: TupleBatch) -> None:
+        """Rows, each of which stands for several."""
+        if not parts.rows:
+            return
+        kind, time, panes = self._bolt.windows, self._time, self._open
+        assert isinstance(panes, Panes)
+        assert kind.on is not None
+        keys, place = self._keys_of(parts), parts.fields.index(kind.on)
+        stamps, _ = micros([row[place] for row in parts.rows], kind.stamps)
+        found = [Part.decoded(row[-1]) for row in parts.rows]
+        for late in panes.add_parts(keys, stamps, [part.value for part in found], time):
+            self._counts.late += found[late].rows
+        if self._every is not None:
+            self._expect_early(keys, stamps, time)
+        self._see_all(panes.at_once())
+
     def culprit(self, rows: TupleBatch) -> int | None:
         """The place of the first row that the fold cannot add to nothing; None: there is none."""
-        fold = self._bolt.windows.fold
+        fold, partial = self._bolt.windows.fold, rows.component in self._partial
         for place in range(len(rows)):
+            if partial and rows.rows[place][-1] is not None:
+                continue
             try:
                 one = TupleBatch(rows.rows[place : place + 1], rows._batch)
                 fold.put(fold.zero(), fold.items(one)[0])
@@ -123,6 +155,11 @@ class Windowing:
 
     def add_columns(self, columns: ColumnBatch) -> None:
         """As :meth:`add`, where nothing has to look at a single row."""
+        if columns.component in self._partial:
+            columns, parts = _columns_apart(columns)
+            self._add_parts(parts)
+            if not len(columns):
+                return
         kind, batch, time = self._bolt.windows, columns.batch, self._time
         keyed = self._keyed(columns)
         if kind.on is None:
@@ -147,8 +184,7 @@ class Windowing:
     @property
     def reads_columns(self) -> bool:
         """Whether rows that travel as columns are added as such."""
-        kind = self._bolt.windows
-        return isinstance(kind, Regular) and kind.fold.of_columns and kind.fold.merges
+        return self._bolt.windows.reads_columns
 
     def _keyed(self, columns: ColumnBatch) -> Keyed:
         names = self._grouped_by(columns.component, columns.stream)
@@ -263,3 +299,18 @@ class Windowing:
 
 def _rows_of(batch: Any, places: Any) -> Rows:
     return rows_of(batch.take(arrow().array(places)))
+
+
+def _apart(rows: TupleBatch) -> tuple[TupleBatch, TupleBatch]:
+    """Rows that are one, without the field of parts, and those that stand for several."""
+    single, several = apart(rows.rows)
+    return TupleBatch(single, WithoutPart(rows._batch)), TupleBatch(several, rows._batch)
+
+
+def _columns_apart(columns: ColumnBatch) -> tuple[ColumnBatch, TupleBatch]:
+    """Likewise."""
+    batch = columns.batch
+    single = batch.column(batch.num_columns - 1).is_null()
+    several = rows_of(batch.filter(arrow().compute.invert(single)))
+    rest = batch.filter(single).select(range(batch.num_columns - 1))
+    return ColumnBatch(rest, WithoutPart(columns._batch)), TupleBatch(several, columns._batch)

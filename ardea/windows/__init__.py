@@ -17,6 +17,7 @@ from ardea.windows.kinds import Session as Session
 from ardea.windows.kinds import Sliding as Sliding
 from ardea.windows.kinds import Tumbling as Tumbling
 from ardea.windows.kinds import Window as Window
+from ardea.windows.partial import PartialWindows as PartialWindows
 
 __all__ = [
     "Count",
@@ -30,6 +31,7 @@ __all__ = [
     "Max",
     "Mean",
     "Min",
+    "PartialWindows",
     "Session",
     "Sliding",
     "Sum",

@@ -6,7 +6,9 @@ window begins a rounding error beside its neighbour.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from ardea.errors import UserError
@@ -66,6 +68,11 @@ class Windows:
                 f"{kind}(fold={self.fold!r}): windows of this kind are put together, and the fold has no merge()",
                 hint="Give it merge(self, a, b), which makes one value of two.",
             )
+
+    @property
+    def reads_columns(self) -> bool:
+        """Whether rows that travel as columns are added as such."""
+        return False
 
     @property
     def stamps(self) -> Timestamps:
@@ -158,6 +165,20 @@ class Regular(TimeWindows):
     def offset_us(self) -> int:
         """From a multiple of ``every_us`` to a begin."""
         return self._micros("offset", zero=True)
+
+    @property
+    def reads_columns(self) -> bool:
+        """See :class:`Windows`."""
+        return self.fold.of_columns and self.fold.merges  # type: ignore[no-any-return]
+
+    @cached_property
+    def pane_us(self) -> int:
+        """Of panes: no window begins or ends inside one."""
+        return math.gcd(self.size_us, self.every_us)
+
+    def panes(self, stamps: Any) -> Any:
+        """The begins of the panes that an array of stamps is in, all in microseconds."""
+        return (stamps - self.offset_us) // self.pane_us * self.pane_us + self.offset_us
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ class Panes:
     def __init__(self, kind: Regular, table: Table) -> None:
         self._table, self._fold = table, kind.fold
         self._size, self._every, self._offset = kind.size_us, kind.every_us, kind.offset_us
-        self._pane = math.gcd(self._size, self._every)
+        self._pane, self._of = kind.pane_us, kind.panes
         self._allowed = kind.lateness_us
         self._simple = self._pane == self._size and not self._allowed  # a pane is a window, and is gone with it
         self._keys: dict[int, set[Any]] = {}  # those with rows, by pane
@@ -86,7 +86,7 @@ class Panes:
 
     def add(self, keys: Sequence[Any], stamps: Any, items: Sequence[Any], time: Time) -> Sequence[int]:
         """See :class:`ardea.windows.open_windows.OpenWindows`, as for all of these."""
-        panes = (stamps - self._offset) // self._pane * self._pane + self._offset
+        panes = self._of(stamps)
         found = [int(panes[0])] if (panes == panes[0]).all() else np.unique(panes).tolist()
         late: Sequence[int] = ()
         if self._over(found[0]) <= time:
@@ -105,23 +105,37 @@ class Panes:
 
     def add_columns(self, keys: Keyed, stamps: Any, columns: Any, time: Time) -> Sequence[int]:
         """Rows of a record batch, of which each is in one pane; returns the places of those that are late."""
-        panes = (stamps - self._offset) // self._pane * self._pane + self._offset
+        panes = self._of(stamps)
         there = np.flatnonzero(panes > self._last_late(time))
         if len(there):
             found, place = np.unique(panes[there], return_inverse=True)
             groups, places = np.unique(keys.places[there] * len(found) + place, return_inverse=True)
             pairs = [(keys.keys[group // len(found)], int(found[group % len(found)])) for group in groups.tolist()]
-            by_pane: dict[int, list[Any]] = {}
-            for key, pane in pairs:
-                by_pane.setdefault(pane, []).append(key)
-            for pane, some in by_pane.items():
-                self._put(pane, some, time)
-            table, merge = self._table, self._fold.merge
             some = columns if len(there) == len(panes) else columns.take(arrow().array(there))
-            for pair, part in zip(pairs, self._fold.parts(some, Groups(places, len(pairs))), strict=True):
-                table[pair] = merge(table[pair], part)
+            self._merge(pairs, self._fold.parts(some, Groups(places, len(pairs))), time)
         late: list[int] = np.flatnonzero(panes <= self._last_late(time)).tolist()
         return late
+
+    def add_parts(self, keys: Sequence[Any], stamps: Any, parts: Sequence[Any], time: Time) -> Sequence[int]:
+        """Values of several rows, each in the pane of its stamp; returns the places of those that are late."""
+        panes = self._of(stamps)
+        late = panes <= self._last_late(time)
+        there = (~late).tolist()
+        pairs = list(zip(compress(keys, there), panes[~late].tolist(), strict=True))
+        self._merge(pairs, compress(parts, there), time)
+        found: list[int] = np.flatnonzero(late).tolist()
+        return found
+
+    def _merge(self, pairs: Sequence[tuple[Any, int]], parts: Iterable[Any], time: Time) -> None:
+        """Values, by key and pane."""
+        by_pane: dict[int, list[Any]] = {}
+        for key, pane in pairs:
+            by_pane.setdefault(pane, []).append(key)
+        for pane, some in by_pane.items():
+            self._put(pane, some, time)
+        table, merge = self._table, self._fold.merge
+        for pair, part in zip(pairs, parts, strict=True):
+            table[pair] = merge(table[pair], part)
 
     def _last_late(self, time: Time) -> int:
         """The last pane that is over."""
@@ -254,7 +268,7 @@ class Panes:
     # --- early ------------------------------------------------------------------------------------------------
 
     def unseen(self, keys: Sequence[Any], stamps: Any, time: Time) -> Iterator[tuple[Any, Any]]:
-        panes = ((stamps - self._offset) // self._pane * self._pane + self._offset).tolist()
+        panes = self._of(stamps).tolist()
         for key, pane in zip(keys, panes, strict=True):
             for end in range(self._first_end(pane), self._last_end(pane) + 1, self._every):
                 if end > time:

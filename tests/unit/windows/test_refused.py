@@ -4,9 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from ardea import Grouping, KeyedState, Topology
+from ardea import Grouping, KeyedState, Stream, Timestamps, Topology
 from ardea.errors import TopologyError, UserError
-from ardea.windows import Count, CountTumbling, Fold, Folds, Global, Session, Sliding, Sum, Tumbling, WindowBolt
+from ardea.windows import (
+    Count,
+    CountTumbling,
+    Fold,
+    Folds,
+    Global,
+    PartialWindows,
+    Session,
+    Sliding,
+    Sum,
+    Tumbling,
+    WindowBolt,
+)
 from tests.simulation.watermarks.timed import Stamped
 
 
@@ -99,4 +111,80 @@ def test_windows_of_tasks_have_no_keys(kind, grouping, message):
         windows = kind.spec(par=2, inputs={rows: grouping})
 
     with pytest.raises(TopologyError, match=message):
+        Made.plan({})
+
+
+# --- ahead of windows -------------------------------------------------------------------------------------------------
+
+
+class Minutes(Numbers):
+    windows = Tumbling(60, on="at", fold=Count())
+
+
+class TellsLate(Minutes):
+    outputs = ("key", "rows", Stream(Stamped.outputs, "late"))
+
+
+def windows(kind):
+    return type("Kind", (Numbers,), {"windows": kind})
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"of": Stamped}, "of is Stamped, which is no class that derives from WindowBolt"),
+        ({"of": 5}, "of is 5, which is no class"),
+        ({"of": Numbers}, "whose windows are not Tumbling or Sliding by event time"),
+        ({"of": windows(Session(5, on="at", fold=Count()))}, "whose windows are not Tumbling or Sliding"),
+        ({"of": windows(CountTumbling(5))}, "whose windows are not Tumbling or Sliding"),
+        ({"of": windows(Tumbling(5, fold=Count()))}, "by event time"),
+        ({"of": windows(Tumbling(5, on="at", fold=Longest()))}, "whose fold .* has no merge"),
+        ({"of": Minutes, "process": print}, "its rows are added up ahead of windows"),
+    ],
+)
+def test_what_can_be_no_parts_of_windows_is_refused_at_once(body, message):
+    with pytest.raises(UserError, match=message):
+        type("Parts", (PartialWindows,), {"outputs": (*Stamped.outputs, "part"), **body})
+
+
+PART = (*Stamped.outputs, "part")
+
+
+@pytest.mark.parametrize(
+    ("body", "reader", "grouping", "message"),
+    [
+        ({"outputs": PART}, Minutes, Grouping.fields("spout"), "does not say ahead of which windows"),
+        ({"outputs": ("spout", "part"), "of": Minutes}, Minutes, Grouping.fields("spout"), "and one more"),
+        ({"outputs": Stamped.outputs, "of": Minutes}, Minutes, Grouping.fields("spout"), "and one more"),
+        (
+            {"outputs": (*PART, Stream(PART, "more")), "of": Minutes},
+            Minutes,
+            Grouping.fields("spout"),
+            "has 2 streams, and takes one",
+        ),
+        ({"outputs": PART, "of": Minutes}, TellsLate, Grouping.fields("spout"), "Minutes alone may"),
+        ({"outputs": PART, "of": Minutes}, Minutes, Grouping.SHUFFLE, "by Grouping.fields"),
+        ({"outputs": PART, "of": TellsLate}, TellsLate, Grouping.fields("spout"), "idle_after"),
+    ],
+)
+def test_parts_that_no_windows_can_read_are_refused_when_the_topology_is_built(body, reader, grouping, message):
+    source = type("Idles", (Stamped,), {"timestamps": Timestamps("at", idle_after=5)})
+
+    class Made(Topology):
+        rows = source.spec()
+        parts = type("Parts", (PartialWindows,), body).spec(inputs=[rows])
+        windows = reader.spec(inputs={parts: grouping})
+
+    with pytest.raises(TopologyError, match=message):
+        Made.plan({})
+
+
+def test_parts_whose_readers_have_different_keys_are_refused():
+    class Made(Topology):
+        rows = Stamped.spec()
+        parts = type("Parts", (PartialWindows,), {"outputs": PART, "of": Minutes}).spec(inputs=[rows])
+        one = Minutes.spec(inputs={parts: Grouping.fields("spout")})
+        other = Minutes.spec(inputs={parts: Grouping.fields("place")})
+
+    with pytest.raises(TopologyError, match="its readers group by different fields"):
         Made.plan({})
