@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ardea.heron_instance.runner import Parts
+from ardea.heron_instance.window_keys import WindowKeys
 from ardea.protocol.arrow import arrow, rows_of
-from ardea.protocol.column_keys import distinct_rows
-from ardea.protocol.dict_keys import are_keys, as_key
 from ardea.tuples import ColumnBatch, TupleBatch
 from ardea.windows.bolt import LATE, WindowBolt
 from ardea.windows.counted import Counted, Whole
@@ -53,7 +51,7 @@ class Windowing:
         self._early: deque[_Early] = deque()
         self._new: set[tuple[Any, Any]] = set()  # windows that are among those
         self._most = 16  # keys of a step
-        self._keys: dict[tuple[str, str], Callable[[Rows], Sequence[Any]]] = {}
+        self._keys = WindowKeys(parts.env)
         bolt._adding = self
 
     @cached_property
@@ -68,18 +66,6 @@ class Windowing:
             return Whole(kind, table)
         assert isinstance(kind, CountTumbling | CountSliding)
         return Counted(kind, table)
-
-    @cached_property
-    def _keyless(self) -> bool:
-        """Whether no input has keys, and windows are the task's."""
-        inputs = self._env.plan.logical[self._env.task.component].inputs
-        return all(entry.grouping.kind != "fields" for entry in inputs)
-
-    @cached_property
-    def _own(self) -> int | None:
-        """The key of rows that have none; beside tasks of the same kind it is this one's."""
-        keys = self._env.keys
-        return keys.own if self._keyless and keys.tasks > 1 else None
 
     @property
     def _time(self) -> float:
@@ -98,7 +84,7 @@ class Windowing:
             if not rows.rows:
                 return
         kind, values, items, time = self._bolt.windows, rows.rows, self._bolt.windows.fold.items(rows), self._time
-        keys = self._keys_of(rows)
+        keys = self._keys.of_rows(rows)
         if kind.on is None:
             stamps = np.full(len(values), 0 if not kind.timed else int(time), dtype=np.int64)
         else:
@@ -131,7 +117,7 @@ class Windowing:
         kind, time, panes = self._bolt.windows, self._time, self._open
         assert isinstance(panes, Panes)
         assert kind.on is not None
-        keys, place = self._keys_of(parts), parts.fields.index(kind.on)
+        keys, place = self._keys.of_rows(parts), parts.fields.index(kind.on)
         stamps, _ = micros([row[place] for row in parts.rows], kind.stamps)
         found = [Part.decoded(row[-1]) for row in parts.rows]
         for late in panes.add_parts(keys, stamps, [part.value for part in found], time):
@@ -161,7 +147,7 @@ class Windowing:
             if not len(columns):
                 return
         kind, batch, time = self._bolt.windows, columns.batch, self._time
-        keyed = self._keyed(columns)
+        keyed = self._keys.of_columns(columns)
         if kind.on is None:
             stamps = np.full(len(columns), int(time), dtype=np.int64)
         else:
@@ -185,39 +171,6 @@ class Windowing:
     def reads_columns(self) -> bool:
         """Whether rows that travel as columns are added as such."""
         return self._bolt.windows.reads_columns
-
-    def _keyed(self, columns: ColumnBatch) -> Keyed:
-        names = self._grouped_by(columns.component, columns.stream)
-        if not names:
-            return Keyed([self._own], np.zeros(len(columns), dtype=np.intp))
-        found, places = distinct_rows([columns[name] for name in names])
-        places = np.arange(len(columns), dtype=np.intp) if places is None else places
-        keys = [row[0] for row in found] if len(names) == 1 else found
-        if are_keys(keys):
-            return Keyed(keys, places)
-        order: dict[Any, int] = {}
-        numbers = np.array([order.setdefault(as_key(key), len(order)) for key in keys], dtype=np.intp)
-        return Keyed(list(order), numbers[places])
-
-    def _keys_of(self, rows: TupleBatch) -> Sequence[Any]:
-        found = self._keys.get((rows.component, rows.stream))
-        if found is None:
-            found = self._keys[rows.component, rows.stream] = self._key_by(rows)
-        keys = found(rows.rows)
-        return keys if are_keys(keys) else list(map(as_key, keys))
-
-    def _key_by(self, rows: TupleBatch) -> Callable[[Rows], Sequence[Any]]:
-        names = self._grouped_by(rows.component, rows.stream)
-        if not names:
-            return lambda some: [self._own] * len(some)
-        key = itemgetter(*map(rows.fields.index, names))
-        return lambda some: list(map(key, some))
-
-    def _grouped_by(self, component: str, stream: str) -> tuple[str, ...]:
-        for entry in self._env.plan.logical[self._env.task.component].inputs:
-            if (entry.component, entry.stream) == (component, stream) and entry.grouping.kind == "fields":
-                return entry.grouping.fields
-        return ()
 
     def _late(self, rows: Rows, why: str) -> None:
         if why == "late":
@@ -293,7 +246,7 @@ class Windowing:
     def _see_all(self, found: Iterable[Seen]) -> None:
         for seen in found:
             self._counts.fired[seen.window.firing] += len(seen.keys)
-            keys = [None] * len(seen.keys) if self._keyless else seen.keys
+            keys = [None] * len(seen.keys) if self._keys.none else seen.keys
             self._bolt.on_windows(seen.window, keys, seen.values)
 
 

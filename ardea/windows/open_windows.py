@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ardea.protocol.column_keys import distinct_rows
+from ardea.protocol.dict_keys import are_keys, as_key
 from ardea.windows.kinds import MICROS, Firing, Window
 
 AT_ONCE = 1000
@@ -36,6 +38,18 @@ class Keyed(NamedTuple):
 
     keys: Sequence[Any]
     places: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, columns: Sequence[Any]) -> Keyed:
+        """Those of rows whose keys are in such Arrow columns; EncodingError: one can be no key."""
+        found, places = distinct_rows(columns)
+        places = np.arange(len(columns[0]), dtype=np.intp) if places is None else places
+        keys = [row[0] for row in found] if len(columns) == 1 else found
+        if are_keys(keys):
+            return cls(keys, places)
+        order: dict[Any, int] = {}
+        numbers = np.array([order.setdefault(as_key(key), len(order)) for key in keys], dtype=np.intp)
+        return cls(list(order), numbers[places])
 
 
 class Table(MutableMapping[Any, Any]):

@@ -15,7 +15,6 @@ from ardea.context import TopologyContext
 from ardea.errors import UserError
 from ardea.plan import ComponentPlan, LogicalPlan
 from ardea.protocol.arrow import arrow
-from ardea.protocol.column_keys import distinct_rows
 from ardea.protocol.dict_keys import are_keys, as_key
 from ardea.ready_made import ReadyMade
 from ardea.tuples import ColumnBatch, TupleBatch
@@ -23,6 +22,7 @@ from ardea.validation import stream_of
 from ardea.windows.bolt import LATE, WindowBolt
 from ardea.windows.folds import Groups
 from ardea.windows.kinds import MICROS, Regular
+from ardea.windows.open_windows import Keyed
 from ardea.windows.parts import Together, alone, together
 from ardea.windows.stamps import micros, micros_of_column
 
@@ -105,7 +105,9 @@ class PartialWindows(ReadyMade, Bolt):
         values, kind = rows.rows, self._kind
         place = rows.fields.index(str(kind.on))
         keys = list(map(self._key, values))
-        numbers = _numbers(keys if are_keys(keys) else map(as_key, keys))
+        order: dict[Any, int] = {}
+        found = keys if are_keys(keys) else map(as_key, keys)
+        numbers = np.array([order.setdefault(key, len(order)) for key in found], dtype=np.intp)
         return self._together(numbers, *micros([row[place] for row in values], kind.stamps))
 
     def _parts_of_rows(self, rows: TupleBatch, found: Together) -> list[bytes]:
@@ -135,11 +137,7 @@ class PartialWindows(ReadyMade, Bolt):
 
     def _together_of_columns(self, columns: ColumnBatch) -> Together:
         kind = self._kind
-        rows, places = distinct_rows([columns[name] for name in self._names])
-        numbers = np.arange(len(columns), dtype=np.intp) if places is None else places
-        keys = [row[0] for row in rows] if len(self._names) == 1 else rows
-        if not are_keys(keys):
-            numbers = _numbers(map(as_key, keys))[numbers]
+        numbers = Keyed.of([columns[name] for name in self._names]).places
         return self._together(numbers, *micros_of_column(columns[str(kind.on)], kind.stamps))
 
     def _parts_of_columns(self, columns: ColumnBatch, found: Together) -> list[bytes]:
@@ -155,11 +153,6 @@ class PartialWindows(ReadyMade, Bolt):
         fit = np.ones(len(stamps), dtype=bool) if self.watermark is None else stamps >= self.watermark * MICROS
         fit[unstamped] = False
         return together(keys, self._kind.panes(stamps), stamps, fit)
-
-
-def _numbers(keys: Iterable[Any]) -> NDArray[np.intp]:
-    order: dict[Any, int] = {}
-    return np.array([order.setdefault(key, len(order)) for key in keys], dtype=np.intp)
 
 
 def _unfit(of: Any) -> str:
