@@ -11,9 +11,9 @@ from typing import Any, BinaryIO, cast
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
-from ardea.console.streams import TOO_SLOW
+from ardea.drpc.connections import STUCK
 
 CHUNK, WAITING = 64 << 10, 8
 """Bytes that are sent at a time, and how many such parts wait at most."""
@@ -56,7 +56,7 @@ class _Pipe(io.RawIOBase):
             raise BrokenPipeError("nobody reads it any more")
         putting = asyncio.run_coroutine_threadsafe(self._parts.put(part), self._loop)
         try:
-            putting.result(TOO_SLOW)
+            putting.result(STUCK)
         except TimeoutError:
             putting.cancel()
             raise BrokenPipeError("the reader is too slow") from None
@@ -76,7 +76,7 @@ class _Pipe(io.RawIOBase):
 
 
 class Download(StreamingResponse):
-    """A file of an unknown length.  A connection that takes no part of it for 15 s is closed.
+    """A file of an unknown length.  A connection that takes nothing for 15 s is cut off.
 
     Args:
         name: what it is called; ASCII.
@@ -92,14 +92,9 @@ class Download(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI; a viewer who is gone before the first part is one who does not read, too."""
-
-        async def within(message: Message) -> None:
-            async with asyncio.timeout(TOO_SLOW):
-                await send(message)
-
         try:
-            await super().__call__(scope, receive, within)
+            await super().__call__(scope, receive, send)
         except ClientDisconnect:
-            pass  # the server closes what is left of the connection
+            pass  # the connection is gone
         finally:
             self._pipe.leave()

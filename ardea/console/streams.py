@@ -12,8 +12,6 @@ from ardea.console.problems import Refused
 
 PING = 15
 """Seconds after which a viewer who has heard nothing hears that the console lives."""
-TOO_SLOW = 15.0
-"""Seconds that one event may wait for a viewer to take it; then its connection is closed."""
 
 
 class Stream(EventSourceResponse):
@@ -27,7 +25,7 @@ class Stream(EventSourceResponse):
         if not viewers.enter():
             raise Refused(503, "too many look at this console", hint="close a page, or wait until somebody else does")
         self._viewers = viewers
-        super().__init__(events, ping=PING, send_timeout=TOO_SLOW, sep="\n")
+        super().__init__(events, ping=PING, sep="\n")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """See ASGI; a viewer who is gone before the first event is counted no more, too."""

@@ -1,4 +1,4 @@
-"""What a connection to the endpoint may cost: how many there are, and how long a request is on its way."""
+"""What a connection may cost: how many there are, how long a request is on its way, and how long an answer waits."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ CONNECTIONS = 768
 """With another one, that which has kept its request back for longest is closed."""
 WITHIN = 30.0
 """Seconds that a request may take until its last byte is here."""
+STUCK = 15.0
+"""Seconds for which nobody may take anything of an answer, once more of it waits than a socket holds."""
 
 
 class BoundedConnection(H11Protocol):
-    """uvicorn's, with a bound on their number and one deadline for each request."""
+    """uvicorn's, with a bound on their number, one deadline for each request, and one for who takes its answer."""
 
     _late: asyncio.TimerHandle | None = None  # while a request is awaited
+    _stuck: asyncio.TimerHandle | None = None  # while an answer waits
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Takes it."""
@@ -37,12 +40,28 @@ class BoundedConnection(H11Protocol):
         elif not awaited:
             self._wait_no_longer()
 
+    def pause_writing(self) -> None:
+        """The peer takes less than there is."""
+        super().pause_writing()
+        self._stuck = self.loop.call_later(STUCK, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """It has taken enough."""
+        self._go_on()
+        super().resume_writing()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Forgets it."""
         self._wait_no_longer()
+        self._go_on()
         super().connection_lost(exc)
 
     def _wait_no_longer(self) -> None:
         if self._late is not None:
             self._late.cancel()
             self._late = None
+
+    def _go_on(self) -> None:
+        if self._stuck is not None:
+            self._stuck.cancel()
+            self._stuck = None

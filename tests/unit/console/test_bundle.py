@@ -73,21 +73,16 @@ def test_who_may_not_and_what_cannot_be(browser, submit, path, token, status):
     assert browser.get(path, token).status_code == status
 
 
-async def _gone(message):
-    raise OSError("the viewer is gone")
-
-
 async def _waits():
     await asyncio.Event().wait()
 
 
-async def _stalls(message):
-    await asyncio.Event().wait()
+def test_a_viewer_who_is_gone_ends_the_thread_that_writes():
+    """One who does not read: see ``test_streams``."""
 
+    async def gone(message):
+        raise OSError("the viewer is gone")
 
-@pytest.mark.parametrize("send", [_gone, _stalls])
-def test_a_viewer_who_does_not_read_ends_the_thread_that_writes(monkeypatch, send):
-    monkeypatch.setattr(downloads, "TOO_SLOW", 0.05)
     ended = threading.Event()
 
     def make(out):
@@ -98,7 +93,7 @@ def test_a_viewer_who_does_not_read_ends_the_thread_that_writes(monkeypatch, sen
             ended.set()
 
     async def serve():
-        await Download("a", "b/c", make)({"type": "http", "asgi": {"spec_version": "2.4"}}, _waits, send)
+        await Download("a", "b/c", make)({"type": "http", "asgi": {"spec_version": "2.4"}}, _waits, gone)
         assert await asyncio.to_thread(ended.wait, 20)
 
     asyncio.run(serve())
