@@ -199,7 +199,7 @@ def samples(control: ControlPort, names: Iterable[str] = (), since: float = 0.0)
     Raises:
         Unreachable, ArdeaError: see :meth:`ControlPort.ask`; a master of an older version refuses.
     """
-    status = control.ask("history", names=",".join(names), since=repr(since))
+    status = control.ask("history", names=",".join(names), since=repr(since), brief="yes")
     if status.history is None:
         raise Unreadable(f"the master of {status.topology} answers without a history")
     return status.history

@@ -70,7 +70,7 @@ class Asked:
     def look(self) -> None:
         """Asks, if a master is known, and takes the answer, if one has come."""
         try:
-            self._sent = self._sent or self.client.send("status")
+            self._sent = self._sent or self.client.send("status", brief="yes")
             self._status = self.client.receive()
         except ArdeaError as error:
             self._silence = error.message

@@ -286,7 +286,7 @@ class Handle(Closing, ABC):
             Unreachable: it does not run, or no master answered in time.
         """
         with self.control() as control:
-            return control.ask("status", exceptions="yes").exceptions
+            return control.ask("status", exceptions="yes", brief="yes").exceptions
 
     def committed(self) -> Kept | None:
         """The snapshot that counts; None: there is none, or it cannot be seen from here."""

@@ -27,6 +27,7 @@ from ardea.topology_master.master import Master
 from ardea.topology_master.savepoints import SavepointRequest
 from ardea.versions import protocol_differs
 
+_OF_NONE: dict[str, Any] = {"tasks": {}, "components": {}, "processes": [], "edges": [], "supervised": []}
 AS_OLD = "the verb has to be of the topology's version"
 
 
@@ -65,7 +66,9 @@ class Verbs:
             raise
         except StateError as error:
             return Answer(ok=False, code="NOT_WRITTEN", message=f"{ask.verb}: {error.message}")
-        return Answer(ok=True, body=msgspec.json.encode({**self._status(now), **more}))
+        rows = self._heard.health.rows(self._master.admissions.plan, now)
+        each = _OF_NONE if "brief" in ask.arguments else self._of_each(rows, now)
+        return Answer(ok=True, body=msgspec.json.encode(self._of_all(rows, now) | each | more))
 
     def _asked_for(self, ask: Ask, now: float) -> dict[str, Any]:
         """What the status has only for who asks for it; ValueError if he asks for what cannot be."""
@@ -118,13 +121,10 @@ class Verbs:
         if (coordination := self._master.coordination) is not None:
             coordination.listings.asked(request, self._master.admissions.definition, name)
 
-    def _status(self, now: float) -> dict[str, Any]:
+    def _of_all(self, rows: list[ProcessRow], now: float) -> dict[str, Any]:
+        """What a status says of the topology as a whole."""
         master, plan = self._master, self._master.admissions.plan
-        overview = self._heard.overview
-        overview.expire(now)
-        coordination = master.coordination
-        processes = overview.processes()
-        errors, rows = master.ending.errors(), self._heard.health.rows(plan, now)
+        coordination, errors = master.coordination, master.ending.errors()
         return {
             "topology": master.admissions.definition.topology,
             "state": master.execution.state.value,
@@ -139,17 +139,25 @@ class Verbs:
             "erring": list(errors),
             "savepoint": master.savepoints.progress(),
             "update": master.updates.progress(),
-            "tasks": {plan.tasks[t].name: self._task(t, last) for t, last in master.ending.tasks.items()},
-            "components": by_component(processes),
-            "processes": processes,
-            "edges": self._heard.lately.edges(plan),
             "stalls": self._heard.stalls.present,
             "acting": self._acting,
             "came_up": master.execution.came_up,
             "health": None if master.over else self._look(rows, now),
-            "supervised": rows,
             "kept": None if coordination is None else coordination.listings.last,
             "snapshots": None if coordination is None else coordination.status(now),
+        }
+
+    def _of_each(self, rows: list[ProcessRow], now: float) -> dict[str, Any]:
+        """What it says of each task, process and edge."""
+        plan, overview = self._master.admissions.plan, self._heard.overview
+        overview.expire(now)
+        processes = overview.processes()
+        return {
+            "tasks": {plan.tasks[t].name: self._task(t, last) for t, last in self._master.ending.tasks.items()},
+            "components": by_component(processes),
+            "processes": processes,
+            "edges": self._heard.lately.edges(plan),
+            "supervised": rows,
         }
 
     def _look(self, rows: list[ProcessRow], now: float) -> Health:

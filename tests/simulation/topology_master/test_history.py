@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from ardea import Grouping, Topology
@@ -47,6 +48,15 @@ def test_who_asks_again_gets_only_what_is_new(told):
     assert later.times == everything.times[-2:]
     assert later.series["count-0"]["acked"] == everything.series["count-0"]["acked"][-2:]
     assert told.status("history", since=repr(everything.times[-1])).history.times == []
+
+
+@pytest.mark.parametrize("verb", ["status", "history"])
+def test_a_brief_answer_says_nothing_of_each_task(told, verb):
+    said, whole = told.status(verb, brief="yes"), told.status(verb)
+    assert (len(whole.tasks), {*whole.components}, len(whole.edges)) == (3, {"n", "count"}, 1)
+    assert whole.processes
+    bare = {"tasks": {}, "components": {}, "processes": [], "edges": [], "supervised": []}
+    assert said == msgspec.structs.replace(whole, **bare)
 
 
 def test_a_status_has_no_history_unless_it_is_asked_for(told):

@@ -133,7 +133,7 @@ class Found(Handle):
         }
         return Status(self.id, self.entry.state, "", 1, epoch, [], [], 0, [], None, tasks, {}, [], **more)
 
-    def samples(self, names, since):
+    def samples(self, names, since, **_):
         """One each five seconds up to the hundredth; the value is the time."""
         times = [at for at in range(5, 101, 5) if at > float(since)]
         chosen = names.split(",") if names else ["ignore", "numbers"]
