@@ -144,7 +144,7 @@ def rounds(running: Running, count: int, seconds: float) -> Iterator[tuple[dict[
             before = [viewer.events for viewer in viewers]
             watched = cores(running, seconds, console)
             news = [viewer.events - first for viewer, first in zip(viewers, before, strict=True)]
-            if min(news) < seconds / 3:
+            if min(news) < seconds / 6:
                 raise SystemExit(f"the viewers got {news} events in {seconds:g} s: that is no measurement")
         running.until(time.monotonic() + SETTLE)
         yield watched, cores(running, seconds)

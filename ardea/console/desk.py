@@ -84,9 +84,11 @@ class Desk:
         Raises:
             NotFound: there is none.
         """
-        self.asker.want(LIST)
-        if (found := _named(self.asker.look(LIST), name)) is None:
+        found = _named(self.asker.look(LIST), name)
+        if found is None:
             found = _named(await self.asker.fresh(LIST), name)
+        elif found.id != name:  # another one of that name may have begun
+            self.asker.want(LIST)
         if found is None:
             raise NotFound(f"no topology is called {name}", hint="`ardea list` shows those that there are")
         return found

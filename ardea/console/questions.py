@@ -33,7 +33,7 @@ PACES: Mapping[str, Pace] = {
 }
 GAP = 10.0
 """Seconds without a reading after which rates begin anew."""
-TASKS_A_SECOND = 100
+TASKS_A_SECOND = 70
 """A topology of more tasks is asked less often than once a second, in proportion."""
 SLOWEST = 5.0
 """Seconds between two asks, however many tasks it has."""

@@ -214,10 +214,13 @@ def test_kill_ends_a_topology_whose_daemon_is_frozen(submit, ardea, state):
     assert left_in_state(state) == []
 
 
-def test_two_kills_at_once_both_succeed(submit, start, state):
+def test_two_kills_at_once_both_succeed_unless_one_comes_when_the_other_is_done(submit, start, state):
     submit("Never")
     kills = [start("kill", "Never") for _ in range(2)]
-    assert [kill.wait(timeout=patient(120)) for kill in kills] == [0, 0], [kill.stderr.read() for kill in kills]
+    ended = [(kill.wait(timeout=patient(120)), kill.stderr.read()) for kill in kills]
+    came_late = [code == ExitCode.NOT_FOUND and "and is gone from the state" in said for code, said in ended]
+    assert [code == 0 or late for (code, _), late in zip(ended, came_late, strict=True)] == [True, True], ended
+    assert came_late.count(True) <= 1, ended
     assert left_in_state(state) == []
 
 
