@@ -125,7 +125,7 @@ def check_run(terminals: Terminals, name: str, size: tuple[int, int]) -> None:
 
 
 def check_top(terminals: Terminals, name: str, size: tuple[int, int], at: tuple[object, ...]) -> None:
-    """Who holds spouts back, if anybody does; spouts first, memory at any width, and the line of the keys at the bottom."""
+    """Who holds spouts back; spouts first, memory at any width, and the line of the keys at the bottom."""
     window = f"top-{size[0]}"
     terminals.open(window, size, "top", name, "--interval", 0.5, *at)
     bolt = {"Steady": "ignore", "Flawed": "flawed", "Hung": "hangs", "Wide": "ignore"}[name]
