@@ -24,6 +24,7 @@ from ardea.heron_instance.raised_errors import RaisedErrors
 from ardea.heron_instance.row_calls import BatchCalls, Calls, RowCalls
 from ardea.heron_instance.runner import Parts
 from ardea.heron_instance.window_calls import EitherCalls, WindowCalls
+from ardea.heron_instance.windowing import Windowing
 from ardea.protocol.checked import MARKERS
 from ardea.protocol.wire_pb2 import MARKER, ROWS, WATERMARK, Header, Order
 from ardea.tuples import ColumnBatch, Tuple
@@ -45,17 +46,7 @@ class BoltRunner:
         self._whole_batches = by_column or by_batch
         self._alarms = Alarms(parts)
         self.emitted = BoltRows(parts, whole_batches=self._whole_batches)
-        self._calls: Calls
-        if by_column:
-            self._calls = ColumnCalls(parts, self.emitted)
-        elif self._alarms.windows is not None:
-            self._calls = WindowCalls(parts, self.emitted, self._alarms.windows)
-        elif isinstance(self._bolt, PartialWindows):
-            self._calls = EitherCalls(parts, self.emitted, reads=self._bolt.of.windows.reads_columns)
-        elif by_batch:
-            self._calls = BatchCalls(parts, self.emitted)
-        else:
-            self._calls = RowCalls(parts, self.emitted)
+        self._calls = _calls(parts, self.emitted, self._alarms.windows)
         self._quiet = Quiet(parts, self._alarms, self.emitted)
         self._begun = False
         self._reader = BatchReader(parts, self._calls, self.emitted.acking)
@@ -303,3 +294,15 @@ class _Collector:
     ack_batch: Callable[[ColumnBatch, Any], None]
     fail_batch: Callable[[ColumnBatch, Any], None]
     reset_timeout: Callable[[Tuple], None]
+
+
+def _calls(parts: Parts, rows: BoltRows, windows: Windowing | None) -> Calls:
+    """How a bolt of this class is called."""
+    bolt = parts.env.component
+    if reads_columns(type(bolt)):
+        return ColumnCalls(parts, rows)
+    if windows is not None:
+        return WindowCalls(parts, rows, windows)
+    if isinstance(bolt, PartialWindows):
+        return EitherCalls(parts, rows, reads=bolt.of.windows.reads_columns)
+    return BatchCalls(parts, rows) if overrides(type(bolt), "process_batch") else RowCalls(parts, rows)

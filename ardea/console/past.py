@@ -101,7 +101,7 @@ def samples(lines: Iterable[Line], chosen: Chosen, span: Span) -> Samples:
 def _number(text: str) -> float | None:
     try:
         value = float(text)
-    except ValueError:  # whoever answers: it is no sample
+    except ValueError:  # what answers there need not be a Prometheus
         return None
     return float(f"{value:.6g}") if math.isfinite(value) else None
 

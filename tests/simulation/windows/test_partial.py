@@ -1,4 +1,4 @@
-"""Rows that are added up ahead of their windows: these are the same as without, whoever dies."""
+"""Windows are the same whether or not a bolt adds rows up ahead of them, whoever dies."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ import pyarrow as pa
 import pytest
 
 from ardea import Grouping, Spout, Stream, TaskState, Timestamps, Topology
-from ardea.testing import Cluster, CollectBolt, run
-from ardea.testing.inside import Inside
+from ardea.testing import CollectBolt, run
 from ardea.testing.kit import Schedule
 from ardea.windows import Fold, PartialWindows, Sliding, Sum, Tumbling, WindowBolt
 from tests.simulation.schedules import targets
-from tests.simulation.snapshots.counted import EffectivelyOnce, tables_of
+from tests.simulation.snapshots.counted import EffectivelyOnce
 from tests.simulation.watermarks.timed import Stamped
-from tests.simulation.windows.test_windows import EVERY_FOLD, KINDS, MODES, Columns, Fixed, Results, Slid
+from tests.simulation.windows.test_windows import EVERY_FOLD, KINDS, MODES, Columns, Fixed, Results, Slid, exact
 from tests.sizes import size
 
 COST = {"rows": 0.6}
@@ -66,33 +65,16 @@ def test_windows_are_those_of_plain_python_of_fewer_rows(kind, mode):
     assert len(result.tuples("parts")) < len(result.tuples("rows")) == 2 * Stamped.most
 
 
-def exact(kind, seed, containers, faults):
-    """Raises what a promise that is broken raises."""
-    config = {"topology.stateful.checkpoint.interval.secs": 0.5}
-    options = {"containers": containers, "seed": seed, "config": config, "cost": COST}
-    with Cluster(EffectivelyOnce(ahead(kind)), **options, faults=faults) as cluster:
-        cluster.run_until(lambda: cluster.over, timeout=400)
-        assert (cluster.state, cluster.reason) == ("SUCCEEDED", "")
-        store, rows, times, left = Inside(cluster).store, {}, {}, {}
-        for tables in tables_of(store, store.records[-1].committed):
-            rows.update(tables.get("rows", {}))
-            times.update(tables.get("times", {}))
-            left.update(tables.get("_windows", {}))
-    assert rows == KINDS[kind](), "all rows of each window"
-    assert {*times.values()} == {1}, "each window once"
-    assert left == {}, "nothing is kept for ever"
-
-
 @pytest.mark.parametrize("name", ["parts-1", "windows-0"])
 def test_effectively_once_windows_are_exact_whoever_dies(name):
-    exact(Slid, 10, 2, [(3.0, lambda cluster: cluster.kill(name))])
+    exact(Slid, 10, 2, [(3.0, lambda cluster: cluster.kill(name))], ahead, COST)
 
 
 @pytest.mark.parametrize("seed", range(size(2, 2000, whole=30)))
 def test_effectively_once_windows_are_exact_under_a_schedule_of_faults(seed):
     kind, containers = (Fixed, Slid)[seed % 2], random.Random(f"containers of {seed}").randint(1, 3)
     schedule = Schedule.seeded(seed, targets(ahead(kind), containers), faults=6, seconds=6.0)
-    exact(kind, seed, containers, [*schedule.simulated()])
+    exact(kind, seed, containers, [*schedule.simulated()], ahead, COST)
 
 
 @pytest.mark.parametrize("columns", [True, False], ids=["columns", "rows"])

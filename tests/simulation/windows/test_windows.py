@@ -117,11 +117,11 @@ def test_windows_are_those_of_plain_python(kind, mode):
     assert len(found) == len(result.tuples("windows"))
 
 
-def exact(kind, seed, containers, faults):
-    """Raises what a promise that is broken raises."""
+def exact(kind, seed, containers, faults, made=topology, cost=COST):
+    """Raises what a promise that is broken raises; ``made``: the topology with windows of this kind."""
     config = {"topology.stateful.checkpoint.interval.secs": 0.5}
-    options = {"containers": containers, "seed": seed, "config": config, "cost": COST}
-    with Cluster(EffectivelyOnce(topology(kind)), **options, faults=faults) as cluster:
+    options = {"containers": containers, "seed": seed, "config": config, "cost": cost}
+    with Cluster(EffectivelyOnce(made(kind)), **options, faults=faults) as cluster:
         cluster.run_until(lambda: cluster.over, timeout=400)
         assert (cluster.state, cluster.reason) == ("SUCCEEDED", "")
         store, rows, times, left = Inside(cluster).store, {}, {}, {}

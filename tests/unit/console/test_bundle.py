@@ -78,7 +78,7 @@ async def _waits():
 
 
 def test_a_viewer_who_is_gone_ends_the_thread_that_writes():
-    """One who does not read: see ``test_streams``."""
+    """A viewer who stays, and does not read, is in ``test_streams``."""
 
     async def gone(message):
         raise OSError("the viewer is gone")
