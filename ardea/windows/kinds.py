@@ -161,7 +161,7 @@ class Regular(TimeWindows):
         """From one begin to the next."""
         return self.size_us
 
-    @property
+    @cached_property
     def offset_us(self) -> int:
         """From a multiple of ``every_us`` to a begin."""
         return self._micros("offset", zero=True)
@@ -178,7 +178,8 @@ class Regular(TimeWindows):
 
     def panes(self, stamps: Any) -> Any:
         """The begins of the panes that an array of stamps is in, all in microseconds."""
-        return (stamps - self.offset_us) // self.pane_us * self.pane_us + self.offset_us
+        offset, pane = self.offset_us, self.pane_us
+        return (stamps - offset) // pane * pane + offset
 
 
 @dataclass(frozen=True)
