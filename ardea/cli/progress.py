@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from rich.console import Console
 from rich.control import Control
@@ -51,7 +51,7 @@ class Rates:
         lately = {name: totals.since(first[name]) for name, totals in last.items()}
         # Nothing new for a while is a rate that falls, not one that stands.
         elapsed = max(now, self._seen[-1][0]) - since if now - self._seen[-1][0] > 2.0 else self._seen[-1][0] - since
-        total, recent = summed(last.values()), summed(lately.values())
+        total, recent = Totals.of_all([*last.values()]), Totals.of_all([*lately.values()])
         low, high = recent.quantile(0.5), recent.quantile(0.99)
         parts = [] if low is None or high is None else [f"p50 {seconds(low)} p99 {seconds(high)}"]
         parts += [f"{name} {_rate(totals.acked, elapsed)}/s" for name, totals in lately.items()]
@@ -143,14 +143,6 @@ def seconds(value: float) -> str:
             scaled = value * factor
             return f"{scaled:.1f} {unit}" if scaled < 10 else f"{scaled:.0f} {unit}"
     return f"{value:.1f} s"
-
-
-def summed(totals: Iterable[Totals]) -> Totals:
-    """All together."""
-    result = Totals()
-    for each in totals:
-        result = result.plus(each)
-    return result
 
 
 def _rate(count: int | float, elapsed: float) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.console import Console
 
 from ardea.cli import console
-from ardea.cli.progress import Display, Rates, failures, summed
+from ardea.cli.progress import Display, Rates, failures
 from ardea.cli.streams import Unwritable
 from ardea.config import Settings
 from ardea.health.processes import deaths, said
@@ -209,7 +209,7 @@ class Watch(RunKeeper):
 
     def _summary(self, outcome: Outcome) -> None:
         run, name = self.run, self.run.submission.plan.name
-        spouts = summed(outcome.components.get(spout.name, Totals()) for spout in run.submission.plan.spouts)
+        spouts = Totals.of_all([outcome.components.get(spout.name, Totals()) for spout in run.submission.plan.spouts])
         counts = f"after {outcome.seconds:.1f} s: acked {spouts.acked:,}, failed {failures(spouts)}"
         if outcome.state is not RunState.FAILED:
             why = f"; {outcome.reason}" if outcome.reason else ""

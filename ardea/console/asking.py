@@ -57,8 +57,8 @@ class Asker:
 
     def want(self, key: Key) -> None:
         """Somebody looks at it."""
-        self._readings.want(key, self.clock())
-        self._wake.set()
+        if self._readings.want(key, self.clock()):
+            self._wake.set()
 
     def look(self, key: Key) -> Look:
         """What is known now."""

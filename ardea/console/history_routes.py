@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -12,7 +13,6 @@ from ardea.console.documents import Exceptions, History, reading
 from ardea.console.problems import Refused
 from ardea.console.readings import Key
 from ardea.console.tokens import Right
-from ardea.documents.figures import fields
 from ardea.metrics import Samples
 from ardea.metrics.samples import MOST_NAMES
 
@@ -40,7 +40,7 @@ async def _history(desk: Desk, request: Request) -> Response:
     )
     look = await desk.asker.fresh(key)
     samples: Samples = look.said
-    told = fields(samples.after(since))
+    told = asdict(samples.after(since))
     return sent(request, History(**told, longer=desk.longer, reading=reading(look, desk.asker.epoch)))
 
 

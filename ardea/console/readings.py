@@ -89,10 +89,12 @@ class Readings:
         self._paces = paces
         self._known = {Key(kind): _Known() for kind, pace in paces.items() if pace.otherwise < math.inf}
 
-    def want(self, key: Key, now: float) -> None:
-        """Somebody looks at it."""
+    def want(self, key: Key, now: float) -> bool:
+        """Somebody looks at it; whether nobody did before."""
         known = self._known.setdefault(key, _Known())
+        is_new = now - known.wanted >= LOOKED_AT
         known.wanted = max(known.wanted, now)
+        return is_new
 
     def due(self, now: float) -> list[tuple[Key, Any]]:
         """Whom to ask now, with what they have said last; they count as asked."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 
+from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -25,7 +26,6 @@ from ardea.console.questions import LIST, Told, of_shape
 from ardea.console.readings import Key, Look, State
 from ardea.console.streams import Stream, event
 from ardea.console.tokens import Right
-from ardea.documents.figures import fields
 from ardea.documents.plan import PlanDocument
 from ardea.errors import Unreachable
 
@@ -85,7 +85,7 @@ def _has_rates(look: Look) -> bool:
 
 
 def _description(desk: Desk, look: Look, *, rows: bool) -> Description:
-    document = Description(**fields(look.said.described.document), reading=reading(look, desk.asker.epoch))
+    document = Description(**asdict(look.said.described.document), reading=reading(look, desk.asker.epoch))
     return document if rows else rowless.of_description(document)
 
 
@@ -93,13 +93,13 @@ def _rates(desk: Desk, look: Look, *, rows: bool) -> Top | None:
     told: Told = look.said
     if told.top is None:
         return None
-    document = Top(**fields(told.top), reading=reading(look, desk.asker.epoch))
+    document = Top(**asdict(told.top), reading=reading(look, desk.asker.epoch))
     return document if rows else rowless.of_top(document)
 
 
 async def _snapshots(desk: Desk, request: Request) -> Response:
     _, look = await desk.look("snapshots", request.path_params["name"])
-    return sent(request, Snapshots(**fields(look.said), reading=reading(look, desk.asker.epoch)))
+    return sent(request, Snapshots(**asdict(look.said), reading=reading(look, desk.asker.epoch)))
 
 
 async def _list_events(desk: Desk, request: Request) -> Response:

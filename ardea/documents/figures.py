@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
+from msgspec.structs import asdict
 
 from ardea.metrics import ProcessTotals, Totals
 from ardea.scheduler.control import Status
@@ -42,22 +41,17 @@ class StatusDocument(Status, frozen=True, kw_only=True):
 def of_totals(totals: Totals) -> Figures:
     """The totals since the start, and what their histograms stand for."""
     seconds = {f"{name}_seconds": _latency(totals, name) for name in ("execute_duration", "complete_latency")}
-    return Figures(**(fields(totals) | seconds))
+    return Figures(**(asdict(totals) | seconds))
 
 
 def of_status(status: Status | None) -> StatusDocument | None:
     """What a master said."""
     if status is None:
         return None
-    processes = [ProcessFigures(**{**fields(each), "totals": of_totals(each.totals)}) for each in status.processes]
+    processes = [ProcessFigures(**{**asdict(each), "totals": of_totals(each.totals)}) for each in status.processes]
     components = {name: of_totals(totals) for name, totals in status.components.items()}
-    return StatusDocument(**{**fields(status), "processes": processes, "components": components})
+    return StatusDocument(**{**asdict(status), "processes": processes, "components": components})
 
 
 def _latency(totals: Totals, name: str) -> Latency:
     return Latency(totals.mean(name), totals.quantile(0.5, name), totals.quantile(0.99, name))
-
-
-def fields(struct: msgspec.Struct) -> dict[str, Any]:
-    """Of a document, for one that has more of them."""
-    return {name: getattr(struct, name) for name in struct.__struct_fields__}

@@ -120,10 +120,7 @@ class Window:
         for component, members in sorted(tasks.items()):
             members.sort(key=lambda member: member[0].task)
             own = [self._row(component, process, lately, elapsed) for process, lately in members]
-            total = Totals()
-            for _, lately in members:
-                total = total.plus(lately)
-            whole = self._row(component, None, total, elapsed)
+            whole = self._row(component, None, Totals.of_all([lately for _, lately in members]), elapsed)
             busiest = max(each.capacity for each in own)
             held = max(each.back_pressure for each in own)
             initiates = max(each.initiates for each in own)

@@ -11,7 +11,7 @@ import msgspec
 from ardea.errors import ExitCode
 from ardea.health.words import Trouble
 from ardea.plan.names import MASTER_CONTAINER, METRICS_MANAGER, STREAM_MANAGER, container_name
-from ardea.supervision.records import STATUS, Exit, last_beat, read_exits, read_status
+from ardea.supervision.records import STATUS, Exit, have_ended, last_beat, read_exits, read_status
 from ardea.supervision.spec import RESTARTED
 from ardea.supervision.supervisor_state import BACKOFF, EARLY, SETTLED
 
@@ -60,9 +60,9 @@ def rows(folder: Path, container: int | None, now: float) -> list[ProcessRow]:
     """Those of the supervisor of this folder; ``now`` in Unix seconds."""
     status = read_status(folder)
     unwatched = status.get("state") == "running" and now - last_beat(folder) > STANDS_STILL
-    found = []
+    found, ended = [], have_ended(folder)
     for name, process in status.get("processes", {}).items():
-        ends = read_exits(folder, name)
+        ends = read_exits(folder, name) if name in ended else []
         bad = together(ends, now)
         found.append(
             ProcessRow(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -204,15 +204,19 @@ class Totals(msgspec.Struct):
     batches_open: float | None = None
     batch_latency_ms: float | None = None
 
-    def plus(self, other: Totals) -> Totals:
-        """Both together."""
-        sums = map(operator.add, _summed(self), _summed(other))
-        both: dict[str, Any] = dict(zip(_SUMMED, map(min, sums, itertools.repeat(MOST)), strict=True))
-        for field, mine, its in zip(_HISTOGRAMS, _histograms(self), _histograms(other), strict=True):
-            both[field] = add(mine, its) if mine and its else mine or its
-        for field, mine, its in zip(_FURTHEST, _furthest(self), _furthest(other), strict=True):
-            both[field] = mine if its is None else its if mine is None else max(mine, its)
-        return Totals(**both)
+    @classmethod
+    def of_all(cls, many: Sequence[Totals]) -> Totals:
+        """All together."""
+        if not many:
+            return cls()
+        sums = map(sum, zip(*map(_summed, many), strict=True))
+        known: dict[str, Any] = dict(zip(_SUMMED, map(min, sums, itertools.repeat(MOST)), strict=True))
+        for field, columns in zip(_HISTOGRAMS, zip(*map(_histograms, many), strict=True), strict=True):
+            sums = map(sum, zip(*filter(None, columns), strict=True))
+            known[field] = tuple(map(min, sums, itertools.repeat(MOST)))
+        for field, columns in zip(_FURTHEST, zip(*map(_furthest, many), strict=True), strict=True):
+            known[field] = max((each for each in columns if each is not None), default=None)
+        return cls(**known)
 
     def since(self, earlier: Totals) -> Totals:
         """What happened after ``earlier``; what is of now, such as pending and memory, stays."""
@@ -368,12 +372,11 @@ class Overview:
 
 def by_component(processes: Iterable[ProcessTotals]) -> dict[str, Totals]:
     """Sums over the tasks of each."""
-    found: dict[str, Totals] = {}
+    found: dict[str, list[Totals]] = {}
     for row in processes:
         if row.component:
-            before = found.get(row.component)
-            found[row.component] = row.totals if before is None else before.plus(row.totals)
-    return found
+            found.setdefault(row.component, []).append(row.totals)
+    return {component: Totals.of_all(totals) for component, totals in found.items()}
 
 
 def _sound(values: Mapping[str, Values]) -> dict[str, Values]:

@@ -104,6 +104,14 @@ def read_exits(folder: Path, name: str) -> list[Exit]:
     return [Exit(**json.loads(line)) for line in lines]
 
 
+def have_ended(folder: Path) -> set[str]:
+    """The names of those that have ended at least once."""
+    try:
+        return {file.stem for file in (folder / "exits").iterdir()}
+    except FileNotFoundError:
+        return set()
+
+
 def final_end(folder: Path, name: str) -> Exit | None:
     """The end of ``name`` that no life follows: with 0, and believed, or with 78; None: there was none yet."""
     ends = read_exits(folder, name)

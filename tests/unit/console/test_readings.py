@@ -69,6 +69,13 @@ def test_what_was_dear_is_asked_for_less_often_and_is_fresh_for_longer():
     assert asked(readings, 3.5) == [ONE]
 
 
+def test_a_look_is_new_when_nobody_has_looked_for_a_while():
+    readings = Readings(PACES)
+    assert [readings.want(ONE, now) for now in (0.0, 1.0, LOOKED_AT, 2 * LOOKED_AT, 2 * LOOKED_AT)] == [
+        True, False, False, True, False,
+    ]  # fmt: skip
+
+
 def test_nobody_is_asked_twice_at_a_time():
     readings = Readings(PACES)
     readings.want(ONE, 0.0)

@@ -191,9 +191,10 @@ def test_how_far_time_is_behind_is_known_as_long_as_the_task_says_so():
 
 def test_a_component_is_as_far_behind_in_time_as_its_last_task_and_one_without_a_watermark_is_not():
     lags = Totals(watermark_lag_seconds=2.0), Totals(watermark_lag_seconds=-7.5), Totals()
-    assert lags[0].plus(lags[1]).plus(lags[2]).watermark_lag_seconds == 2.0
-    assert lags[2].plus(lags[1]).watermark_lag_seconds == -7.5
-    assert lags[2].plus(lags[2]).watermark_lag_seconds is None
+    assert Totals.of_all(lags).watermark_lag_seconds == 2.0
+    assert Totals.of_all(lags[1:]).watermark_lag_seconds == -7.5
+    assert Totals.of_all([lags[2], lags[2]]).watermark_lag_seconds is None
+    assert Totals.of_all([]) == Totals()
     assert lags[1].since(lags[0]).watermark_lag_seconds == -7.5
     assert lags[2].since(lags[0]).watermark_lag_seconds is None
 
