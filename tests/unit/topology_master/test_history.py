@@ -90,6 +90,19 @@ def test_many_tasks_have_samples_further_apart_and_no_more_room(tasks):
     assert (kept.history.interval == EVERY) == (tasks <= 1282)
 
 
+def test_where_half_of_the_samples_have_no_room_the_oldest_goes():
+    """45 at 20 s leave 23 at 40 s, where there is room for 22."""
+    kept = Kept(most_bytes=2 * 45 * 4 * len(FIELDS))
+    kept.runs(2 * KEPT)
+    assert kept.history.interval == 20.0
+    kept.names.append("count-1")
+    kept.runs(1)
+    assert kept.history.interval == 40.0
+    said = kept.says()
+    assert said.times == [BEGUN + at for at in (*range(980, 1781, 40), 1800)]
+    assert said.series["count"]["emitted"] == [at - BEGUN for at in said.times]
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_bounded_ordered_and_complete_whatever_happens(seed):
     """Tasks come and go, the loop is late, and somebody asks again and again with the last time that he has."""
