@@ -24,6 +24,19 @@ class PartitionId(NamedTuple):
         return f"{self.topic}[{self.partition}]"
 
 
+class Numbers(dict[PartitionId, int]):
+    """0, 1, ... of partitions, in the order in which they are asked for: in the ids of rows of batches."""
+
+    def __missing__(self, place: PartitionId) -> int:
+        self[place] = number = len(self)
+        return number
+
+    def of(self, row: int) -> tuple[PartitionId, int]:
+        """The partition and the offset of a row's id."""
+        ((number, (offset,)),) = offsets_by_place(np.array([row], dtype=np.int64)).items()
+        return next(place for place, known in self.items() if known == number), offset
+
+
 class Marks:
     """Records are read in ascending order and done in any; there may be gaps between their offsets.
 

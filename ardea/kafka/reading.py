@@ -5,13 +5,9 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from itertools import compress, groupby, repeat
+from collections.abc import Callable, Mapping
+from itertools import groupby
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ardea.component import Spout
 from ardea.config import Settings
@@ -20,21 +16,19 @@ from ardea.errors import UserError
 from ardea.kafka.assignment import Assignment
 from ardea.kafka.beginning import mark_of
 from ardea.kafka.client import CONSUMER, Connection, kafka, properties
-from ardea.kafka.marks import Marks, Offsets, PartitionId, offsets_by_place, row_ids, to_commit
+from ardea.kafka.commits import Commits
+from ardea.kafka.marks import Marks, Numbers, PartitionId
 from ardea.kafka.positions import Positions
-from ardea.kafka.source import UNDECODABLE, Source, check_size, unfit, unfit_row
+from ardea.kafka.rows import Rows, by_place
+from ardea.kafka.source import Source
 from ardea.kafka.stamps import PartitionTimes
 from ardea.kafka.survey import PATIENCE, Span, Survey, Surveyor
-from ardea.kafka.traces import continue_traces
 from ardea.keyed import ListState
 from ardea.metrics.user import AssignableMetric, CountMetric
-from ardea.protocol.arrow import arrow
 from ardea.state import paths
 
 KEEP = 0.2
-COMMIT = 1.0
 REFRESH = 10.0
-RENEW = 3600.0
 LAST_COMMIT = 5.0
 RECORDS = 1000
 BYTES = 1 << 20
@@ -57,20 +51,22 @@ class RecordSpout(Spout):
         """Connects; where to begin is found out in the background."""
         settings = Settings.of(config)
         self._run = context.topology_id
-        self._group = self.source.group or f"{paths.name_of(self._run)}.{context.this_component_id}"
+        self._lib = kafka()
+        self._connection = Connection(properties(config), self.logger, self.clock)
+        self._marks: dict[PartitionId, Marks] = {}
+        self._numbers = Numbers()
+        group = self.source.group or f"{paths.name_of(self._run)}.{context.this_component_id}"
+        self._commits = Commits(self._connection, group, mark_of(self._run), self._marks, self._numbers)
         fixed = {
-            "group.id": self._group,
+            "group.id": group,
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "enable.partition.eof": True,
             "auto.offset.reset": "error",
-            "on_commit": self._committed,
+            "on_commit": self._commits.heard,
         }
-        self._lib = kafka()
-        self._connection = Connection(properties(config), self.logger, self.clock)
         self._consumer = self._connection.open("Consumer", CONSUMER, fixed)
         self._surveyor = Surveyor(self._consumer, self.source.topics)
-        self._marks: dict[PartitionId, Marks] = {}
         self._reading: set[PartitionId] = set()  # those that the client has been given
         self._topics: set[str] = set()  # of which it has ever been given any
         self._spans: dict[PartitionId, Span] = {}
@@ -79,17 +75,10 @@ class RecordSpout(Spout):
         self._skipped = context.register_metric("kafka-skipped", CountMetric())
         by_batch = self.source.translate_batch is not None
         self._most = min(settings.batch_rows if by_batch else RECORDS, settings.max_spout_pending)
-        self._most_bytes = settings.max_tuple_bytes
-        self._numbers: dict[PartitionId, int] = {}  # 0, 1, ...: in the ids of rows of batches
-        self._gathered: defaultdict[PartitionId, list[tuple[Any, Offsets]]] = defaultdict(list)  # not emitted yet
-        self._size = 0  # bytes that this call of next_tuple has read, at most
-        self._acked: list[Any] = []
-        self._acked_numbers: list[NDArray[np.int64]] = []
-        self._next_keep = self._next_survey = self._next_commit = -math.inf
-        self._next_renewal = self.clock() + RENEW
-        self._unconfirmed = 0
+        self._next_keep = self._next_survey = -math.inf
         self._finished = False
         self._times = PartitionTimes(self._time, self.stamped)
+        self._rows = Rows(self, self.source, context, self._numbers, self._times, self._skip, settings.max_tuple_bytes)
         self._positions: Positions | None = None
         if settings.remembers:
             tasks = len(context.component_tasks(context.this_component_id))
@@ -121,29 +110,22 @@ class RecordSpout(Spout):
     def next_tuple(self) -> None:
         """Some thousand records, if they are there."""
         self._keep()
-        left, self._size = self._most, 0
+        left, self._rows.size = self._most, 0
         while left > 0:
             wanted = min(AT_ONCE, left)
             messages = self._consumer.consume(wanted, 0)
-            for place, some in self._by_place(messages):
+            for place, some in by_place(self._lib.Message, messages, self._topics):
                 self._take(place, some)
-            left = left - wanted if len(messages) == wanted and self._size < BYTES else 0
-        self._emit_gathered()
+            left = left - wanted if len(messages) == wanted and self._rows.size < BYTES else 0
+        self._rows.emit_gathered()
 
     def ack_batch(self, tup_ids: Any) -> None:
         """Records are done."""
-        if isinstance(tup_ids, np.ndarray):
-            self._acked_numbers.append(tup_ids)
-        else:
-            self._acked += tup_ids
+        self._commits.acked(tup_ids)
 
     def describe_tup_id(self, tup_id: Any) -> str:
         """Where the record is."""
-        if type(tup_id) is tuple:
-            place, offset = tup_id
-        else:
-            ((number, (offset,)),) = offsets_by_place(np.array([tup_id], dtype=np.int64)).items()
-            place = next(place for place, known in self._numbers.items() if known == number)
+        place, offset = tup_id if type(tup_id) is tuple else self._numbers.of(tup_id)
         return f"topic {place.topic}, partition {place.partition}, offset {offset}"
 
     def idle(self) -> None:
@@ -155,23 +137,13 @@ class RecordSpout(Spout):
         self._surveyor.close()
         self._settle()
         self._consumer.unassign()
-        self._commit()
+        self._commits.commit(self._consumer)
         deadline = self.clock() + LAST_COMMIT
-        while self._unconfirmed and self.clock() < deadline:
+        while self._commits.unconfirmed and self.clock() < deadline:
             self._consumer.poll(0.1)
         self._consumer.close()
 
     # --- records ----------------------------------------------------------------------------------------------
-
-    def _by_place(self, messages: list[Any]) -> Iterator[tuple[PartitionId, list[Any]]]:
-        """Runs of one partition.  Asking each message for its topic, too, is left out where there is only one."""
-        kind, (first, *others) = self._lib.Message, self._topics or {""}
-        for partition, run in groupby(messages, kind.partition):
-            if not others:
-                yield PartitionId(first, partition), list(run)
-                continue
-            for topic, some in groupby(run, kind.topic):
-                yield PartitionId(topic, partition), list(some)
 
     def _take(self, place: PartitionId, messages: list[Any]) -> None:
         """Those of one partition, in order, and what the client has to say between them."""
@@ -181,112 +153,19 @@ class RecordSpout(Spout):
         if any(map(self._lib.Message.error, messages)):
             for sort, some in groupby(messages, lambda message: message.error() is None):
                 if sort:
-                    self._records(place, marks, list(some))
+                    self._rows.take(place, marks, list(some))
                 else:
                     for message in some:
                         self._news(place, marks, message)
         else:
-            self._records(place, marks, messages)
+            self._rows.take(place, marks, messages)
         if self._marks[place].exhausted:
             self._leave(place)
             self._times.left(place)
 
-    def _records(self, place: PartitionId, marks: Marks, messages: list[Any]) -> None:
-        first, last = messages[0].offset(), messages[-1].offset()
-        if last - first == len(messages) - 1:  # they ascend: there are no gaps
-            offsets = np.arange(first, last + 1, dtype=np.int64)
-        else:
-            offsets = np.fromiter(map(self._lib.Message.offset, messages), np.int64, len(messages))
-        if first < marks.position or (marks.end is not None and last >= marks.end):
-            end = math.inf if marks.end is None else marks.end
-            good = (offsets >= marks.position) & (offsets < end)
-            messages, offsets = list(compress(messages, good.tolist())), offsets[good]
-        if messages:
-            try:
-                largest = max(map(len, messages))
-                self._size += largest * len(messages)
-                if largest > self._most_bytes:
-                    raise ValueError("too large")
-                rows = self._translated(messages)
-            except UserError:
-                raise
-            except Exception:  # of the author's function
-                for message in messages:
-                    self._single(place, marks, message)
-            else:
-                self._follow(place, messages, offsets)
-                self._emit(place, marks, rows, offsets)
-        marks.passed(last + 1)
-
-    def _follow(self, place: PartitionId, messages: list[Any], offsets: Offsets) -> None:
-        """Traces that the records bring go on."""
-        if (go_on := self._context.continue_trace) is None:
-            return
-        ids: Any = zip(repeat(place), offsets.tolist())
-        if self.source.translate_batch is not None:
-            ids = row_ids(self._numbers.setdefault(place, len(self._numbers)), offsets).tolist()
-        continue_traces(go_on, ids, messages)
-
-    def _translated(self, messages: list[Any]) -> Any:
-        """A list of rows, or a record batch."""
-        if (translate := self.source.translate_batch) is None:
-            return list(map(self.source.translate, messages))
-        batch = translate(messages)
-        if not isinstance(batch, arrow().RecordBatch):
-            raise UserError(
-                f"translate_batch made a value of type {type(batch).__qualname__}, not a pyarrow.RecordBatch"
-            )
-        if batch.num_rows != len(messages):
-            raise UserError(f"translate_batch made {batch.num_rows} rows of {len(messages)} records")
-        return batch
-
-    def _emit(self, place: PartitionId, marks: Marks, rows: Any, offsets: Offsets) -> None:
-        self._times.rows(place, rows)
-        if self.source.translate_batch is not None:
-            self._gathered[place].append((rows, offsets))
-            marks.read(offsets)
-            return
-        emit = self.emit
-        left_out = []
-        for row, tup_id in zip(rows, zip(repeat(place), offsets.tolist()), strict=True):
-            if row is None:
-                left_out.append(tup_id[1])
-            else:
-                emit(row, tup_id)
-        marks.read(np.setdiff1d(offsets, left_out) if left_out else offsets)
-
-    def _emit_gathered(self) -> None:
-        """What ``translate_batch`` made of a partition's records at hand, as few batches."""
-        for place, parts in self._gathered.items():
-            number = self._numbers.setdefault(place, len(self._numbers))
-            for _, alike in groupby(parts, lambda part: part[0].schema):
-                batches, offsets = zip(*alike, strict=True)
-                ids = row_ids(number, np.concatenate(offsets))
-                for batch in arrow().Table.from_batches(batches).combine_chunks().to_batches():
-                    self.emit_batch(batch, ids[: batch.num_rows])
-                    ids = ids[batch.num_rows :]
-        self._gathered.clear()
-
-    def _single(self, place: PartitionId, marks: Marks, message: Any) -> None:
-        """One of a batch with a record that is too large, or that cannot be translated."""
-        offset = message.offset()
-        try:
-            check_size(message, self._most_bytes)
-            rows = self._translated([message])
-        except UserError:
-            raise
-        except Exception as error:
-            unread = unfit(place, message, error)
-            if self.source.undecodable == "fail":
-                raise unread from error
-            self._skipped.incr()
-            self._connection.quiet.say(logging.ERROR, (place, type(error)), f"{unread}; reading goes on after it")
-            if self.source.undecodable == "emit":
-                self.emit(unfit_row(place, message, error, self._most_bytes), (place, offset), UNDECODABLE)
-                marks.read([offset])
-        else:
-            self._follow(place, [message], np.array([offset]))
-            self._emit(place, marks, rows, np.array([offset]))
+    def _skip(self, place: PartitionId, error: Exception, unread: UserError) -> None:
+        self._skipped.incr()
+        self._connection.quiet.say(logging.ERROR, (place, type(error)), f"{unread}; reading goes on after it")
 
     def _news(self, place: PartitionId, marks: Marks, message: Any) -> None:
         """Not a record."""
@@ -305,7 +184,7 @@ class RecordSpout(Spout):
         point = self._lib.TopicPartition(*place)
         span = Span(*self._consumer.get_watermark_offsets(point, timeout=PATIENCE))
         what = f"offset {marks.position} of {place} is to be read next, but there are only {span.first} to {span.end}"
-        self._allow(what)
+        self.source.allow_loss(what)
         begin = span.first if self.source.deleted == "earliest" else span.end
         skipped = max(0, begin - marks.position)  # none, if a new topic of the same name is shorter
         self._skipped.incr(skipped)
@@ -320,18 +199,10 @@ class RecordSpout(Spout):
         unread = max(0, end - marks.position)
         what = f"{place} is not there any more; it was read up to offset {marks.position} of {end}"
         if unread:
-            self._allow(what)
+            self.source.allow_loss(what)
         self._skipped.incr(unread)
         self.logger.warning("%s: %d were skipped, and the others are read on", what, unread)
         self._drop(place)
-
-    def _allow(self, what: str) -> None:
-        """Raises UserError, unless the author goes on without records."""
-        if self.source.deleted == "fail":
-            raise UserError(
-                f"{what}: records were deleted before they were read",
-                hint="Give deleted='earliest' or 'latest' to go on without them.",
-            )
 
     # --- partitions -------------------------------------------------------------------------------------------
 
@@ -345,13 +216,7 @@ class RecordSpout(Spout):
             self._times.silent(self._reading)
         self._connection.check()
         self._settle()
-        if now >= self._next_commit:
-            self._next_commit = now + COMMIT
-            if now >= self._next_renewal:
-                self._next_renewal = now + RENEW
-                for marks in self._marks.values():
-                    marks.committed = None
-            self._commit()
+        self._commits.keep(self._consumer, now)
         try:
             survey = self._surveyor.answer()
         except self._lib.KafkaException as error:
@@ -375,9 +240,9 @@ class RecordSpout(Spout):
             self._connection.quiet.say(logging.WARNING, topic, what)
         steps = self._assignment.decide(survey, self._marks)
         if steps.line:
-            self._send_commit(dict(steps.line))
+            self._commits.send(self._consumer, dict(steps.line))
         for place in steps.lost:
-            self._commit()
+            self._commits.commit(self._consumer)
             self._drop(place)
         for place in steps.gone:
             self._vanished(place)
@@ -423,52 +288,11 @@ class RecordSpout(Spout):
         del self._marks[place], self._spans[place]
         self._lags[place].update(0)
 
-    # --- commits ----------------------------------------------------------------------------------------------
-
     def _settle(self) -> None:
-        acked, self._acked = self._acked, []
-        arrays, self._acked_numbers = self._acked_numbers, []
-        if self._numbers:  # rows of a batch that were sent again come one by one
-            arrays.append(np.array([one for one in acked if type(one) is int], dtype=np.int64))
-            acked = [one for one in acked if type(one) is tuple]
-        done: defaultdict[PartitionId, list[int]] = defaultdict(list)
-        for place, offset in acked:
-            done[place].append(offset)
-        numbers = np.concatenate(arrays) if arrays else np.empty(0, dtype=np.int64)
-        by_number = offsets_by_place(numbers)
-        for place, marks in self._marks.items():
-            marks.done(done[place])
-            marks.done(by_number.get(self._numbers.get(place, -1), ()))
+        self._commits.settle()
         self._measure()
 
     def _measure(self) -> None:
         for place, marks in self._marks.items():
             if (span := self._spans.get(place)) is not None:
                 self._lags[place].update(max(0, span.end - marks.low))
-
-    def _commit(self) -> None:
-        if changed := to_commit(self._marks):
-            self._send_commit(changed)
-
-    def _send_commit(self, offsets: dict[PartitionId, int]) -> None:
-        mark = mark_of(self._run)
-        points = [self._lib.TopicPartition(*place, offset, mark) for place, offset in offsets.items()]
-        self._consumer.commit(offsets=points, asynchronous=True)
-        self._unconfirmed += 1
-
-    def _committed(self, error: Any, points: list[Any]) -> None:
-        """Called by the client, inside ``consume`` and ``poll``."""
-        self._unconfirmed -= 1
-        for point in points:
-            reason = error or point.error
-            if reason is None:
-                continue
-            if (marks := self._marks.get(PartitionId(point.topic, point.partition))) is not None:
-                marks.committed = None
-            codes = self._lib.KafkaError
-            why = reason.str()
-            if reason.code() in (codes.UNKNOWN_MEMBER_ID, codes.ILLEGAL_GENERATION, codes.REBALANCE_IN_PROGRESS):
-                why = "somebody else has subscribed with it"
-            self._connection.quiet.say(
-                logging.ERROR, "commit", f"offsets cannot be committed to group {self._group}: {why}; tries again"
-            )

@@ -33,6 +33,14 @@ class Source:
     deleted: str
     undecodable: str
 
+    def allow_loss(self, what: str) -> None:
+        """Raises UserError, unless the author goes on without records that were deleted."""
+        if self.deleted == "fail":
+            raise UserError(
+                f"{what}: records were deleted before they were read",
+                hint="Give deleted='earliest' or 'latest' to go on without them.",
+            )
+
 
 def key_and_value(message: Any) -> Sequence[Any]:
     """The default: both as bytes."""

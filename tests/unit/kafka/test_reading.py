@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 from ardea.errors import UserError
-from ardea.kafka import reading
+from ardea.kafka import commits, reading, rows
 from ardea.kafka.beginning import Stored, mark_of
+from ardea.kafka.commits import COMMIT, RENEW
 from ardea.kafka.marks import PartitionId
-from ardea.kafka.reading import COMMIT, KEEP, RecordSpout
+from ardea.kafka.reading import KEEP, RecordSpout
 from ardea.kafka.sharing import share
 from ardea.kafka.source import Source, key_and_value
 from ardea.kafka.survey import Span, Survey
@@ -91,7 +92,8 @@ class Task(RecordSpout):
         point = lambda topic, partition, offset=None, *_: SimpleNamespace(partition=partition, offset=offset)  # noqa: E731
         errors = SimpleNamespace(_PARTITION_EOF=1, _AUTO_OFFSET_RESET=2)
         lib = SimpleNamespace(Message=Message, TopicPartition=point, KafkaError=errors, KafkaException=ValueError)
-        monkeypatch.setattr(reading, "kafka", lambda: lib)
+        for module in (reading, commits, rows):
+            monkeypatch.setattr(module, "kafka", lambda: lib)
         monkeypatch.setattr(reading, "Connection", lambda *_: connection)
         monkeypatch.setattr(reading, "Surveyor", lambda *_: surveyor)
         context = SimpleNamespace(
@@ -163,6 +165,19 @@ def test_what_is_behind_the_end_is_neither_emitted_nor_committed(monkeypatch):
     task.ack_batch([tup_id for ids, _ in task.emitted for tup_id in ids])
     assert task.committed() == {0: 5}
     assert task.finished
+
+
+def test_what_was_committed_long_ago_is_committed_once_more(monkeypatch):
+    """A group forgets offsets that nobody has confirmed for days."""
+    task = Task(records(3), monkeypatch, {0: 3})
+    task.next_tuple()
+    task.ack_batch([tup_id for ids, _ in task.emitted for tup_id in ids])
+    assert task.committed() == {0: 3}
+    told = len(task.commits)
+    for seconds in (RENEW / 2, RENEW / 2, COMMIT):
+        task.now += seconds
+        task.idle()
+    assert task.commits[told:] == [{0: 3}]
 
 
 @pytest.mark.parametrize("end", ["latest", {PartitionId("t", 0): 2}], ids=["latest", "given"])
