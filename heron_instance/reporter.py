@@ -189,53 +189,60 @@ class Reporter:
 
     def report(self, failure: str = "") -> None:
         """Tells the master what it does not know yet."""
-        env, markers, lifecycle, rows = self._env, self.markers, self._lifecycle, self.rows
+        env, markers = self._env, self.markers
         now = env.clock()
         if self._raised is not None and (now - self._told_raised >= TELL_EVERY or markers.closed or failure):
             (self._error, self._error_tree), self._raised, self._told_raised = self._raised, None, now
-        seen = markers.seen.digest if markers.resting else 0
-        counts = (rows.open_rows, rows.waiting_rows) if lifecycle.draining or lifecycle.hold else ()
-        plan = (env.plan.epoch, lifecycle.hold)
-        broken = self.broken.version if self.broken is not None else 0
-        raised = self.exceptions.version(last=markers.closed or bool(failure))
-        state = self.state
         if env.snapshots is not None and env.commits is not None:  # in one report with the rest that follows the rows
             env.snapshots.report.owes = env.commits.intervals.owed
-        snapshots = b"" if env.snapshots is None else env.snapshots.report.SerializeToString()
-        content = (
-            state,
+        content = self._content(failure)
+        if content != self._report:
+            self._report = content
+            self._version += 1
+            report = self._message(failure).SerializeToString()
+            env.output.put(OutMessage(Header(kind=REPORT), [report], 0, 0))
+
+    def _content(self, failure: str) -> tuple[Any, ...]:
+        """By which one report tells itself from the next."""
+        env, markers, lifecycle, rows = self._env, self.markers, self._lifecycle, self.rows
+        return (
+            self.state,
             markers.round,
-            seen,
+            self._seen,
             self.given_up,
             failure,
             self.error,
-            counts,
-            plan,
-            (broken, raised),
-            snapshots,
+            (rows.open_rows, rows.waiting_rows) if lifecycle.draining or lifecycle.hold else (),
+            (env.plan.epoch, lifecycle.hold),
+            self.broken.version if self.broken is not None else 0,
+            self.exceptions.version(last=markers.closed or bool(failure)),
+            b"" if env.snapshots is None else env.snapshots.report.SerializeToString(),
         )
-        if content == self._report:
-            return
-        self._report = content
-        self._version += 1
+
+    def _message(self, failure: str) -> TaskReport:
         report = TaskReport(
-            task=env.task.task,
-            state=state,
-            round=markers.round,
-            seen=seen,
+            task=self._env.task.task,
+            state=self.state,
+            round=self.markers.round,
+            seen=self._seen,
             given_up=self.given_up,
             version=self._version,
             failure=printable(failure, most=2000),
             error=printable(self.error, most=2000),
             error_tree=self._error_tree,
-            open=rows.open_rows,
-            waiting=rows.waiting_rows,
-            epoch=env.plan.epoch,
-            hold=lifecycle.hold,
+            open=self.rows.open_rows,
+            waiting=self.rows.waiting_rows,
+            epoch=self._env.plan.epoch,
+            hold=self._lifecycle.hold,
             raised=self.exceptions.told(),
         )
         if self.broken is not None:
             report.broken.update(self.broken.last)
-        if env.snapshots is not None:
-            report.snapshots.CopyFrom(env.snapshots.report)
-        env.output.put(OutMessage(Header(kind=REPORT), [report.SerializeToString()], 0, 0))
+        if self._env.snapshots is not None:
+            report.snapshots.CopyFrom(self._env.snapshots.report)
+        return report
+
+    @property
+    def _seen(self) -> int:
+        """Which markers it has seen, while it rests."""
+        return self.markers.seen.digest if self.markers.resting else 0
