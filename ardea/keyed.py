@@ -30,9 +30,10 @@ class State:
         """
         if _can_change(default):
             shared = type(default).__name__
+            maker = shared if not default else f"lambda: {default!r}"
             raise UserError(
                 f"{type(self).__name__}(default={default!r}): all would share one {shared}",
-                hint=f"give what makes a new one: default={shared}",
+                hint=f"give what makes a new one: default={maker}",
             )
         self.make: Callable[[], Any] = default if callable(default) else lambda: default
         self.type = kind
@@ -43,6 +44,14 @@ class State:
     def kind(self) -> str:
         """What kind of state it is, for processes without the author's class."""
         return type(self).__name__
+
+    def assigned(self, component: object, value: Any, instead: str) -> NoReturn:
+        """The author's code has put another object in the place of the engine's."""
+        raise UserError(
+            f"{type(component).__name__}.{self.name}, declared at {self.place}, was assigned a {type(value).__name__}: "
+            "no snapshot would have it",
+            hint=f"Change it in place: {instead}.",
+        )
 
     def check(self) -> None:
         """Raises UserError: there can be no such state."""
@@ -180,12 +189,16 @@ def states_of(cls: type) -> list[State]:
 
 
 def _can_change(value: Any) -> bool:
+    """Whether it, or anything in it, can be changed in place."""
     if isinstance(value, list | dict | set | bytearray):
         return True
+    if isinstance(value, tuple | frozenset):
+        return any(map(_can_change, value))
     if isinstance(value, msgspec.Struct):
-        return not value.__struct_config__.frozen
+        return not value.__struct_config__.frozen or any(map(_can_change, msgspec.structs.astuple(value)))
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return not type(value).__dataclass_params__.frozen  # type: ignore[attr-defined]
+        parts = (getattr(value, field.name) for field in dataclasses.fields(value))
+        return not type(value).__dataclass_params__.frozen or any(map(_can_change, parts))  # type: ignore[attr-defined]
     return False
 
 

@@ -171,7 +171,7 @@ class TaskSnapshots:
         if states.intervals is not None:
             states.intervals.freeze(number)
         self.figures.freeze = self.figures.clock() - began
-        after = () if needs_base(self._files) else self._files
+        after = () if states.stale or needs_base(self._files) else self._files
         seconds, aside = self._aligned
         writing = self._writing = Writing(
             SnapshotReport(

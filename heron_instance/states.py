@@ -66,6 +66,8 @@ class States:
         self._values: dict[str, Values] = {}
         self._frozen: list[bytes] = []  # those without keys, as they were at the last barrier
         self._unknown: dict[str, list[Piece]] | None = {}  # until initialize() has said which states there are
+        self._aging: set[str] = set()  # those whose values have a time to live
+        self.stale = False  # whether files hold what nobody has any more, or values without an age
         for state in states_of(type(component)):
             self._values[state.name] = values_of(state.type, state.place)
             if isinstance(state, KeyedState):
@@ -91,6 +93,8 @@ class States:
         base = self._base(state.name, keys, ttl, clock.now)
         lower = Lower(state.name, keys, self._values[state.name], base, None if ttl is None else clock.stamp)
         table = KeyedTable(state.make, lower, normal=of_windows)
+        if ttl is not None:
+            self._aging.add(state.name)
         if self._keys is None:
             self._ages.add(state, table)
         self._tables[state.name] = table, lower
@@ -116,11 +120,12 @@ class States:
         self._values[state.name] = values_of(state.type, state.place)
         table = self._table(state)
         for piece in self._unknown.pop(state.name, ()):
-            table.lower.load(piece)
+            self._load_keys(piece)
         return table
 
     def complete(self) -> None:
         """``initialize`` has returned: what nobody has asked for is dropped."""
+        self.stale = self.stale or bool(self._unknown)
         self._unknown = None
 
     def freeze(self) -> None:
@@ -130,6 +135,7 @@ class States:
             UserError: a value cannot be stored.
         """
         self._ages.look()
+        self._look_for_others()
         self._frozen = [encode_piece(self._one(name)) for name in self._single]
         self._frozen += [encode_piece(self._items(name)) for name in self._lists]
         if self.time is not None:
@@ -137,6 +143,17 @@ class States:
             self._frozen.append(encode_piece(Piece(WATERMARK, Kind.ITEMS, range(0), items)))
         for table, _ in self._tables.values():
             table.freeze()
+
+    def _look_for_others(self) -> None:
+        """Raises UserError: the author's code has assigned something to a state that is changed in place."""
+        for state in states_of(type(self._component)):
+            found = vars(self._component).get(state.name)
+            if isinstance(state, KeyedState) and found is not self._tables[state.name][0]:
+                state.assigned(self._component, found, f"self.{state.name}.clear(), self.{state.name}.update(...)")
+            if isinstance(state, Timers) and found is not self.timers:
+                state.assigned(self._component, found, f"self.{state.name}.set(...), self.{state.name}.cancel(...)")
+            if isinstance(state, ListState) and not isinstance(found, list):
+                state.assigned(self._component, found, f"self.{state.name}[:] = ...")
 
     def pieces(self, *, full: bool) -> Iterator[bytes]:
         """A file of what :meth:`freeze` has left: all of it, or what has changed since what was last :meth:`stored`.
@@ -152,7 +169,8 @@ class States:
             yield from map(encode_piece, lower.pieces(full=full))
 
     def stored(self) -> None:
-        """The file that was written last lies in the store."""
+        """The file that was written last lies in the store: a base, if these were stale."""
+        self.stale = False
         for _, lower in self._tables.values():
             lower.stored()
 
@@ -204,7 +222,7 @@ class States:
         """
         for piece in decode_state(content, file, None if self._keys is None else self._keys.owned):
             if piece.state in self._tables:
-                self._tables[piece.state][1].load(piece)
+                self._load_keys(piece)
             elif own and piece.state in self._single:
                 setattr(self._component, piece.state, *self._read(piece))
             elif piece.state == WATERMARK:
@@ -213,6 +231,13 @@ class States:
                 self._former.setdefault(piece.state, {})[index] = self._read(piece)
             elif self._unknown is not None and piece.groups and piece.state not in self._values:
                 self._unknown.setdefault(piece.state, []).append(piece)
+            elif piece.state not in self._values:
+                self.stale = True
+
+    def _load_keys(self, piece: Piece) -> None:
+        if piece.state in self._aging and not piece.written:
+            self.stale = True
+        self._tables[piece.state][1].load(piece)
 
     def loaded(self, tasks: int) -> None:
         """All files that are needed of so many former tasks: items of lists are shared out."""

@@ -105,14 +105,38 @@ def _aggregated(found: Distinct, values: Any, fn: str) -> Iterable[Any]:
     if values is None:
         return list(np.bincount(found.places, minlength=len(found.keys)).tolist())
     if not _is_arrow(values):
-        parts = ([value for value in part if value is not None] for part in _parts(found, values))
-        return [_OF_LISTS[fn](part) if part else None for part in parts]
-    table = arrow().table({"place": found.places, "value": _whole(values)})
-    grouped = table.group_by("place", use_threads=False).aggregate([("value", fn)])
+        return _of_lists(_parts(found, values), fn)
+    column = _whole(values)
+    if fn == "sum" and _may_overflow(column):  # Arrow would not say so
+        return _of_lists(_parts(found, values_of(column)), fn)
+    table = arrow().table({"place": found.places, "value": column})
+    try:
+        grouped = table.group_by("place", use_threads=False).aggregate([("value", fn)])
+    except arrow().ArrowNotImplementedError:  # such as that of half floats
+        return _of_lists(_parts(found, values_of(column)), fn)
     results: list[Any] = [None] * len(found.keys)
     for place, result in zip(grouped["place"].to_pylist(), values_of(_whole(grouped[f"value_{fn}"])), strict=True):
         results[place] = None if fn == "count" and not result else result
     return results
+
+
+def _of_lists(parts: Iterable[list[Any]], fn: str) -> list[Any]:
+    known = ([value for value in part if value is not None] for part in parts)
+    return [_OF_LISTS[fn](part) if part else None for part in known]
+
+
+def _may_overflow(column: Any) -> bool:
+    """Whether a sum of these whole numbers or decimals may be larger than what Arrow adds up in."""
+    kind = column.type
+    types = arrow().types
+    if types.is_integer(kind):
+        most = (1 << 63) - 1 if types.is_signed_integer(kind) else (1 << 64) - 1
+    elif types.is_decimal(kind):
+        most = 10 ** ((76 if types.is_decimal256(kind) else 38) - kind.scale) - 1
+    else:
+        return False
+    bounds = arrow().compute.min_max(column).as_py()
+    return bounds["max"] is not None and max(abs(bounds["min"]), abs(bounds["max"])) * len(column) > most
 
 
 def _parts(found: Distinct, values: Any) -> Iterable[Any]:

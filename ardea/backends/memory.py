@@ -331,7 +331,11 @@ class KeyedTable(dict[Any, Any]):
 
     def __contains__(self, key: object) -> bool:
         key = self._found_as(key)
-        return dict.__contains__(self, key) or self._below(key) is not ABSENT
+        if dict.__contains__(self, key) or self._below(key) is not ABSENT:
+            return True
+        if not self.normal and self.lower.keys is not None:
+            self.lower.keys.check(self.lower.name, key)
+        return False
 
     def __iter__(self) -> Iterator[Any]:
         self._put_right()

@@ -54,17 +54,19 @@ class TimerTable:
             timer = Timer(float(at), encode_key((key,)), name, key)
         except EncodingError as error:
             raise UserError(f"state {self._name!r}: {error.message}", hint=error.hint) from error
-        if self.table.lower.keys is not None:
-            self.table.lower.keys.check(self._name, (key, name))
         order = self._known()
-        self._count += (key, name) not in self.table
+        self._count += (key, name) not in self.table  # raises for a key of another task
         self.table[key, name] = timer.at
         heapq.heappush(order, timer)
         if len(order) > 2 * self._count + _MOST_STALE:
             self._order = None
 
     def cancel(self, key: Any, name: str = "") -> None:
-        """The timer of that key and name is not called; if there is none, nothing happens."""
+        """The timer of that key and name is not called; if there is none, nothing happens.
+
+        Raises:
+            UserError: the key is another task's, as for :meth:`get`.
+        """
         self._known()
         if self.table.pop((key, name), None) is not None:
             self._count -= 1

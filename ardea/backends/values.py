@@ -5,6 +5,7 @@ Without a type, values are those of docs/keys.md.  With one, they are msgpack of
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import uuid
 from decimal import Decimal
@@ -137,7 +138,7 @@ class Typed(Values):
             plain = msgspec.to_builtins(value, builtin_types=_AS_THEY_ARE, enc_hook=_unwrapped)
         except (TypeError, ValueError, OverflowError, RecursionError) as error:
             raise EncodingError(f"it is no {self._name}: {error}") from error
-        if not _is_like(value, self.of_plain(plain)):
+        if not _is_whole(value, self.of_plain(plain)):
             raise EncodingError(f"it is no {self._name}")
         return plain
 
@@ -179,6 +180,23 @@ def _is_like(value: Any, back: Any) -> bool:
     if type(value) is kind or (kind.__module__ == "builtins" and isinstance(value, kind)):
         return True
     return (kind is float and type(value) is int) or unwrap(value) is not value
+
+
+def _is_whole(value: Any, back: Any) -> bool:
+    """As :func:`_is_like`, and so is all in it: what a type does not name would be left out, and a set be a list."""
+    if not _is_like(value, back):
+        return False
+    if isinstance(back, msgspec.Struct):
+        parts = zip(msgspec.structs.astuple(value), msgspec.structs.astuple(back), strict=True)
+    elif dataclasses.is_dataclass(back):
+        parts = ((getattr(value, f.name), getattr(back, f.name)) for f in dataclasses.fields(back) if f.init)
+    elif isinstance(back, dict) and len(value) == len(back):
+        parts = zip(value.values(), back.values(), strict=True)
+    elif isinstance(back, list | tuple) and len(value) == len(back):
+        parts = zip(value, back, strict=True)
+    else:
+        return not isinstance(back, dict | list | tuple)
+    return all(_is_whole(each, its) for each, its in parts)
 
 
 def _unwrapped(value: Any) -> Any:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 
 import msgspec
+from xxhash import xxh3_64_hexdigest
 
 from ardea.errors import StateError
 
-FORMAT = 2
+FORMAT = 3
 """Of manifests and of the files that they name."""
+CHECKED = 3
+"""From this format on a manifest in a file has a checksum of its own."""
 FORMATS = range(1, FORMAT + 1)
 """Those that can be read."""
 _STATE = re.compile(r"t\d+/(\d+)\.(\d+)/")
@@ -84,24 +87,28 @@ def number_in(file: str) -> int:
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """As JSON."""
-    return msgspec.json.encode(manifest)
+    """JSON in a line, and its checksum in another."""
+    line = msgspec.json.encode(manifest)
+    return b"%s\n%s\n" % (line, xxh3_64_hexdigest(line).encode())
 
 
-def decode_manifest(content: bytes, number: int) -> Manifest:
-    """The inverse.
+def decode_manifest(content: bytes, number: int, *, bare: bool = False) -> Manifest:
+    """The inverse; ``bare``: without the checksum, in a file that has one itself.
 
     Raises:
         StateError: these bytes are no manifest of that snapshot.
     """
     name = manifest_name(number)
+    line, _, checksum = content.partition(b"\n")
     try:
-        manifest = msgspec.json.decode(content, type=Manifest)
+        manifest = msgspec.json.decode(line, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise StateError(f"the snapshot's {name} cannot be read: {error}") from error
     if manifest.format not in FORMATS:
         what = f"the snapshot's {name} is of format {manifest.format}"
         raise StateError(f"{what}, and this Ardea reads formats up to {FORMAT}")
+    if not bare and (checksum or manifest.format >= CHECKED) and checksum.strip() != xxh3_64_hexdigest(line).encode():
+        raise StateError(f"the snapshot's {name} is cut or damaged: the checksum is another one")
     if manifest.number != number:
         raise StateError(f"the snapshot's {name} is of another one, {manifest_name(manifest.number)}")
     return manifest

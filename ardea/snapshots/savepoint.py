@@ -195,7 +195,7 @@ def read(files: Files) -> Savepoint:
         stored = msgspec.json.decode(line, type=_Stored)
         if stored.format != FORMAT:
             raise StateError(f"its {DESCRIPTION} is of format {stored.format}, and this Ardea reads format {FORMAT}")
-        decode_manifest(bytes(stored.manifest), NUMBER)
+        decode_manifest(bytes(stored.manifest), NUMBER, bare=True)
         return msgspec.json.decode(line, type=Savepoint)
     except msgspec.DecodeError as error:
         raise StateError(f"its {DESCRIPTION} cannot be read: {error}") from error

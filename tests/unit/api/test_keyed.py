@@ -83,3 +83,14 @@ def test_a_default_that_all_would_share_is_refused(default):
     with pytest.raises(UserError, match="all would share one") as caught:
         KeyedState(default=default)
     assert f"default={type(default).__name__}" in caught.value.hint
+
+
+@pytest.mark.parametrize("default", [([], 0), (1, ("a", {}))])
+def test_a_default_with_something_in_it_that_can_be_changed_is_refused(default):
+    with pytest.raises(UserError, match="all would share one tuple") as caught:
+        KeyedState(default=default)
+    assert caught.value.hint == f"give what makes a new one: default=lambda: {default!r}"
+
+
+def test_a_default_that_cannot_be_changed_may_hold_others():
+    assert KeyedState(default=((1, "a"), frozenset({2}))).make() == ((1, "a"), frozenset({2}))

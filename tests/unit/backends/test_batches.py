@@ -128,6 +128,26 @@ def test_dictionary_columns_are_their_values():
     assert words.copy() == {"a": 2, "b": 1}
 
 
+@pytest.mark.parametrize(
+    ("values", "fn"),
+    [
+        (pa.array([2**62] * 3), "sum"),
+        (pa.array([-(2**62)] * 3), "sum"),
+        (pa.array([2**63] * 3, pa.uint64()), "sum"),
+        (pa.array([Decimal("9" * 38)] * 2, pa.decimal128(38, 0)), "sum"),
+        (pa.array([100, None, 100], pa.int8()), "sum"),
+        (pa.array([0.5, 0.25], pa.float16()), "sum"),
+        (pa.array(["b", "a"]).dictionary_encode(), "min"),
+    ],
+    ids=lambda each: str(getattr(each, "type", each)),
+)
+def test_a_column_that_arrow_cannot_add_up_is_folded_as_its_values_are(values, fn):
+    by_column, by_value = table(lambda: None), table(lambda: None)
+    by_column.fold(pa.array(["k"] * len(values)), values, fn)
+    by_value.fold(["k"] * len(values), values.to_pylist(), fn)
+    assert by_column.copy() == by_value.copy()
+
+
 @pytest.mark.parametrize("keys_as", [list, pa.array])
 def test_a_key_of_another_task_is_named_once_a_batch_and_nothing_is_written(keys_as):
     one = Keys("count", 0, 2, 720, 1)

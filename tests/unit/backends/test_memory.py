@@ -257,7 +257,7 @@ def test_each_task_loads_its_own_keys_however_many_there_were_before(content, be
             words.freeze()
             files += [HEAD + b"".join(map(encode_piece, words.lower.pieces(full=full)))]
             words.lower.stored()
-            for key in gone & words.keys():
+            for key in gone & set(words):
                 del words[key]
     found = {}
     for index in range(after):
@@ -265,10 +265,32 @@ def test_each_task_loads_its_own_keys_however_many_there_were_before(content, be
         for file in files:
             for piece in decode_state(file, "f", words.lower.keys.owned):
                 words.lower.load(piece)
-        assert not found.keys() & words.keys(), "a key has two owners"
+        assert not found.keys() & set(words), "a key has two owners"
         assert all(words.lower.keys.group(key) in words.lower.keys.owned for key in words)
         found |= words.copy()
     assert found == {key: value for key, value in content.items() if key not in gone}
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda words, key: words[key],
+        lambda words, key: key in words,
+        lambda words, key: words.get(key),
+        lambda words, key: words.pop(key, None),
+        lambda words, key: words.setdefault(key, 1),
+    ],
+    ids=["[]", "in", "get", "pop", "setdefault"],
+)
+def test_a_key_of_another_task_is_not_said_to_be_missing(use):
+    words = table(keys=Keys("count", 1, 2, 24, 1))
+    mine = {n: words.lower.keys.group(n) >= 12 for n in range(20)}
+    for key, is_mine in mine.items():
+        if is_mine:
+            use(words, key)
+        else:
+            with pytest.raises(UserError, match=f"the key {key} is one of count-0"):
+                use(words, key)
 
 
 def test_pieces_are_cut_between_groups(monkeypatch):

@@ -97,8 +97,11 @@ def test_a_manifest_comes_back():
     ("content", "says"),
     [
         (b"", "cannot be read"),
-        (encode_manifest(LISTED)[:-4], "cannot be read"),
-        (encode_manifest(LISTED).replace(b'"format":2', b'"format":9'), "format 9"),
+        (encode_manifest(LISTED)[:-30], "cannot be read"),
+        (encode_manifest(LISTED)[:-4], "cut or damaged"),
+        (encode_manifest(LISTED).partition(b"\n")[0], "cut or damaged"),
+        (encode_manifest(LISTED).replace(b'"format":3', b'"format":2'), "cut or damaged"),
+        (encode_manifest(LISTED).replace(b'"format":3', b'"format":9'), "format 9"),
         (encode_manifest(Manifest(number=7, timeline=1, parts={})), "is of another one, 0.7.manifest"),
     ],
 )
@@ -106,6 +109,16 @@ def test_a_manifest_that_is_none_is_named(content, says):
     with pytest.raises(StateError, match=r"2\.5\.manifest") as caught:
         decode_manifest(content, LISTED.number)
     assert says in caught.value.message
+
+
+def test_a_manifest_in_which_a_bit_has_flipped_is_never_taken_for_whole():
+    """A name of another component would be one that begins anew."""
+    content = bytearray(encode_manifest(LISTED))
+    for bit in range(8 * (len(content) - 1)):  # the last byte ends the line of the checksum
+        content[bit // 8] ^= 1 << bit % 8
+        with pytest.raises(StateError):
+            decode_manifest(bytes(content), LISTED.number)
+        content[bit // 8] ^= 1 << bit % 8
 
 
 @pytest.mark.parametrize("number", FORMATS)
