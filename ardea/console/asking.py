@@ -36,11 +36,15 @@ class Asker:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.clock = clock
-        self.epoch = time.time() - clock()
         self._questions, self._readings = questions, Readings(paces)
         self._threads = ThreadPoolExecutor(UNDER_WAY, thread_name_prefix="ask")
         self._news, self._wake = asyncio.Event(), asyncio.Event()
         self._open: set[asyncio.Future[None]] = set()
+
+    @property
+    def epoch(self) -> float:
+        """Unix seconds of the steady clock's zero, as of now: a steady clock stands still while the machine sleeps."""
+        return time.time() - self.clock()
 
     async def run(self) -> None:
         """Until it is cancelled."""

@@ -24,12 +24,12 @@ from ardea.scheduler.schedulers import Description, Handle, Scheduler
 
 LIST = Key("list")
 PACES: Mapping[str, Pace] = {
-    "list": Pace(looked_at=2.0, otherwise=10.0),
-    "topology": Pace(),
+    "list": Pace(looked_at=2.0, otherwise=10.0, first=True),
+    "topology": Pace(first=True),
     "snapshots": Pace(looked_at=5.0),
-    "history": Pace(looked_at=5.0),
+    "history": Pace(looked_at=5.0, most=32),
     "exceptions": Pace(looked_at=5.0),
-    "past": Pace(looked_at=15.0),
+    "past": Pace(looked_at=15.0, most=32),
 }
 GAP = 10.0
 """Seconds without a reading after which rates begin anew."""

@@ -60,15 +60,22 @@ class Look(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """Seconds from one ask to the next: while somebody looks, and while nobody does."""
+    """Seconds from one ask to the next: while somebody looks, and while nobody does.
+
+    ``first``: all others together have half of the asks at a time, and come after these.  ``most``: things of this kind
+    that are known at a time; what was looked at longest ago makes room.
+    """
 
     looked_at: float = 1.0
     otherwise: float = math.inf
+    first: bool = False
+    most: int = 1000
 
 
 @dataclass(slots=True)
 class _Known:
     wanted: float = -math.inf
+    since: float = -math.inf  # when somebody began to look, and nobody did before
     asked: float = -math.inf
     under_way: bool = False
     said: Any = None
@@ -91,21 +98,40 @@ class Readings:
 
     def want(self, key: Key, now: float) -> bool:
         """Somebody looks at it; whether nobody did before."""
+        if key not in self._known:
+            self._make_room(key.kind)
         known = self._known.setdefault(key, _Known())
         is_new = now - known.wanted >= LOOKED_AT
+        if is_new:
+            known.since = now
         known.wanted = max(known.wanted, now)
         return is_new
+
+    def _make_room(self, kind: str) -> None:
+        alike = [key for key in self._known if key.kind == kind]
+        if len(alike) >= self._paces[kind].most:
+            free = [key for key in alike if not self._known[key].under_way]
+            for key in sorted(free, key=lambda each: self._known[each].wanted)[
+                : len(alike) - self._paces[kind].most + 1
+            ]:
+                del self._known[key]
 
     def due(self, now: float) -> list[tuple[Key, Any]]:
         """Whom to ask now, with what they have said last; they count as asked."""
         for key in [key for key, known in self._known.items() if self._is_forgotten(key, known, now)]:
             del self._known[key]
-        room = UNDER_WAY - sum(known.under_way for known in self._known.values())
-        ready = sorted((known.asked, key) for key, known in self._known.items() if self._due_at(key, known, now) <= now)
-        chosen = [key for _, key in ready[: max(0, room)]]
-        for key in chosen:
-            self._known[key].asked, self._known[key].under_way = now, True
+        chosen = []
+        for first, most in ((True, UNDER_WAY), (False, UNDER_WAY // 2)):
+            under_way = [key for key, known in self._known.items() if known.under_way]
+            alike = sum(self._paces[key.kind].first is first for key in under_way)
+            ready = sorted((known.asked, key) for key, known in self._known.items() if self._is_due(key, first, now))
+            for _, key in ready[: max(0, min(UNDER_WAY - len(under_way), most - alike))]:
+                self._known[key].asked, self._known[key].under_way = now, True
+                chosen.append(key)
         return [(key, self._known[key].said) for key in chosen]
+
+    def _is_due(self, key: Key, first: bool, now: float) -> bool:
+        return self._paces[key.kind].first is first and self._due_at(key, self._known[key], now) <= now
 
     def wait(self, now: float) -> float:
         """Seconds until somebody is to be asked; infinite: an answer or a look comes first."""
@@ -130,13 +156,21 @@ class Readings:
         if (known := self._known.get(key)) is None:
             return Look(State.UNKNOWN)
         error = known.error
-        if error is None and known.under_way and now - known.asked >= SILENT:
-            error = Unreachable(f"no answer for {now - known.asked:.0f} s")
+        if error is None and not known.over and (waited := self._waited(key, known, now)) >= SILENT:
+            error = Unreachable(f"no answer for {waited:.0f} s")
         if known.over:
             return Look(State.OVER, known.said, known.good, error)
         if known.said is None:
             return Look(State.UNKNOWN, None, None, error)
         return Look(State.LIVE if error is None else State.STALE, known.said, known.good, error)
+
+    def _waited(self, key: Key, known: _Known, now: float) -> float:
+        """Seconds for which an answer is late: of an ask under way, or of one that others keep from being made."""
+        late = now - known.asked if known.under_way else 0.0
+        if now - known.wanted < LOOKED_AT:
+            heard = max(known.since, -math.inf if known.good is None else known.good)
+            late = max(late, now - heard - self._paces[key.kind].looked_at * known.slower)
+        return late
 
     def is_fresh(self, key: Key, now: float) -> bool:
         """Whether an ask has come to its end that was made within the pace of those who look, or it is over."""

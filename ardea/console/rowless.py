@@ -18,7 +18,7 @@ from ardea.snapshots.savepoint import SavepointProgress
 from ardea.snapshots.status import SnapshotStatus
 
 _ROWS = re.compile(
-    r"(?P<raised>\braised [\w.]+): .*"
+    r"(?P<raised>\b(?:raised|cannot commit:) [\w.]+): .*"
     r"|(?P<refuses>\brefuses) the row .*"
     r"|; the last error: .*"
     r"| \((?:tuple|the first of [\d,]+ tuples,) .*",

@@ -29,9 +29,9 @@ function follow(id) {
 }
 
 function route() {
+  if (location.hash === "#main" && page.view !== null) return; // the link that skips to the content
   session.takeFromAddress();
   const parts = location.hash.slice(1).split("/").filter(Boolean).map(decoded);
-  if (location.hash === "#main") return;
   page.view?.close?.();
   page.parts = parts;
   if (session.token() === null) page.view = askForToken(page, route);

@@ -73,7 +73,7 @@ function attributes(live, next) {
     if (name !== "style" && name !== "open" && !next.hasAttribute(name)) live.removeAttribute(name);
   }
   for (const { name, value } of next.attributes) {
-    if (name !== "style" && live.getAttribute(name) !== value) live.setAttribute(name, value);
+    if (name !== "style" && name !== "open" && live.getAttribute(name) !== value) live.setAttribute(name, value);
   }
 }
 

@@ -7,7 +7,7 @@ export function takeFromAddress() {
   const fragment = location.hash.slice(1);
   if (!fragment || fragment.startsWith("/")) return;
   const fields = new URLSearchParams(fragment);
-  const given = fields.get("token") ?? (fragment.includes("=") ? null : decodeURIComponent(fragment));
+  const given = fields.get("token");
   if (given) keep(given);
   const topology = fields.get("topology");
   const where = topology ? `/t/${encodeURIComponent(topology)}` : "/";

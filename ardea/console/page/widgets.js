@@ -77,6 +77,12 @@ export function nothing(...text) {
 }
 
 /** A sentence that somebody has to read.  `kind`: bad, warn or info. */
+/** Says so of a reading that is not heard any more; nothing of others. */
+export function staleNotice(reading) {
+  if (reading?.state !== "stale") return null;
+  return notice("warn", `What is shown here is ${units.age(reading.age(true))} old. `, shown(reading.why, 400));
+}
+
 export function notice(kind, ...content) {
   const mark = { bad: "✖", warn: "▲", info: "ℹ" }[kind];
   return h(

@@ -176,7 +176,10 @@ def test_asks_are_bounded_and_no_one_is_asked_faster_than_its_pace(steps):
 
 
 def test_those_for_whom_there_is_no_room_come_first_the_next_time():
-    readings, keys = Readings({"topology": Pace()}), [Key("topology", f"t-{number:02}") for number in range(20)]
+    readings, keys = (
+        Readings({"topology": Pace(first=True)}),
+        [Key("topology", f"t-{number:02}") for number in range(20)],
+    )
     for key in keys:
         readings.want(key, 0.0)
     first = asked(readings, 0.0)
@@ -185,3 +188,50 @@ def test_those_for_whom_there_is_no_room_come_first_the_next_time():
     for key in first:
         readings.answered(key, 1.0, Answer("said"))
     assert set(asked(readings, 1.0)).isdisjoint(first)
+
+
+FLOODED = {"topology": Pace(first=True), "history": Pace(5.0, most=10)}
+
+
+def test_others_have_half_of_the_asks_and_come_after_the_first():
+    readings = Readings(FLOODED)
+    for number in range(30):
+        readings.want(Key("history", f"t names-{number}"), 0.0)
+    readings.want(ONE, 0.0)
+    assert [key.kind for key, _ in readings.due(0.0)] == ["topology", *["history"] * (UNDER_WAY // 2)]
+    for number in range(UNDER_WAY):
+        readings.want(Key("topology", f"u-{number}"), 0.1)
+    assert [key.kind for key, _ in readings.due(0.1)] == ["topology"] * (UNDER_WAY // 2 - 1), "the rest is not theirs"
+
+
+def test_what_was_looked_at_longest_ago_makes_room():
+    readings = Readings(FLOODED)
+    for number in range(30):
+        readings.want(Key("history", str(number)), float(number) / 10)
+    keys = [Key("history", str(number)) for number in range(30)]
+    for _ in range(3):
+        for key, _ in readings.due(3.0):
+            readings.answered(key, 3.0, Answer("said"))
+    assert [key for key in keys if readings.look(key, 3.0).said == "said"] == keys[20:]
+
+
+def test_what_cannot_be_asked_because_others_do_not_answer_is_stale_too():
+    readings = Readings(FLOODED)
+    heard(readings, ONE, 0.0)
+    for number in range(UNDER_WAY):
+        readings.want(Key("topology", f"u-{number}"), 0.5)
+    assert len(readings.due(0.5)) == UNDER_WAY
+    for tenths in range(5, 100):
+        readings.want(ONE, tenths / 10)
+        assert readings.due(tenths / 10) == []
+        look = readings.look(ONE, tenths / 10)
+        assert look.state is (State.LIVE if tenths < 60 else State.STALE)
+    assert (look.good, str(look.error)) == (0.0, "no answer for 9 s")
+
+
+def test_who_looks_again_after_a_while_waits_for_an_answer_before_it_is_late():
+    readings = Readings(FLOODED)
+    heard(readings, ONE, 0.0)
+    readings.want(ONE, 50.0)
+    assert readings.look(ONE, 50.0).state is State.LIVE
+    assert readings.look(ONE, 51.0).state is State.LIVE

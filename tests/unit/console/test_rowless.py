@@ -30,6 +30,10 @@ ENDED = f"1 tuple was given up; the last error: {RAISED}"
     ("text", "left"),
     [
         (RAISED, "count-0 raised ValueError"),
+        (
+            f"1 interval waits: cannot commit: ValueError: {VALUE} is no number",
+            "1 interval waits: cannot commit: ValueError",
+        ),
         (f"{RAISED}; all go back to the last snapshot", "count-0 raised ValueError"),
         (REFUSED, "the table words refuses a row"),
         (ENDED, "1 tuple was given up"),

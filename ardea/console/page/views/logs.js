@@ -69,6 +69,9 @@ function chooser(known, which) {
   );
 }
 
+/** What stands in a log where nobody listened: the tab was hidden, or the console gone. */
+const GAP = "— what was logged here meanwhile is not shown: Search asks for the last lines anew —";
+
 class Log {
   #box = h("div", { class: "log", role: "log", "aria-live": "off", tabindex: 0, own: true, key: "log" });
   #waiting = [];
@@ -102,6 +105,7 @@ class Log {
 
   async #follow(signal, arrived) {
     const asked = new URLSearchParams({ follow: "true", tail: this.#kept ? "0" : "500" });
+    if (this.#kept) this.#waiting.push(GAP);
     if (this.#search) asked.set("search", this.#search);
     if (this.#level) asked.set("level", this.#level);
     const where = `${path("topologies", this.known.id, "logs", this.which)}?${asked}`;
@@ -120,7 +124,7 @@ class Log {
   #flush() {
     if (!this.#waiting.length) return;
     const several =
-      new Set(this.#waiting.map((line) => line.process)).size > 1 || this.#box.classList.contains("several");
+      new Set(this.#waiting.flatMap((line) => (line === GAP ? [] : [line.process]))).size > 1 || this.#box.classList.contains("several");
     this.#box.classList.toggle("several", several);
     this.#box.append(...this.#waiting.map((line) => this.#line(line)));
     this.#kept += this.#waiting.length;
@@ -129,7 +133,9 @@ class Log {
     if (this.#follows) requestAnimationFrame(() => (this.#box.scrollTop = this.#box.scrollHeight));
   }
 
-  #line({ process, text }) {
+  #line(given) {
+    if (given === GAP) return h("div", { class: "line" }, GAP);
+    const { process, text } = given;
     const found = LEVEL.exec(text);
     if (found) this.#level_ = found[1] ?? found[2];
     const line = h("div", { class: `line ${this.#level_.toLowerCase()}` });

@@ -3,16 +3,16 @@
 import * as actions from "../actions.js";
 import { h } from "../dom.js";
 import { ask, path } from "../client.js";
-import { Repeated } from "../feed.js";
+import { Reading, Repeated } from "../feed.js";
 import { table } from "../table.js";
 import { name, shown } from "../text.js";
 import * as units from "../units.js";
-import { facts, nothing, panel, state, trouble } from "../widgets.js";
+import { facts, nothing, panel, staleNotice, state, trouble } from "../widgets.js";
 
 export function snapshots(known) {
-  const kept = { document: null };
+  const kept = { reading: null };
   const list = new Repeated(async (signal, arrived) => {
-    kept.document = await ask(path("topologies", known.id, "snapshots"), { signal });
+    kept.reading = new Reading(await ask(path("topologies", known.id, "snapshots"), { signal }));
     arrived();
     return 5;
   }, known.redraw);
@@ -21,7 +21,7 @@ export function snapshots(known) {
     title: "Snapshots",
     repeated: [list],
     close: () => list.close(),
-    draw: () => [now(known), listed(known, kept.document, list.link)],
+    draw: () => [now(known), listed(known, kept.reading, list.link)],
   };
 }
 
@@ -75,9 +75,10 @@ function lastOne(last) {
   );
 }
 
-function listed(known, document, link) {
-  if (document === null)
+function listed(known, reading, link) {
+  if (reading === null)
     return panel("Kept", {}, link.why ? trouble({ message: link.why, hint: link.hint }) : nothing("Asking …"));
+  const { document } = reading;
   const rows = [
     ...(document.committed ? [{ ...document.committed, what: "snapshot" }] : []),
     ...document.savepoints.map((each) => ({ ...each, what: "savepoint" })),
@@ -85,6 +86,7 @@ function listed(known, document, link) {
   return panel(
     "Kept",
     {},
+    staleNotice(reading),
     table({
       id: `snapshots ${known.id}`,
       label: "The snapshot that counts, and savepoints",

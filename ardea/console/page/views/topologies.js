@@ -6,7 +6,7 @@ import { Feed, Repeated } from "../feed.js";
 import { table } from "../table.js";
 import { name, shown } from "../text.js";
 import * as units from "../units.js";
-import { figure, figures, link, state } from "../widgets.js";
+import { figure, figures, link, staleNotice, state } from "../widgets.js";
 
 /** Topologies whose rates are asked for; those of more are shown on their own pages only. */
 const MOST = 20;
@@ -66,6 +66,7 @@ function drawn(page, known, list) {
     "div",
     { class: "view" },
     h("h1", null, "Topologies"),
+    staleNotice(list.readings.topologies),
     known.rows() !== null &&
       figures(
         figure("Running", units.count(all.filter((row) => row.running).length)),
@@ -90,6 +91,7 @@ function listed(page, known, all) {
     { class: "check" },
     h("input", {
       type: "checkbox",
+      checked: chosen.running,
       on: {
         change: (event) => {
           chosen.running = event.target.checked;

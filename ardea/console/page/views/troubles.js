@@ -2,19 +2,19 @@
 
 import { ask, download, path } from "../client.js";
 import { h } from "../dom.js";
-import { Repeated } from "../feed.js";
+import { Reading, Repeated } from "../feed.js";
 import * as model from "../model.js";
 import { name, shown } from "../text.js";
 import * as units from "../units.js";
-import { button, nothing, panel, state, trouble } from "../widgets.js";
+import { button, nothing, panel, staleNotice, state, trouble } from "../widgets.js";
 
 /** Seconds between two questions for the exceptions. */
 const EVERY = 5;
 
 export function troubles(known) {
-  const raised = { groups: [] };
+  const raised = { reading: null };
   const list = new Repeated(async (signal, arrived) => {
-    raised.groups = (await ask(path("topologies", known.id, "exceptions"), { signal })).exceptions;
+    raised.reading = new Reading(await ask(path("topologies", known.id, "exceptions"), { signal }));
     arrived();
     return EVERY;
   }, known.redraw);
@@ -32,7 +32,7 @@ export function troubles(known) {
       if (!known.describe) return nothing("Nothing has been heard yet.");
       return [
         panel("Health", {}, health ? found(known, health) : nothing("It is over, or nobody can say.")),
-        exceptions(known, raised.groups, list.link),
+        exceptions(known, raised.reading, list.link),
         ends(known),
         stories(known),
         packed.draw(),
@@ -58,12 +58,13 @@ function found(known, health) {
   );
 }
 
-function exceptions(known, raised, link) {
-  const groups = model.grouped(raised, known.status);
+function exceptions(known, reading, link) {
+  const groups = model.grouped(reading?.document.exceptions ?? [], known.status);
   const seen = model.tasks(known.top).filter((row) => row.exceptions > 0);
   return panel(
     "Exceptions",
     {},
+    staleNotice(reading),
     groups.length
       ? h(
           "ul",
