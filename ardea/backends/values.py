@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import uuid
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -186,6 +187,7 @@ def _is_whole(value: Any, back: Any) -> bool:
     """As :func:`_is_like`, and so is all in it: what a type does not name would be left out, and a set be a list."""
     if not _is_like(value, back):
         return False
+    parts: Iterable[tuple[Any, Any]]
     if isinstance(back, msgspec.Struct):
         parts = zip(msgspec.structs.astuple(value), msgspec.structs.astuple(back), strict=True)
     elif dataclasses.is_dataclass(back):
