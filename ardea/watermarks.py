@@ -64,7 +64,10 @@ class Timestamps:
             return (stamp if stamp.tzinfo is not None else stamp.replace(tzinfo=UTC)).timestamp()
         if isinstance(stamp, bool) or not isinstance(stamp, int | float):
             return None
-        seconds = stamp / _UNITS[self.unit]
+        try:
+            seconds = stamp / _UNITS[self.unit]
+        except OverflowError:  # a whole number without end
+            return None
         return None if math.isnan(seconds) else seconds
 
 

@@ -113,6 +113,7 @@ class Alarms:
             if not rows_wait or env.clock() >= self._gives_way:
                 self.windows.fire(until)
                 self._gives_way = env.clock() + part
+        if self.windows is not None:  # a row may have moved the end of a session that was due
             self._waits = self.windows.behind
         rested = self._rested
         if self._waits:

@@ -56,7 +56,14 @@ class Windowing:
 
     @cached_property
     def _open(self) -> OpenWindows:
-        """Made once the state is there."""
+        """Made once the state is there; of what is open then, nobody knows whether it has rows that were not seen."""
+        found = self._opened()
+        if self._every is not None and (waiting := [*found.open(self._time)]):
+            self._new.update(waiting)
+            self._early.append(_Early(self._env.context.now() + self._every, waiting))
+        return found
+
+    def _opened(self) -> OpenWindows:
         kind, table = self._bolt.windows, self._bolt._windows
         if isinstance(kind, Regular):
             return Panes(kind, table)

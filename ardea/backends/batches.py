@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.errors import UserError
-from ardea.protocol.arrow import arrow, values_of
+from ardea.protocol.arrow import arrow, may_overflow, values_of
 from ardea.protocol.column_keys import distinct_rows
 from ardea.protocol.dict_keys import are_keys, as_key
 
@@ -107,7 +107,7 @@ def _aggregated(found: Distinct, values: Any, fn: str) -> Iterable[Any]:
     if not _is_arrow(values):
         return _of_lists(_parts(found, values), fn)
     column = _whole(values)
-    if fn == "sum" and _may_overflow(column):  # Arrow would not say so
+    if fn == "sum" and may_overflow(column):  # Arrow would not say so
         return _of_lists(_parts(found, values_of(column)), fn)
     table = arrow().table({"place": found.places, "value": column})
     try:
@@ -123,20 +123,6 @@ def _aggregated(found: Distinct, values: Any, fn: str) -> Iterable[Any]:
 def _of_lists(parts: Iterable[list[Any]], fn: str) -> list[Any]:
     known = ([value for value in part if value is not None] for part in parts)
     return [_OF_LISTS[fn](part) if part else None for part in known]
-
-
-def _may_overflow(column: Any) -> bool:
-    """Whether a sum of these whole numbers or decimals may be larger than what Arrow adds up in."""
-    kind = column.type
-    types = arrow().types
-    if types.is_integer(kind):
-        most = (1 << 63) - 1 if types.is_signed_integer(kind) else (1 << 64) - 1
-    elif types.is_decimal(kind):
-        most = 10 ** ((76 if types.is_decimal256(kind) else 38) - kind.scale) - 1
-    else:
-        return False
-    bounds = arrow().compute.min_max(column).as_py()
-    return bounds["max"] is not None and max(abs(bounds["min"]), abs(bounds["max"])) * len(column) > most
 
 
 def _parts(found: Distinct, values: Any) -> Iterable[Any]:

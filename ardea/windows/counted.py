@@ -100,6 +100,9 @@ class Counted(Untimed):
     def unseen(self, keys: Sequence[Any], stamps: Any, time: Time) -> Iterator[tuple[Any, Any]]:  # noqa: ARG002
         return iter(())
 
+    def open(self, time: Time) -> Iterator[tuple[Any, Any]]:  # noqa: ARG002
+        return iter(())
+
     def early(self, windows: Sequence[tuple[Any, Any]]) -> Iterator[Seen]:  # noqa: ARG002
         return iter(())
 
@@ -136,6 +139,9 @@ class Whole(Untimed):
 
     def unseen(self, keys: Sequence[Any], stamps: Any, time: Time) -> Iterator[tuple[Any, Any]]:  # noqa: ARG002
         return ((None, key) for key in keys)
+
+    def open(self, time: Time) -> Iterator[tuple[Any, Any]]:  # noqa: ARG002
+        return ((None, key) for key in self._open)
 
     def early(self, windows: Sequence[tuple[Any, Any]]) -> Iterator[Seen]:
         for _, key in windows:

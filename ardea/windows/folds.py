@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableMapping, Sequence
-from itertools import compress
+import copy
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ardea.errors import UserError
-from ardea.protocol.arrow import arrow, values_of
+from ardea.protocol.arrow import arrow, may_overflow, values_of
 from ardea.tuples import Tuple, TupleBatch
 
 Table = MutableMapping[Any, Any]
@@ -25,13 +25,35 @@ class Groups(NamedTuple):
     def aggregated(self, column: Any, by: str) -> list[Any]:
         """One of Arrow's aggregations of each group; None where it has nothing but nulls."""
         library = arrow()
+        if by == "sum" and may_overflow(column):  # Arrow would not say so
+            return self._one_by_one(column, by)
         table = library.table({"group": self.places, "value": column})
-        grouped = table.group_by("group", use_threads=False).aggregate([("value", by)])
+        try:
+            grouped = table.group_by("group", use_threads=False).aggregate([("value", by)])
+        except library.ArrowNotImplementedError:  # such as that of lists, or of dictionaries
+            return self._one_by_one(column, by)
         found: list[Any] = [None] * self.total
         values = grouped[f"value_{by}"].combine_chunks()
         for place, value in zip(grouped["group"].to_pylist(), values_of(values), strict=True):
             found[place] = value
         return found
+
+    def _one_by_one(self, column: Any, by: str) -> list[Any]:
+        groups: list[list[Any]] = [[] for _ in range(self.total)]
+        for place, value in zip(self.places.tolist(), values_of(column), strict=True):
+            if value is not None:
+                groups[place].append(value)
+        return [_OF_LISTS[by](group) if group or by == "count" else None for group in groups]
+
+
+_OF_LISTS: dict[str, Callable[[list[Any]], Any]] = {
+    "sum": sum,
+    "count": len,
+    "min": min,
+    "max": max,
+    "first": lambda values: values[0],
+    "last": lambda values: values[-1],
+}
 
 
 class Fold:
@@ -51,7 +73,7 @@ class Fold:
         raise NotImplementedError
 
     def merge(self, a: Any, b: Any) -> Any:
-        """One value of two, of which the rows of ``a`` have the smaller stamps."""
+        """One value of two, of which the rows of ``a`` have the smaller stamps; ``a`` may be changed and given back."""
         raise NotImplementedError
 
     def result(self, value: Any) -> Any:
@@ -64,6 +86,10 @@ class Fold:
         return type(self).merge is not Fold.merge
 
     # --- the engine's -----------------------------------------------------------------------------------------
+
+    def copied(self, value: Any) -> Any:
+        """What :meth:`merge` may change, while the value stays."""
+        return copy.deepcopy(value)
 
     def items(self, rows: TupleBatch) -> Sequence[Any]:
         """What of each row is added."""
@@ -98,6 +124,9 @@ class Rows(Fold):
     def merge(self, a: list[Any], b: list[Any]) -> list[Any]:
         return a + b
 
+    def copied(self, value: Any) -> Any:
+        return value
+
     def result(self, value: list[Any]) -> list[tuple[Any, ...]]:
         """Those that a snapshot has kept are lists."""
         return list(map(tuple, value))
@@ -122,6 +151,9 @@ class Count(Fold):
 
     def merge(self, a: int, b: int) -> int:
         return a + b
+
+    def copied(self, value: Any) -> Any:
+        return value
 
     def items(self, rows: TupleBatch) -> Sequence[Any]:
         return rows.rows
@@ -162,6 +194,9 @@ class OfField(Fold):
         """Adds a value of the field that is not None."""
         raise NotImplementedError
 
+    def copied(self, value: Any) -> Any:
+        return value
+
     def merge(self, a: Any, b: Any) -> Any:
         return b if a is None else a if b is None else self.both(a, b)
 
@@ -191,12 +226,8 @@ class Sum(OfField):
         return value + item
 
     def put_all(self, table: Table, keys: Iterable[Any], items: Iterable[Any]) -> None:
-        items = list(items)
-        if None in items:
-            there = [item is not None for item in items]
-            keys, items = compress(keys, there), list(compress(items, there))
-        for key, item in zip(keys, items, strict=False):
-            table[key] += item
+        for key, item in zip(keys, items, strict=True):
+            table[key] += 0 if item is None else item
 
 
 class Min(OfField):
@@ -278,6 +309,9 @@ class Folds(Fold):
 
     def zero(self) -> Any:
         return [fold.zero() for fold in self._folds]
+
+    def copied(self, value: Any) -> Any:
+        return [fold.copied(one) for fold, one in zip(self._folds, value, strict=True)]
 
     def merge(self, a: Any, b: Any) -> Any:
         return [fold.merge(*both) for fold, *both in zip(self._folds, a, b, strict=True)]

@@ -94,6 +94,9 @@ class OpenWindows(Protocol):
     def unseen(self, keys: Sequence[Any], stamps: Any, time: Time) -> Iterable[tuple[Any, Any]]:
         """The windows that these rows are in and that are not over: (window, key), for early firings."""
 
+    def open(self, time: Time) -> Iterable[tuple[Any, Any]]:
+        """All that are not over, as :meth:`unseen` gives them."""
+
     def early(self, windows: Sequence[tuple[Any, Any]]) -> Iterable[Seen]:
         """Those of them that are still open, as they are."""
 

@@ -10,6 +10,7 @@ The latter is there where a pane outlives a window that it is in: after a restar
 
 from __future__ import annotations
 
+import contextlib
 import heapq
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -94,14 +95,26 @@ class Panes:
             late = np.flatnonzero(~there).tolist()
             keys, items, panes = list(compress(keys, there)), list(compress(items, there)), panes[there]
             found = [pane for pane in found if self._over(pane) > time]
-        if len(found) == 1:
-            self._put(found[0], keys, time)
-            self._fold.put_all(self._table, zip(keys, repeat(found[0]), strict=False), items)
-        elif found:
-            for pane in found:
-                self._put(pane, list(compress(keys, panes == pane)), time)
-            self._fold.put_all(self._table, zip(keys, panes.tolist(), strict=True), items)
+        with self._only_those_there(found):
+            if len(found) == 1:
+                self._put(found[0], keys, time)
+                self._fold.put_all(self._table, zip(keys, repeat(found[0]), strict=False), items)
+            elif found:
+                for pane in found:
+                    self._put(pane, list(compress(keys, panes == pane)), time)
+                self._fold.put_all(self._table, zip(keys, panes.tolist(), strict=True), items)
         return late
+
+    @contextlib.contextmanager
+    def _only_those_there(self, panes: Iterable[int]) -> Iterator[None]:
+        """A fold that raises has not added the rows after that one: their keys are in no window by them."""
+        try:
+            yield
+        except BaseException:
+            for pane in panes:
+                here = self._keys.get(pane, set())
+                here.intersection_update([key for key in here if (key, pane) in self._table])
+            raise
 
     def add_columns(self, keys: Keyed, stamps: Any, columns: Any, time: Time) -> Sequence[int]:
         """Rows of a record batch, of which each is in one pane; returns the places of those that are late."""
@@ -131,11 +144,12 @@ class Panes:
         by_pane: dict[int, list[Any]] = {}
         for key, pane in pairs:
             by_pane.setdefault(pane, []).append(key)
-        for pane, some in by_pane.items():
-            self._put(pane, some, time)
         table, merge = self._table, self._fold.merge
-        for pair, part in zip(pairs, parts, strict=True):
-            table[pair] = merge(table[pair], part)
+        with self._only_those_there(by_pane):
+            for pane, some in by_pane.items():
+                self._put(pane, some, time)
+            for pair, part in zip(pairs, parts, strict=True):
+                table[pair] = merge(table[pair], part)
 
     def _last_late(self, time: Time) -> int:
         """The last pane that is over."""
@@ -241,7 +255,7 @@ class Panes:
 
     def _look(self, end: int, keys: Sequence[Any], firing: Any) -> Seen:
         """The window as it is now; each key has rows in it."""
-        table, merge, start = self._table, self._fold.merge, end - self._size
+        table, merge, copied, start = self._table, self._fold.merge, self._fold.copied, end - self._size
         if self._pane == self._size:
             values = [table[key, start] for key in keys]
         else:
@@ -249,7 +263,7 @@ class Panes:
             panes = [(pane, found) for pane in range(start, end, self._pane) if (found := self._keys.get(pane))]
             for key in keys:
                 parts = [table[key, pane] for pane, found in panes if key in found]
-                value = parts[0]
+                value = parts[0] if len(parts) == 1 else copied(parts[0])
                 for part in parts[1:]:
                     value = merge(value, part)
                 values.append(value)
@@ -273,6 +287,12 @@ class Panes:
             for end in range(self._first_end(pane), self._last_end(pane) + 1, self._every):
                 if end > time:
                     yield end, key
+
+    def open(self, time: Time) -> Iterator[tuple[Any, Any]]:
+        for pane, keys in self._keys.items():
+            for end in range(self._first_end(pane), self._last_end(pane) + 1, self._every):
+                if end > time:
+                    yield from ((end, key) for key in keys)
 
     def early(self, windows: Sequence[tuple[Any, Any]]) -> Iterator[Seen]:
         by_end: dict[int, list[Any]] = {}

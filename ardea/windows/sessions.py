@@ -70,7 +70,8 @@ class Sessions:
             value = one if value is None else merge(value, one)
             first, last = min(first, start), max(last, end)
             self._late.pop((key, start), None)
-        seen = last + gap <= time
+        # One that is due and was not seen yet is seen in its turn, with this row.
+        seen = last + gap <= time and (not joined or any(table[key, start][2] for start in joined))
         value = self._with(value, joined, stamp, item)
         for start in joined:
             if start != first:
@@ -142,7 +143,14 @@ class Sessions:
     # --- early ------------------------------------------------------------------------------------------------
 
     def unseen(self, keys: Sequence[Any], stamps: Any, time: Time) -> Iterator[tuple[Any, Any]]:  # noqa: ARG002
-        return zip(stamps.tolist(), keys, strict=True)
+        """By the first stamp of the session: all of its rows are one firing."""
+        for key, stamp in zip(keys, stamps.tolist(), strict=True):
+            for start in self._starts.get(key, ()):
+                if start <= stamp <= self._table[key, start][0]:
+                    yield start, key
+
+    def open(self, time: Time) -> Iterator[tuple[Any, Any]]:  # noqa: ARG002
+        return ((start, key) for key, starts in self._starts.items() for start in starts)
 
     def early(self, windows: Sequence[tuple[Any, Any]]) -> Iterator[Seen]:
         """A session is found by any of its stamps."""

@@ -47,9 +47,10 @@ def micros_of_column(column: Any, unit: Timestamps) -> tuple[NDArray[np.int64], 
 def _whole(whole: NDArray[Any], unit: Timestamps) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
     whole = whole.astype(np.int64)
     per = _PER_UNIT.get(unit.unit)
-    most = _MOST if per is None else _MOST // per
-    found = whole // 1000 if per is None else np.clip(whole, -most, most) * per
-    return found, np.flatnonzero((whole > most) | (whole < -most))
+    if per is None:  # nanoseconds
+        return whole // 1000, np.array([], dtype=np.intp)
+    most = _MOST // per
+    return np.clip(whole, -most, most) * per, np.flatnonzero((whole > most) | (whole < -most))
 
 
 def _floating(numbers: NDArray[Any], unit: Timestamps) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
@@ -62,17 +63,16 @@ def _floating(numbers: NDArray[Any], unit: Timestamps) -> tuple[NDArray[np.int64
 def _one_by_one(stamps: Sequence[Any], unit: Timestamps) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
     found = np.zeros(len(stamps), dtype=np.int64)
     none = []
+    per = _PER_UNIT.get(unit.unit)
     for place, stamp in enumerate(stamps):
-        seconds = _seconds(stamp, unit)
-        if seconds is None or not abs(seconds) < _MOST / MICROS:
+        exact: float | None
+        if type(stamp) is int:
+            exact = stamp // 1000 if per is None else stamp * per
+        else:
+            seconds = unit.seconds(stamp)
+            exact = None if seconds is None else seconds * MICROS
+        if exact is None or not abs(exact) < _MOST:
             none.append(place)
         else:
-            found[place] = round(seconds * MICROS)
+            found[place] = round(exact)
     return found, np.array(none, dtype=np.intp)
-
-
-def _seconds(stamp: Any, unit: Timestamps) -> float | None:
-    try:
-        return unit.seconds(stamp)
-    except OverflowError:  # a whole number without end
-        return None

@@ -1,0 +1,168 @@
+"""What rows of windows may meet: a session that is due, nothing but None, folds that change what they get."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from ardea import Bolt, Grouping, Spout, Stream, TaskState, Timestamps, Topology
+from ardea.testing import Cluster
+from ardea.windows import Count, First, Fold, Global, Mean, Min, Session, Sliding, Sum, Tumbling, WindowBolt
+from ardea.windows.folds import Groups
+from ardea.windows.stamps import micros
+from tests.simulation.snapshots.counted import EffectivelyOnce
+from tests.simulation.windows.test_windows import columns_or_rows, seen
+
+
+class Moved(Spout):
+    """Sessions of 500 keys that are all due at once, and rows for them, two seconds late, before all were seen."""
+
+    outputs = ("key", "at")
+    timestamps = Timestamps("at")
+
+    def initialize(self, config, context):
+        self._turn = -1
+
+    def next_tuple(self):
+        self._turn += 1
+        if self._turn == 0:
+            self.emit_many([(key, 1.0) for key in range(500)])
+        elif self._turn == 1:
+            self.emit(("other", 12.0))
+        elif self._turn == 15:
+            self.emit_many([(key, 10.0) for key in range(500)])
+        elif self._turn > 15:
+            self.finish()
+
+
+class Visits(WindowBolt):
+    outputs = ("key", "firing", "value", Stream(Moved.outputs, "late"))
+
+    def on_window(self, key, window, value):
+        self.emit((key, window.firing, value))
+
+
+class Kept(Bolt):
+    def process(self, tup):
+        pass
+
+
+@pytest.mark.parametrize("allowed", [0, 1000])
+def test_rows_that_join_sessions_which_are_due_are_in_them_and_nothing_waits_for_ever(allowed):
+    class Made(Topology):
+        rows = Moved.spec()
+        visits = type("V", (Visits,), {"windows": Session(10, on="at", fold=Count(), allowed_lateness=allowed)}).spec(
+            inputs={rows: Grouping.fields("key")}
+        )
+        kept = Kept.spec(inputs=[visits, visits["late"]])
+
+    with Cluster(Made, cost={"rows": 0.02, "visits": 0.002}) as cluster:
+        cluster.run_until(lambda: cluster.over, timeout=60)
+        assert cluster.state == "SUCCEEDED"
+        found, late = cluster.record.tuples("visits"), cluster.record.tuples("visits", "late")
+    values: dict[object, list[int]] = {}
+    for key, firing, value in found:
+        assert firing == "on time", "none of them was over when its row came"
+        values.setdefault(key, []).append(value)
+    assert (values.pop("other"), late) == ([1], [])
+    again = [1, 2] if allowed else [1, 1]  # it was seen before: it is seen again, or another one begins
+    assert {*map(tuple, values.values())} == {(2,), tuple(again)}
+    assert len(values) == 500
+
+
+def test_rows_with_nothing_but_none_are_windows_too():
+    rows = [("a", None, 1.0), ("b", None, 1.0), ("b", 2, 2.0), ("c", 1, 30.0)]
+    found, _ = seen(Tumbling(10, on="at", fold=Sum("value")), rows)
+    assert sorted((key, value) for key, _, _, value in found) == [("a", 0), ("b", 2), ("c", 1)]
+
+
+def test_stamps_of_nanoseconds_of_today():
+    now = time.time_ns() // 10**10 * 10**10
+    rows = [("a", 1, now + place * 4 * 10**9) for place in range(5)]
+    found, late = seen(Tumbling(10, on="at", fold=Count(), unit="ns"), rows)
+    assert ([value for *_, value in found], late) == ([3, 2], [])
+
+
+class Words(Fold):
+    """Of an author who changes what merge gets, as Flink allows."""
+
+    def zero(self):
+        return {}
+
+    def add(self, value, row):
+        value[row["value"]] = value.get(row["value"], 0) + 1
+        return value
+
+    def merge(self, a, b):
+        for word, count in b.items():
+            a[word] = a.get(word, 0) + count
+        return a
+
+
+def test_a_merge_that_changes_its_first_argument_counts_no_row_twice():
+    rows = [("a", "x", float(at)) for at in range(6)]
+    found, _ = seen(Sliding(6, 2, on="at", fold=Words()), rows)
+    assert {start: value["x"] for _, start, _, value in found} == {-4.0: 2, -2.0: 4, 0.0: 6, 2.0: 4, 4.0: 2}
+
+
+@pytest.mark.parametrize(
+    ("values", "fold"),
+    [
+        ([2**62] * 4, Sum("value")),
+        ([2**62] * 4, Mean("value")),
+        ([["a"], ["b"]], First("value")),
+    ],
+    ids=["sum", "mean", "lists"],
+)
+def test_columns_that_arrow_cannot_add_up_are_folded_as_rows_are(values, fold):
+    kind, rows = Tumbling(10, on="at", fold=fold), [("a", value, 1.0) for value in values]
+    assert columns_or_rows(kind, rows, True) == columns_or_rows(kind, rows, False)
+
+
+class Three(Spout):
+    outputs = ("key", "at")
+    timestamps = Timestamps("at")
+    place = TaskState(default=0)
+
+    def next_tuple(self):
+        if self.place < 3:
+            self.emit(("a", float(self.place)))
+            self.place += 1
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        Global(early=5, fold=Count()),
+        Tumbling("1 h", on="at", early=5, fold=Count()),
+        Session("1 h", on="at", early=5, fold=Count()),
+    ],
+    ids=lambda kind: type(kind).__name__,
+)
+@pytest.mark.parametrize("faults", [[], [(3.0, lambda cluster: cluster.kill("visits-0"))]], ids=["alive", "killed"])
+def test_a_window_is_seen_early_once_also_when_its_task_was_killed_before(kind, faults):
+    class Made(Topology):
+        rows = Three.spec()
+        visits = type("V", (Visits,), {"windows": kind, "outputs": ("key", "firing", "value")}).spec(
+            inputs={rows: Grouping.fields("key")}
+        )
+        kept = Kept.spec(inputs=[visits])
+
+    config = {"topology.stateful.checkpoint.interval.secs": 0.5}
+    with Cluster(EffectivelyOnce(Made), config=config, cost={"rows": 0.1}, faults=faults) as cluster:
+        cluster.advance(30.0)
+        assert cluster.record.tuples("visits") == [("a", "early", 3)]
+
+
+def test_the_least_of_texts_in_a_dictionary():
+    columns = pa.record_batch({"value": pa.array(["b", "a", "c"]).dictionary_encode()})
+    assert Min("value").parts(columns, Groups(np.array([0, 0, 1]), 2)) == ["a", "c"]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_a_whole_number_without_end_is_no_stamp(unit):
+    assert Timestamps("at", unit=unit).seconds(10**400) is None
+    assert micros([1, 10**400], Timestamps("at", unit=unit))[1].tolist() == [1]
