@@ -48,11 +48,12 @@ class Archive:
         """Neither a file nor a folder that is there; disks may not tell small letters from large ones."""
         if self._taken.intersection(_above(wanted)):
             wanted = wanted.replace("/", "-")
-        stem, dot, kind = wanted.rpartition(".")
+        folder, slash, name = wanted.rpartition("/")
+        stem, dot, kind = name.rpartition(".")
         number, chosen = 1, wanted
         while chosen.lower() in self._taken | self._folders:
             number += 1
-            chosen = f"{stem}-{number}{dot}{kind}" if stem else f"{wanted}-{number}"
+            chosen = f"{folder}{slash}" + (f"{stem}-{number}{dot}{kind}" if stem else f"{name}-{number}")
         return chosen
 
     def close(self) -> None:

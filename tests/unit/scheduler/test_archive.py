@@ -52,3 +52,6 @@ def test_plain_names_stay_as_they_are():
 
 def test_equal_names_get_numbers():
     assert packed("x", [("a.log", b"1"), ("A.log", b"2"), ("a.log/b", b"3")])[1] == ["a.log", "A-2.log", "a.log-b"]
+    assert packed("x", [("a.log/b", b"1"), ("a.log", b"2"), ("a.log/b", b"3")])[1] == [
+        "a.log/b", "a-2.log", "a.log/b-2",
+    ]  # fmt: skip
