@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.errors import UserError
-from ardea.protocol.arrow import arrow, may_overflow, values_of
+from ardea.protocol.arrow import arrow, values_of
 from ardea.protocol.column_keys import distinct_rows
 from ardea.protocol.dict_keys import are_keys, as_key
+from ardea.protocol.groups import OF_LISTS, aggregated
 
 if TYPE_CHECKING:
     from ardea.backends.memory import KeyedTable as Table
 
 Fold: TypeAlias = Literal["sum", "count", "min", "max"] | Callable[[Any, Any], Any]
-_OF_LISTS: dict[str, Callable[[list[Any]], Any]] = {"sum": sum, "count": len, "min": min, "max": max}
 _TOGETHER: dict[str, Callable[[Any, Any], Any]] = {"sum": add, "count": add, "min": min, "max": max}
 
 
@@ -59,9 +59,9 @@ def put_many(table: Table, keys: Any, values: Any) -> None:
 
 def fold(table: Table, keys: Any, values: Any, fn: Fold) -> dict[Any, Any]:
     """Returns the new values, by key."""
-    if not callable(fn) and fn not in _OF_LISTS:
+    if not callable(fn) and fn not in _TOGETHER:
         raise UserError(
-            f"state {table.lower.name!r}: fold() by {fn!r}", hint=f"Give {', '.join(_OF_LISTS)} or a function."
+            f"state {table.lower.name!r}: fold() by {fn!r}", hint=f"Give {', '.join(_TOGETHER)} or a function."
         )
     if values is None and fn != "count":
         raise UserError(f"state {table.lower.name!r}: fold() without values can only count")
@@ -106,23 +106,12 @@ def _aggregated(found: Distinct, values: Any, fn: str) -> Iterable[Any]:
         return list(np.bincount(found.places, minlength=len(found.keys)).tolist())
     if not _is_arrow(values):
         return _of_lists(_parts(found, values), fn)
-    column = _whole(values)
-    if fn == "sum" and may_overflow(column):  # Arrow would not say so
-        return _of_lists(_parts(found, values_of(column)), fn)
-    table = arrow().table({"place": found.places, "value": column})
-    try:
-        grouped = table.group_by("place", use_threads=False).aggregate([("value", fn)])
-    except arrow().ArrowNotImplementedError:  # such as that of half floats
-        return _of_lists(_parts(found, values_of(column)), fn)
-    results: list[Any] = [None] * len(found.keys)
-    for place, result in zip(grouped["place"].to_pylist(), values_of(_whole(grouped[f"value_{fn}"])), strict=True):
-        results[place] = None if fn == "count" and not result else result
-    return results
+    return aggregated(found.places, len(found.keys), _whole(values), fn)
 
 
 def _of_lists(parts: Iterable[list[Any]], fn: str) -> list[Any]:
     known = ([value for value in part if value is not None] for part in parts)
-    return [_OF_LISTS[fn](part) if part else None for part in known]
+    return [OF_LISTS[fn](part) if part else None for part in known]
 
 
 def _parts(found: Distinct, values: Any) -> Iterable[Any]:

@@ -104,17 +104,3 @@ def arrow() -> Any:
             hint="pip install 'ardea[arrow]'",
         ) from error
     return pyarrow
-
-
-def may_overflow(column: Any) -> bool:
-    """Whether a sum of these whole numbers or decimals may be larger than what Arrow adds up in."""
-    kind = column.type
-    types = arrow().types
-    if types.is_integer(kind):
-        most = (1 << 63) - 1 if types.is_signed_integer(kind) else (1 << 64) - 1
-    elif types.is_decimal(kind):
-        most = 10 ** ((76 if types.is_decimal256(kind) else 38) - kind.scale) - 1
-    else:
-        return False
-    bounds = arrow().compute.min_max(column).as_py()
-    return bounds["max"] is not None and max(abs(bounds["min"]), abs(bounds["max"])) * len(column) > most

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
+from collections.abc import Iterable, MutableMapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ardea.errors import UserError
-from ardea.protocol.arrow import arrow, may_overflow, values_of
+from ardea.protocol.groups import aggregated
 from ardea.tuples import Tuple, TupleBatch
 
 Table = MutableMapping[Any, Any]
@@ -24,36 +24,7 @@ class Groups(NamedTuple):
 
     def aggregated(self, column: Any, by: str) -> list[Any]:
         """One of Arrow's aggregations of each group; None where it has nothing but nulls."""
-        library = arrow()
-        if by == "sum" and may_overflow(column):  # Arrow would not say so
-            return self._one_by_one(column, by)
-        table = library.table({"group": self.places, "value": column})
-        try:
-            grouped = table.group_by("group", use_threads=False).aggregate([("value", by)])
-        except library.ArrowNotImplementedError:  # such as that of lists, or of dictionaries
-            return self._one_by_one(column, by)
-        found: list[Any] = [None] * self.total
-        values = grouped[f"value_{by}"].combine_chunks()
-        for place, value in zip(grouped["group"].to_pylist(), values_of(values), strict=True):
-            found[place] = value
-        return found
-
-    def _one_by_one(self, column: Any, by: str) -> list[Any]:
-        groups: list[list[Any]] = [[] for _ in range(self.total)]
-        for place, value in zip(self.places.tolist(), values_of(column), strict=True):
-            if value is not None:
-                groups[place].append(value)
-        return [_OF_LISTS[by](group) if group or by == "count" else None for group in groups]
-
-
-_OF_LISTS: dict[str, Callable[[list[Any]], Any]] = {
-    "sum": sum,
-    "count": len,
-    "min": min,
-    "max": max,
-    "first": lambda values: values[0],
-    "last": lambda values: values[-1],
-}
+        return aggregated(self.places, self.total, column, by)
 
 
 class Fold:
@@ -283,7 +254,7 @@ class Mean(OfField):
 
     def parts(self, columns: Any, groups: Groups) -> list[Any]:
         counts = groups.aggregated(columns.column(self.field), "count")
-        return [(total or 0, count) for total, count in zip(super().parts(columns, groups), counts, strict=True)]
+        return [(total or 0, count or 0) for total, count in zip(super().parts(columns, groups), counts, strict=True)]
 
     def result(self, value: Any) -> float | None:
         total, count = value

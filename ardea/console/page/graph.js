@@ -61,7 +61,8 @@ function sizes(redraw) {
     [zoom.fits, zoom.width] = [event.target.checked, panel.clientWidth];
     redraw();
   };
-  return h("label", { class: "check graph-fit" }, h("input", { type: "checkbox", checked: zoom.fits, on: { change } }), "Fit the width");
+  const box = h("input", { type: "checkbox", checked: zoom.fits, on: { change } });
+  return h("label", { class: "check graph-fit" }, box, "Fit the width");
 }
 
 /** One edge for each pair of components: its streams share it. */

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from ardea import Bolt, Grouping, Spout, Stream, TaskState, Timestamps, Topology
-from ardea.testing import Cluster
+from ardea.testing import Cluster, run
 from ardea.windows import Count, First, Fold, Global, Mean, Min, Session, Sliding, Sum, Tumbling, WindowBolt
 from ardea.windows.folds import Groups
 from ardea.windows.stamps import micros
@@ -77,6 +77,32 @@ def test_rows_with_nothing_but_none_are_windows_too():
     rows = [("a", None, 1.0), ("b", None, 1.0), ("b", 2, 2.0), ("c", 1, 30.0)]
     found, _ = seen(Tumbling(10, on="at", fold=Sum("value")), rows)
     assert sorted((key, value) for key, _, _, value in found) == [("a", 0), ("b", 2), ("c", 1)]
+
+
+class Batch(Spout):
+    """All in one message; the second cannot be added."""
+
+    outputs = ("key", "value", "at")
+    timestamps = Timestamps("at")
+
+    def next_tuple(self):
+        self.emit_many([("a", 5, 1.0), ("b", "oops", 1.0), ("c", 1, 1.0), ("c", 2, 2.0)])
+        self.finish()
+
+
+@pytest.mark.parametrize("kind", [Tumbling(10, on="at", fold=Sum("value")), Sliding(10, 5, on="at", fold=Sum("value"))])
+def test_rows_that_a_fold_has_not_added_are_in_no_window(kind):
+    """At most once all rows of a call that raises are gone, but those that were added before."""
+
+    class Made(Topology):
+        rows = Batch.spec()
+        sums = type("V", (Visits,), {"windows": kind, "outputs": ("key", "firing", "value")}).spec(
+            inputs={rows: Grouping.fields("key")}
+        )
+
+    result = run(Made, config={"topology.reliability.mode": "ATMOST_ONCE"})
+    assert result.state == "SUCCEEDED"
+    assert {(key, value) for key, _, value in result.tuples("sums")} == {("a", 5)}
 
 
 def test_stamps_of_nanoseconds_of_today():

@@ -1,4 +1,4 @@
-"""Windows are the same whether or not a bolt adds rows up ahead of them, whoever dies."""
+"""A bolt adds rows up ahead of windows; these are the same as without it, whoever dies."""
 
 from __future__ import annotations
 

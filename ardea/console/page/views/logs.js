@@ -105,11 +105,13 @@ class Log {
 
   async #follow(signal, arrived) {
     const asked = new URLSearchParams({ follow: "true", tail: this.#kept ? "0" : "500" });
-    if (this.#kept) this.#waiting.push(GAP);
     if (this.#search) asked.set("search", this.#search);
     if (this.#level) asked.set("level", this.#level);
     const where = `${path("topologies", this.known.id, "logs", this.which)}?${asked}`;
+    let missed = this.#kept > 0;
     for await (const { event, data } of events(where, { signal })) {
+      if (missed) this.#waiting.push(GAP);
+      missed = false;
       if (event === "problem") throw new Refused(500, JSON.parse(data));
       const { lines, left_out } = JSON.parse(data);
       this.#leftOut += left_out ?? 0;
@@ -123,8 +125,8 @@ class Log {
   /** Puts what has come into the box; the oldest lines make room. */
   #flush() {
     if (!this.#waiting.length) return;
-    const several =
-      new Set(this.#waiting.flatMap((line) => (line === GAP ? [] : [line.process]))).size > 1 || this.#box.classList.contains("several");
+    const processes = new Set(this.#waiting.filter((line) => line !== GAP).map((line) => line.process));
+    const several = processes.size > 1 || this.#box.classList.contains("several");
     this.#box.classList.toggle("several", several);
     this.#box.append(...this.#waiting.map((line) => this.#line(line)));
     this.#kept += this.#waiting.length;
