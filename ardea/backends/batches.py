@@ -13,13 +13,14 @@ from ardea.errors import UserError
 from ardea.protocol.arrow import arrow, values_of
 from ardea.protocol.column_keys import distinct_rows
 from ardea.protocol.dict_keys import are_keys, as_key
+from ardea.protocol.extremes import greatest, least
 from ardea.protocol.groups import OF_LISTS, aggregated
 
 if TYPE_CHECKING:
     from ardea.backends.memory import KeyedTable as Table
 
 Fold: TypeAlias = Literal["sum", "count", "min", "max"] | Callable[[Any, Any], Any]
-_TOGETHER: dict[str, Callable[[Any, Any], Any]] = {"sum": add, "count": add, "min": min, "max": max}
+_TOGETHER: dict[str, Callable[[Any, Any], Any]] = {"sum": add, "count": add, "min": least, "max": greatest}
 
 
 class Distinct(NamedTuple):
@@ -82,6 +83,7 @@ def _checked(table: Table, keys: Any, values: Any = None) -> Distinct:
     if values is not None and len(values) != len(found.places):
         raise UserError(f"state {table.lower.name!r}: {len(found.places)} keys and {len(values)} values")
     table.lower.check(found.keys)
+    table.put_right()
     return found
 
 

@@ -251,7 +251,7 @@ class KeyedTable(dict[Any, Any]):
         Raises:
             UserError: a value cannot be stored; nothing has changed.
         """
-        self._put_right()
+        self.put_right()
         changed, scalars, kept = dict.items(self), self.lower.values.scalars, self.lower.values.kept
         try:
             puts = {key: value if type(value) in scalars else kept(value) for key, value in changed}
@@ -261,7 +261,7 @@ class KeyedTable(dict[Any, Any]):
 
     def age(self) -> None:
         """Where there are no snapshots: what was written until now has an age from now on."""
-        self._put_right()
+        self.put_right()
         self._lay_down(dict(dict.items(self)))
         self.lower.stored()
 
@@ -276,7 +276,8 @@ class KeyedTable(dict[Any, Any]):
                 return unstorable(self.lower.name, f" at {key!r}", *refused)
         raise AssertionError("every value can be stored")
 
-    def _put_right(self) -> None:
+    def put_right(self) -> None:
+        """The engine's: keys that were written as they are get the form in which a dict finds them."""
         if self.normal:
             return
         fresh = dict.__len__(self) - self._looked
@@ -292,7 +293,7 @@ class KeyedTable(dict[Any, Any]):
         if self.normal or (is_key(key) and not self._odd):
             return key
         self._odd = True
-        self._put_right()
+        self.put_right()
         return as_key(key)
 
     def _below(self, key: Any) -> Any:
@@ -323,7 +324,7 @@ class KeyedTable(dict[Any, Any]):
         key = self._found_as(key)
         if key not in self:
             raise KeyError(key)
-        self._put_right()
+        self.put_right()
         dict.pop(self, key, None)
         self._looked = dict.__len__(self)
         if self.lower.get(key) is not ABSENT:
@@ -338,15 +339,15 @@ class KeyedTable(dict[Any, Any]):
         return False
 
     def __iter__(self) -> Iterator[Any]:
-        self._put_right()
-        changed, gone = set(dict.__iter__(self)), set(self._gone)
-        yield from changed
+        self.put_right()
+        changed = set(dict.__iter__(self))
+        yield from filter(partial(dict.__contains__, self), changed)  # who reads them may delete some
         for key in self.lower:
-            if key not in changed and key not in gone:
+            if key not in changed and key not in self._gone:
                 yield key
 
     def __len__(self) -> int:
-        self._put_right()
+        self.put_right()
         lower = self.lower
         fresh = sum(lower.get(key) is ABSENT for key in dict.keys(self))
         gone = sum(not dict.__contains__(self, key) and lower.get(key) is not ABSENT for key in self._gone)
@@ -405,7 +406,7 @@ class KeyedTable(dict[Any, Any]):
 
     def take_many(self, keys: Sequence[Any]) -> list[Any]:
         """The engine's: the values of keys that are there and in their normal form, each once; they are removed."""
-        self._put_right()
+        self.put_right()
         values = list(map(partial(dict.pop, self), keys, itertools.repeat(ABSENT)))
         self._looked = dict.__len__(self)
         if below := self.lower.those_there(keys):

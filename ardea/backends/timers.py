@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import sys
 from typing import Any, NamedTuple
 
 from ardea.backends.memory import KeyedTable, Lower
@@ -45,7 +46,7 @@ class TimerTable:
         Raises:
             UserError: the key is another task's, or ``at`` is no time.
         """
-        if isinstance(at, bool) or not isinstance(at, int | float) or not math.isfinite(at):
+        if isinstance(at, bool) or not isinstance(at, int | float) or not abs(at) <= sys.float_info.max:
             raise UserError(f"state {self._name!r}: a timer's time is a number of seconds since 1970, not {at!r}")
         if not isinstance(name, str):
             raise UserError(f"state {self._name!r}: a timer's name is a text, not {name!r}")

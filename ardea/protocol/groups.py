@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ardea.protocol.arrow import arrow, values_of
+from ardea.protocol.extremes import greatest, least
 
 OF_LISTS: Mapping[str, Callable[[Sequence[Any]], Any]] = {
     "sum": sum,
     "count": len,
-    "min": min,
-    "max": max,
+    "min": partial(reduce, least),
+    "max": partial(reduce, greatest),
     "first": lambda values: values[0],
     "last": lambda values: values[-1],
 }

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import add
 from typing import Any
 
+from ardea.protocol.extremes import greatest, least
 from ardea.trident.operations import Aggregator, Collector, CombinerAggregator, Filter
 from ardea.trident.tuples import TridentTuple
 
@@ -51,8 +52,7 @@ class Sum(CombinerAggregator):
 
 
 class _Extreme(CombinerAggregator):
-    def better(self, left: Any, right: Any) -> Any:
-        raise NotImplementedError
+    better: Callable[[Any, Any], Any]
 
     def init(self, tup: TridentTuple) -> Any:
         """The value."""
@@ -69,19 +69,15 @@ class _Extreme(CombinerAggregator):
 
 
 class Max(_Extreme):
-    """The largest value of the one input field; None of no tuple."""
+    """The largest value of the one input field, a NaN only if there is nothing else; None of no tuple."""
 
-    def better(self, left: Any, right: Any) -> Any:
-        """The larger."""
-        return max(left, right)
+    better = staticmethod(greatest)
 
 
 class Min(_Extreme):
-    """The smallest value of the one input field; None of no tuple."""
+    """The smallest value of the one input field, likewise; None of no tuple."""
 
-    def better(self, left: Any, right: Any) -> Any:
-        """The smaller."""
-        return min(left, right)
+    better = staticmethod(least)
 
 
 class FilterNull(Filter):

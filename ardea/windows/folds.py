@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ardea.errors import UserError
+from ardea.protocol.extremes import greatest, least
 from ardea.protocol.groups import aggregated
 from ardea.tuples import Tuple, TupleBatch
 
@@ -65,6 +66,11 @@ class Fold:
     def items(self, rows: TupleBatch) -> Sequence[Any]:
         """What of each row is added."""
         return rows
+
+    @property
+    def keeps_values(self) -> bool:
+        """Whether :meth:`items` are values, which can be kept until the row leaves."""
+        return type(self).items is not Fold.items
 
     def put(self, value: Any, item: Any) -> Any:
         """Adds one of :meth:`items`."""
@@ -202,21 +208,21 @@ class Sum(OfField):
 
 
 class Min(OfField):
-    """The least value of a field; None where there is none."""
+    """The least value of a field, a NaN only if there is nothing else; None where there is none."""
 
     aggregation = "min"
 
     def step(self, value: Any, item: Any) -> Any:
-        return item if value is None or item < value else value
+        return item if value is None else least(value, item)
 
 
 class Max(OfField):
-    """The greatest value of a field; None where there is none."""
+    """The greatest value of a field, a NaN only if there is nothing else; None where there is none."""
 
     aggregation = "max"
 
     def step(self, value: Any, item: Any) -> Any:
-        return item if value is None or item > value else value
+        return item if value is None else greatest(value, item)
 
 
 class First(OfField):
@@ -292,6 +298,10 @@ class Folds(Fold):
 
     def items(self, rows: TupleBatch) -> Sequence[Any]:
         return list(zip(*[fold.items(rows) for fold in self._folds], strict=True))
+
+    @property
+    def keeps_values(self) -> bool:
+        return all(fold.keeps_values for fold in self._folds)
 
     @property
     def of_columns(self) -> bool:

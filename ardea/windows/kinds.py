@@ -18,6 +18,15 @@ from ardea.windows.folds import Fold, Rows
 
 Firing = Literal["early", "on time", "late"]
 MICROS = 1_000_000
+_LONGEST = 10_000 * 366 * 86_400 * MICROS
+
+
+def whole_micros(seconds: float) -> int:
+    """Raises ValueError: it is too short for a window, or too long."""
+    micros = round(seconds * MICROS)
+    if not 0 < micros <= _LONGEST:
+        raise ValueError("a microsecond or more, and 10,000 years at most")
+    return micros
 
 
 class Window(NamedTuple):
@@ -56,8 +65,7 @@ class Windows:
     def __post_init__(self) -> None:
         """Raises UserError: an argument is none."""
         kind = type(self).__name__
-        if self.on is not None:
-            self.stamps  # noqa: B018 -- raises
+        Timestamps("at" if self.on is None else self.on, unit=self.unit)
         if not isinstance(self.fold, Fold):
             raise UserError(
                 f"{kind}(fold={self.fold!r}): fold takes an object of ardea.windows, such as Count()",
@@ -86,12 +94,9 @@ class Windows:
         if zero and value in (0, 0.0) and not isinstance(value, bool):
             return 0
         try:
-            micros = round(duration(value) * MICROS)
+            return whole_micros(duration(value))
         except ValueError as error:
             raise UserError(f"{type(self).__name__}({name}={value!r}): {name} takes {error}") from None
-        if not micros:
-            raise UserError(f"{type(self).__name__}({name}={value!r}): {name} takes a microsecond or more")
-        return micros
 
     def _rows(self, name: str) -> int:
         value = getattr(self, name)
@@ -274,7 +279,7 @@ class CountSliding(Windows):
                 f"CountSliding(rows={self.rows!r}, every={self.every!r}): rows between two windows would be in none",
                 hint="every is rows at most; with every = rows it is CountTumbling(rows).",
             )
-        if type(self.fold).items is Fold.items:
+        if not self.fold.keeps_values:
             raise UserError(
                 f"CountSliding(fold={self.fold!r}): rows are kept until they leave the window, and only a fold of "
                 "ardea.windows says what of them",

@@ -21,6 +21,8 @@ from ardea.tuples import Tuple
 from ardea.units import duration
 from ardea.watermarks import Timestamps
 from ardea.windows.checks import problems_of_stamps
+from ardea.windows.kinds import MICROS, whole_micros
+from ardea.windows.open_windows import Time
 
 _COMPACT_EVERY = 100
 _TICK = "topology.tick.tuple.freq.secs"
@@ -48,13 +50,18 @@ class Duration:
 
     def __post_init__(self) -> None:
         """Raises UserError: it is no time."""
-        self.seconds  # noqa: B018 -- raises
+        self.micros  # noqa: B018 -- raises
 
     @property
     def seconds(self) -> float:
         """Above 0."""
+        return self.micros / MICROS
+
+    @property
+    def micros(self) -> int:
+        """Whole microseconds: no window begins a rounding error beside its neighbour."""
         try:
-            return duration(self.time)
+            return whole_micros(duration(self.time))
         except ValueError as error:
             raise UserError(f"Duration({self.time!r}): it takes {error}") from None
 
@@ -63,10 +70,10 @@ Extent: TypeAlias = Count | Duration
 
 
 class Event(NamedTuple):
-    """One tuple with its stamp, in seconds since 1970; ``number``: it came so many before."""
+    """One tuple with its stamp, in microseconds since 1970; ``number``: so many came before."""
 
     number: int
-    stamp: float
+    stamp: int
     tuple: Any
 
 
@@ -91,7 +98,8 @@ class TupleWindow:
 class WindowManager:
     """Which tuples are in which window; pure.
 
-    ``event``: time is that of watermarks, and a stamp that of the tuple; else both are those of the machine's clock.
+    Times are whole microseconds since 1970.  ``event``: time is that of watermarks, and a stamp that of the tuple; else
+    both are those of the machine's clock.
     """
 
     def __init__(self, length: Extent, interval: Extent, *, event: bool) -> None:
@@ -103,13 +111,13 @@ class WindowManager:
         self._expired: list[Any] = []  # since the last window
         self._left: list[Any] = []  # they are in no window any more
         self._since_compacted = 0
-        self._ticked: float | None = None
+        self._ticked: int | None = None
         self._watermark = -math.inf
-        self._end: float | None = None  # of the next window by event time
+        self._end: int | None = None  # of the next window by event time
         self._triggered = -math.inf  # the stamp of the last event that ended a window, by number
         self._seen = 0  # events that windows by number have had, of those that are kept
 
-    def add(self, event: Any, stamp: float) -> list[TupleWindow]:
+    def add(self, event: Any, stamp: int) -> list[TupleWindow]:
         """One more; returns the windows that end with it."""
         if self._ticked is None:
             self._ticked = stamp
@@ -124,25 +132,25 @@ class WindowManager:
             self._compact(stamp)
         return []
 
-    def tick(self, now: float) -> list[TupleWindow]:
+    def tick(self, now: int) -> list[TupleWindow]:
         """By the machine's clock an interval is over; if it took longer, the window is as much longer."""
         assert isinstance(self._interval, Duration)
         longer, self._ticked = self._overdue(now), now
         self._drop_seen()
         return self._look(now, longer=longer)
 
-    def _overdue(self, now: float) -> float:
-        """Seconds by which the interval is over, and the clock has not been looked at."""
+    def _overdue(self, now: int) -> int:
+        """By how much the interval is over, and the clock has not been looked at."""
         if self._ticked is None or not isinstance(self._interval, Duration):
-            return 0.0
-        return max(0.0, now - self._ticked - self._interval.seconds)
+            return 0
+        return max(0, now - self._ticked - self._interval.micros)
 
     def _drop_seen(self) -> None:
         """Windows that follow one another have nothing in common."""
         if self._length == self._interval:
             self._drop([event for event in self._events if event.number <= self._newest])
 
-    def rise(self, watermark: float) -> list[TupleWindow]:
+    def rise(self, watermark: Time) -> list[TupleWindow]:
         """Event time goes on: the windows that end by then."""
         if not self._event or watermark <= self._watermark:
             return []
@@ -154,7 +162,7 @@ class WindowManager:
         left, self._left = self._left, []
         return left
 
-    def last(self, now: float) -> list[TupleWindow]:
+    def last(self, now: int) -> list[TupleWindow]:
         """Nothing comes any more: a window of what there is, if any of it was in none."""
         if not self._events or self._events[-1].number <= self._newest:
             return []
@@ -163,14 +171,14 @@ class WindowManager:
 
     # --- by event time ----------------------------------------------------------------------------------------
 
-    def _by_time(self, watermark: float) -> list[TupleWindow]:
+    def _by_time(self, watermark: Time) -> list[TupleWindow]:
         assert isinstance(self._interval, Duration)
-        every, found = self._interval.seconds, []
+        every, found = self._interval.micros, []
         if self._end is None:
-            first = min((event.stamp for event in self._events), default=math.inf)
-            if first > watermark:
+            first = min((event.stamp for event in self._events), default=None)
+            if first is None or first > watermark:
                 return []
-            self._end = math.ceil(first / every) * every
+            self._end = -(-first // every) * every
         while self._end <= watermark and self._events:
             windows = self._look(self._end)
             if windows:
@@ -178,14 +186,14 @@ class WindowManager:
                 self._end += every
                 continue
             end = self._end
-            later = min((each.stamp for each in self._events if end < each.stamp <= watermark), default=math.inf)
-            if later == math.inf:
-                self._end = None if watermark == math.inf else (math.floor(watermark / every) + 1) * every
+            later = min((each.stamp for each in self._events if end < each.stamp <= watermark), default=None)
+            if later is None:
+                self._end = None if watermark == math.inf else (int(watermark) // every + 1) * every
                 break
-            self._end = math.ceil(later / every) * every
+            self._end = -(-later // every) * every
         return found
 
-    def _by_number(self, watermark: float) -> list[TupleWindow]:
+    def _by_number(self, watermark: Time) -> list[TupleWindow]:
         assert isinstance(self._interval, Count)
         stamps = sorted(event.stamp for event in self._events if self._triggered < event.stamp <= watermark)
         found, every = [], self._interval.tuples
@@ -197,10 +205,10 @@ class WindowManager:
 
     # --- one window -------------------------------------------------------------------------------------------
 
-    def _look(self, at: float, most: int | None = None, longer: float = 0.0) -> list[TupleWindow]:
+    def _look(self, at: int, most: int | None = None, longer: int = 0) -> list[TupleWindow]:
         """The window that ends at that time; none if it is empty.
 
-        ``most``: it has so many of the first events; ``longer``: it is longer by so many seconds.
+        ``most``: it has so many of the first events; ``longer``: it is longer by that.
         """
         there = [event for event in self._events if event.stamp <= at or not self._event]
         if isinstance(self._length, Count):
@@ -209,7 +217,7 @@ class WindowManager:
             gone = there[: max(0, len(there) - self._length.tuples)]
             start = None
         else:
-            start = at - self._length.seconds - longer
+            start = at - self._length.micros - longer
             gone = [event for event in there if event.stamp <= start]
             there = [event for event in there if event.stamp <= at]
         self._drop(gone)
@@ -224,14 +232,15 @@ class WindowManager:
         new = [event.tuple for event in window if event.number > self._newest]
         self._newest = max(self._newest, window[-1].number)
         expired, self._expired = self._expired, []
-        return [TupleWindow([event.tuple for event in window], new, expired, start, at)]
+        bounds = None if start is None else start / MICROS, at / MICROS
+        return [TupleWindow([event.tuple for event in window], new, expired, *bounds)]
 
-    def _compact(self, now: float) -> None:
+    def _compact(self, now: int) -> None:
         self._since_compacted = 0
         if isinstance(self._length, Count):
             self._drop(self._events[: max(0, len(self._events) - self._length.tuples)])
         else:
-            start = now - self._length.seconds - self._overdue(now)
+            start = now - self._length.micros - self._overdue(now)
             self._drop([event for event in self._events if event.stamp <= start])
 
     def _drop(self, gone: Iterable[Event]) -> None:
@@ -318,9 +327,8 @@ class WindowedBolt(ReadyMade, Bolt):
 
     def process(self, tup: Tuple) -> None:
         """The engine's: a tuple comes into the window."""
-        stamp = self._now() if self._stamps is None else self._stamps.seconds(tup[self._stamps.field])
-        late = self._stamps is not None and (stamp is None or (self.watermark or -math.inf) > stamp)
-        if late or stamp is None:
+        stamp = self._stamp_of(tup)
+        if stamp is None:
             if self.late_tuple_stream is not None:
                 super().emit(tup.values, self.late_tuple_stream, [tup])
             self.ack(tup)
@@ -329,10 +337,27 @@ class WindowedBolt(ReadyMade, Bolt):
         self._see(self._manager.add(tup, stamp))
         self._look()
 
+    def _stamp_of(self, tup: Tuple) -> int | None:
+        """None: it is late, or has none."""
+        if self._stamps is None:
+            return self._clock()
+        seconds = self._stamps.seconds(tup[self._stamps.field])
+        if seconds is None or math.isinf(seconds):
+            return None
+        stamp = round(seconds * MICROS)
+        return None if stamp < self._watermark() else stamp
+
+    def _clock(self) -> int:
+        return round(self._now() * MICROS)
+
+    def _watermark(self) -> Time:
+        seconds = -math.inf if self.watermark is None else self.watermark
+        return seconds if math.isinf(seconds) else round(seconds * MICROS)
+
     def process_tick(self, tup: Tuple) -> None:  # noqa: ARG002
         """The engine's: time goes on."""
         if self._stamps is None and isinstance(self.sliding_interval, Duration):
-            self._see(self._manager.tick(self._now()))
+            self._see(self._manager.tick(self._clock()))
         self._look()
 
     def flush(self) -> None:
@@ -345,7 +370,7 @@ class WindowedBolt(ReadyMade, Bolt):
     def end_of_input(self) -> None:
         """The engine's: the last window, of tuples that none has had, is seen as it is."""
         self._look()
-        self._see(self._manager.last(self._now()))
+        self._see(self._manager.last(self._clock()))
 
     def emit(
         self,
@@ -373,8 +398,8 @@ class WindowedBolt(ReadyMade, Bolt):
         return super().emit_many(rows, stream, chosen, direct_task, need_task_counts, head=head)
 
     def _look(self) -> None:
-        if self.watermark is not None and self._stamps is not None:
-            self._see(self._manager.rise(self.watermark))
+        if self._stamps is not None:
+            self._see(self._manager.rise(self._watermark()))
 
     def _see(self, windows: Sequence[TupleWindow]) -> None:
         for window in windows:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import time
 
 import numpy as np
@@ -10,7 +12,7 @@ import pytest
 
 from ardea import Bolt, Grouping, Spout, Stream, TaskState, Timestamps, Topology
 from ardea.testing import Cluster, run
-from ardea.windows import Count, First, Fold, Global, Mean, Min, Session, Sliding, Sum, Tumbling, WindowBolt
+from ardea.windows import Count, First, Fold, Global, Max, Mean, Min, Session, Sliding, Sum, Tumbling, WindowBolt
 from ardea.windows.folds import Groups
 from ardea.windows.stamps import micros
 from tests.simulation.snapshots.counted import EffectivelyOnce
@@ -186,6 +188,18 @@ def test_a_window_is_seen_early_once_also_when_its_task_was_killed_before(kind, 
 def test_the_least_of_texts_in_a_dictionary():
     columns = pa.record_batch({"value": pa.array(["b", "a", "c"]).dictionary_encode()})
     assert Min("value").parts(columns, Groups(np.array([0, 0, 1]), 2)) == ["a", "c"]
+
+
+@pytest.mark.parametrize(("fold", "numbers"), [(Min("value"), [1.0, 2.0]), (Max("value"), [2.0, 1.0])])
+@pytest.mark.parametrize("kind", [pa.float64(), pa.float16()])
+def test_a_nan_gives_way_to_any_number_in_rows_and_in_columns(fold, numbers, kind):
+    for values in itertools.permutations([*numbers, math.nan, math.nan]):
+        value = fold.zero()
+        for each in values:
+            value = fold.put(value, each)
+        column = pa.array(np.array(values, dtype=np.float16)) if kind == pa.float16() else pa.array(values)
+        parts = fold.parts(pa.record_batch({"value": column}), Groups(np.zeros(4, dtype=np.intp), 1))
+        assert [value] == parts == numbers[:1]
 
 
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from ardea import Bolt, Grouping, Stream, Timestamps, Topology
@@ -53,7 +55,7 @@ def test_a_bolt_by_event_time():
 
 def test_late_tuples_go_where_the_author_says():
     late = Stream(["n", "at"], "behind")
-    rows = [*STAMPED, (7, 600.0), (8, None), (9, 640.0)]
+    rows = [*STAMPED, (7, 600.0), (8, None), (9, math.inf), (10, 640.0)]
     found, result = executed(
         rows,
         window_length=Duration(20),
@@ -62,8 +64,8 @@ def test_late_tuples_go_where_the_author_says():
         late_tuple_stream="behind",
         outputs=["numbers", late],
     )
-    assert result.tuples("windows", "behind") == [(7, 600.0), (8, None)]
-    assert not {7, 8} & {number for numbers in found for number in numbers}
+    assert result.tuples("windows", "behind") == [(7, 600.0), (8, None), (9, math.inf)]
+    assert not {7, 8, 9} & {number for numbers in found for number in numbers}
 
 
 def test_a_bolt_by_number_sees_the_rest_at_the_end():

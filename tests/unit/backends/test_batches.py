@@ -108,6 +108,21 @@ def test_put_and_get_are_those_of_the_rows(rows, keys_as, values_as):
     assert table(lambda: 5).get_many(["a", "b", "a"]) == [5, 5, 5]
 
 
+def test_a_nan_that_was_written_again_is_read_as_it_is_now():
+    counts = table()
+    counts[math.nan] = 1
+    counts[float("nan")] = 2
+    assert counts.get_many([float("nan")]) == [2]
+
+
+@pytest.mark.parametrize("values_as", [list, pa.array])
+def test_a_nan_gives_way_to_any_number(values_as):
+    lows, values = table(lambda: None), [math.nan, 2.0, math.nan, 1.0]
+    assert lows.fold(list("aaaa"), values_as(values), "min") == {"a": 1.0}
+    lows["b"] = math.nan
+    assert lows.fold(["b"], values_as([3.0]), "min") == {"b": 3.0}
+
+
 def test_keys_of_several_fields_are_columns_or_tuples():
     words = table(keys=TWO)
     users, pages = pa.array(["a", "b", "a"]), pa.array([1, 2, 1])

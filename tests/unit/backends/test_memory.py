@@ -208,6 +208,21 @@ def test_while_it_is_gone_through_values_may_be_written():
     assert words == dict.fromkeys("abcd", 2)
 
 
+def test_while_it_is_gone_through_keys_may_be_deleted():
+    words = table()
+    words.update(dict.fromkeys("abc", 1))
+    words.freeze()
+    words.update(dict.fromkeys("def", 1))
+    pairs = dict(zip("abcdef", "defabc", strict=True))
+    seen = []
+    for key, value in words.items():
+        seen.append((key, value))
+        del words[key], words[pairs[key]]
+    assert not words
+    assert len(seen) == 3
+    assert all(value == 1 for _, value in seen), "a key that was gone"
+
+
 def test_reading_a_number_changes_nothing_and_reading_a_list_may():
     words = table()
     words.update({"number": 1, "list": [1]})

@@ -140,6 +140,7 @@ def test_a_timer_that_is_set_again_and_again_leaves_nothing():
     [
         (lambda timers: timers.set("a", "now"), "a timer's time is a number of seconds since 1970, not 'now'"),
         (lambda timers: timers.set("a", math.nan), "a timer's time is a number"),
+        (lambda timers: timers.set("a", 10**400), "a timer's time is a number"),
         (lambda timers: timers.set("a", 1.0, None), "a timer's name is a text, not None"),
         (lambda timers: timers.set({}, 1.0), "a value of type dict cannot be part of a key"),
     ],

@@ -13,11 +13,15 @@ FIRST = {1: 603, 2: 605, 3: 607, 4: 618, 5: 626, 6: 636}
 """Numbers of tuples, and their stamps."""
 
 
+def micros(seconds):
+    return round(seconds * 1e6)
+
+
 def fed(manager, stamps, watermark=None):
     """Windows of events by number, each (tuples, new, expired)."""
-    found = [window for number, stamp in stamps.items() for window in manager.add(number, stamp)]
+    found = [window for number, stamp in stamps.items() for window in manager.add(number, micros(stamp))]
     if watermark is not None:
-        found += manager.rise(watermark)
+        found += manager.rise(watermark if math.isinf(watermark) else micros(watermark))
     return [(list(window.tuples), list(window.new), list(window.expired)) for window in found]
 
 
@@ -61,11 +65,11 @@ def test_by_the_clock():
     fed(manager, dict.fromkeys(range(1, 51), now - 1) | dict.fromkeys(range(51, 101), now))
     assert manager.left() == [*range(1, 51)]
     fed(manager, dict.fromkeys(range(101, 201), now - 1))
-    (window,) = manager.tick(now + 0.1)
+    (window,) = manager.tick(micros(now + 0.1))
     assert window.tuples == [*range(51, 101)]
     assert sorted(window.expired) == [*range(1, 51), *range(101, 201)]
     fed(manager, dict.fromkeys(range(201, 301), now))
-    (window,) = manager.tick(now + 0.2)
+    (window,) = manager.tick(micros(now + 0.2))
     assert (window.tuples, window.new) == ([*range(51, 101), *range(201, 301)], [*range(201, 301)])
 
 
@@ -116,6 +120,12 @@ def test_out_of_order():
     assert windows(fed(manager, stamps, 631)) == [[1, 2, 3], [1, 2, 3, 4], [4, 5, 7]]
 
 
+def test_a_stamp_on_a_bound_is_in_one_window():
+    manager = WindowManager(Duration(0.7), Duration(0.7), event=True)
+    stamps = {number: 0.7 * number for number in range(1, 100)}
+    assert windows(fed(manager, stamps, math.inf)) == [[number] for number in stamps]
+
+
 def test_the_end_of_time():
     manager = WindowManager(Duration(20), Duration(10), event=True)
     assert windows(fed(manager, {1: 603, 2: 625}, math.inf)) == [[1], [1], [2], [2]]
@@ -127,6 +137,7 @@ def test_the_end_of_time():
     [
         (lambda: Count(0), "a number of tuples"),
         (lambda: Duration("soon"), "a number of seconds"),
+        (lambda: Duration(1e13), "10,000 years at most"),
         (lambda: type("B", (WindowedBolt,), {"window_length": 5}), "window_length is 5"),
         (
             lambda: type("B", (WindowedBolt,), {"window_length": Count(5), "late_tuple_stream": "late"}),
