@@ -97,7 +97,7 @@ ROUTES = (
         answer=_sample,
         gives=(Log,),
         about="Some of the rows that a task, or all tasks of a component, emit from now on: events `lines`",
-        events=True,
+        events="only",
         parameters=(
             Parameter(
                 "rows", "at most so many", {"type": "integer", "minimum": 1, "maximum": MOST_ROWS, "default": ROWS}

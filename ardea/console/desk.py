@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -124,7 +124,7 @@ class Route:
         about: a sentence for the OpenAPI document.
         takes: the type of the request's body; None: it has none.
         parameters: of the query.
-        events: whether it gives server-sent events, whose data are such documents.
+        events: whether it gives server-sent events, whose data are such documents: ``also``, if the query says so.
     """
 
     method: str = "GET"
@@ -136,7 +136,7 @@ class Route:
     takes: Any = None
     file: str = ""
     parameters: tuple[Parameter, ...] = ()
-    events: bool = False
+    events: Literal["never", "also", "only"] = "never"
 
 
 def sent(request: Request, document: Any) -> Response:

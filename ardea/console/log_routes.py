@@ -21,12 +21,14 @@ from ardea.errors import printable
 from ardea.scheduler.schedulers import LogLine, Logs
 
 TAIL, MOST = 500, 5000
+LONG_AGO = 10**9
+"""Seconds."""
 ALL = "_"
 """Names the logs of all processes."""
 READ_WITHIN = 10.0
 _QUERY = (
     Parameter("tail", "the last so many lines", {"type": "integer", "minimum": 0, "maximum": MOST, "default": TAIL}),
-    Parameter("since", "of the last so many seconds", {"type": "integer", "minimum": 0}),
+    Parameter("since", "of the last so many seconds", {"type": "integer", "minimum": 0, "maximum": LONG_AGO}),
     Parameter("search", "only lines with this text, in whatever case", {"type": "string", "maxLength": 200}),
     Parameter(
         "level", "only records of this level or above", {"type": "string", "enum": [each.value for each in Level]}
@@ -62,7 +64,7 @@ class Wanted:
             selection=None if named == ALL else manager,
             process=named if container and slash else "",
             tail=whole(request, "tail", TAIL, 0, MOST),
-            since=whole(request, "since", 0, 0, 10**9) if "since" in query else None,
+            since=whole(request, "since", 0, 0, LONG_AGO) if "since" in query else None,
             search=query.get("search", "")[:200].casefold(),
             level=None if level is None else Level(level.upper()),
         )
@@ -125,5 +127,6 @@ ROUTES = (
         gives=(Log,),
         about="The log of a component, a task or a process",
         parameters=_QUERY,
+        events="also",
     ),
 )

@@ -19,6 +19,17 @@ _NAMES = {
     "task": "a task, such as `count-0`",
 }
 
+_KINDS = {
+    "never": ("application/json",),
+    "also": ("application/json", "text/event-stream"),
+    "only": ("text/event-stream",),
+}
+_EVENTS = {
+    "never": "",
+    "also": " With `follow` it goes on as events, the data of each such a document.",
+    "only": " The data of an event are such a document.",
+}
+
 
 def document(routes: Sequence[Route], version: str) -> dict[str, Any]:
     """The interface of these routes; ``version``: of Ardea."""
@@ -44,13 +55,11 @@ def document(routes: Sequence[Route], version: str) -> dict[str, Any]:
 def _operation(route: Route, of_type: Mapping[Any, Any]) -> dict[str, Any]:
     schemas = [of_type[kind] for kind in route.gives]
     schema = schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
-    content = {"text/event-stream" if route.events else "application/json": {"schema": schema}}
-    if route.file:
-        content = {route.file: {}}
+    content = {kind: {"schema": schema} for kind in _KINDS[route.events]} if not route.file else {route.file: {}}
     right = "the token to act" if route.right is Right.ACT else "any token"
     found: dict[str, Any] = {
         "summary": route.about,
-        "description": f"Needs {right}." + (" The data of an event are such a document." if route.events else ""),
+        "description": f"Needs {right}." + _EVENTS[route.events],
         "parameters": [*map(_in_path, re.findall(r"{(\w+)", route.path)), *map(_in_query, route.parameters)],
         "responses": {
             "200": {"description": "What was asked for", "content": content},

@@ -171,7 +171,7 @@ ROUTES = (
         answer=_list_events,
         gives=(Topologies,),
         about="The list as it changes: event `topologies`",
-        events=True,
+        events="only",
     ),
     Route(
         path="/topologies/{name}",
@@ -203,6 +203,6 @@ ROUTES = (
         answer=_topology_events,
         gives=(Description, PlanDocument, Top, ActionDocument),
         about="Its documents as they change: events `topology`, `plan`, `top`, `action`",
-        events=True,
+        events="only",
     ),
 )

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from ardea.console.routes import ROUTES, interface
+from tests.unit.console.conftest import ACT
 
 
 def test_it_has_every_route(browser):
@@ -26,6 +27,14 @@ def test_an_answer_has_what_the_document_says(browser, submit, path):
     name = f"/api/v1{path.replace('Endless', '{name}')}"
     content = interface()["paths"][name]["get"]["responses"]["200"]["content"]
     checked(told, content["application/json"]["schema"])
+
+
+def test_a_log_that_is_followed_is_a_stream_by_the_document_too(browser, submit):
+    submit()
+    path = "/topologies/Endless/logs/_"
+    content = interface()["paths"]["/api/v1/topologies/{name}/logs/{process}"]["get"]["responses"]["200"]["content"]
+    assert set(content) == {browser.get(path, ACT).headers["content-type"], "text/event-stream"}
+    assert browser.get(f"{path}?since={10**9 + 1}", ACT).status_code == 400
 
 
 def test_a_problem_has_what_the_document_says(browser):
