@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import sys
 import sysconfig
 import traceback
@@ -65,12 +66,7 @@ def kept(target: str) -> Code:
     """The code of a topology that this process has loaded, to be kept as it is now."""
     path = _split(target)[0].resolve()
     root, name = _named(path)
-    files = {
-        module: Path(file)
-        for module, loaded in sys.modules.copy().items()
-        if (file := getattr(loaded, "__file__", None)) and _is_the_authors(file) and module != "__main__"
-    }
-    own = {n: p for n, p in files.items() if p.suffix == ".py" and p.is_relative_to(root)}
+    own = {module: file for module, file in _of_the_author(root).items() if file.suffix == ".py"}
     return Code.of(name, root, {**own, name: path})  # that of an installed package, too
 
 
@@ -81,11 +77,20 @@ def root_of(target: str) -> Path:
 
 def forget(root: Path) -> None:
     """What this process has imported of that folder is imported anew."""
-    for name, module in sys.modules.copy().items():
-        file = getattr(module, "__file__", None)
-        if name != "__main__" and file and _is_the_authors(file) and Path(file).is_relative_to(root):
-            del sys.modules[name]
+    for name in _of_the_author(root):
+        del sys.modules[name]
     importlib.invalidate_caches()
+
+
+def _of_the_author(root: Path) -> dict[str, Path]:
+    """Files of modules in that folder, by name; not that of Python's own ``__main__``."""
+    below = f"{root}".rstrip(os.sep) + os.sep
+    files = {name: getattr(module, "__file__", None) or "" for name, module in sys.modules.copy().items()}
+    return {  # first what is quickly told: there are thousands
+        name: Path(file)
+        for name, file in files.items()
+        if os.path.normpath(file).startswith(below) and _is_the_authors(file) and name != "__main__"
+    }
 
 
 def importing() -> Path | None:
