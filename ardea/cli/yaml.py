@@ -22,7 +22,7 @@ def as_yaml(manifests: Iterable[dict[str, Any]], before: str = "", after: str = 
             hint="`pip install pyyaml`, or `-o json`",
         ) from error
 
-    class Plain(yaml.SafeDumper):  # type: ignore[misc]
+    class Plain(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
         def ignore_aliases(self, _data: Any) -> bool:
             """What stands twice is written twice."""
             return True

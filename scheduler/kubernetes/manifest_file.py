@@ -44,7 +44,8 @@ def read_defaults(file: Path) -> Defaults:
     try:
         import yaml  # comes with the package kubernetes
 
-        documents = [each for each in yaml.safe_load_all(file.read_text()) if isinstance(each, dict)]
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        documents = [each for each in yaml.load_all(file.read_text(), loader) if isinstance(each, dict)]
     except ModuleNotFoundError as error:
         raise UserError("--defaults needs PyYAML, which is not installed", hint="pip install pyyaml") from error
     except (OSError, ValueError, yaml.YAMLError) as error:

@@ -38,7 +38,7 @@ def manifest(*arguments: str, helm: str | None = HELM) -> str:
 def render(*arguments: str) -> dict[tuple[str, str], Object]:
     """The objects by kind and name, each at most once."""
     found: dict[tuple[str, str], Object] = {}
-    for thing in yaml.safe_load_all(manifest(*arguments)):
+    for thing in yaml.load_all(manifest(*arguments), Loader=yaml.CSafeLoader):
         if thing is not None:
             key = thing["kind"], thing["metadata"]["name"]
             assert key not in found, f"{key} is rendered twice"

@@ -64,7 +64,7 @@ def printed(dry_run):
         told = dry_run(*options, file=file)
         assert told.exit_code == 0, told.output
         comments = [line.removeprefix("# ") for line in told.stdout.splitlines() if line.startswith("#")]
-        return by_name(yaml.safe_load_all(told.stdout)), comments
+        return by_name(yaml.load_all(told.stdout, Loader=yaml.CSafeLoader)), comments
 
     return run
 
