@@ -125,6 +125,54 @@ class NothingDone:
         return None
 
 
+class HopelessRun:
+    """All of that about one run; who is ``patient`` waits for ever once it has come up."""
+
+    def __init__(self, give_up: float, *, patient: bool) -> None:
+        """``give_up``: seconds without an ack after which failures end it; 0: never."""
+        self._patient = patient
+        self._nothing_acked, self._nothing_done = NothingAcked(give_up), NothingDone()
+        self._dies_in_vain = DiesInVain(give_up)
+        self.came_up = False  # every container has registered, and every task has reported, at least once
+
+    def heard(self, status: Status) -> None:
+        """What the master says."""
+        self.came_up = self.came_up or status.complete
+
+    def observe(
+        self,
+        now: float,
+        since_1970: float,
+        status: Status | None,
+        exits: Mapping[str, Sequence[Exit]],
+        tasks: Collection[str],
+        spouts: Collection[str],
+    ) -> Cause | None:
+        """The cause to give up, if there is one.
+
+        Args:
+            now: seconds, steady.
+            since_1970: the same by the machine's clock.
+            status: the master's last; None: it has said nothing.
+            exits: the ends of each process, oldest first.
+            tasks: the names that are tasks.
+            spouts: the components that are spouts.
+        """
+        if self._patient and self.came_up:
+            return None
+        if status is not None and status.update is not None and status.update.running:
+            return None  # a version that does not come up is put back
+        totals = [each for name, each in (status.components if status else {}).items() if name in spouts]
+        failed, acked = sum(t.failed + t.timed_out + t.lost for t in totals), sum(t.acked for t in totals)
+        worked = {p.process for p in (status.processes if status else ()) if p.totals.emitted or p.totals.executed}
+        cause = self._nothing_acked.observe(now, acked, failed, sum(t.pending for t in totals))
+        if cause and status is not None and status.erring:
+            cause = Cause(f"{cause.reason}; the last error: {status.errors[-1]}", status.erring[-1])
+        cause = cause or self._dies_in_vain.observe(since_1970, acked, exits, tasks)
+        cause = cause or self._nothing_done.observe(exits, tasks, worked)
+        return Cause(f"given up: {cause.reason}", cause.culprit) if cause else None
+
+
 def hopeless_start(status: Status) -> Cause | None:
     """Why a topology that has never been complete is given up: a process dies again and again, and has done nothing.
 

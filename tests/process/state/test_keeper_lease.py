@@ -33,7 +33,7 @@ def test_an_expired_lease_is_taken_again_and_nobody_is_started_again(topology, c
     other, name = connect(server), topology.run.topology
     for _ in range(2):
         before = topology.processes()
-        expire(topology.run._state, server)
+        expire(topology.run._registration.state, server)
         assert not other.exists(paths.scheduler(name))
         topology.until(lambda: other.exists(paths.scheduler(name)), "the lease is taken again")
         assert status(other, name).running

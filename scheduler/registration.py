@@ -1,0 +1,90 @@
+"""What the state and the disk have of a topology whose processes this one keeps: a folder, a lease, a record."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+
+from ardea.errors import Conflict, NotFound, StateError
+from ardea.scheduler.home import Home, hold
+from ardea.scheduler.keeper_lease import FORGOTTEN, KeeperLease
+from ardea.scheduler.submission import Submission
+from ardea.state import StateManager, paths, records
+from ardea.state.records import ExecutionState, RunState
+from ardea.state.topologies import listing, register, status
+
+
+class Registration:
+    """From :meth:`begin` to the end of the stack that it was given.
+
+    Attributes:
+        lock: a file descriptor; who has it keeps the folder.
+        state: is polled by the owner.
+        lease: of the right to keep its processes.
+    """
+
+    lock: int
+    state: StateManager
+    lease: KeeperLease
+
+    def __init__(self, submission: Submission, home: Home, stays: Callable[[], bool]) -> None:
+        """Touches nothing; ``stays``: whether the state keeps the topology after the end."""
+        self._submission, self._home, self._stays = submission, home, stays
+        self._topology = submission.definition.topology
+        self.folder = home.folder(self._topology)
+
+    def begin(self, undo: contextlib.ExitStack) -> None:
+        """Registers it in a folder that is there; what has ended of this name leaves the state.
+
+        Raises:
+            Conflict: a topology of this name runs.
+            StateError: the state directory cannot be written.
+            OSError: its files cannot be.
+        """
+        if self._submission.code is not None:
+            self._submission.code.write(self.folder)
+        self.lock = hold(self.folder)
+        undo.callback(os.close, self.lock)
+        self.state = undo.enter_context(self._home.open_state())
+        self.lease = KeeperLease(self.state, self._topology)
+        undo.callback(self.lease.release)
+        definition, record = self._submission.definition, self._submission.record()
+        register(self.state, record, active=definition.active)
+        undo.callback(self._forget)
+        self.lease.begin(lambda: register(self.state, record.changed_to(definition), active=definition.active))
+        self._forget_former()
+
+    def outcome(self, verdict: Callable[[], ExecutionState]) -> ExecutionState:
+        """The master's last word; if it had none, the ``verdict``, which is written down."""
+        path = paths.execution_state(self._topology)
+        try:
+            held = self.state.get(path)
+        except NotFound:
+            return ExecutionState(RunState.FAILED, FORGOTTEN)
+        execution = records.decode(held.data, ExecutionState, path)
+        if not execution.state.final:
+            execution = verdict()
+            self.state.set(path, records.encode(execution), held.version)
+        return execution
+
+    def _forget_former(self) -> None:
+        """Those of this name that have ended, or died, leave the state to this one; their logs stay."""
+        for former in listing(self.state, self._submission.plan.name):
+            kept = self.state.exists(paths.scheduler(former.id))
+            if former.problem is None and not kept:
+                failed = former.execution is not None and former.execution.state is RunState.FAILED
+                with contextlib.suppress(Conflict):  # somebody else removes it at this moment
+                    self._home.forget(self.state, former.id, snapshots=not failed)
+
+    def _forget(self) -> None:
+        if not self._stays():
+            self._home.forget(self.state, self._topology, snapshots=not self._failed)
+
+    @property
+    def _failed(self) -> bool:
+        """Then what it remembers stays, to be looked at."""
+        with contextlib.suppress(StateError):
+            execution = status(self.state, self._topology).execution
+            return execution is not None and execution.state is RunState.FAILED
+        return False
