@@ -17,10 +17,10 @@ from ardea.scheduler.home import Home
 from ardea.scheduler.local_evidence import evidence
 from ardea.scheduler.local_health import health_of
 from ardea.scheduler.local_update import LocalUpdate
+from ardea.scheduler.next_definition import Change
 from ardea.scheduler.processes import metrics_ports, processes
 from ardea.scheduler.restart import Restart
 from ardea.scheduler.schedulers import Description, Evidence, Handle
-from ardea.scheduler.update import Change
 from ardea.snapshots.kept import Kept, committed_in
 from ardea.state import paths, records
 from ardea.state.records import SchedulerLocation, TimelineRecord

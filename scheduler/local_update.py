@@ -13,9 +13,10 @@ from ardea.plan.definition import Definition
 from ardea.scheduler import keys
 from ardea.scheduler.control import MasterClient
 from ardea.scheduler.difference import difference
+from ardea.scheduler.next_definition import Change, Version, check_capacity, code_of, next_of, plan_of
 from ardea.scheduler.processes import died_since
 from ardea.scheduler.schedulers import Say, Update
-from ardea.scheduler.update import Change, Refused, Updating, Version, check_capacity, code_of, next_of, plan_of
+from ardea.scheduler.update import Refused, Updating
 from ardea.state import StateManager, paths, records
 from ardea.state.records import ExecutionState
 

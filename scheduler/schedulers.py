@@ -17,8 +17,8 @@ from ardea.metrics import Samples
 from ardea.plan.definition import Begins, Definition
 from ardea.scheduler.control import ControlPort, Status, Unreadable, samples
 from ardea.scheduler.difference import Difference
+from ardea.scheduler.next_definition import Change
 from ardea.scheduler.submission import Submission
-from ardea.scheduler.update import Change
 from ardea.snapshots.kept import Kept
 from ardea.snapshots.place import savepoints_at
 from ardea.state.records import RunState, SchedulerLocation

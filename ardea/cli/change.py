@@ -9,7 +9,7 @@ from ardea.cli import console, submission
 from ardea.cli.console import Output
 from ardea.errors import UsageError
 from ardea.scheduler.difference import Difference
-from ardea.scheduler.update import Change
+from ardea.scheduler.next_definition import Change
 
 _DIGITS = 20
 """Python reads no number of thousands of them."""

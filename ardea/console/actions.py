@@ -15,9 +15,9 @@ from ardea.errors import ArdeaError, ConfigError, Conflict, NotFound, UserError
 from ardea.plan.definition import Definition
 from ardea.plan.wire import packing_from_bytes
 from ardea.scheduler.difference import Difference
+from ardea.scheduler.next_definition import Change
 from ardea.scheduler.savepoint import Saving, Wanted, new_id
 from ardea.scheduler.schedulers import Handle, Say, Scheduler
-from ardea.scheduler.update import Change
 
 DRAIN_SECS, BACK_WITHIN, SAVED_WITHIN = 10.0, 60.0, 60.0
 LONGEST_WAIT = 3600.0

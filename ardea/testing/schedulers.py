@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ardea.errors import ArdeaError, ClusterError, Conflict, NotFound, TimedOut, UserError
+from ardea.scheduler.next_definition import Change
 from ardea.scheduler.schedulers import Deployment, Handle, LogLine, Scheduler, Verdict
-from ardea.scheduler.update import Change
 from ardea.state.records import RunState
 
 TOPOLOGIES = """

@@ -9,7 +9,7 @@ from typing import Any
 from ardea.plan.change import UpdateProgress, UpdateRequest
 from ardea.plan.physical import PhysicalPlan
 from ardea.plan.wire import packing_from_bytes
-from ardea.scheduler.update import wanted
+from ardea.scheduler.next_definition import wanted
 from ardea.state import Unavailable
 from ardea.testing.components import Buildable
 from ardea.testing.processes import Processes

@@ -21,8 +21,8 @@ from ardea.scheduler.kubernetes.topologies import Found, find, health_of, pods_o
 from ardea.scheduler.kubernetes.update import PodUpdate, Preparation
 from ardea.scheduler.kubernetes.waiting import refusals
 from ardea.scheduler.kubernetes.ways import require_programs, way_to
+from ardea.scheduler.next_definition import Change
 from ardea.scheduler.schedulers import Description, Evidence, Handle
-from ardea.scheduler.update import Change
 from ardea.snapshots.kept import Kept, Listing
 from ardea.state.records import SchedulerLocation
 from ardea.state.topologies import TopologyStatus

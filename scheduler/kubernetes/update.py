@@ -31,8 +31,9 @@ from ardea.scheduler.kubernetes.provision import Provision
 from ardea.scheduler.kubernetes.submission import Options, pack
 from ardea.scheduler.kubernetes.topologies import Found
 from ardea.scheduler.kubernetes.ways import Way
+from ardea.scheduler.next_definition import Change, Version, next_of, plan_of
 from ardea.scheduler.schedulers import Say, Update
-from ardea.scheduler.update import Change, Refused, Updating, Version, next_of, plan_of
+from ardea.scheduler.update import Refused, Updating
 from ardea.transport import KEY_FILE, holder
 
 MASTER_WITHIN = 60.0

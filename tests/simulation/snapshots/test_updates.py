@@ -10,7 +10,7 @@ import pytest
 from ardea import Bolt, Grouping, KeyedState, TaskState, Topology
 from ardea.errors import UserError
 from ardea.plan.shape import shape_of
-from ardea.scheduler.update import check_states
+from ardea.scheduler.next_definition import check_states
 from ardea.testing import Cluster
 from ardea.testing.inside import Inside
 from tests.simulation.snapshots.counted import MOST, Count, Counted, EffectivelyOnce, Words, check, states

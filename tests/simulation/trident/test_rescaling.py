@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ardea.errors import UserError
-from ardea.scheduler.update import Change, Version, next_of
+from ardea.scheduler.next_definition import Change, Version, next_of
 from ardea.testing import Cluster
 from ardea.trident import Count, DirectorySpout, SqliteState, TridentTopology, compiler
 from ardea.trident.store import MemoryStore

@@ -15,9 +15,9 @@ from ardea.plan.wire import packing_from_bytes
 from ardea.protocol.incarnations import incarnation
 from ardea.scheduler.control import Status, TaskStatus
 from ardea.scheduler.difference import difference
+from ardea.scheduler.next_definition import next_of, plan_of
 from ardea.scheduler.schedulers import Deployment, Description, Handle, LogLine, Logs, Scheduler, Update, Verdict
 from ardea.scheduler.submission import Submission
-from ardea.scheduler.update import next_of, plan_of
 from ardea.state.records import ExecutionState, RunState
 from ardea.state.topologies import TopologyStatus
 

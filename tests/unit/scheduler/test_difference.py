@@ -15,8 +15,9 @@ from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_to_bytes
 from ardea.scheduler.control import Status
 from ardea.scheduler.difference import ComponentDifference, difference
+from ardea.scheduler.next_definition import Change, next_of, wanted
 from ardea.scheduler.packing import packing_for
-from ardea.scheduler.update import Change, Refused, Updating, next_of, wanted
+from ardea.scheduler.update import Refused, Updating
 from ardea.testing import CollectBolt, RowsSpout
 
 

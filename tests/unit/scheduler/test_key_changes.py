@@ -12,7 +12,7 @@ from ardea.errors import UserError
 from ardea.plan.definition import Begins
 from ardea.plan.keyed import KeyedComponent, keyed_components
 from ardea.plan.shape import shape_of
-from ardea.scheduler.update import check_states
+from ardea.scheduler.next_definition import check_states
 from ardea.snapshots import beginning
 from ardea.snapshots.manifest import Manifest
 from ardea.snapshots.savepoint import Savepoint

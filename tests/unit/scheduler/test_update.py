@@ -8,8 +8,8 @@ import pytest
 
 from ardea.plan.wire import packing_from_bytes
 from ardea.scheduler.local_update import LocalUpdate
+from ardea.scheduler.next_definition import Change
 from ardea.scheduler.submission import Submission
-from ardea.scheduler.update import Change
 from ardea.state import open_state, paths
 from ardea.state.records import ExecutionState, RunState, encode
 

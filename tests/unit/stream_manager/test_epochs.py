@@ -13,8 +13,8 @@ from ardea.protocol.ids import make_roots
 from ardea.protocol.lane import Lane
 from ardea.protocol.link import Link
 from ardea.protocol.wire_pb2 import HELLO, ONE, ROWS, Address, Header, Hello, Plan
+from ardea.scheduler.next_definition import wanted
 from ardea.scheduler.packing import packing_for
-from ardea.scheduler.update import wanted
 from ardea.stream_manager.known_plan import KnownPlan
 from ardea.stream_manager.manager import StreamManager
 from ardea.testing import CollectBolt, RowsSpout

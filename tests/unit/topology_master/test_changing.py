@@ -17,8 +17,8 @@ from ardea.plan.shape import shape_of
 from ardea.plan.wire import packing_to_bytes
 from ardea.protocol.rounds import Rounds
 from ardea.protocol.wire_pb2 import ACTIVE, RESTING, TaskReport
+from ardea.scheduler.next_definition import wanted
 from ardea.scheduler.packing import packing_for
-from ardea.scheduler.update import wanted
 from ardea.state.records import EndFacts
 from ardea.testing import CollectBolt, RowsSpout
 from ardea.topology_master.changing import Advice, Draining, PlanDifference, renumbered

@@ -18,7 +18,7 @@ from ardea.scheduler.kubernetes.manifest_inputs import DEFINITION
 from ardea.scheduler.kubernetes.prepare import prepare
 from ardea.scheduler.kubernetes.submission import Options
 from ardea.scheduler.kubernetes.topologies import find, listing
-from ardea.scheduler.update import Change
+from ardea.scheduler.next_definition import Change
 from ardea.versions import FORMAT, UNNUMBERED
 
 RECORDED = Path(__file__).parents[3] / "fixtures"
