@@ -12,7 +12,7 @@ from ardea.testing.inside import Inside
 from tests.sizes import size
 
 ROWS = 60
-SEEDS = range(size(40, 2_000, whole=300))
+SEEDS = range(size(40, 2_000, whole=120))
 
 
 class Double(Bolt):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 
 from ardea import Bolt, CountMetric, Grouping, Spout, TaskHook, Topology
 from ardea.heron_instance.intervals import is_rows
@@ -153,7 +154,12 @@ def tables_of(store, number):
 
 
 def folded(files):
-    """What a base and its deltas hold together: a table, or the one value, by the name of the state."""
+    """What a base and its deltas hold together: a table, or the one value, by the name of the state; read it only."""
+    return _folded(tuple(files))
+
+
+@lru_cache(2000)  # some ask at each step of a simulation
+def _folded(files):
     tables = {}
     for content, name in files:
         for state, kind, _, rows, _ in decode_state(content, name):

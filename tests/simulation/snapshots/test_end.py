@@ -143,7 +143,7 @@ def test_that_the_end_was_taken_back_outlives_the_master():
         ended(cluster)
 
 
-@pytest.mark.parametrize("seed", range(size(10, 2000, whole=100)))
+@pytest.mark.parametrize("seed", range(size(10, 2000, whole=40)))
 def test_whoever_dies_whenever(seed):
     dice = random.Random(seed)
     with run(containers=dice.randint(1, 3), seed=seed) as cluster:

@@ -11,7 +11,7 @@ from ardea.testing.inside import Inside
 from tests.simulation.snapshots.counted import MOST, Counted, EffectivelyOnce, check, states
 from tests.sizes import size
 
-SEEDS = range(size(3, 2_000, whole=100))
+SEEDS = range(size(3, 2_000, whole=15))
 CONFIG = {"topology.stateful.checkpoint.interval.secs": 1.0}
 LOST = "the state manager has lost what it held"
 

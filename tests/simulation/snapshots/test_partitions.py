@@ -57,7 +57,7 @@ def exact(store, number):
     return positions
 
 
-@pytest.mark.parametrize("seed", range(size(5, 1000, whole=50)))
+@pytest.mark.parametrize("seed", range(size(5, 1000, whole=20)))
 def test_readers_become_more_and_less_and_die(seed):
     dice = random.Random(seed)
     options = {"containers": dice.randint(1, 3), "seed": seed, "config": CONFIG, "cost": {"reads": 0.02}}

@@ -142,7 +142,7 @@ def test_a_file_that_is_damaged_is_the_end_by_the_former_plan_too(cluster):
     assert name in cluster.reason
 
 
-@pytest.mark.parametrize("seed", range(size(1, 1000, whole=40)))
+@pytest.mark.parametrize("seed", range(size(1, 1000, whole=10)))
 def test_whoever_dies_while_it_is_put_back(seed):
     dice = random.Random(seed)
     options = {"containers": dice.randint(1, 3), "seed": seed, "config": CONFIG, "cost": {"words": 0.02}}

@@ -231,7 +231,7 @@ def test_refused_at_once(cluster):
             asked(tracked, request())
 
 
-@pytest.mark.parametrize("seed", range(size(6, 1000, whole=40)))
+@pytest.mark.parametrize("seed", range(size(6, 1000, whole=15)))
 def test_whoever_dies_meanwhile(seed, begun):
     """Two savepoints, and six deaths anywhere in their course; then one with which it ends, or does not."""
     dice = random.Random(seed)
@@ -365,7 +365,7 @@ def test_where_record_and_store_are_lost_it_does_not_begin_again(files, begun):
         assert "the store has none either" in other.reason
 
 
-@pytest.mark.parametrize("seed", range(size(12, 1000, whole=60)))
+@pytest.mark.parametrize("seed", range(size(12, 1000, whole=20)))
 def test_masters_die_while_it_begins(seed, files, begun):
     """At any step, several times; a former one's thread goes on copying."""
     dice = random.Random(seed)

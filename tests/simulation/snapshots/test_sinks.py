@@ -218,7 +218,7 @@ def test_a_file_of_rows_that_is_damaged_fails_the_topology(table):
         assert f"{name}, rows of a sink, is damaged" in cluster.reason
 
 
-@pytest.mark.parametrize("seed", range(size(12, 4000, whole=150)))
+@pytest.mark.parametrize("seed", range(size(12, 4000, whole=50)))
 def test_whoever_dies_whenever_and_whatever_is_refused(seed, table, monkeypatch):
     dice = random.Random(seed)
     if dice.random() < 0.5:

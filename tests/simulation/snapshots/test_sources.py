@@ -78,7 +78,7 @@ def exact(store, number):
     return positions
 
 
-@pytest.mark.parametrize("seed", range(size(5, 1000, whole=50)))
+@pytest.mark.parametrize("seed", range(size(5, 1000, whole=20)))
 def test_readers_become_three_and_die(seed):
     dice = random.Random(seed)
     options = {"containers": dice.randint(1, 3), "seed": seed, "config": CONFIG, "cost": {"reads": 0.1}}
@@ -122,7 +122,7 @@ def exact_places(store, number):
     return len(covered)
 
 
-@pytest.mark.parametrize("seed", range(size(3, 300, whole=30)))
+@pytest.mark.parametrize("seed", range(size(3, 300, whole=10)))
 def test_fixed_rows_are_shared_out_again(seed):
     dice = random.Random(seed)
     options = {"containers": dice.randint(1, 3), "seed": seed, "config": CONFIG, "cost": {"reads": 0.01}}

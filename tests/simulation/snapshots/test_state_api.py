@@ -142,7 +142,7 @@ def check_all(cluster):
         looked = len(store.records)
 
 
-@pytest.mark.parametrize("seed", range(size(4, 1000, whole=40)))
+@pytest.mark.parametrize("seed", range(size(4, 1000, whole=12)))
 def test_timers_and_typed_values_are_part_of_each_snapshot(seed):
     """Whoever dies, and however many tasks there are."""
     dice = random.Random(seed)
@@ -300,7 +300,7 @@ class Batches(Topology):
     latest = Latest.spec(par=2, inputs={count: Grouping.fields("word")})
 
 
-@pytest.mark.parametrize("seed", range(size(2, 200, whole=10)))
+@pytest.mark.parametrize("seed", range(size(2, 200, whole=5)))
 def test_many_rows_at_once_are_counted_exactly_too(seed):
     dice = random.Random(seed)
     options = {"containers": dice.randint(1, 3), "seed": seed, "config": CONFIG, "cost": COST}

@@ -98,7 +98,7 @@ def test_while_a_store_is_full_an_update_waits_and_is_refused_in_the_end(cluster
     all_counted(cluster)
 
 
-@pytest.mark.parametrize("seed", range(size(4, 1000, whole=40)))
+@pytest.mark.parametrize("seed", range(size(4, 1000, whole=15)))
 def test_whoever_dies_meanwhile(seed):
     """Two updates, and six deaths, anywhere in their course."""
     dice = random.Random(seed)
