@@ -12,22 +12,21 @@ from typing import Any, Literal, NoReturn, Self, TypeVar
 from ardea.config import Settings
 from ardea.context import TopologyContext
 from ardea.errors import FailedException, UserError
+from ardea.kafka.batch_rows import BatchRows, Undecodable
 from ardea.kafka.client import CONSUMER, Connection, kafka, properties
 from ardea.kafka.fetching import Deleted, Fetcher
 from ardea.kafka.marks import PartitionId
+from ardea.kafka.reach import NEWS, Reach, place_of
 from ardea.kafka.sharing import Topics, wanted
 from ardea.kafka.source import (
     UNDECODABLE,
     Bound,
     bound_problems,
-    check_size,
     choice_problems,
     key_and_value,
     position_problems,
     refuse,
     topic_problems,
-    unfit,
-    unfit_row,
 )
 from ardea.kafka.survey import PATIENCE
 from ardea.metrics.user import CountMetric
@@ -35,7 +34,6 @@ from ardea.trident.operations import Collector
 from ardea.trident.partitioned import PartitionedSpout
 from ardea.trident.spout import Attempt
 
-NEWS = 0.2
 REFRESH = 10.0
 AWAIT = 0.5
 T = TypeVar("T")
@@ -61,7 +59,7 @@ class KafkaTridentSpout(PartitionedSpout):
         start: Begin = "earliest",
         end: Bound | None = None,
         deleted: Literal["fail", "earliest", "latest"] = "fail",
-        undecodable: Literal["fail", "skip", "emit"] = "fail",
+        undecodable: Undecodable = "fail",
     ) -> None:
         names: Topics = [topics] if isinstance(topics, str) else topics
         problems = [
@@ -115,16 +113,21 @@ class KafkaTridentSpout(PartitionedSpout):
         }
         self._lib = kafka()
         self._context = context
-        self._most_bytes = Settings.of(config).max_tuple_bytes
         self._skipped = context.register_metric("kafka-skipped", CountMetric())
         logger = logging.getLogger(context.this_component_id)
         self._connection = Connection(properties(config), logger, self.clock)
         self._consumer = self._connection.open("Consumer", CONSUMER, fixed)
         self._fetcher = Fetcher(self._connection, self._consumer, self._records, self.clock)
         self._known: list[str] = []
-        self._next_look = self._next_news = 0.0
-        self._ready = self._over = False
-        self._ends: dict[PartitionId, int] | None = None
+        self._next_look = 0.0
+        self._begin(Settings.of(config).max_tuple_bytes)
+
+    def _begin(self, most: int) -> None:
+        """``most``: bytes of a record."""
+        self._reach = Reach(self.partitions, self._end_of, self._end, self.clock)
+        self._rows = BatchRows(
+            self._translate, self._width, self._undecodable, most, skips=self._skip, ends=self._end_task
+        )
 
     def partitions(self) -> Sequence[str]:
         """``TOPIC/NUMBER`` of each partition, looked at every ten seconds."""
@@ -151,7 +154,7 @@ class KafkaTridentSpout(PartitionedSpout):
         except Deleted as gone:
             begin = self._instead(gone)
             messages, behind = self._fetcher.new(place, begin, end, AWAIT)
-        self._emit(place, messages, collector)
+        self._rows.emit(place, messages, collector)
         return [begin, behind]
 
     def emit_again(self, attempt: Attempt, partition: str, position: Any, collector: Collector) -> None:
@@ -170,65 +173,32 @@ class KafkaTridentSpout(PartitionedSpout):
             what = f"transaction {attempt.txid}: {begin} to {end} of {place} cannot be read now; the batch comes again"
             self._connection.quiet.say(logging.WARNING, place, what)
             raise FailedException(what)
-        self._emit(place, messages, collector)
+        self._rows.emit(place, messages, collector)
 
     def is_ready(self, positions: Mapping[str, Any]) -> bool:
         """Whether a partition has records behind its position, or none yet; looked at five times a second."""
-        self._look(positions)
-        return self._ready
+        return self._look(positions).ready
 
     def finished(self, positions: Mapping[str, Any]) -> bool:
         """Whether everything up to the end has been read."""
         if self._end is None:
             return False
-        self._look(positions)
-        return self._over
+        return self._look(positions).over
 
     def close(self) -> None:
         """Disconnects."""
         self._consumer.close()
 
-    def _look(self, positions: Mapping[str, Any]) -> None:
-        now = self.clock()
-        if now < self._next_news:
-            return
-        self._next_news = now + NEWS
-        self._connection.check()
-        self._ready = self._over = False
-        try:
-            names = self.partitions()
-        except FailedException:
-            return
-        if self._end == "latest" and self._ends is None and names:
-            try:
-                self._ends = {place_of(name): self._fetcher.span(place_of(name)).end for name in names}
-            except self._lib.KafkaException as error:
-                self._unanswered(error)
-                return
-        ends = self._end if isinstance(self._end, Mapping) else self._ends
-        if ends is not None:
-            bounded = {name: ends[place_of(name)] for name in names if place_of(name) in ends}
-            names = [
-                name
-                for name, end in bounded.items()
-                if name not in positions or positions[name][1] < end or self._is_cut(name, positions[name][1])
-            ]
-            self._over = len(bounded) == len(ends) > 0 and not names
-        self._ready = any(name not in positions or self._has_more(name, positions[name][1]) for name in names)
+    def _look(self, positions: Mapping[str, Any]) -> Reach:
+        if self._reach.due:
+            self._connection.check()
+            self._reach.look(positions)
+        return self._reach
 
-    def _has_more(self, name: str, position: int) -> bool:
-        """Also if it ends before its position: a batch finds out that records are gone."""
-        return self._end_of(name) not in (position, None)
-
-    def _is_cut(self, name: str, position: int) -> bool:
-        """Whether it ends before its position, as a new topic of the same name does; True if nobody answers."""
-        end = self._end_of(name)
-        return end is None or end < position
-
-    def _end_of(self, name: str) -> int | None:
+    def _end_of(self, place: PartitionId) -> int | None:
         """None: nobody answers."""
         try:
-            return self._fetcher.span(place_of(name)).end
+            return self._fetcher.span(place).end
         except self._lib.KafkaException as error:
             self._unanswered(error)
             return None
@@ -244,40 +214,9 @@ class KafkaTridentSpout(PartitionedSpout):
         [found] = self._asked(lambda: self._consumer.offsets_for_times([point], timeout=PATIENCE))
         return int(found.offset) if found.offset >= 0 else end
 
-    def _emit(self, place: PartitionId, messages: Sequence[Any], collector: Collector) -> None:
-        """A row for each record, unless it is left out; the same ones whenever the batch comes again."""
-        translate, emit, width = self._translate, collector.emit, self._width
-        aside = self._undecodable == "emit"
-        all_fit = max(map(len, messages), default=0) <= self._most_bytes
-        for message in messages:
-            try:
-                if not all_fit:
-                    check_size(message, self._most_bytes)
-                row = translate(message)
-                count = width if row is None else len(row)
-            except FailedException:
-                raise
-            except UserError as error:
-                what = f"the record at offset {message.offset()} of {place} cannot be emitted: {error.message}"
-                self._end_task(UserError(what, hint=error.hint))
-            except Exception as error:
-                self._unfit(place, message, error, collector)
-                continue
-            if count != width:
-                counts = f"translate gave {count} values where {width} are declared"
-                self._end_task(UserError(f"the record at offset {message.offset()} of {place}: {counts}"))
-            if row is not None:
-                emit((*row, None) if aside else row)
-
-    def _unfit(self, place: PartitionId, message: Any, error: Exception, collector: Collector) -> None:
-        """A record that cannot be translated, or is too large."""
-        unread = unfit(place, message, error)
-        if self._undecodable == "fail":
-            self._end_task(unread)
+    def _skip(self, place: PartitionId, error: Exception, unread: UserError) -> None:
         self._skipped.incr()
         self._connection.quiet.say(logging.ERROR, (place, type(error)), f"{unread}; reading goes on after it")
-        if self._undecodable == "emit":
-            collector.emit((*[None] * self._width, list(unfit_row(place, message, error, self._most_bytes))))
 
     def _instead(self, gone: Deleted) -> int:
         """Where to go on, if the author has allowed it."""
@@ -307,9 +246,3 @@ class KafkaTridentSpout(PartitionedSpout):
     def _unanswered(self, error: Any) -> None:
         self._connection.refuse(error.args[0])
         self._connection.silence(error.args[0].str())
-
-
-def place_of(partition: str) -> PartitionId:
-    """Of ``TOPIC/NUMBER``."""
-    topic, _, number = partition.rpartition("/")
-    return PartitionId(topic, int(number))

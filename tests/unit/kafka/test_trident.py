@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
-import math
 from types import SimpleNamespace
 
 import pytest
@@ -101,18 +101,18 @@ def spout(log, *, opaque=False, translate=no_fives, **options):
     make = KafkaTridentSpout.opaque_transactional if opaque else KafkaTridentSpout.transactional
     made = make("t", ["n"], translate, **options)
     made._fetcher, made.submitted = log, []
-    made._most_bytes, made._skipped = 100, CountMetric()
+    made._skipped = CountMetric()
     made._context = SimpleNamespace(submit=made.submitted.append)
     logger = logging.getLogger("test")
     made._connection = SimpleNamespace(quiet=Quiet(logger, lambda: 0.0), logger=logger, check=lambda: None)
     made._lib = SimpleNamespace(KafkaException=OSError)
-    made.partitions, made._ends = lambda: ["t/0"], None
+    made.partitions, made.clock = lambda: ["t/0"], itertools.count().__next__  # each look is due
+    made._begin(100)
     return made
 
 
 def look(made, position):
     """Whether it is ready, and whether it has finished."""
-    made._next_news = -math.inf
     return made.is_ready({"t/0": [0, position]}), made.finished({"t/0": [0, position]})
 
 
