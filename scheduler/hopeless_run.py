@@ -126,10 +126,15 @@ class NothingDone:
 
 
 class HopelessRun:
-    """All of that about one run; who is ``patient`` waits for ever once it has come up."""
+    """Whether one run is to be given up, by all of these rules."""
 
     def __init__(self, give_up: float, *, patient: bool) -> None:
-        """``give_up``: seconds without an ack after which failures end it; 0: never."""
+        """No rule has been asked yet.
+
+        Args:
+            give_up: seconds without an ack after which failures end the run; 0: never.
+            patient: once the run has come up it is never given up.
+        """
         self._patient = patient
         self._nothing_acked, self._nothing_done = NothingAcked(give_up), NothingDone()
         self._dies_in_vain = DiesInVain(give_up)

@@ -1,4 +1,4 @@
-"""The supervisor of a topology on this machine, as whoever keeps it sees it: all other processes are below it."""
+"""The supervisor of a topology on this machine: its keeper starts it, writes down what it prints, and ends it."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ class LocalSupervisor:
         """In its own words, or in those of its exit code."""
         if left := take_reason(self._folder, NAME):
             return left
-        killed = self.code is not None and self.code < 0
-        how = f"killed by {signal.Signals(-self.code).name}" if killed and self.code else f"exit {self.code}"
+        code = self.code or 0
+        how = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit {code}"
         return f"the topology's supervisor ended: {how}"
 
     def close(self) -> None:

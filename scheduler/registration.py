@@ -19,7 +19,7 @@ class Registration:
     """From :meth:`begin` to the end of the stack that it was given.
 
     Attributes:
-        lock: a file descriptor; who has it keeps the folder.
+        lock: the file descriptor that holds the folder.
         state: is polled by the owner.
         lease: of the right to keep its processes.
     """

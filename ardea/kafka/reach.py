@@ -16,7 +16,7 @@ class Reach:
     """Of the partitions of one stream.
 
     Attributes:
-        ready: whether one has records behind its position, or no position yet.
+        ready: whether a partition has records after its position, or no position yet.
         over: whether everything up to the end has been read.
     """
 
@@ -30,9 +30,9 @@ class Reach:
         """Where to look.
 
         Args:
-            partitions: ``TOPIC/NUMBER`` of each; FailedException: nobody answers.
-            end_of: the offset behind the last record of one; None: nobody answers.
-            end: where the stream is finished: offsets, or behind what is there at the first look; None: never.
+            partitions: gives ``TOPIC/NUMBER`` of each; FailedException: no broker answers.
+            end_of: gives the offset after a partition's last record; None: no broker answers.
+            end: where the stream is finished: offsets, or after what is there at the first look; None: never.
             clock: seconds, steady.
         """
         self._partitions, self._end_of, self._clock = partitions, end_of, clock
@@ -47,7 +47,10 @@ class Reach:
         return self._clock() >= self._next
 
     def look(self, positions: Mapping[str, Any]) -> None:
-        """Each is [offset of the first record, offset behind the last], by the partition's name."""
+        """Sets ``ready`` and ``over``.
+
+        ``positions``: [first offset, offset after the last record that was read], by the partition's name.
+        """
         self._next = self._clock() + NEWS
         self.ready = self.over = False
         try:

@@ -1,4 +1,4 @@
-"""A bolt adds rows up ahead of windows; these are the same as without it, whoever dies."""
+"""A bolt adds rows up ahead of windows; the windows are the same as without that bolt, whoever dies."""
 
 from __future__ import annotations
 

@@ -208,11 +208,12 @@ def test_while_it_is_gone_through_values_may_be_written():
     assert words == dict.fromkeys("abcd", 2)
 
 
-def test_while_it_is_gone_through_keys_may_be_deleted():
+@pytest.mark.parametrize(("stored", "fresh"), [("abcdef", ""), ("abc", "def"), ("", "abcdef")])
+def test_while_it_is_gone_through_keys_may_be_deleted(stored, fresh):
     words = table()
-    words.update(dict.fromkeys("abc", 1))
+    words.update(dict.fromkeys(stored, 1))
     words.freeze()
-    words.update(dict.fromkeys("def", 1))
+    words.update(dict.fromkeys(fresh, 1))
     pairs = dict(zip("abcdef", "defabc", strict=True))
     seen = []
     for key, value in words.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from functools import reduce
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from ardea.protocol.extremes import greatest, least
 from ardea.trident import Max, Min
 
-VALUES = st.lists(st.sampled_from([math.nan, -1, 0.5, 2, math.inf, -math.inf]), min_size=1)
+VALUES = st.lists(st.sampled_from([math.nan, Decimal("NaN"), -1, 0.5, 2, math.inf, -math.inf]), min_size=1)
 
 
 @pytest.mark.parametrize(

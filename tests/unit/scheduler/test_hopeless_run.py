@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ardea.health.processes import said
-from ardea.scheduler.hopeless_run import Cause, DiesInVain, NothingAcked, NothingDone, permanent
+from ardea.scheduler.hopeless_run import Cause, DiesInVain, HopelessRun, NothingAcked, NothingDone, permanent
 from ardea.supervision.records import Exit
 
 
@@ -158,3 +160,40 @@ def test_deaths_never_end_a_run_that_is_to_go_on():
     rule = DiesInVain(0)
     rule.observe(0, 0, {}, {"count-0"})
     assert rule.observe(1e6, 0, {"count-0": [ended("count-0", at) for at in range(1, 9)]}, {"count-0"}) is None
+
+
+def status_of(*, complete=True, update=None, failed=0, erring=()):
+    """What a master says of a spout `words` and a bolt `count`, whose failures do not count."""
+    of = {"acked": 0, "timed_out": 0, "lost": 0, "pending": 9}
+    components = {"words": SimpleNamespace(failed=failed, **of), "count": SimpleNamespace(failed=10**6, **of)}
+    errors = [f"{task}: OSError: no route" for task in erring]
+    return SimpleNamespace(
+        complete=complete, update=update, components=components, processes=[], erring=list(erring), errors=errors
+    )
+
+
+def causes(*, patient=False, heard=True, **told):
+    """Of a run that fails for a minute, of which the master says this."""
+    run = HopelessRun(30, patient=patient)
+    if heard:
+        run.heard(status_of(**told))
+    return [
+        run.observe(now, now, status_of(failed=failed, **told), {}, {"words-0"}, {"words"})
+        for now, failed in ((0, 0), (60, 200))
+    ]
+
+
+def test_a_run_is_given_up_with_the_last_error():
+    assert causes() == [None, Cause("given up: 200 tuples failed and none was acked for 60 s")]
+    reason = "given up: 200 tuples failed and none was acked for 60 s; the last error: count-0: OSError: no route"
+    assert causes(erring=["count-0"]) == [None, Cause(reason, "count-0")]
+
+
+def test_a_patient_run_is_given_up_only_before_it_has_come_up():
+    assert causes(patient=True) == [None, None]
+    assert causes(patient=True, heard=False)[1] is not None
+
+
+def test_a_version_that_does_not_come_up_is_put_back_and_nothing_is_given_up():
+    assert causes(update=SimpleNamespace(running=True)) == [None, None]
+    assert causes(update=SimpleNamespace(running=False))[1] is not None
