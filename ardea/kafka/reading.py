@@ -105,6 +105,7 @@ class RecordSpout(Spout):
     def _share(self, context: TopologyContext) -> None:
         tasks = len(context.component_tasks(context.this_component_id))
         self._assignment = Assignment(self.source, self._run, context.this_task_index, tasks, self._positions)
+        self._surveyor.forget()
         self._next_survey = -math.inf
 
     def next_tuple(self) -> None:

@@ -52,6 +52,10 @@ class Surveyor:
         if self._running is None:
             self._running = self._pool.submit(self.survey, choose, moments)
 
+    def forget(self) -> None:
+        """What runs was asked for by somebody else, and answers nobody."""
+        self._running = None
+
     def answer(self) -> Survey | None:
         """The survey that is complete, once.
 

@@ -53,7 +53,10 @@ class Message:
 
 
 class Task(RecordSpout):
-    """Keeps what it emits: (ids, rows); ``messages`` wait in the client, ``commits`` were asked for."""
+    """Keeps what it emits: (ids, rows); ``messages`` wait in the client, ``commits`` were asked for.
+
+    ``survey`` answers each question, and before it, once, what was ``asked`` for earlier.
+    """
 
     source: Source
 
@@ -77,7 +80,9 @@ class Task(RecordSpout):
         places = tuple(PartitionId("t", number) for number in sorted(ends))
         stored = {place: Stored(committed, mark_of(RUN)) for place in places}
         self.survey = Survey(places, (), stored, {place: Span(0, ends[place.partition]) for place in places}, {})
-        surveyor = SimpleNamespace(answer=lambda: self.survey, ask=lambda *_: None)
+        self.asked: Survey | None = None
+        forget = lambda: setattr(self, "asked", None)  # noqa: E731
+        surveyor = SimpleNamespace(answer=lambda: self.asked or self.survey, ask=lambda *_: None, forget=forget)
         consumer = SimpleNamespace(
             consume=lambda count, _: [messages.pop(0) for _ in messages[:count]],
             incremental_assign=lambda _: None,
@@ -308,9 +313,11 @@ def test_one_that_has_finished_reads_what_an_update_brings_it(monkeypatch):
     task.ack_batch([tup_id for ids, _ in task.emitted for tup_id in ids])
     task.look(0, 1)
     assert task.finished
-    every = [0]
+    every, task.asked = [0], task.survey._replace(spans={mine: Span(0, 3)})
     task.update(context)
     assert not task.finished, "next_tuple is called again"
+    task.look(0)
+    assert not task.finished, "what was found for the former share says nothing of this one"
     waiting += records(3, partition=other.partition)
     task.look(0, 1)
     assert not task.finished, "the other partition is not read yet"
