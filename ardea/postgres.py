@@ -36,8 +36,8 @@ CHUNK = 500
 """Rows of one statement; each has a deadline of its own."""
 LATER = 5.0
 """Seconds after its own deadline in which the server may still say that it was met."""
-OF_ROWS = ("22", "23", "44", "54", "P0")
-"""Classes of SQLSTATE that are about a row: its values, constraints, a view's check, limits, what a trigger raises."""
+OF_ROWS = ("22", "23", "44", "54", "P0", "42804")
+"""How SQLSTATEs about a row begin: values, constraints, a view's check, limits, what a trigger raises, types."""
 MARKS = "(owner text PRIMARY KEY, number bigint NOT NULL)"
 LETTERS = """(owner text NOT NULL, number bigint NOT NULL, content text NOT NULL, error text NOT NULL,
  at timestamptz NOT NULL DEFAULT now())"""

@@ -103,7 +103,7 @@ class Transactions:
                 if not self._rejections.gives_up(mark):
                     raise refusal
                 letters += 1
-                self._set_aside(producer, mark, Record.of(row), refusal)
+                self._set_aside(producer, mark, row, refusal)
             key, value = control.encode(name, mark.task, committed)
             self._produce(producer, {"topic": self._control_name, "key": key, "value": value})
             while len(producer):
@@ -143,32 +143,38 @@ class Transactions:
         """To the client; returns why the broker has refused it before, or the client does at once."""
         if self._rejections.gives_up(mark) and place in self._rejections.found:
             return self._rejections.found[place]
-        record = Record.of(row)
         heard = partial(self._heard_of, place, row) if self._careful else _heard
         heard = partial(heard, self._refused)
         try:
-            self._produce(producer, record.arguments(self._topic), heard)
+            self._produce(producer, Record.of(row).arguments(self._topic), heard)
         except self._lib.KafkaException as error:
             if not self._is_of_row(error.args[0]):
                 raise
-            return RejectedError(row, f"topic {record.topic or self._topic}", error.args[0].str())
+            return self._rejected(row, error.args[0].str())
         except (TypeError, ValueError) as error:  # of what the client takes for a key, a header, a time
-            return RejectedError(row, f"topic {record.topic or self._topic}", error)
+            return self._rejected(row, error)
         return None
 
-    def _set_aside(self, producer: Any, mark: Mark, record: Record, refusal: RejectedError) -> None:
-        topic = self._rejections.dead_letters
-        pieces = list(_pieces(record.value))
+    def _rejected(self, row: Row, why: object) -> RejectedError:
+        _, _, topic, *_ = row
+        return RejectedError(row, f"topic {topic or self._topic}", why)
+
+    def _set_aside(self, producer: Any, mark: Mark, row: Row, refusal: RejectedError) -> None:
+        """Its parts, as text where the client takes them as they are for none."""
+        value, key, topic, _, _, headers = row
+        pieces = list(_pieces(_content(value)))
         for number, piece in enumerate(pieces, 1):
-            headers = [
-                *record.headers,
+            said = [
+                *_headers(headers),
                 ("ardea-error", refusal.why),
-                ("ardea-topic", record.topic or self._topic),
+                ("ardea-topic", _content(topic) or self._topic),
                 ("ardea-interval", f"{mark.owner}/{mark.number}"),
                 ("ardea-part", f"{number}/{len(pieces)}"),
             ]
-            self._produce(producer, {"topic": topic, "key": record.key, "value": piece, "headers": headers})
-        self._connection.quiet.say(logging.ERROR, "dead letter", f"{refusal}; it goes to topic {topic}")
+            letter = {"topic": self._rejections.dead_letters, "key": _content(key), "value": piece, "headers": said}
+            self._produce(producer, letter)
+        where = f"topic {self._rejections.dead_letters}"
+        self._connection.quiet.say(logging.ERROR, "dead letter", f"{refusal}; it goes to {where}")
 
     def _produce(self, producer: Any, arguments: Mapping[str, Any], heard: Callable[..., None] | None = None) -> None:
         while True:
@@ -218,10 +224,22 @@ def _heard(refused: list[Any], error: Any, _: Any) -> None:
         refused.append(error)
 
 
-def _pieces(value: bytes | str | None) -> Iterator[bytes | None]:
-    if not value:
-        yield None if value is None else b""
+def _content(part: Any) -> bytes | None:
+    if part is None or isinstance(part, bytes):
+        return part
+    return (part if isinstance(part, str) else repr(part)).encode(errors="backslashreplace")
+
+
+def _headers(headers: Any) -> list[tuple[str, bytes | None]]:
+    try:
+        return [(str(name), _content(content)) for name, content in headers]
+    except (TypeError, ValueError):  # it is no list of pairs
+        return [("ardea-headers", _content(headers))]
+
+
+def _pieces(content: bytes | None) -> Iterator[bytes | None]:
+    if not content:
+        yield content
         return
-    content = value.encode() if isinstance(value, str) else value
     for begin in range(0, len(content), PIECE):
         yield content[begin : begin + PIECE]

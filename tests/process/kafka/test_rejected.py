@@ -91,6 +91,31 @@ def test_a_record_without_a_key_is_refused_by_a_compacted_topic(broker, made, co
     assert broker.read(letters) == [b"5"]
 
 
+def test_records_that_the_client_takes_for_none_are_dead_letters_with_their_parts_as_text(
+    broker, made, control, monkeypatch
+):
+    monkeypatch.setattr(rejections, "RETRIES", 1)
+    out, letters = broker.topic(), broker.topic()
+    sink = made(out, control, rejected="dead-letter", dead_letters=letters)
+    odd = [
+        Record(5, 7),
+        Record("a \udcff", b"k"),
+        Record(b"b", headers=[("a", 5), ("b", b"x")]),
+        Record(b"c", headers={"abc": b"1"}),
+        Record(b"d", timestamp_ms="soon"),
+    ]
+    interval = [row for number, record in enumerate(odd) for row in (record.row, *rows(b"good %d" % number))]
+    with pytest.raises(RejectedError, match=f"topic {out} refuses the row \\(5, 7"):
+        sink.commit(mark(1), interval)
+    sink.commit(mark(1), interval)
+    assert broker.read(out) == [b"good %d" % number for number in range(len(odd))]
+    found = broker.messages(letters)
+    assert [message.value() for message in found] == [b"5", b"a \\udcff", b"b", b"c", b"d"]
+    assert [message.key() for message in found] == [b"7", b"k", None, None, None]
+    assert found[2].headers()[:2] == [("a", b"5"), ("b", b"x")]
+    assert found[3].headers()[0] == ("ardea-headers", b"{'abc': b'1'}")
+
+
 @pytest.mark.thorough
 def test_without_dead_letters_it_waits_until_the_topic_takes_the_record(broker, made, control):
     out = broker.topic(max_message_bytes="50000")

@@ -19,7 +19,16 @@ from ardea.testing.sinks import _context
 
 TABLE = 'CREATE TABLE numbers (number int CHECK (number <> 13), "text" varchar(3), UNIQUE (number))'
 GOOD = [(number, f"n{number}") for number in range(12)]
-BAD = [(13, "n"), (4, "n"), (100, "long"), (101, "\0"), (1 << 40, "n"), ("many", "n"), (102, b"\xff".hex() * 9)]
+BAD = [
+    (13, "n"),
+    (4, "n"),
+    (100, "long"),
+    (101, "\0"),
+    (1 << 40, "n"),
+    ("many", "n"),
+    (102, b"\xff".hex() * 9),
+    (["a"], "n"),
+]
 DEAD = {"rejected": "dead-letter", "dead_letters": "letters"}
 
 
@@ -72,7 +81,7 @@ def test_a_refused_row_is_a_dead_letter_and_all_others_are_there(table, made, mo
     letters = table.ask("SELECT owner, number, content, error FROM letters")
     assert [content for _, _, content, _ in letters] == [
         '[13, "n"]', '[4, "n"]', '[100, "long"]', '[101, "\\u0000"]', "[1099511627776, \"n\"]", '["many", "n"]',
-        f'[102, "{"ff" * 9}"]',
+        f'[102, "{"ff" * 9}"]', '[["a"], "n"]',
     ]  # fmt: skip
     assert {(owner, number) for owner, number, _, _ in letters} == {("t-1/out/0", 1)}
     assert "value too long for type character varying(3)" in letters[2][3]
