@@ -54,7 +54,7 @@ class Endpoint:
         host: the interface; 0.0.0.0: all, and the machine's name is published, or the pod's IP (``POD_IP``).
         port: 0: a free one.
         timeout: seconds after which a request fails.
-        most_bytes: of an argument.
+        most_bytes: of an argument, as UTF-8.
 
     Raises:
         StateError: the port is taken.
@@ -112,6 +112,8 @@ class Endpoint:
         try:
             await self._read(http, body)
             args = http.path_params.get("args", "") if http.method == "GET" else body.decode(errors="replace")
+            if len(args.encode()) > self._most_bytes:  # a sign in place of each byte that is no text takes three
+                raise self._too_large()
             return await self._answered(args)
         except ClientDisconnect:
             return Response(status_code=400)  # for nobody
@@ -123,17 +125,19 @@ class Endpoint:
 
     async def _read(self, http: HttpRequest, body: bytearray) -> None:
         """The argument, as far as it may go."""
-        most, function = self._most_bytes, self._requests.function
-        too_large = _RefusedError(413, f"an argument of {function} has {most:,} bytes at most")
-        if int(http.headers.get("content-length", 0)) > most:
-            raise too_large
+        if int(http.headers.get("content-length", 0)) > self._most_bytes:
+            raise self._too_large()
         async for piece in http.stream():
-            if len(body) + len(piece) > most:
-                raise too_large
+            if len(body) + len(piece) > self._most_bytes:
+                raise self._too_large()
             if self._held + len(piece) > self._most_held:
-                raise _RefusedError(503, f"the arguments of open calls of {function} take {self._held:,} bytes already")
+                held = f"the arguments of open calls of {self._requests.function} take {self._held:,} bytes already"
+                raise _RefusedError(503, held)
             body += piece
             self._held += len(piece)
+
+    def _too_large(self) -> _RefusedError:
+        return _RefusedError(413, f"an argument of {self._requests.function} has {self._most_bytes:,} bytes at most")
 
     async def _answered(self, args: str) -> Response:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +29,8 @@ Asker = tuple[str, str]
 """The id of a request, and the address and the token by which its answer goes back; both empty in this process."""
 OPEN = 1000
 """Trees that may be open, whatever the topology allows its batches."""
+BESIDE = 1024
+"""Bytes that a request's row may have beside its argument."""
 
 
 def labelled(function: str) -> dict[str, Any]:
@@ -66,6 +69,14 @@ class DrpcAddress(NamedTuple):
             raise ConnectionError(f"{host} does not speak HTTP: {error!r}") from error
 
 
+class _Begun(NamedTuple):
+    """A request that the topology works on, since when, and how many reports are not acked."""
+
+    request: str
+    at: float
+    left: int
+
+
 class DrpcSpout(Spout):
     """Emits each request as a batch, and answers those that fail."""
 
@@ -82,7 +93,9 @@ class DrpcSpout(Spout):
         settings = Settings.of(config)
         self._targets = [task for reader in self.readers for task in context.component_tasks(reader)]
         self._txid = int(context.now() * 1e6)  # above those of a former life
-        self._unreported: dict[int, tuple[str, int]] = {}  # batch -> its request, and the reports not yet acked
+        self._clock = context.clock
+        self._patience = settings.message_timeout if settings.message_timeouts else math.inf
+        self._unreported: dict[int, _Begun] = {}  # by batch
         self._close: Callable[[], None] = lambda: None
         if local is not None:
             if context.state_address:
@@ -99,7 +112,7 @@ class DrpcSpout(Spout):
                 f"DRPC needs {error.name}, which is not installed", hint="pip install 'ardea[drpc]'"
             ) from error
         self._requests = Requests(function, settings.drpc_queue)
-        endpoint = Endpoint(self._requests, host, port, settings.drpc_timeout, settings.max_tuple_bytes)
+        endpoint = Endpoint(self._requests, host, port, settings.drpc_timeout, settings.max_tuple_bytes - BESIDE)
         self._close = endpoint.close
         self._way = f"{endpoint.address} {endpoint.token}"
         self.logger.info("DRPC function %s: POST http://%s/drpc/%s", function, endpoint.address, function)
@@ -117,7 +130,7 @@ class DrpcSpout(Spout):
             row = (self._txid, 0, request.args, asker)
             for stream in self.data_streams:
                 sent.update(self.emit(row, stream=stream, need_task_ids=True) or ())
-            self._unreported[self._txid] = request.id, len(self._targets)
+            self._unreported[self._txid] = _Begun(request.id, self._clock(), len(self._targets))
             for task in self._targets:
                 report = (self._txid, 0, sent[task], asker)
                 self.emit(report, tup_id=(self._txid, task), stream=self.report_stream, direct_task=task)
@@ -129,18 +142,23 @@ class DrpcSpout(Spout):
         txid, _ = tup_id
         if txid not in self._unreported:
             return
-        request, left = self._unreported[txid]
-        if left > 1:
-            self._unreported[txid] = request, left - 1
+        begun = self._unreported[txid]
+        if begun.left > 1:
+            self._unreported[txid] = begun._replace(left=begun.left - 1)
             return
         del self._unreported[txid]
-        self._requests.fail(request, DrpcErrorType.INTERNAL_ERROR, "the topology was done and had sent no answer")
+        self._requests.fail(begun.request, DrpcErrorType.INTERNAL_ERROR, "the topology was done and had sent no answer")
 
     def fail(self, tup_id: tuple[int, int]) -> bool:
         """The request fails, unless the task where it failed has said so; it is not repeated."""
-        if (known := self._unreported.pop(tup_id[0], None)) is not None:
+        if (begun := self._unreported.pop(tup_id[0], None)) is None:
+            return True
+        if self._clock() - begun.at < self._patience:
             reason = "a process of the topology died, or lost a tuple; its logs say more"
-            self._requests.fail(known[0], DrpcErrorType.FAILED_REQUEST, reason)
+            self._requests.fail(begun.request, DrpcErrorType.FAILED_REQUEST, reason)
+        else:
+            reason = f"{self.place.function} gave no answer within topology.message.timeout.secs ({self._patience:g} s)"
+            self._requests.fail(begun.request, DrpcErrorType.SERVER_TIMEOUT, reason)
         return True
 
     def close(self) -> None:

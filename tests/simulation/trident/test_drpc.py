@@ -216,6 +216,16 @@ def test_who_asks_hears_why_from_wherever_it_failed(operations):
         assert re.fullmatch(rf"FAILED_REQUEST: b-\d-\d: ValueError: no{HERE}", str(answer.exception()))
 
 
+def test_a_request_that_takes_longer_than_the_message_timeout_is_told_so():
+    topology, drpc = simple(lambda s: s.shuffle().map(lambda tup: tup["args"], "x"))
+    with Cluster(topology, cost={"b-1": 40.0}) as cluster:
+        answer = drpc.submit("f", "x")
+        cluster.run_until(answer.done)
+        assert str(answer.exception()) == (
+            "SERVER_TIMEOUT: f gave no answer within topology.message.timeout.secs (30 s)"
+        )
+
+
 @pytest.mark.parametrize("victim", ["b-1-0", "spout-f0-0", "manager-1"])
 def test_a_death_fails_what_is_open_and_later_requests_are_answered(victim):
     topology, drpc = simple(lambda s: s.shuffle().map(lambda tup: tup["args"], "x"))

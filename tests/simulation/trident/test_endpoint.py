@@ -214,6 +214,7 @@ def test_an_argument_is_read_as_far_as_it_may_go(serve, deadline):
     served, sent = serve(), []
     assert refused(served.ask("POST", "/drpc/f", b"x" * (MOST_BYTES + 1)), 413, "INTERNAL_ERROR", TOO_LARGE)
     assert refused(served.ask("POST", "/drpc/f", chunks(sent)), 413, "INTERNAL_ERROR", TOO_LARGE)
+    assert refused(served.ask("POST", "/drpc/f", b"\xff" * (MOST_BYTES // 2)), 413, "INTERNAL_ERROR", TOO_LARGE)
     caller = served.begin("POST", "/drpc/f", b"x" * MOST_BYTES)
     request = deadline(served.requests.take, "the largest argument is there")
     assert len(request.args) == MOST_BYTES
