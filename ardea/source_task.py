@@ -288,6 +288,8 @@ class PartitionSpout(Spout):
         what = f"{type(self.source).__name__}.list_partitions()"
         if isinstance(names, str) or not all(isinstance(name, str) for name in names):
             raise UserError(f"{what} returned {printable(repr(names), 200)}: it returns a list of texts")
+        if strange := [name for name in names if not _is_text(name)]:
+            raise UserError(f"{what} has a name that is no UTF-8: {printable(strange[0], 200)}", hint="Rename it.")
         if len(set(names)) < len(names):
             raise UserError(f"{what} has a name twice: {printable(repr(sorted(names)), 200)}")
         return set(names)
@@ -426,3 +428,11 @@ class PartitionSpout(Spout):
             if isinstance(error, ArdeaError):
                 raise
             self._warn("the source cannot take note of what is done", error, "it is told again")
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

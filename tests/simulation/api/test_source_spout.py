@@ -234,6 +234,7 @@ def refused(*_):
         ({"made": lambda _, rows: rows * 2}, "partition p0: read(10) returned 20 rows"),
         ({"list_partitions": lambda: "p0"}, "Numbers.list_partitions() returned 'p0': it returns a list of texts"),
         ({"list_partitions": lambda: ["p0", 1]}, "Numbers.list_partitions() returned ['p0', 1]"),
+        ({"list_partitions": lambda: ["p0", "caf\udce9"]}, r"has a name that is no UTF-8: caf\udce9"),
         ({"list_partitions": lambda: ["p0", "p0"]}, "Numbers.list_partitions() has a name twice: ['p0', 'p0']"),
     ],
 )

@@ -69,6 +69,23 @@ def test_a_file_that_is_followed_gives_whole_lines_and_ends_when_it_is_removed(t
     assert reader.read(9) is END
 
 
+def test_a_name_that_comes_back_before_the_task_has_forgotten_it_is_an_error(tmp_path, opened):
+    path = tmp_path / "a"
+    path.touch()
+    source = Lines(tmp_path / "*", follow=True)
+    reader = opened(source, *source.list_partitions(), None)
+    path.rename(tmp_path.with_name("rotated"))
+    assert reader.read(9) is END
+    assert source.list_partitions() == []
+    path.touch()
+    with pytest.raises(UserError, match=f"{path} was removed, and within 20 s another file has taken its name"):
+        source.list_partitions()
+    path.unlink()
+    assert [source.list_partitions(), source.list_partitions()] == [[], []]
+    path.touch()
+    assert source.list_partitions() == [str(path)], "as any other new one"
+
+
 def test_what_is_at_a_position_no_more_is_said(tmp_path, opened):
     path = tmp_path / "a"
     path.write_bytes(b"one\ntwo\n")
