@@ -34,6 +34,6 @@ def test_taxed_orders_equal_what_spark_alone_computes(tmp_path):
 
 @pytest.mark.thorough
 def test_the_first_steps_of_the_page(tmp_path):
-    reader = Reader(tmp_path, patience=200.0)  # beside three other tests Spark alone may take a minute
+    reader = Reader(tmp_path, patience=400.0)  # beside three other tests Spark alone may take minutes
     reader.follow("docs/spark.md", until="## The spout")
     assert reader.typed == ["ardea run orders.py --logs total"]
