@@ -85,7 +85,8 @@ class _Coordinator(Coordinator[list[str]]):
     ) -> list[str]:
         if current is not None and not self._spout.opaque:
             return current
-        known = current or previous or []
+        # The batch before decides the order, since it may have come again with more: a list's place is its task's.
+        known = [*dict.fromkeys([*(previous or ()), *(current or ())])]
         return [*known, *sorted(set(self._spout.partitions()).difference(known))]
 
     def is_ready(self, txid: int) -> bool:

@@ -320,6 +320,20 @@ def test_new_partitions_stand_behind_the_known_ones(tmp_path, store):
     assert coordinator.initialize_transaction(1, None, first) == first
 
 
+def test_opaque_partitions_that_appear_while_batches_come_again_have_the_task_of_the_batch_before(tmp_path, store):
+    """Else another task, which knows no position of theirs, would read them from the start."""
+    write_files(tmp_path, [["a"]])
+    spout = DirectorySpout.opaque_transactional(tmp_path, follow=True)
+    coordinator = spout.coordinator({}, Context(), store)
+    first = coordinator.initialize_transaction(1, None, None)
+    (tmp_path / "2.txt").write_text("c\n")
+    second = coordinator.initialize_transaction(2, first, None)
+    (tmp_path / "1.txt").write_text("b\n")
+    assert (first, second) == (["0.txt"], ["0.txt", "2.txt"])
+    first = coordinator.initialize_transaction(1, None, first)
+    assert first == coordinator.initialize_transaction(2, first, second) == ["0.txt", "1.txt", "2.txt"]
+
+
 @pytest.mark.parametrize(("follow", "last"), [(False, ["b"]), (True, [])])
 def test_a_line_without_an_end(tmp_path, store, follow, last):
     (tmp_path / "x").write_bytes(b"a\r\n\nb")
