@@ -31,6 +31,8 @@ class KeptProgress(JobProgress):
         """Where the snapshot has it, whatever is written."""
         left = self._read.get(partition.number, Mark())
         self._follow(partition, left)
+        if left.batch:
+            self._write(partition.number)  # the former life may not have heard that the snapshot counts
         self._read[partition.number] = Mark(left.batch, partition.source)
         return left
 

@@ -40,6 +40,17 @@ def test_a_restored_position_wins_over_what_is_written(tmp_path):
     assert kept(tmp_path).begin(partition(4)) == (0, ""), "and what no snapshot has begins anew"
 
 
+def test_a_rollback_before_the_news_of_its_snapshot_leaves_the_mark_of_that_snapshot(tmp_path):
+    """Else the driver, which goes by the marks, would never remove what is read to its end."""
+    former = kept(tmp_path)
+    former.begin(partition(3))
+    former.emitted(ids_of(3, 0, 9))
+    items = former.take(7)
+    assert read_mark(tmp_path, 3) == (0, "run-1/3")
+    kept(tmp_path, *items).begin(partition(3))
+    assert read_mark(tmp_path, 3) == (1, "run-1/3")
+
+
 @pytest.mark.parametrize("tasks", [1, 2, 3])
 def test_each_position_is_one_tasks(tmp_path, tasks):
     items = [[number, number, ""] for number in range(7)]
