@@ -250,19 +250,24 @@ class CsvSpout(TextSpout):
             yield (tuple([record[place] for place in places]) if record else None), end
 
     def _records(self, file: BinaryIO, start: int) -> Iterator[tuple[list[str], int]]:
-        behind = start
+        behind, ended = start, False
 
         def texts() -> Iterator[str]:
-            nonlocal behind
+            nonlocal behind, ended
             for line, behind in self.lines(file, start):  # noqa: B007
                 yield line.decode("utf-8-sig" if start == 0 else "utf-8", errors="replace")
+            ended = True
 
         try:
             for record in csv.reader(texts(), delimiter=self._delimiter, strict=True):
                 yield record, behind
         except csv.Error as error:
-            if not self._follow:  # else the rest of the record is still to come
-                raise UserError(f"{file.name}: the record that ends at byte {behind} is no CSV: {error}") from error
+            if self._follow and ended:
+                return  # the rest of the record is still to come
+            raise UserError(
+                f"{file.name}: the record that ends at byte {behind} is no CSV: {error}; its batch comes again",
+                hint="correct the record; for longer values call csv.field_size_limit() in the topology's file",
+            ) from error
 
 
 class ParquetSpout(FileSpout):

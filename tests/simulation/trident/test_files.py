@@ -94,6 +94,18 @@ def test_csv_that_grows_and_csv_that_is_wrong(tmp_path):
         batches(CsvSpout.transactional(tmp_path, "a", delimiter=";"), "x.csv")
 
 
+@pytest.mark.parametrize("follow", [False, True])
+@pytest.mark.parametrize(
+    ("record", "says"),
+    [('"x"y,3', "the record that ends at byte 15 is no CSV: ',' expected after"), ("z" * 200_000, "field larger than")],
+)
+def test_a_record_that_no_more_lines_can_mend_fails_its_batch(tmp_path, follow, record, says):
+    """In a file that is followed, too: the spout would stand still for ever, and nobody knew why."""
+    (tmp_path / "x.csv").write_text(f"a,b\n1,2\n{record}\n4,5\n")
+    with pytest.raises(UserError, match=says):
+        CsvSpout.transactional(tmp_path, "a", follow=follow).emit_new(Attempt(1, 0), "x.csv", None, Kept())
+
+
 def test_parquet(tmp_path):
     table = pa.table({"n": list(range(25)), "s": [f"s{n}" for n in range(25)], "x": [0] * 25})
     parquet.write_table(table, tmp_path / "a.parquet", row_group_size=10)
