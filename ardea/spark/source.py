@@ -33,7 +33,7 @@ from ardea.spark.schema import parse_schema
 from ardea.spark.spout import FILE_BYTES
 from ardea.spark.stage import Run, write_partition
 from ardea.spark.storage import Folder
-from ardea.spark.table import SCHEMA, alone, arrow_schema, published, read_schema, write_schema
+from ardea.spark.table import alone, arrow_schema, published, read_schema, write_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -170,7 +170,7 @@ class _Writing:
     """What batches and streams have in common; travels to Spark's tasks by pickle."""
 
     def __init__(self, folder: Path, ddl: str) -> None:
-        self._folder, self._ddl = folder, ddl
+        self._folder, self._columns = folder, parse_schema(ddl)
         self._run = f"run-{secrets.token_hex(4)}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
@@ -185,9 +185,7 @@ class _Writing:
     def _publish(self, messages: Sequence[Any], commit: str, *, overwrite: bool = False) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
         with alone(self._folder):
-            if overwrite:
-                (self._folder / SCHEMA).unlink(missing_ok=True)
-            write_schema(self._folder, parse_schema(self._ddl))
+            write_schema(self._folder, self._columns, overwrite=overwrite)
             with StreamIndexWriter(self._folder) as index:
                 if any(batch.run == commit for batch in index.known.batches.values()):
                     return  # Spark repeats a micro-batch whose commit it has not noted

@@ -33,16 +33,16 @@ _PATIENTLY = tenacity.Retrying(
 )
 
 
-def write_schema(folder: Path, columns: Sequence[Column]) -> None:
+def write_schema(folder: Path, columns: Sequence[Column], *, overwrite: bool = False) -> None:
     """Makes the folder if need be.
 
     Raises:
-        UserError: it has another schema.
+        UserError: it has another schema, and that is not overwritten.
     """
     text = ", ".join(f"`{column.name.replace('`', '``')}` {column.type}" for column in columns)
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / SCHEMA
-    if file.exists() and (found := file.read_text()) != text:
+    if not overwrite and file.exists() and (found := file.read_text()) != text:
         raise UserError(f"{folder} has the columns {found}, not {text}", hint="Write to another folder, or overwrite.")
     new = folder / f".{SCHEMA}-{secrets.token_hex(4)}"
     new.write_text(text)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql.types import LongType, StructType
+from pyspark.sql.types import LongType, NullType, StructType
 
-from ardea import UserError
+from ardea import TopologyError, UserError
 from ardea.spark.index import IndexWriter, Partition, StagedFile
 from ardea.spark.source import ArdeaSource, _Written
 
@@ -63,3 +63,18 @@ def test_a_query_needs_a_name(tmp_path):
 def test_a_query_cannot_overwrite(tmp_path):
     with pytest.raises(UserError, match="cannot overwrite"):
         ArdeaSource({"path": str(tmp_path), "query": "q"}).streamWriter(SCHEMA, overwrite=True)
+
+
+def test_an_overwrite_that_is_refused_leaves_what_is_there_readable(tmp_path):
+    commit(tmp_path, 0)
+    source = ArdeaSource({"path": str(tmp_path)})
+    with pytest.raises(TopologyError, match="a tuple cannot keep a value of type 'void'"):
+        source.writer(StructType().add("n", LongType()).add("x", NullType()), overwrite=True).commit([])
+    assert source.schema() == "`n` bigint"
+
+
+def test_an_overwrite_may_have_other_columns(tmp_path):
+    commit(tmp_path, 0)
+    source = ArdeaSource({"path": str(tmp_path)})
+    source.writer(StructType().add("m", LongType()), overwrite=True).commit([])
+    assert source.schema() == "`m` bigint"
